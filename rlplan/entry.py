@@ -1,5 +1,6 @@
 """Where the `rlplan` process begins: an interrupt ends it quietly, also while the command line is still loading."""
 
+import atexit
 import gc
 import sys
 
@@ -11,6 +12,7 @@ NEW_OBJECTS = 200_000  # between searches for garbage: at 700, as Python has it,
 def main() -> None:
     """Run the command line."""
     gc.set_threshold(NEW_OBJECTS)
+    atexit.register(gc.freeze)  # or Python would search everything once more as it ends
     try:
         from rlplan.cli import app  # noqa: PLC0415
 
@@ -20,5 +22,3 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
-    finally:
-        gc.freeze()  # or Python would search everything once more as it ends

@@ -212,7 +212,7 @@ def propose(
         pass_rates_file: A file with one pass rate per prompt.
         pilot_fraction: Share of the budget for pilots; 0 for a plan without any.
         pilot_gpus: How many GPUs a pilot gets; by default the fewest at nearly the best price.
-        baseline: What you would choose otherwise, always a row: "n=8,B=64 or n=8,B=128" unless you say so.
+        baseline: What you would choose otherwise, always rows: "n=8,B=64 or n=8,B=128" unless you say so.
         learn_from: Recorded runs, experience, a database or sweeps of related work, for the plan's sweep; "none" for
             none. By default finished sweeps of the same database that are alike.
         task: An embedded task, on this machine's CPU.

@@ -101,7 +101,8 @@ def marked_rank(candidate: Candidate) -> str:
 
 def said_of_the_ranking(proposal: Proposal) -> list[str]:
     """Say which rows are level with the first, and what the usual choices are expected to lose or gain."""
-    return [_level(proposal), "* Usual choices: " + "; ".join(map(_usual, proposal.usual)) + "."]
+    named = "Usual choices" if len(proposal.usual) > 1 else "The usual choice"
+    return [_level(proposal), f"* {named}: {'; '.join(map(_usual, proposal.usual))}."]
 
 
 def _level(proposal: Proposal) -> str:

@@ -40,19 +40,19 @@ class FrontierPrior:
         return math.exp2(points[-1][1])
 
 
-_EASY_GROUP, _HARD_GROUP = STUDIES[0].group, STUDIES[0].group_hard
-assert _EASY_GROUP is not None
-assert _HARD_GROUP is not None
+_STUDIED = next(study for study in STUDIES if study.name == "IsoCompute, Qwen2.5-7B")
+assert _STUDIED.group is not None
+assert _STUDIED.group_hard is not None
 
 FRONTIERS: Final[dict[str, FrontierPrior]] = {
     # Gain: least squares of R0 + (A−R0)/(1+(C_mid/C)^b) on the frontier's readings .54/.59/.61/.645/.68 at
     # .28/.85/1.27/2.7/4 M rollouts with R0 = .45 (A = .75, C_mid = 1.06 M, b = .75). Loss per octave: range 9.2 points
     # over 7 octaves of n at B = 32, 1.9 over 5 octaves of B at n = 16.
     "easy": FrontierPrior(
-        optimal_group=_EASY_GROUP,
+        optimal_group=_STUDIED.group,
         gain_ceiling=0.545,
-        gain_midpoint_rollouts=1.06e6,
-        gain_exponent=0.75,
+        gain_midpoint_rollouts=_STUDIED.middle,
+        gain_exponent=_STUDIED.exponent,
         optimal_log2_prompts=((5.0, 7.0), (5.5, 6.0), (6.1, 5.5), (6.4, 5.0)),
         loss_per_group_octave=0.013,
         loss_per_prompt_octave=0.006,
@@ -60,7 +60,7 @@ FRONTIERS: Final[dict[str, FrontierPrior]] = {
     # Gain: best values .09–.12 between 1 and 4 M rollouts from a base of .03; the shape is assumed. Loss per octave:
     # range 3.1 points over 5 octaves of n, 2.2 over 5 of B. Steepness 50 in the paper is pinned, really a step.
     "hard": FrontierPrior(
-        optimal_group=_HARD_GROUP,
+        optimal_group=_STUDIED.group_hard,
         gain_ceiling=0.097,
         gain_midpoint_rollouts=2.0e5,
         gain_exponent=0.75,

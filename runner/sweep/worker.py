@@ -39,7 +39,7 @@ class _Trial(OpenTrial):
         self.notes = [*getattr(backend, "notes", ())]
         if step is None and work.from_step:
             self.notes.append(f"begins anew instead of going on from step {work.from_step}: no checkpoint can be read")
-        if step is not None and step < work.from_step:
+        elif step is not None and step < work.from_step:
             self.notes.append(f"goes on from step {step} instead of {work.from_step}: no newer checkpoint is sound")
 
     def can_take(self, work: Work, config: TrialConfig) -> bool:

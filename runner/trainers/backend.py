@@ -10,7 +10,7 @@ from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingE
 from runner.ports.backend import Point, Saved, Segment, UnreadableError
 from runner.ports.trial import TrialConfig
 from runner.trainers.assembling import PointMaker, recovered
-from runner.trainers.driver import Attempt, Checkpoint, Reading, TrainerDriver
+from runner.trainers.driver import Attempt, Checkpoint, TrainerDriver
 from runner.trainers.hosts import Host, LocalHost
 from runner.trainers.judging import RewardFailures
 from runner.trainers.storing import (
@@ -87,8 +87,7 @@ class DrivenBackend:
         self.notes = tuple(compared(saved, config.model_dump(mode="json")))
         step, last = found[0].step, _point_at(folder, found[0].step)
         self._open(config, folder, last)
-        if last is None or last.optimizer_step < step:
-            self._unread = recovered(config, last, self._said(_attempts(own)), step)
+        self._unread = self._unheard(_attempts(own), step)
         self._scored = True
         return step
 
@@ -122,7 +121,10 @@ class DrivenBackend:
             if over:
                 yield from self._noted(self._judged(maker.rest()))
                 if asked_at is not None and code is not None:
-                    yield from self._noted(self._judged(self._held_back(running.attempt.number)))
+                    # What waited for more to be said of it, as a step before a validation does, is saved all the same.
+                    found = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
+                    unheard = self._unheard(running.attempt.number, found[0].step) if found else []
+                    yield from self._noted(self._judged(unheard))
                 self._rests_since = running.seconds()
                 break
             if asked_at is None and segment.stopping():
@@ -149,14 +151,6 @@ class DrivenBackend:
                     f"the trainer ended in good order after step {maker.newest} of {segment.to_step}: does its command "
                     f"heed the step that it is to reach? ({running.attempt.log})",
                 )
-
-    def _held_back(self, number: int) -> list[Point]:
-        """Return the points up to the newest save that waited, when it was ended, for more to be said of them."""
-        config, last = self._opened(), self._last
-        found = self._driver.checkpoints(config, self._folder / FOLDER)
-        if not found or last is None or found[0].step <= last.optimizer_step:
-            return []
-        return recovered(config, last, self._said(number), found[0].step)
 
     def _is_saved(self, running: Running, maker: PointMaker, step: int) -> bool:
         """Whether one that does not end by itself has saved all that it had done, and has said it."""
@@ -225,10 +219,14 @@ class DrivenBackend:
         self._running = Running(self._driver, config, attempt, self._hosts, self._clock)
         return self._running, self._maker
 
-    def _said(self, number: int) -> list[Reading]:
-        """Return all that an earlier attempt has said."""
-        earlier = Attempt(self._folder / FOLDER, number, 0, 0, None)
-        return [reading for source in self._driver.sources(self._opened(), earlier) for reading in source.read()]
+    def _unheard(self, number: int, step: int) -> list[Point]:
+        """Return the points up to a save that nobody has read of an attempt that is over, from all that it has said."""
+        config, last = self._opened(), self._last
+        if last is not None and last.optimizer_step >= step:
+            return []
+        over = Attempt(self._folder / FOLDER, number, 0, 0, None)
+        said = [reading for source in self._driver.sources(config, over) for reading in source.read()]
+        return recovered(config, last, said, step)
 
     def _put_aside(self, failure: TrainingError, attempt: Attempt) -> TrainingError:
         """Have the checkpoint before taken next time, where this one cannot be read."""
