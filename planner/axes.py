@@ -12,6 +12,9 @@ CATEGORICAL = (RECIPE, MODEL, GROWTH)
 
 Value = str | float
 
+# Values that go without saying: a configuration without them has these.
+NEUTRAL: Mapping[str, Value] = {LEARNING_RATE: 1.0}
+
 
 def value_of(axes: Axes, name: str) -> Value | None:
     """Return the value on an axis, None where it is none of the axes."""
@@ -22,6 +25,11 @@ def text_of(axes: Axes, name: str) -> str | None:
     """Return the value on a categorical axis, None where it is none of the axes."""
     value = value_of(axes, name)
     return None if value is None else str(value)
+
+
+def value_or_neutral(axes: Axes, name: str) -> Value | None:
+    """Return the value on an axis, or the one that goes without saying."""
+    return dict(axes).get(name, NEUTRAL.get(name))
 
 
 def rate_factor(axes: Axes) -> float:

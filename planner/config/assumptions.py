@@ -206,6 +206,8 @@ def _learning_rate(request: Request, resolved: Resolved) -> Assumption:
         f"{rule.base:g} · √(n·B / {rule.base_rollouts:,}), flat above {LARGEST_SCALING_ROLLOUTS:,}",
         resolved.source("recipe.learning_rate"),
     )
+    if request.other_rates and request.pilots.fraction:
+        told += f"; row 1 also at {', '.join(f'{factor:g}' for factor in request.other_rates)} times it"
     factors = sorted({variant.learning_rate_factor for variant in request.all_variants})
     if len(factors) > 1:
         told += f", times {', '.join(f'{factor:g}' for factor in factors)}"

@@ -23,6 +23,7 @@ from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_hours, named_sizes
 from planner.config.trainer import BUILTIN
 from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
+from planner.proposals.request import TRIED_RATES
 from planner.recipes import Recipe, load_recipe
 
 DEFAULT_DIFFICULTY = "easy"
@@ -55,6 +56,7 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
         pilots=PilotRules(**config.pilot.model_dump()),
         coefficients=variants[0].coefficients,
         variants=variants if len(variants) > 1 or variants[0].axes else (),
+        other_rates=_other_rates(resolved),
         usual=named_sizes(config.proposal.baseline),
         learning_rate_range=(searched[0], searched[1]) if searched else None,
         chooses_gpus=config.hardware.gpus_per_trial is None and not hardware.gpu.one_process,
@@ -77,6 +79,12 @@ def _hardware(config: Config) -> Hardware:
         gpus=config.hardware.gpus,
         gpus_per_trial=config.hardware.gpus_per_trial or config.hardware.gpus,
     )
+
+
+def _other_rates(resolved: Resolved) -> tuple[float, ...]:
+    """Return the factors at which the first row is tried too: none where anybody gave a rate, or further axes."""
+    given = resolved.source("recipe.learning_rate") != DEFAULT
+    return () if given or has_axes(resolved.config.axes) else TRIED_RATES
 
 
 def _variants(

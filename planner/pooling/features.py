@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.axes import MODEL, value_of
+from planner.axes import MODEL, value_of, value_or_neutral
 from planner.curves.curve import Vector
 from planner.view import Configuration
 
@@ -144,7 +144,7 @@ def _axes(configurations: Sequence[Configuration]) -> _Axes:
         "B": [float(each.prompts_per_batch) for each in configurations],
     }
     for name in sorted({name for each in configurations for name, _ in each.axes}):
-        raw[name] = [dict(each.axes).get(name, "") for each in configurations]
+        raw[name] = [_at(each, name) for each in configurations]
     found = _Axes([], [])
     for name, values in raw.items():
         if not all(isinstance(value, int | float) for value in values):
@@ -156,6 +156,11 @@ def _axes(configurations: Sequence[Configuration]) -> _Axes:
         if high - low >= 1e-9:
             found.lines.append((Line(name, low, high, positive), 2 * (numbers - low) / (high - low) - 1))
     return found
+
+
+def _at(configuration: Configuration, name: str) -> str | float:
+    value = value_or_neutral(configuration.axes, name)
+    return "" if value is None else value
 
 
 def spread_out(configurations: Sequence[Configuration], number: int) -> list[int]:

@@ -79,6 +79,15 @@ class Widths:
     variant: float
 
 
+@dataclass(frozen=True, slots=True)
+class RateMiss:
+    """How far the best learning rate may lie from the rule's, in octaves above it, and what missing it costs."""
+
+    best: list[float]  # where it was found, or is used
+    loss: float
+    collapse: float
+
+
 @cache
 def _file() -> Mapping[str, Any]:
     return tomllib.loads(files("planner.prior").joinpath("studies.toml").read_text(encoding="utf-8"))
@@ -98,6 +107,7 @@ STUDIES: Final[tuple[Study, ...]] = tuple(_study(each) for each in _file()["stud
 # Rollouts of an update from which on more of them no longer pay in proportion.
 CRITICAL_ROLLOUTS: Final[float] = STUDIES[-1].critical
 WIDTHS: Final = Widths(**_file()["widths"])
+RATE_MISS: Final = RateMiss(**_file()["learning_rate"])
 EASY_BASE: Final[float] = _file()["ceiling"]["easy_base"]
 HARD_BASE: Final[float] = _file()["ceiling"]["hard_base"]
 EASY_CEILING: Final[float] = _file()["ceiling"]["easy"]

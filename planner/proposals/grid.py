@@ -8,11 +8,14 @@ from budgets.allocation import Allocation, steps_for_budget
 from budgets.cost import StepCost, step_cost
 from budgets.errors import InputError
 from budgets.signal import signal_fraction
+from planner.axes import LEARNING_RATE, with_rate, without
 from planner.prior.draws import Expected, prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.prior.published import HARMLESS_EPOCHS
+from planner.prior.rates import at_rate
 from planner.prior.studies import CRITICAL_ROLLOUTS, Values
 from planner.proposals.request import PricedCell, Request, Variant
+from planner.view import Configuration
 
 
 def effective_updates(allocation: Allocation, signal: float, prompt_set_size: int) -> float:
@@ -124,8 +127,9 @@ class PricedGrid:
         return self.prior.expected(self._rows, steps)
 
     def row(self, cell: PricedCell) -> int:
-        """Return the place of a cell's run in the prior's draws."""
-        return self._rows[self._places[cell.key, cell.variant.axes]]
+        """Return the place of a cell's run, at the rule's rate, in the prior's draws."""
+        axes = without(cell.variant.axes, LEARNING_RATE) if cell.variant.of_first_row else cell.variant.axes
+        return self._rows[self._places[cell.key, axes]]
 
     def ranked(self, gpu_hours: float) -> list[PricedCell]:
         """Return the cells that the GPU-hours buy at least one step of, best expected score first."""
@@ -138,32 +142,51 @@ class PricedGrid:
             return []
         found = self.prior.expected([self._rows[index] for index in bought], [steps[index] for index in bought])
         cells = [
-            self._cell(index, (found.steps[column], steps[index]), float(found.means[column]), found.scores[:, column])
+            self._cell(self.costs[index], found.steps[column], steps[index], found.scores[:, column])
             for column, index in enumerate(bought)
         ]
-        # What is equal in all this stays in the order of the request.
-        return sorted(cells, key=lambda cell: (-cell.expected, -cell.effective_updates, cell.key))
+        return sorted(cells, key=_in_order)
 
-    def _cell(self, index: int, steps: tuple[int, int], expected: float, scores: Values) -> PricedCell:
-        cell, (worth_running, affordable) = self.costs[index], steps
+    def _cell(self, cell: CellCost, worth_running: int, affordable: int, scores: Values) -> PricedCell:
         allocation = Allocation(cell.rollouts_per_prompt, cell.prompts_per_batch, worth_running)
         prompts = cell.variant.workload.prompt_set_size
-        return PricedCell(
+        at = PricedCell(
             allocation=allocation,
             cost=cell.cost,
             pilot_cost=cell.pilot_cost,
             signal_fraction=cell.signal_fraction,
-            expected=expected,
+            expected=float(self.prior.weights @ scores),
             effective_updates=effective_updates(allocation, cell.signal_fraction, prompts),
             variant=cell.variant,
             affordable_steps=affordable,
             scores=scores,
             weights=self.prior.weights,
         )
+        return at if cell.variant.learning_rate_factor == 1 else self._at_rate(at, cell.variant)
+
+    def with_rates(self, ranked: Sequence[PricedCell], of: Configuration, factors: Sequence[float]) -> list[PricedCell]:
+        """Return ranked cells with one of them at other learning rates too, which cost the same."""
+        others = [
+            self._at_rate(cell, replace(cell.variant, axes=axes, learning_rate_factor=factor, of_first_row=True))
+            for cell in ranked
+            if cell.configuration == of
+            for factor in factors
+            for axes in (with_rate(cell.variant.axes, factor),)
+        ]
+        return sorted([*ranked, *others], key=_in_order)
+
+    def _at_rate(self, cell: PricedCell, variant: Variant) -> PricedCell:
+        scores = at_rate(cell.scores, cell.base, variant.learning_rate_factor)
+        return replace(cell, expected=float(self.prior.weights @ scores), scores=scores, variant=variant)
 
     def useful_steps(self, cell: PricedCell, steps: int) -> int:
         """Return how many of so many steps of a cell are expected to be worth running."""
         return 0 if steps < 1 else self.prior.expected([self.row(cell)], [steps]).steps[0]
+
+
+def _in_order(cell: PricedCell) -> tuple[float, float, tuple[int, int]]:
+    """Return by what cells are ranked; what is equal in all this stays in the order of the request."""
+    return -cell.expected, -cell.effective_updates, cell.key
 
 
 def _powers_of_two(low: int, high: int) -> list[int]:

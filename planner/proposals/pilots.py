@@ -1,8 +1,9 @@
 """Which cells deserve a pilot, how long each is, and why the others are left out.
 
-The first row always has one, which costs nothing if that row is chosen: its run goes on. A further pilot is worth its
-GPU-hours where a curve would tell cells apart: another favourite of the prior, then the cell farthest from all chosen
-ones for its price, while the pilot budget pays for the least that a pilot must be.
+The first row always has one, which costs nothing if that row is chosen: its run goes on. Next it is tried at other
+learning rates: in public sweeps these move the end by more than n and B do. A further pilot is worth its GPU-hours
+where a curve would tell cells apart: another favourite of the prior, then the cell farthest from all chosen ones for
+its price, while the pilot budget pays for the least that a pilot must be.
 """
 
 import math
@@ -13,7 +14,7 @@ from operator import itemgetter
 import numpy as np
 
 from budgets.workload import Validation
-from planner.axes import CATEGORICAL, said, values_by_axis
+from planner.axes import CATEGORICAL, said, value_or_neutral, values_by_axis
 from planner.prior.comparing import BEATEN, chances_ahead, noise_between
 from planner.prior.draws import Weights
 from planner.proposals.request import PilotGrant, PilotRules, PricedCell
@@ -28,7 +29,10 @@ def octaves(a: Configuration, b: Configuration) -> float:
     return math.sqrt(
         math.log2(a.rollouts_per_prompt / b.rollouts_per_prompt) ** 2
         + math.log2(a.prompts_per_batch / b.prompts_per_batch) ** 2
-        + sum(_along(name, value, dict(b.axes).get(name)) ** 2 for name, value in a.axes)
+        + sum(
+            _along(name, value_or_neutral(a.axes, name), value_or_neutral(b.axes, name)) ** 2
+            for name in {name for name, _ in (*a.axes, *b.axes)}
+        )
     )
 
 
@@ -67,10 +71,10 @@ class Spread:
         return float(product ** (1 / (1 + len(self._sliced))))
 
 
-def _along(name: str, value: str | float, other: str | float | None) -> float:
+def _along(name: str, value: str | float | None, other: str | float | None) -> float:
     if value == other:
         return 0.0
-    if name in CATEGORICAL or other is None:
+    if name in CATEGORICAL or value is None or other is None:
         return APART
     return abs(math.log2(float(value) / float(other)))
 
@@ -103,19 +107,25 @@ def grant_pilots(
     reasons = {cell.configuration: _unfit(cell, ranked, weights, pilot_gpu_hours, rules) for cell in ranked}
     eligible = [cell for cell in ranked if reasons[cell.configuration] is None]
     chosen = _choose(eligible, pilot_gpu_hours, rules)
-    favourites = list(chosen)[:FAVOURITES]
+    favourites = [name for name, cell in chosen.items() if not cell.variant.of_first_row][:FAVOURITES]
     steps = _share_out(list(chosen.values()), pilot_gpu_hours, rules, validation)
     grants = {}
     for cell in ranked:
         name = cell.configuration
         if name in chosen:
             granted = steps[name]
-            reason = "favourite of the ranking" if name in favourites else "fills a gap of the grid"
+            reason = _reason(cell, favourites)
             segment = _segment_steps(granted, _validation_every(cell, validation))
             grants[name] = PilotGrant(granted, cell.pilot_gpu_hours(granted), segment, reason)
         else:
             grants[name] = PilotGrant(0, 0.0, 0, f"left out: {reasons[name] or _coverage(cell, chosen)}")
     return grants
+
+
+def _reason(cell: PricedCell, favourites: Sequence[Configuration]) -> str:
+    if cell.variant.of_first_row:
+        return "the first row's n and B at another learning rate"
+    return "favourite of the ranking" if cell.configuration in favourites else "fills a gap of the grid"
 
 
 def carries_signal(signal_fraction: float) -> bool:
@@ -171,16 +181,17 @@ def _dominating(cell: PricedCell, ranked: Sequence[PricedCell], weights: Weights
 
 
 def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> Chosen:
-    """Take favourites, then cells far from all chosen ones, while the least pilots of all fit the pilot budget."""
+    """Take the first row and its other rates, another favourite, then cells far from all, while their pilots fit."""
     if rules.cells == "all":
         return _affordable_together(eligible, pilot_gpu_hours, rules)
+    rows = [cell for cell in eligible if not cell.variant.of_first_row]
     chosen: Chosen = {}
     left = pilot_gpu_hours
-    spread, price = Spread([cell.configuration for cell in eligible]), _relative_prices(eligible, rules)
+    spread, price = Spread([cell.configuration for cell in rows]), _relative_prices(rows, rules)
     while len(chosen) < rules.most_pilots:
-        favourite = len(chosen) < FAVOURITES
+        favourite = sum(not cell.variant.of_first_row for cell in chosen.values()) < FAVOURITES
         spacing = FAVOURITES_APART if favourite else PILOTS_APART
-        affordable = [cell for cell in eligible if least_pilot_hours(cell, rules) <= left]
+        affordable = [cell for cell in rows if least_pilot_hours(cell, rules) <= left]
         apart = [cell for cell in affordable if spread.nearest(cell.configuration) >= spacing]
         if not apart and len(chosen) == 1:  # one pilot compares nothing: better two neighbours than one cell
             apart = [cell for cell in affordable if cell.configuration not in chosen]
@@ -193,10 +204,16 @@ def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: Pilot
             if favourite
             else max(zip(far, apart, strict=True), key=itemgetter(0))[1]
         )
-        chosen[pick.configuration] = pick
         spread.add(pick.configuration)
-        left -= least_pilot_hours(pick, rules)
+        for cell in (pick, *(_other_rates(pick, eligible) if not chosen else ())):
+            if len(chosen) < rules.most_pilots and (hours := least_pilot_hours(cell, rules)) <= left:
+                chosen[cell.configuration] = cell
+                left -= hours
     return chosen
+
+
+def _other_rates(first: PricedCell, eligible: Sequence[PricedCell]) -> list[PricedCell]:
+    return [cell for cell in eligible if cell.variant.of_first_row and cell.key == first.key]
 
 
 def _relative_prices(cells: Sequence[PricedCell], rules: PilotRules) -> dict[Configuration, float]:

@@ -122,10 +122,10 @@ def propose(request: Request) -> Proposal:
         outlooks=tuple(other_budgets(request, grid, split.fraction, in_time)),
         layouts=tuple(layouts(request, grid, split.ranked[0], split)),
         sharing=sharing,
-        grounds=grounds(split.ranked, grid.prior),
+        grounds=grounds(split.grid_rows, grid.prior),
         elsewhere=tuple(other_workloads(costs, split.ranked[0], final_gpu_hours)),
         pilot_wall_hours=split.pilot_wall_hours,
-        doubt=doubt_of(grid, split.ranked, final_gpu_hours),
+        doubt=doubt_of(grid, split.grid_rows, final_gpu_hours),
         deadline=deadline_of(asked, split),
     )
 

@@ -18,6 +18,8 @@ from planner.view import Axes, Configuration
 LARGEST_BUDGET_GPU_HOURS = 1e9
 USUAL = ((8, 64), (8, 128))  # n and B as recipes have them: 512 to 1,024 rollouts an update (docs/concepts/recipes.md)
 
+TRIED_RATES = (3.0,)  # times the rule's, beside it: two of eleven published rates are four times as high, one twice
+
 
 @dataclass(frozen=True, slots=True)
 class LearningRateRule:
@@ -83,6 +85,7 @@ class Variant:
     traits: RecipeTraits
     learning_rate_factor: float = 1.0
     coefficients: Coefficients = field(default_factory=Coefficients)
+    of_first_row: bool = False  # whether it is the first row alone, at another learning rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class Request:
     pilots: PilotRules = field(default_factory=PilotRules)
     coefficients: Coefficients = field(default_factory=Coefficients)
     variants: tuple[Variant, ...] = ()
+    other_rates: tuple[float, ...] = ()  # times the rule's, at which the first row is tried too
     usual: tuple[tuple[int, int], ...] = USUAL  # each n and B that the proposal is compared with
     learning_rate_range: tuple[float, float] | None = None  # least and largest factor, where a sweep searches for it
     chooses_gpus: bool = False  # whether the final run gets as many GPUs as seem best; else the hardware's
@@ -176,6 +180,11 @@ class PricedCell:
     def key(self) -> tuple[int, int]:
         """The cell's place in the grid, (n, B)."""
         return self.allocation.rollouts_per_prompt, self.allocation.prompts_per_batch
+
+    @property
+    def base(self) -> float:
+        """The score before the first update."""
+        return self.variant.workload.pass_rates.mean
 
     @property
     def expected_score(self) -> ScoreInterval:

@@ -8,6 +8,8 @@ from typing import Final
 import numpy as np
 
 from budgets.hardware import Hardware
+from planner.axes import LEARNING_RATE, without
+from planner.prior.rates import at_rate
 from planner.prior.studies import WIDTHS, Values
 from planner.prior.value import SeenPilot, Worth, worth_of
 from planner.proposals.grid import PricedGrid
@@ -32,6 +34,11 @@ class Split:
     score: float  # of the final run that is chosen after them
     final_gpu_hours: float
     pilot_wall_hours: float
+
+    @property
+    def grid_rows(self) -> list[PricedCell]:
+        """The cells at the rule's learning rate."""
+        return [cell for cell in self.ranked if not cell.variant.of_first_row]
 
     @property
     def tries_the_first(self) -> bool:
@@ -72,11 +79,17 @@ class Shares:
             rules = replace(rules, most_pilots=most_pilots)
         left = (1 - fraction) * budget
         ranked = self._grid.ranked(self._in_time(left, 0.0))
+        if not ranked:
+            return None
+        rates, tried = self._request.other_rates, ranked[0].configuration
+        if not fraction or rules.cells == "all":
+            rates = ()
+        ranked = self._grid.with_rates(ranked, tried, rates)
         grants = grant_pilots(ranked, self._grid.prior.weights, fraction * budget, rules, validation)
         took = pilot_wall_hours(grants.values(), self._request.pilot_hardware)
         if self._request.within_hours is not None:
             left = self._in_time(left, took)
-            ranked = self._grid.ranked(left)
+            ranked = self._grid.with_rates(self._grid.ranked(left), tried, rates)
             grants = {cell.configuration: grants[cell.configuration] for cell in ranked}
         if fraction and not self._enough(ranked, grants):
             return None
@@ -102,21 +115,23 @@ class Shares:
 
     def _seen(self, place: int, cell: PricedCell, steps: int) -> SeenPilot:
         """Return what a pilot of so many steps is scored by; of many validations some, each of as many more answers."""
-        validation, workload = self._request.workload.validation, cell.variant.workload
+        validation = self._request.workload.validation
         every = validation.steps_between(cell.allocation.rollouts_per_step)
         scored = np.arange(every, steps + 1, every) if steps >= every else np.array([steps])
         thinned = scored[:: max(1, math.ceil(len(scored) / MOST_SEEN))]
         answers = round(validation.rollouts * len(scored) / len(thinned))
         scores = self._grid.prior.at([self._grid.row(cell)] * len(thinned), thinned.astype(float))
-        return SeenPilot(place, self._by_variant(cell, scores), workload.pass_rates.mean, answers)
+        if cell.variant.learning_rate_factor != 1:
+            scores = at_rate(scores, cell.base, cell.variant.learning_rate_factor)
+        return SeenPilot(place, self._by_variant(cell, scores), cell.base, answers)
 
     def _by_variant(self, cell: PricedCell, scores: Values) -> Values:
-        """Return scores in all draws with what a recipe, a model or a rate has of its own, of which no study tells."""
-        variants = self._request.all_variants
-        if len(variants) == 1:
+        """Return scores in all draws with what a recipe or a model has of its own, of which no study tells."""
+        kinds = list(dict.fromkeys(without(each.axes, LEARNING_RATE) for each in self._request.all_variants))
+        if len(kinds) == 1:
             return scores
-        weights, base = self._grid.prior.weights, cell.variant.workload.pass_rates.mean
-        number = next(place for place, each in enumerate(variants) if each.axes == cell.variant.axes)
+        weights, base = self._grid.prior.weights, cell.base
+        number = kinds.index(without(cell.variant.axes, LEARNING_RATE))
         own = WIDTHS.variant * np.random.default_rng([2, number]).standard_normal(len(weights), dtype=np.float32)
         return base + (scores - base) * (1 + own - weights @ own)[:, np.newaxis]
 

@@ -18,8 +18,9 @@ def standings(ranked: Sequence[PricedCell], weights: Weights, usual: Sequence[tu
     """Return how each cell stands against the first, and of which usual choice it is the row, or the nearest to it."""
     first = ranked[0]
     nearest: dict[int, tuple[int, int]] = {}
+    rows = [place for place, cell in enumerate(ranked) if not cell.variant.of_first_row]
     for asked in reversed(usual):  # where one cell is the nearest to several, it stands for the first of them
-        place = min(range(len(ranked)), key=lambda at: math.dist(np.log2(ranked[at].key), np.log2(asked)))
+        place = min(rows, key=lambda at: math.dist(np.log2(ranked[at].key), np.log2(asked)))
         nearest[place] = asked
     scores = np.stack([cell.scores for cell in ranked], axis=1)
     noise = noise_between(first.variant.workload.pass_rates.mean)

@@ -13,6 +13,7 @@ from planner.config.layers import DEFAULT
 from planner.pooling.priors import Teacher
 from planner.prior.foretelling import Priced, foretold
 from planner.prior.laws import Circumstances, Run
+from planner.prior.rates import at_rate
 from planner.prior.studies import STUDIES, Values
 from planner.proposals import Candidate, Proposal, Request, propose
 from planner.proposals.grid import PricedGrid, price_cells
@@ -89,8 +90,17 @@ def setting_of(request: Request, splits: Sequence[Split], teacher: Teacher | Non
     grid = PricedGrid(price_cells(request))
     bought = {cell.key: cell for cell in grid.ranked(request.budget_gpu_hours)}
     scores = _scores(grid, bought)
+    rates = {
+        each.cell.configuration: each.cell
+        for split in splits
+        for each in split.proposal.candidates
+        if each.cell.variant.of_first_row
+    }
     return Setting(
-        cells=tuple(_cell(cell, request, scores[key]) for key, cell in bought.items()),
+        cells=(
+            *(_cell(cell, request, scores[key]) for key, cell in bought.items()),
+            *(_at_rate(cell, _cell(bought[cell.key], request, scores[cell.key])) for cell in rates.values()),
+        ),
         weights=grid.prior.weights,
         study=grid.prior.study,
         answers=request.workload.validation.rollouts,
@@ -165,6 +175,12 @@ def _compared(candidate: Candidate) -> float:
 
 def _most_compared(proposal: Proposal) -> float:
     return max((_compared(each) for each in _candidates(proposal)), default=1.0)
+
+
+def _at_rate(cell: PricedCell, rule: DrawnCell) -> DrawnCell:
+    """Return a cell at another learning rate, from the same one at the rule's."""
+    scores = at_rate(rule.scores.T, rule.base, cell.variant.learning_rate_factor).T
+    return replace(rule, axes=cell.variant.axes, scores=scores)
 
 
 def _cell(cell: PricedCell, request: Request, scores: Values) -> DrawnCell:

@@ -185,7 +185,7 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
     """Play the policy in world after world at each pilot fraction; BudgetError when none of them pays for pilots."""
     with open_store(database, read_only=True) as store:
         plan = store.plan(request.plan)
-        asked, several = request_of(plan, store), any(each.axes for each in plan.candidates)
+        asked, several = request_of(plan, store), all(each.axes for each in plan.candidates)
     teacher = _teacher(request, plan, database)
     splits, refused = splits_of(asked, request.fractions)
     if not splits:

@@ -1,12 +1,13 @@
 """A proposal as plain data: for the database, for JSON and for CSV."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
-from planner.proposals import Candidate, Doubt, Outlook, PricedCell, Proposal, Request, Sharing
+from planner.proposals import Candidate, Doubt, Outlook, PricedCell, Proposal, Request, Sharing, Variant
 from planner.store import schema
 from planner.view import Configuration
 
@@ -158,7 +159,8 @@ def recipe_names(proposal: Proposal) -> str:
 
 def axes_data(proposal: Proposal) -> dict[str, Any]:
     """Return the values on each axis beside n and B; nothing without such axes."""
-    axes: dict[str, Any] = values_by_axis(variant.axes for variant in proposal.request.all_variants)
+    compared: Sequence[Variant | Candidate] = (*proposal.request.all_variants, *proposal.candidates)
+    axes: dict[str, Any] = values_by_axis(each.axes for each in compared)
     between = proposal.request.learning_rate_range
     return axes | ({LEARNING_RATE: {"low": between[0], "high": between[1]}} if between else {})
 

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
+from zlib import crc32
 
 import numpy as np
 
+from planner.axes import as_text, suffix
 from planner.curves.curve import Vector
 from planner.pooling.features import features
 from planner.pooling.priors import Teacher
@@ -19,7 +21,7 @@ from planner.prior.draws import Places, Weights
 from planner.prior.laws import MOST_GAIN
 from planner.prior.studies import Values
 from planner.replaying.recorded import Recorded, RecordedRun
-from planner.view import Configuration
+from planner.view import Axes, Configuration
 from runner.ports.simulation import Pathologies, SimulationChoice
 from runner.simulation.bent import EXPONENTS, Taught, bent
 from runner.simulation.chance import mixed, uniform
@@ -47,6 +49,7 @@ class DrawnCell:
     base: float  # score before the first update
     scores: Values = field(repr=False)  # (3, draws): after a 16th, a quarter and all of `most_steps`
     slower: float = 1.0  # times as many rollouts for the same score
+    axes: Axes = ()
 
     def curve(self, draw: int) -> Shape:
         """Return how its score rises with the rollouts in one draw."""
@@ -55,8 +58,8 @@ class DrawnCell:
 
     @property
     def configuration(self) -> Configuration:
-        """(n, B) without further axes."""
-        return Configuration(self.rollouts_per_prompt, self.prompts_per_batch)
+        """What tells it from all others."""
+        return Configuration(self.rollouts_per_prompt, self.prompts_per_batch, self.axes)
 
     def rollouts_in(self, gpu_hours: float) -> float:
         """Return the rollouts that so many GPU-hours of training make."""
@@ -145,10 +148,11 @@ class DrawnWorld:
         return curves if taught is None else bent(curves, taught, np.random.default_rng([self._key, 42]))
 
     def _key_of(self, cell: DrawnCell) -> int:
-        return mixed(self._key, cell.rollouts_per_prompt, cell.prompts_per_batch)
+        own = mixed(self._key, cell.rollouts_per_prompt, cell.prompts_per_batch)
+        return mixed(own, crc32(as_text(cell.axes).encode())) if cell.axes else own
 
     def _run(self, cell: DrawnCell) -> RecordedRun:
-        n, B = cell.configuration[:2]
+        n, B, axes = cell.configuration
         noise = SimulationChoice().score_noise
         shape = of_one_run(
             self._shapes[cell.configuration], noise, self._setting.pathologies, mixed(self._key_of(cell), 0)
@@ -156,9 +160,9 @@ class DrawnWorld:
         hours = self._hours(cell)
         means = np.array([shape.score(cell.rollouts(hour)) for hour in hours.tolist()])
         answers = self._setting.answers
-        scores = np.random.default_rng([self._key, n, B]).binomial(answers, means) / answers
+        scores = np.random.default_rng(self._key_of(cell)).binomial(answers, means) / answers
         errors = np.sqrt(np.maximum(scores * (1 - scores), 0.25 / answers) / answers)
-        return RecordedRun(f"n{n}-B{B}", cell.configuration, 0, hours, scores, errors)
+        return RecordedRun(f"n{n}-B{B}{suffix(axes)}", cell.configuration, 0, hours, scores, errors)
 
     def _hours(self, cell: DrawnCell) -> Vector:
         """Return the GPU-hours of training after which the run is scored: less often later on, and when it is over."""
