@@ -4,7 +4,8 @@
     python bench/decisions.py --tables pairs [--repeats 6] [--workers 1]
 
 A method may spend a share of the full grid's cost (one full run of each configuration) and then names a configuration;
-its regret is what that one falls short of the best at the target. A simulated table is drawn anew for each
+its regret is what that one falls short of the best at the target. `--policies usual` is what recipes use, without any
+pilot: its run has the pilots' GPU-hours too, and may end above the best. A simulated table is drawn anew for each
 repetition. A pair of tables (bench/deciding/pairs.py) is its second one, which ours plays with and without what the
 first one says, and the others without. The peers run their own code in an environment of their own
 (bench/deciding/README.md says how to make it), see each point when they have paid for it, and are counted with the best
@@ -118,6 +119,9 @@ def played(task: tuple[str, int, Settings]) -> list[Outcome]:
     taught = pairs.teacher_of(pairs.BY_NAME[name], repeat) if name in pairs.BY_NAME else None
     for workers in settings.workers:
         for policy in settings.policies:
+            if policy == ours.USUAL:
+                found += _usual(game, recorded, target, workers)
+                continue
             found += _own(game, recorded, target, (policy, policy, None), workers)
             if taught is not None and policy == ours.RLPLAN:
                 found += _own(game, recorded, target, (policy, ours.SOURCED, taught), workers)
@@ -155,6 +159,14 @@ def _own(
             regret = game.regrets[recorded.configurations.index(one.chosen)]
             method = Method(name, "", rule)
             yield Outcome(game.table, game.repeat, workers, method, share, regret, one.seconds)
+
+
+def _usual(game: Game, recorded: Recorded, target: float, workers: int) -> Iterator[Outcome]:
+    """Run the usual choice for what others spend on pilots and final run together."""
+    best = max(recorded.truth(target).values())
+    for share in game.settings.shares:
+        regret = best - ours.usual_score(recorded, target + share * game.full)
+        yield Outcome(game.table, game.repeat, workers, Method(ours.USUAL, "", ours.ONE_RULE), share, regret, 0.0)
 
 
 def _peers(game: Game, recorded: Recorded, target: float) -> Iterator[Outcome]:

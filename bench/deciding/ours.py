@@ -4,8 +4,11 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from planner.pooling.pool import Pool
 from planner.pooling.priors import Teacher
+from planner.proposals.request import USUAL as USUAL_SIZES
 from planner.replaying.choosing import Chooser, highest_of_the_longest, highest_seen, open_chooser
 from planner.replaying.play import play
 from planner.replaying.recorded import Recorded
@@ -18,7 +21,17 @@ SOURCED: Final = "rlplan with a source"  # of pairs of tables
 OURS: Final = (RLPLAN, SOURCED)
 RULES: Final[dict[str, Chooser]] = {"last": highest_seen, "long": highest_of_the_longest}
 ONE_RULE: Final = "own"
+USUAL: Final = "usual"  # what recipes use, without any pilot: its run has the pilots' GPU-hours too
 OWN_PEERS: Final = ("asha", "hyperband", "median", "random", "full")
+
+
+def usual_score(recorded: Recorded, gpu_hours: float) -> float:
+    """Return what the usual choice scores after so many GPU-hours, or at its end: the mean over the nearest cells."""
+    sizes = np.log2([each[:2] for each in recorded.configurations])
+    away = np.linalg.norm(sizes - np.log2(USUAL_SIZES[0]), axis=1)
+    truth = recorded.truth(gpu_hours)
+    scores = [truth[each] for each, far in zip(recorded.configurations, away, strict=True) if far <= away.min()]
+    return float(np.mean(scores))
 
 
 @dataclass(frozen=True)
