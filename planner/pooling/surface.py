@@ -55,8 +55,9 @@ def with_foretold(smooth: Features, configurations: Sequence[Configuration], for
 
 
 def _gains_of(configuration: Configuration, foretold: Foretold) -> tuple[tuple[float, ...], ...] | None:
-    """Return what is foretold of a configuration, whatever its learning rate."""
-    return foretold.gains.get(configuration._replace(axes=without(configuration.axes, LEARNING_RATE)))
+    """Return what is foretold of a configuration, or of the same at the rule's learning rate where its own is new."""
+    rule = configuration._replace(axes=without(configuration.axes, LEARNING_RATE))
+    return foretold.gains.get(configuration, foretold.gains.get(rule))
 
 
 def _ending_at(surface: Vector, ends: Vector) -> Vector:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.axes import LEARNING_RATE, without
+from planner.axes import LEARNING_RATE, rate_factor, without
 from planner.prior.draws import prior_draws
 from planner.prior.laws import Circumstances, Run
+from planner.prior.rates import at_rate
 from planner.view import PARTS, Configuration, Foretold
 
 # What a plan's stored workload must say; those of before `experts` was kept have none.
@@ -27,11 +28,12 @@ class Priced:
 def foretold(priced: Iterable[Priced], target_gpu_hours: float) -> Foretold | None:
     """Return what the prior expects along final runs of so many GPU-hours; None of nothing.
 
-    The prior knows nothing of learning rates: configurations that differ in that alone are foretold as one.
+    Beside each at its learning rate is the same at the rule's: a sweep that searches for the rate has others.
     """
-    by_name = {
-        each.configuration._replace(axes=without(each.configuration.axes, LEARNING_RATE)): each for each in priced
-    }
+    by_name: dict[Configuration, Priced] = {}
+    for each in priced:
+        rule = without(each.configuration.axes, LEARNING_RATE)
+        by_name[each.configuration._replace(axes=rule)] = by_name[each.configuration] = each
     if not by_name:
         return None
     runs = [each.run for each in by_name.values()]
@@ -40,6 +42,10 @@ def foretold(priced: Iterable[Priced], target_gpu_hours: float) -> Foretold | No
     whole = np.array([target_gpu_hours / each.gpu_hours_per_step for each in by_name.values()])
     bases = np.array([run.circumstances.pass_rate for run in runs])
     along = [prior.expected(places, np.maximum(1, part * whole).astype(int).tolist()).scores for part in PARTS]
+    for place, (name, base) in enumerate(zip(by_name, bases.tolist(), strict=True)):
+        if (factor := rate_factor(name.axes)) != 1:
+            for scores in along:
+                scores[:, place] = at_rate(scores[:, place], base, factor)
     weights, means = zip(*(prior.by_study(scores) for scores in along), strict=True)
     gains = (np.stack(means, axis=-1) - bases[:, np.newaxis]) / (1 - bases[:, np.newaxis])  # (studies, runs, parts)
     return Foretold(

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from planner.config import build_request, flag_layer, resolve
+from planner.prior.foretelling import Priced, foretold
+from planner.prior.laws import Circumstances, Run
 from planner.prior.rates import at_rate
 from planner.proposals import Candidate, PilotRules, Proposal, propose
 from planner.proposals.request import TRIED_RATES, Request
@@ -57,6 +59,17 @@ def test_what_another_rate_would_tell_is_worth_more_than_it_costs() -> None:
 )
 def test_a_plan_without_pilots_has_no_rows_of_other_rates(asked: Request) -> None:
     assert tried(propose(asked)) == []
+
+
+def test_a_sweep_is_told_what_another_rate_is_expected_to_keep() -> None:
+    first = propose(request(5000.0, pilots=AUTO)).candidates[0].cell
+    run = Run.of(first.key, first.signal_fraction, first.variant.traits, Circumstances.of(first.variant.workload))
+    at = [first.configuration._replace(axes=axes) for axes in ((), (("learning_rate", 3.0),))]
+    told = foretold([Priced(each, run, first.cost.gpu_hours_per_step) for each in at], 4000.0)
+    assert told is not None
+    rule, other = (np.array(told.weights) @ np.array(told.gains[each]) for each in at)
+    assert (0.5 * rule < other).all()
+    assert (other < 0.9 * rule).all()
 
 
 def test_the_rule_s_own_rate_changes_nothing_and_far_too_high_a_one_collapses() -> None:
