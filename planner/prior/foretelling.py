@@ -44,8 +44,8 @@ def foretold(priced: Iterable[Priced], target_gpu_hours: float) -> Foretold | No
     along = [prior.expected(places, np.maximum(1, part * whole).astype(int).tolist()).scores for part in PARTS]
     for place, (name, base) in enumerate(zip(by_name, bases.tolist(), strict=True)):
         if (factor := rate_factor(name.axes)) != 1:
-            for scores in along:
-                scores[:, place] = at_rate(scores[:, place], base, factor)
+            for part, scores in zip(PARTS, along, strict=True):
+                scores[:, place] = at_rate(scores[:, place], base, factor, part)
     weights, means = zip(*(prior.by_study(scores) for scores in along), strict=True)
     gains = (np.stack(means, axis=-1) - bases[:, np.newaxis]) / (1 - bases[:, np.newaxis])  # (studies, runs, parts)
     return Foretold(

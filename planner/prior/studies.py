@@ -85,6 +85,7 @@ class RateMiss:
 
     best: list[float]  # where it was found, or is used
     loss: float
+    early: float  # standard deviation of the logarithm of what a rate shows early on and does not keep
     collapse: float
 
 

@@ -122,7 +122,8 @@ class Shares:
         answers = round(validation.rollouts * len(scored) / len(thinned))
         scores = self._grid.prior.at([self._grid.row(cell)] * len(thinned), thinned.astype(float))
         if cell.variant.learning_rate_factor != 1:
-            scores = at_rate(scores, cell.base, cell.variant.learning_rate_factor)
+            shares = np.minimum(1, thinned / cell.allocation.update_steps)
+            scores = at_rate(scores, cell.base, cell.variant.learning_rate_factor, shares)
         return SeenPilot(place, self._by_variant(cell, scores), cell.base, answers)
 
     def _by_variant(self, cell: PricedCell, scores: Values) -> Values:

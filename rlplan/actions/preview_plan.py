@@ -27,6 +27,7 @@ from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
 from runner.simulation.drawn import APART, DrawnCell, Setting
 from runner.sweep.planned import pilot_gpus
 
+PARTS: Final = (1 / APART**2, 1 / APART, 1.0)  # of a run, at which a drawn curve is read off the prior
 LEAST_NAMED: Final = 0.01  # of the weight, from which a study is named
 
 
@@ -113,7 +114,7 @@ def setting_of(request: Request, splits: Sequence[Split], teacher: Teacher | Non
 def _scores(grid: PricedGrid, bought: Mapping[tuple[int, int], PricedCell]) -> dict[tuple[int, int], Values]:
     """Return the scores of every cell in each draw of the prior, at three parts of its run."""
     steps = [bought[cell.key].allocation.update_steps if cell.key in bought else 1 for cell in grid.costs]
-    along = np.stack([grid.after([max(1, count // part) for count in steps]).scores for part in (APART**2, APART, 1)])
+    along = np.stack([grid.after([max(1, int(part * count)) for count in steps]).scores for part in PARTS])
     return {cell.key: along[:, :, place] for place, cell in enumerate(grid.costs)}
 
 
@@ -179,7 +180,7 @@ def _most_compared(proposal: Proposal) -> float:
 
 def _at_rate(cell: PricedCell, rule: DrawnCell) -> DrawnCell:
     """Return a cell at another learning rate, from the same one at the rule's."""
-    scores = at_rate(rule.scores.T, rule.base, cell.variant.learning_rate_factor).T
+    scores = at_rate(rule.scores.T, rule.base, cell.variant.learning_rate_factor, np.array(PARTS)).T
     return replace(rule, axes=cell.variant.axes, scores=scores)
 
 

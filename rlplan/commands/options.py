@@ -155,6 +155,15 @@ TrainerOption = Annotated[
     ),
 ]
 
+PrintForOption = Annotated[
+    str | None,
+    typer.Option(
+        "--print",
+        metavar="<trainer>",
+        help="Run nothing: print a row of a plan or sweep in the keys of verl, trl, …, to start it yourself.",
+    ),
+]
+
 ApproximateOption = Annotated[
     bool, typer.Option("--approximate", help="Let --trainer do a recipe as nearly as it can, and mark it.")
 ]

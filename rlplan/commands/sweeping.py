@@ -215,6 +215,8 @@ def launch(
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
     ] = False,
+    print_for: options.PrintForOption = None,
+    row: Annotated[int, options.whole("--row", "With --print: of the ranking, as `rlplan rank` numbers it.")] = 1,
     slurm: options.SlurmOption = False,
     sbatch: options.SbatchOption = None,
     dry_run: options.DryRunOption = False,
@@ -225,6 +227,12 @@ def launch(
 
     Exit code 5 when it ended and a warning stands. Example: rlplan launch sweep-1 --stop-when-won
     """
+    if print_for is not None:
+        from rlplan.printing.by_hand_output import print_by_hand  # noqa: PLC0415
+        from rlplan.reading.starting import by_hand  # noqa: PLC0415
+
+        print_by_hand(by_hand(db, sweep, print_for, row), format)
+        return 0
     from rlplan.actions.launching import LaunchRequest, describe  # noqa: PLC0415
     from rlplan.actions.launching import launch as run  # noqa: PLC0415
     from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415

@@ -27,7 +27,8 @@ _METRICS = (
 )
 _KEYS = (
     *("rollouts_per_prompt", "prompts_per_batch", "batch_rollouts", "device_batch", "accumulation"),
-    *("update_prompts", "update_rollouts", "learning_rate", "model", "seed", "response_tokens", "validation_samples"),
+    *("update_prompts", "update_rollouts", "update_steps", "learning_rate", "model", "seed"),
+    *("response_tokens", "validation_samples"),
     *("gpus", "nodes", "gpus_per_node", "train_gpus", "infer_gpus", "infer_nodes", "infer_gpus_per_node"),
     *("generator_nodes", "generator_gpus_per_node", "engines", "engine_gpus", "colocated", "asynchronous"),
 )
@@ -48,6 +49,8 @@ class Trainer:
     recipes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any of its keys with this value tells it
     outside: Patterns = ("validation", "save")  # phases that the time of a whole step does not hold
     validates_first: bool = False  # whether the validation that is logged with a step is of the weights before it
+    written: str = "{key}={value}"  # how its command line has a key; {flag} is the key with hyphens
+    by_hand: str | None = None  # what to mind about these keys besides
 
 
 def trainer_names() -> list[str]:

@@ -68,8 +68,9 @@ def test_a_sweep_is_told_what_another_rate_is_expected_to_keep() -> None:
     told = foretold([Priced(each, run, first.cost.gpu_hours_per_step) for each in at], 4000.0)
     assert told is not None
     rule, other = (np.array(told.weights) @ np.array(told.gains[each]) for each in at)
-    assert (0.5 * rule < other).all()
-    assert (other < 0.9 * rule).all()
+    kept = other / rule
+    assert kept[-1] == pytest.approx(0.7, abs=0.1)
+    assert kept[0] > kept[-1]  # early on it may learn faster, and a collapse is still to come
 
 
 def test_the_rule_s_own_rate_changes_nothing_and_far_too_high_a_one_collapses() -> None:

@@ -1,0 +1,34 @@
+"""What `rlplan launch --print` says: an allocation of a plan or a sweep in the keys of a trainer."""
+
+from dataclasses import dataclass
+
+from budgets.errors import InputError, UnknownNameError
+from planner.logs.starting import COMMAND, Start, line_of, starters
+from planner.logs.trainers import load_trainer
+from planner.store.records import RankedRow
+from rlplan.reading.rank_reading import ranking
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """One ranked allocation, and how a trainer is given it."""
+
+    of: str  # plan or sweep
+    row: RankedRow
+    trainer: str
+    arguments: tuple[str, ...]
+    note: str | None  # what to mind besides
+
+
+def by_hand(database: str, name: str | None, trainer: str, row: int = 1) -> ByHand:
+    """Return how the allocation in a row of the ranking is given to a trainer, by default that of the newest sweep."""
+    if trainer not in starters():
+        raise UnknownNameError("trainer", trainer, starters())
+    found = ranking(database, name)
+    of = found.sweep or found.plan
+    taken = next((each for each in found.rows if each.rank == row), None)
+    if taken is None:
+        raise InputError(f"--row {row}: {of} has rows 1 to {len(found.rows)}; `rlplan rank {of}` shows them")
+    start = Start(taken.rollouts_per_prompt, taken.prompts_per_batch, taken.update_steps, taken.learning_rate)
+    note = None if trainer == COMMAND else load_trainer(trainer).by_hand
+    return ByHand(of, taken, trainer, tuple(line_of(trainer, start)), note)

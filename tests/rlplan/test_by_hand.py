@@ -1,0 +1,42 @@
+"""`rlplan launch --print` says how a row of a plan or a sweep is given to a trainer."""
+
+import pytest
+
+from tests.rlplan.conftest import Run
+
+
+@pytest.fixture
+def planned(run: Run) -> Run:
+    assert run("propose", "--budget", "2000", "--pilot-fraction", "0").code == 0
+    return run
+
+
+def test_a_plan_s_row_is_printed_to_be_pasted(planned: Run) -> None:
+    said = planned("launch", "plan-1", "--print", "verl")
+    assert (said.code, said.err) == (0, "")
+    lines = [line.removesuffix(" \\") for line in said.out.splitlines() if not line.startswith("#")]
+    row = planned("rank", "plan-1", "--format", "json").json["ranking"][0]
+    n, prompts, steps = (row[name] for name in ("rollouts_per_prompt", "prompts_per_batch", "update_steps"))
+    assert lines == [
+        f"actor_rollout_ref.rollout.n={n}",
+        f"data.train_batch_size={prompts}",
+        f"actor_rollout_ref.actor.ppo_mini_batch_size={prompts}",
+        f"actor_rollout_ref.actor.optim.lr={row['learning_rate']:.4g}",
+        f"trainer.total_training_steps={steps}",
+    ]
+
+
+def test_json_has_the_row_and_the_arguments(planned: Run) -> None:
+    third = planned("launch", "--print", "slime", "--row", "3", "--format", "json").json
+    assert (third["of"], third["row"]["rank"], third["trainer"]) == ("plan-1", 3, "slime")
+    assert f"--rollout-batch-size {third['row']['prompts_per_batch']}" in third["arguments"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [(("--print", "verll"), "did you mean 'verl'"), (("--print", "verl", "--row", "900"), "rows 1 to ")],
+)
+def test_what_there_is_not_is_refused_with_what_there_is(planned: Run, flags: tuple[str, ...], words: str) -> None:
+    said = planned("launch", *flags)
+    assert said.code == 2
+    assert words in said.err
