@@ -31,31 +31,6 @@ EARLY_BINS = 3  # around which R0 is thought to lie
 
 
 @dataclass(frozen=True)
-class BatchPrior:
-    """Each curve's prior of gain and log weights, (n, c) for n curves and c basis functions; where R0 is centred."""
-
-    start_mean: Vector
-    gain_mean: Vector
-    gain_sd: Vector
-    log_weight: Vector
-
-    @classmethod
-    def of(cls, prepared: Prepared, prior: Prior) -> "BatchPrior":
-        """Return the beliefs about curves of which nothing else is known."""
-        n, size, bounded = prepared.curves, prior.grid_size, prepared.bounded[:, None]
-        mean = np.repeat(np.where(bounded, prior.gain_mean_bounded, prior.gain_mean_unbounded), size, axis=1)
-        sd = np.repeat(np.where(bounded, prior.gain_sd_bounded, prior.gain_sd_unbounded), size, axis=1)
-        shares = np.log([prior.share_line, prior.share_constant])
-        log_weight = np.concatenate([prior.grid_log_weight + np.log(prior.share_sigmoid), shares])
-        return cls(
-            start_mean=_first_scores(prepared),
-            gain_mean=np.hstack([mean, np.tile([prior.slope_mean, 0.0], (n, 1))]),
-            gain_sd=np.hstack([sd, np.tile([prior.slope_sd, 1.0], (n, 1))]),
-            log_weight=np.tile(log_weight, (n, 1)),
-        )
-
-
-@dataclass(frozen=True)
 class Design:
     """Whitened columns (n, h, m, 2 + c): one, the scores, then the basis; and what whitened them."""
 
@@ -140,16 +115,17 @@ class Posterior:
         )
 
 
-def posterior_of(prepared: Prepared, prior: Prior, beliefs: BatchPrior) -> Posterior:
-    """Return the posterior of a chunk of curves under the beliefs of each."""
+def posterior_of(prepared: Prepared, prior: Prior) -> Posterior:
+    """Return the posterior of a chunk of curves."""
     design = _design_of(prepared, prior)
-    one, basis, centre = design.whitened[..., 0], design.whitened[..., 2:], beliefs.start_mean[:, None, None]
+    one, basis, centre = design.whitened[..., 0], design.whitened[..., 2:], _first_scores(prepared)[:, None, None]
     # Scores are taken from where R0 is centred: squares of a large offset would drown what the points say in rounding.
     score = design.whitened[..., 1] - centre * one
     s11, s1y, syy = ((a * b).sum(axis=2)[:, :, None] for a, b in ((one, one), (one, score), (score, score)))
     both = np.stack([one, score], axis=2) @ basis
     sgg = np.einsum("nhmc,nhmc->nhc", basis, basis)
-    mean, precision = beliefs.gain_mean[:, None, :], 1 / beliefs.gain_sd[:, None, :] ** 2
+    mean, sd = _gains(prepared, prior)[:, :, None, :]
+    precision = 1 / sd**2
     start_precision = 1 / prior.start_sd**2
     a11, a12, a22 = s11 + start_precision, both[:, :, 0], sgg + precision
     b1, b2 = s1y, both[:, :, 1] + precision * mean
@@ -158,7 +134,7 @@ def posterior_of(prepared: Prepared, prior: Prior, beliefs: BatchPrior) -> Poste
     start = centre + offset
     evidence = 0.5 * (b1 * offset + b2 * gain - syy - precision * mean**2)
     evidence += 0.5 * np.log(start_precision * precision / determinant) - 0.5 * design.log_determinant[:, :, None]
-    evidence += beliefs.log_weight[:, None, :] + prior.log_hyper_weights[None, :, None]
+    evidence += prior.log_weights + prior.log_hyper_weights[:, None]
     start_variance, gain_variance, covariance = a22 / determinant, a11 / determinant, -a12 / determinant
     asymptote = start + gain, start_variance + 2 * covariance + gain_variance
     _keep_within_bounds(evidence, asymptote, (centre + mean, prior.start_sd**2 + 1 / precision), prepared, prior)
@@ -191,7 +167,7 @@ def over_chunks(
     def result(begin: int) -> Result:
         rows = slice(begin, min(begin + CHUNK, len(curves)))
         part = prepared.part(rows)
-        return work(rows, posterior_of(part, known, BatchPrior.of(part, known)))
+        return work(rows, posterior_of(part, known))
 
     begins = range(0, len(curves), CHUNK)
     if len(begins) == 1:
@@ -300,6 +276,15 @@ def _log_share_inside(mean: Vector, variance: Vector) -> Vector:
     """Return the log probability that a normal asymptote lies within [0, 1]."""
     sd = np.sqrt(np.maximum(variance, LEAST_VARIANCE))
     return np.asarray(np.log(np.maximum(ndtr((1 - mean) / sd) - ndtr(-mean / sd), 1e-12)))
+
+
+def _gains(prepared: Prepared, prior: Prior) -> Vector:
+    """Return the mean and the standard deviation of the gain under each basis function: (2, n, c)."""
+    bounded = [[prior.gain_mean_bounded], [prior.gain_sd_bounded]]
+    unbounded = [[prior.gain_mean_unbounded], [prior.gain_sd_unbounded]]
+    sigmoids = np.repeat(np.where(prepared.bounded, bounded, unbounded)[..., None], prior.grid_size, axis=2)
+    others = np.broadcast_to([[[prior.slope_mean, 0.0]], [[prior.slope_sd, 1.0]]], (2, prepared.curves, 2))
+    return np.concatenate([sigmoids, others], axis=2)
 
 
 def _first_scores(prepared: Prepared) -> Vector:

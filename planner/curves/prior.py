@@ -50,7 +50,7 @@ class Prior:
 
     grid_exponent: Vector = field(init=False, repr=False, compare=False)
     grid_midpoint: Vector = field(init=False, repr=False, compare=False)
-    grid_log_weight: Vector = field(init=False, repr=False, compare=False)
+    log_weights: Vector = field(init=False, repr=False, compare=False)  # of the grid, the line and the constant
     log_hyper_weights: Vector = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -62,10 +62,11 @@ class Prior:
             width = np.gradient(grid)
             exponents.append(np.full(len(grid), exponent))
             midpoints.append(grid)
-            log_weights.append(np.log(share * width / width.sum()))
+            log_weights.append(np.log(self.share_sigmoid * share * width / width.sum()))
         object.__setattr__(self, "grid_exponent", np.concatenate(exponents))
         object.__setattr__(self, "grid_midpoint", np.concatenate(midpoints))
-        object.__setattr__(self, "grid_log_weight", np.concatenate(log_weights))
+        log_weights.append(np.log([self.share_line, self.share_constant]))
+        object.__setattr__(self, "log_weights", np.concatenate(log_weights))
         hyper = np.repeat(np.asarray(self.drift_weights, dtype=float), len(self.noise_factors))
         object.__setattr__(self, "log_hyper_weights", np.log(hyper / hyper.sum()))
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from planner.curves.curve import Curve, Vector
-from planner.curves.posterior import CHUNK, BatchPrior, posterior_of
+from planner.curves.posterior import CHUNK, posterior_of
 from planner.curves.preparation import LEAST_NOISE, Prepared, prepare
 from planner.curves.prior import Prior
 
@@ -75,7 +75,7 @@ class EachAlone:
 
     def _distributions(self, curves: Sequence[Curve], target: float) -> list[Distribution]:
         prepared = at_least_on(prepare(curves), self._least_scale)
-        posterior = posterior_of(prepared, self._prior, BatchPrior.of(prepared, self._prior))
+        posterior = posterior_of(prepared, self._prior)
         mixtures = posterior.predict(np.full(len(curves), target))
         ends = [mixtures.quantile(level)[:, None] for level in (TAIL, 1 - TAIL)]
         width = np.maximum(ends[1] - ends[0], 1e-9 * np.maximum(prepared.scale[:, None], LEAST))

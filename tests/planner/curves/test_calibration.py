@@ -60,7 +60,7 @@ def draw(rng: np.random.Generator, points: int) -> Truth:
     """Draw a curve from the prior: a component of the grid, R0 and gain, a Brownian discrepancy, and noise."""
     log_x = np.log(np.arange(1, points + 1) / points)
     log_x = np.append(log_x, np.log(TARGET))
-    shares = np.append(PRIOR.share_sigmoid * np.exp(PRIOR.grid_log_weight), [PRIOR.share_line, PRIOR.share_constant])
+    shares = np.exp(PRIOR.log_weights)
     component = int(rng.choice(shares.size, p=shares / shares.sum()))
     sigmoid = component < PRIOR.grid_size
     start = PRIOR.start_sd * rng.normal()

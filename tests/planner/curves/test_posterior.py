@@ -86,11 +86,11 @@ def components(curve, prior, at):
     name = "bounded" if curve.bounded else "unbounded"
     gain = getattr(prior, f"gain_mean_{name}"), getattr(prior, f"gain_sd_{name}")
     for exponent, midpoint, log_share in zip(
-        prior.grid_exponent, prior.grid_midpoint, prior.grid_log_weight, strict=True
+        prior.grid_exponent, prior.grid_midpoint, prior.log_weights[:-2], strict=True
     ):
         with np.errstate(divide="ignore"):
             basis = 1 / (1 + (np.exp(midpoint) * last / x) ** exponent)
-        yield prior.share_sigmoid * np.exp(log_share), basis, *gain, True
+        yield np.exp(log_share), basis, *gain, True
     line = np.log(np.maximum(x, first) / first)
     yield prior.share_line, line, prior.slope_mean, prior.slope_sd, False
     yield prior.share_constant, np.zeros_like(x), 0.0, 1.0, False
