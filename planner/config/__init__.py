@@ -1,17 +1,14 @@
 """Configuration: what can be set, how the layers are merged, and what comes of them."""
 
-from planner.config.assumptions import Assumption, assumptions
 from planner.config.layers import Resolved, embedded_tasks, file_layer, flag_layer, resolve, task_layers
 from planner.config.request import build_request, build_step, resolved_values
 from planner.config.schema import Config, template
 from planner.layering import Layer
 
 __all__ = [
-    "Assumption",
     "Config",
     "Layer",
     "Resolved",
-    "assumptions",
     "build_request",
     "build_step",
     "embedded_tasks",

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from budgets.errors import InputError
-from planner.config import Assumption
 from planner.experience.experience import Experience
 from planner.experience.likeness import compared, most_alike
 from planner.experience.plain import from_plain, to_plain
@@ -14,6 +13,7 @@ from planner.pooling.features import features
 from planner.store import Store
 from planner.store.experiences import stored_experiences
 from planner.store.schema import Plan
+from rlplan.wording.assumptions import Assumption
 from runner.sweep.planned import about, configuration_of
 
 LEARNT: Final = "learnt"  # key of a plan's stored configuration: its sources, as plain data

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from budgets.errors import InputError, NotFoundError
-from planner.config import Assumption, Resolved, build_step
-from planner.config.assumptions import asked_for_lengths, measured_lengths, told_lengths, width_and_evidence
+from planner.config import Resolved, build_step
 from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
 from planner.pricing import Asked, Change, Price, changes, price
 from planner.pricing.runs import PricedRun, priced_runs
 from rlplan.actions.configuring import absent
+from rlplan.wording.assumptions import Assumption, asked_for_lengths, measured_lengths, told_lengths, width_and_evidence
 from rlplan.wording.numbers import count
 
 NEEDED = ("model_shape", "gpu_kind", "gpu_count", "rollouts_per_prompt")  # columns that nothing can be assumed for

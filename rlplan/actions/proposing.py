@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from planner.config import Assumption, Resolved, assumptions, build_request, resolved_values
+from planner.config import Resolved, build_request, resolved_values
 from planner.config.layers import DEFAULT
 from planner.experience.experience import Experience
 from planner.proposals import Proposal, propose
@@ -15,6 +15,7 @@ from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
 from rlplan.actions.configuring import absent
 from rlplan.actions.plan_sources import LEARNT, left_in, sources_of
 from rlplan.reading.plan_data import new_candidates, new_plan
+from rlplan.wording.assumptions import Assumption, assumptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
-from planner.config import Assumption
 from planner.store import schema as tables
 from rlplan.api.frames import CANDIDATES, Frame, Library, make_frame
 from rlplan.api.wording import Read, T, arguments_named, database_at, page_part
 from rlplan.reading.plan_data import STORED
+from rlplan.wording.assumptions import Assumption
 from rlplan.wording.numbers import UNKNOWN, hours, interval, steps
 
 SHOWN = 12

@@ -15,8 +15,8 @@ from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
-    from planner.config import Assumption
     from rlplan.actions.calibrating import Forgotten  # opens the store, which takes longer to import than all else
+    from rlplan.wording.assumptions import Assumption
 
 
 def print_price(priced: Priced, format: Format) -> None:

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
-from planner.config import Assumption
 from planner.proposals import Candidate, Doubt, Outlook, PricedCell, Proposal, Request, Sharing, Variant
 from planner.store import schema
 from planner.view import Configuration
+from rlplan.wording.assumptions import Assumption
 
 # Of a stored candidate, by the names that `propose` prints too.
 STORED = (

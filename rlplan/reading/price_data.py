@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from planner.config import Assumption
 from planner.pricing import Change, Price
 from planner.pricing.runs import PricedRun, summary
+from rlplan.wording.assumptions import Assumption
 
 
 def price_data(

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from planner.config import Assumption
 from planner.store.schema import SegmentOutcome
 from planner.view import Axes
 from rlplan.reading.decisions import Decision
 from rlplan.reading.finals import FinalStanding
 from rlplan.reading.recommend_reading import Recommended
 from rlplan.reading.sweep_picture import Picture
+from rlplan.wording.assumptions import Assumption
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from planner.config import Assumption
 from planner.store import Store
 from planner.store.schema import Candidate, Charge, Plan, Segment, Sweep, Trial
 from planner.store.sweeps import sweep_named
@@ -19,6 +18,7 @@ from rlplan.reading.health import NO_WORKER, Priced, flags
 from rlplan.reading.points import Memory
 from rlplan.reading.story import Cell, Charged, Story, Stretch
 from rlplan.reading.sweep_reading import read_picture
+from rlplan.wording.assumptions import Assumption
 
 
 def story(
