@@ -18,7 +18,7 @@ import yaml
 
 from budgets.errors import InputError
 from planner.curves.reading.sources import NAMED_ALIKE
-from planner.logs.lines import plain
+from planner.logs.consoles import plain
 
 Flat = dict[str, Any]  # values by their dotted keys, with '_' for every '-'
 

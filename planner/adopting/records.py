@@ -13,7 +13,7 @@ from planner.curves.reading import Table, read_table
 from planner.curves.reading.names import resolve
 from planner.curves.reading.restarts import newest
 from planner.curves.reading.sources import PRINTED
-from planner.logs.lines import CLOCK
+from planner.logs.consoles import CLOCK
 from planner.logs.series import choose_score, matching, ours_of, trainer_of
 from planner.logs.trainers import WHOLE_STEP, Trainer
 

@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 
 from planner.curves.curve import Vector
-from planner.experience.experience import Experience, is_transferred, widened
-from planner.experience.likeness import likeness
+from planner.experience.experience import Experience, is_transferred, likeness, widened
 from planner.pooling.features import LOCALS, Features, Line, Term
 from planner.pooling.priors import LearntPrior
 

@@ -1,12 +1,136 @@
-"""Consoles: which trainer printed a text, and the rows that its lines make."""
+"""Consoles: what a line of a trainer's log says, which trainer printed a text, and the rows that its lines make.
 
+verl prints `step:12 - k:v - …` and its file logger writes {"step", "data"}; prime-rl {"step", "time", …}, several
+rows of one step; OpenRLHF, AReaL and TRL print dictionaries and tables. Colours and Ray's prefixes may stand before.
+"""
+
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.logs.lines import StepValues, Values, areal_values, openrlhf_values, trl_values, verl_values
+Values = dict[str, float]  # by the trainer's own names
+StepValues = tuple[int | None, Values]  # the step, where the line names it, and what it says of it
+
+CLOCK = "time"  # seconds since 1970 in every row of prime-rl's
+
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_PREFIX = re.compile(r"^\s*(?:\([^()]*\bpid=\d+[^()]*\)\s?)+")
+_REPEATED = re.compile(r"\s*\[repeated \d+x across [^\]]*\].*$")
+_DIGITS = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_WRAPPED = r"(?:(?:np|numpy|torch)\.\w+\(|tensor\()?"  # np.float64(0.5), tensor(0.5)
+_NUMBER = re.compile(rf"\s*{_WRAPPED}({_DIGITS}|[-+]?(?:nan|inf(?:inity)?)\b)(?![\w.])", re.IGNORECASE)
+# A pair of a printed dictionary; what ends it shows that the number is whole. Some versions print numbers as strings.
+_PAIR = re.compile(
+    rf"""(['"])((?:(?!\1).)+)\1:\s*['"]?{_WRAPPED}({_DIGITS}|[-+]?(?:nan|inf)\b)(?=['")]*\s*[,}})]|[^\w.])""",
+    re.IGNORECASE,
+)
+_VERL_STEP = re.compile(r"(?:^|[^\w])step:(\d+) - ")
+_VERL_BETWEEN = re.compile(r" - (?=\S)")
+_VERL_INITIAL = "Initial validation metrics: {"
+_VERL_OLD_VALIDATION = "test_score/"  # printed without the 'val/' under which it is logged
+_OPENRLHF_UPDATE = re.compile(r"(?:Global step|Eval at step) (\d+): (\{.*)")  # the latter is the asynchronous one's
+_OPENRLHF_VALIDATION = re.compile(
+    r"Evaluation completed in (?:(\d+) days?, )?(\d+):(\d+):(\d+), global_step (\d+), eval_metrics: (\{.*)"
+)
+_VALIDATION_SECONDS = "evaluation_seconds"  # a name of ours: it is in no dictionary of OpenRLHF's
+_AREAL_DONE = re.compile(r"\bTrain step (\d+)/\d+ done")
+_AREAL_FRAMES = "│|"
+_TRL_SUMMARY = ("train_runtime", "train_samples_per_second")
+_TRL_KNOWN = ("loss", "reward", "learning_rate", "grad_norm", "eval_loss", "eval_reward", "eval_runtime")
+
+
+def plain(line: str) -> str:
+    """Return a line without colours, Ray's prefixes such as '(TaskRunner pid=7)' and its remark on repeated lines."""
+    return _REPEATED.sub("", _PREFIX.sub("", _COLOURS.sub("", line))).rstrip()
+
+
+def verl_values(line: str) -> StepValues | None:
+    """Return the step and the numbers of a line of verl's console or file logger; None for any other line."""
+    text = plain(line)
+    if text.startswith("{"):
+        row = _row(text)
+        return (row["step"], _numbers(row["data"])) if isinstance(row.get("data"), Mapping) else None
+    if _VERL_INITIAL in text:
+        found = _pairs(text.partition(_VERL_INITIAL)[2])
+        return 0, {f"val/{name}" if name.startswith(_VERL_OLD_VALIDATION) else name: v for name, v in found.items()}
+    step = _VERL_STEP.search(text)
+    if step is None:
+        return None
+    pieces = (piece.rpartition(":") for piece in _VERL_BETWEEN.split(text[step.end() :]))
+    return int(step[1]), {name: value for name, _, said in pieces if name and (value := _number(said)) is not None}
+
+
+def prime_rl_values(line: str) -> StepValues | None:
+    """Return the step and the numbers of a row of prime-rl's metrics.jsonl; None for any other line."""
+    row = _row(line)
+    return (row.pop("step"), _numbers(row)) if row else None
+
+
+def openrlhf_values(line: str) -> StepValues | None:
+    """Return the step and the numbers of a line of OpenRLHF's; None for any other line."""
+    text = plain(line)
+    if found := _OPENRLHF_UPDATE.search(text):
+        return int(found[1]), _pairs(found[2])
+    if found := _OPENRLHF_VALIDATION.search(text):
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
+        took = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+        return int(found[5]), {**_pairs(found[6]), _VALIDATION_SECONDS: float(took)}
+    return None
+
+
+def areal_values(line: str) -> StepValues | None:
+    """Return the step of a line that ends one, or the numbers of a line of its tables, which belong to that step."""
+    text = plain(line)
+    if found := _AREAL_DONE.search(text):
+        return int(found[1]), {}
+    bare = text.strip()
+    if not bare or bare[0] not in _AREAL_FRAMES:
+        return None
+    cells = [cell.strip() for cell in re.split(f"[{_AREAL_FRAMES}]", bare.strip(_AREAL_FRAMES))]
+    named = [(name, _number(said)) for name, said in zip(cells[::2], cells[1::2], strict=False)]
+    values = {name: value for name, value in named if name and value is not None and _number(name) is None}
+    return (None, values) if values else None
+
+
+def trl_values(line: str) -> StepValues | None:
+    """Return the numbers of a dictionary that TRL printed, without a step."""
+    text = plain(line)
+    begin = text.find("{'")
+    if begin < 0:
+        return None
+    values = _pairs(text[begin:])
+    if not any(name in values for name in _TRL_KNOWN) or any(name in values for name in _TRL_SUMMARY):
+        return None
+    return None, values
+
+
+def _row(text: str) -> dict[str, Any]:
+    """Return a row of JSON that names its step, as a whole number; nothing for what is none."""
+    with suppress(ValueError, OverflowError, RecursionError):
+        row = json.loads(text)
+        if isinstance(row, dict) and isinstance(step := row.get("step"), int | float) and step == int(step):
+            return {**row, "step": int(step)}
+    return {}
+
+
+def _numbers(row: Mapping[str, Any]) -> Values:
+    return {name: float(value) for name, value in row.items() if isinstance(value, int | float)}
+
+
+def _number(text: str) -> float | None:
+    """Return the number at the beginning of a text, NaN too; None where there is none."""
+    found = _NUMBER.match(text)
+    return float(found[1]) if found else None
+
+
+def _pairs(text: str) -> Values:
+    """Return the numbers of a printed dictionary by their keys; lists and texts in it are passed over."""
+    return {found[2]: float(found[3]) for found in _PAIR.finditer(text)}
+
 
 _TRL_BAR = re.compile(r"\b(\d+)/(\d+) \[\d")  # TRL's dictionaries name no step; the progress bar before them does
 _TRL_EVALUATION = "eval_"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.axes import named_configuration
 from planner.recommending.cautions import Caution, cautions
-from planner.recommending.choice import Choice, Choices
+from planner.recommending.choosing import Choice, Choices
 from planner.recommending.evidence import SEED_SD
 from planner.recommending.facts import Facts, alike, percent, require_choice
 from planner.recommending.prospect import RUNGS_PER_OCTAVE, Joint, Prospect, beats

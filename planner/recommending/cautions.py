@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from planner.axes import named_configuration
 from planner.prior.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
-from planner.recommending.choice import Choice, Choices
+from planner.recommending.choosing import Choice, Choices
 from planner.recommending.facts import ConfigurationFacts, octaves_between
 from planner.recommending.prospect import Prospect
 from planner.sweeping.chances import NEAR

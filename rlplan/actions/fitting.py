@@ -12,8 +12,7 @@ import numpy as np
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.cuts import PUBLISHED_CUT_GPU_HOURS, best_cut, cut_before
-from planner.curves.fitting import CurveFit, Prediction, fit_curves
+from planner.curves.fitting import PUBLISHED_CUT_GPU_HOURS, CurveFit, Prediction, best_cut, cut_before, fit_curves
 from planner.curves.reading import read_curves
 from rlplan.actions.fit_request import FitRequest, Target
 

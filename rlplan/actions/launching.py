@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.axes import named_configuration
 from planner.recommending.answer import FinalAnswer
-from planner.recommending.choice import Choice
+from planner.recommending.choosing import Choice
 from planner.recommending.evidence import seed_sd
 from planner.recommending.promise import Promise, promise, score_share
 from planner.recommending.prospect import DRAWS

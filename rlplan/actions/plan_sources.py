@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from budgets.errors import InputError
-from planner.experience.experience import Experience
-from planner.experience.likeness import compared, most_alike
+from planner.experience.experience import Experience, compared, most_alike
 from planner.experience.plain import from_plain, to_plain
 from planner.experience.teaching import ALL, Experienced
 from planner.pooling.features import features

@@ -4,7 +4,7 @@ from typing import Any
 
 from planner.recommending.answer import FinalAnswer, RunnerUp
 from planner.recommending.cautions import Caution
-from planner.recommending.choice import Choice
+from planner.recommending.choosing import Choice
 from rlplan.api.frames import CHOICES, Frame, Library, make_frame
 from rlplan.api.wording import Read, page_part
 from rlplan.printing.recommend_output import report

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.axes import named_configuration
 from planner.recommending.answer import FinalAnswer
-from planner.recommending.choice import Choice
+from planner.recommending.choosing import Choice
 from rlplan.charts.chart import (
     ACCENT,
     INK,

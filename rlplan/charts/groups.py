@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from planner.axes import named_configuration
 from planner.recommending.answer import FinalAnswer
-from planner.recommending.choice import Choice
+from planner.recommending.choosing import Choice
 from planner.store.records import RankedRow
 from planner.store.schema import Candidate
 from planner.view import Configuration

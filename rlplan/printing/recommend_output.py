@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from planner.recommending.answer import FinalAnswer
-from planner.recommending.choice import Choice
+from planner.recommending.choosing import Choice
 from rlplan.reading.recommend_reading import COLUMNS, Recommended, csv_rows, recommended, recommended_data
 from rlplan.reading.sweep_picture import overrun
 from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json

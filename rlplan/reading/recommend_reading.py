@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from budgets.errors import BudgetError, InputError
 from planner.axes import said
 from planner.recommending.answer import FinalAnswer, answer_data, restored
-from planner.recommending.choice import Choice
+from planner.recommending.choosing import Choice
 from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.prospect import Joint
 from planner.store import Store, open_store

@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.axes import said
 from planner.recommending.answer import FinalAnswer
-from planner.recommending.choice import Choice
+from planner.recommending.choosing import Choice
 from planner.store.records import RankedRow
 from planner.store.schema import SweepStatus
 from planner.view import Configuration

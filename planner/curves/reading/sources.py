@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from budgets.errors import InputError
-from planner.curves.reading.delimited import read_delimited
-from planner.curves.reading.events import read_events
-from planner.curves.reading.records import parsed, read_document, read_lines, table_of
+from planner.curves.reading.formats import parsed, read_delimited, read_document, read_events, read_lines, table_of
 from planner.curves.reading.table import Table, listing
 from planner.logs.consoles import read_printed
 

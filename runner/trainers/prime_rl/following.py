@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from statistics import fmean, stdev
 
-from planner.logs.lines import CLOCK, prime_rl_values
+from planner.logs.consoles import CLOCK, prime_rl_values
 from planner.logs.series import matching, ours_of
 from planner.logs.trainers import load_trainer
 from runner.trainers.driver import Attempt, Reading

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from planner.logs.lines import verl_values
+from planner.logs.consoles import verl_values
 from planner.logs.series import choose_score, ours_of
 from planner.logs.trainers import WHOLE_STEP, load_trainer
 from runner.ports.trial import TrialConfig

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.cuts import CANDIDATES, FEWEST_POINTS, best_cut, cut_before
+from planner.curves.fitting import CANDIDATES, FEWEST_POINTS, best_cut, cut_before
 
 X = np.arange(0, 201, dtype=float)
 

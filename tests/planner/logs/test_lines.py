@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from planner.logs.lines import StepValues, areal_values, openrlhf_values, prime_rl_values, trl_values, verl_values
+from planner.logs.consoles import StepValues, areal_values, openrlhf_values, prime_rl_values, trl_values, verl_values
 from tests.planner.logs import printed
 
 LOGGED = '{"step": 3, "time": 17.5, "optim/lr": 1e-6, "name": "x"}'
