@@ -18,6 +18,8 @@ class Configuration(NamedTuple):
     axes: Axes = ()
 
 
+FINAL_POLICY = "final"  # what decides in the sweep that a final run is driven as
+
 # From these a trial can be given a segment.
 READY = frozenset({TrialState.PLANNED, TrialState.PAUSED})
 # From these it can still be given one some day.

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session, selectinload
 from sqlalchemy.orm.interfaces import ORMOption
 
 from budgets.errors import NotFoundError
-from planner.store.final_tables import Final
 from planner.store.schema import IDENTITY, Candidate, CostRecord, Plan, Sweep, SweepStatus, Transition, Trial
 from planner.trials import TrialState, move
+from planner.view import FINAL_POLICY
 
 Row = TypeVar("Row", Plan, Sweep)
 
@@ -33,7 +33,7 @@ def plan_named(session: Session, name: str | None) -> Plan:
 def sweep_named(session: Session, name: str | None) -> Sweep:
     """Return the sweep of that name, or the newest of pilots; raise NotFoundError if there is none."""
     if name is None:
-        pilots = select(Sweep).where(Sweep.id.not_in(select(Final.sweep_id))).order_by(Sweep.id.desc()).limit(1)
+        pilots = select(Sweep).where(Sweep.policy != FINAL_POLICY).order_by(Sweep.id.desc()).limit(1)
         if (newest := session.scalar(pilots)) is not None:
             return newest
     return _named(session, Sweep, "sweep", name)

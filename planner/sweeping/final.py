@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 
 from planner.metrics import EQUIVALENCE_MARGIN
-from planner.store.finals import POLICY
 from planner.sweeping.actions import Action, Advance, Finish, Stop, Why
 from planner.sweeping.beliefs import curve_of
 from planner.sweeping.table import next_boundary
 from planner.trials import TrialState
-from planner.view import TrialView, View
+from planner.view import FINAL_POLICY, TrialView, View
 from planner.watching.left import CHANCE, Left, left_to_win
 
 
 class FinalPolicy:
     """Continues the one trial that there is; it saves and is scored after each segment."""
 
-    name = POLICY
+    name = FINAL_POLICY
 
     def __init__(self, *, stop_when_won: bool = False) -> None:
         """Go on to the end, or stop where more than 0.02 of score is no longer likely."""

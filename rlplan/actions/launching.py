@@ -18,14 +18,13 @@ from planner.recommending.promise import Promise, promise, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
 from planner.store.driving import Driver, is_driven
-from planner.store.final_tables import Final
-from planner.store.finals import ENDED, POLICY, add_final, finals_of, spent_beside, switch_of
+from planner.store.finals import ENDED, Final, add_final, finals_of, spent_beside, switch_of
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.standing import standing
 from planner.store.sweeps import add_trial, move_trial, plan_named, sweep_named
 from planner.trials import TrialState
-from planner.view import Configuration
+from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.going_back import Wanted, best_of_former, known_there
 from rlplan.actions.sweep_request import machine, said_beside
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, create, drive, finished, hold
@@ -137,7 +136,7 @@ def _launchable(store: Store, request: LaunchRequest) -> Stored:
         raise InputError(f"--learning-rate {request.learning_rate:g}: give a rate above 0")
     known = stored(store, request.sweep)
     row = known.sweep
-    if known.board.spec.policy == POLICY:
+    if known.board.spec.policy == FINAL_POLICY:
         raise InputError(f"{row.name} is a final run itself: name the sweep that it is of")
     if row.status is SweepStatus.RUNNING and is_driven(row, datetime.now(UTC)) and not is_dead(row):
         raise InputError(f"{row.name} is still running: wait for its end, or `rlplan stop {row.name}` first")

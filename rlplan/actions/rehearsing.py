@@ -13,9 +13,8 @@ from budgets.errors import InputError, RlplanError
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import named_configuration
 from planner.store import open_store
-from planner.store.finals import POLICY
 from planner.store.schema import Candidate, Plan
-from planner.view import Configuration
+from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.launching import LaunchRequest, describe
 from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok, verdict
@@ -211,7 +210,7 @@ def _judged(played: Played, spec: SweepSpec, plan: Plan) -> Iterator[Finding]:
             f"{len(played.trials)} trials trained, scored and saved; a worker begins {begin:.1f} s after it is asked "
             f"for, and its first score comes {first:.1f} s later",
         )
-    if not played.at_once or spec.policy == POLICY:
+    if not played.at_once or spec.policy == FINAL_POLICY:
         return
     wall = plan.pilot_gpu_hours / (played.at_once * spec.resources.slots)
     found = f"{played.at_once} trials at once; the pilots' {plan.pilot_gpu_hours:,.4g} GPU-hours take {duration(wall)}"

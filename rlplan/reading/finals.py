@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
 from planner.metrics import Metric
-from planner.store.final_tables import Final
 from planner.store.finals import (
     BEST,
     CLEARED,
@@ -19,6 +18,7 @@ from planner.store.finals import (
     PROMISE,
     VALIDATION,
     WARNING,
+    Final,
     final_of,
     finals_of,
     forecasts_of,

@@ -7,7 +7,7 @@ from sqlalchemy import BindParameter, Select, bindparam, case, func, select, tru
 from sqlalchemy.orm import Session
 
 from planner.store.driving import is_driven
-from planner.store.final_tables import ForecastOfFinal
+from planner.store.finals import ForecastOfFinal
 from planner.store.schema import (
     Charge,
     Decision,

@@ -10,8 +10,7 @@ from sqlalchemy.orm import Session
 from budgets.errors import BudgetError, InputError, NotFoundError, StoreError
 from planner.axes import from_text
 from planner.store import Store, open_store
-from planner.store.final_tables import Final
-from planner.store.finals import pilots_of
+from planner.store.finals import Final, pilots_of
 from planner.store.records import RankedRow
 from planner.store.results import ranked_allocations
 from planner.store.schema import Plan, Sweep, SweepStatus

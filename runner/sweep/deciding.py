@@ -5,8 +5,7 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
-from planner.store.final_tables import Final
-from planner.store.finals import final_of, finals_of
+from planner.store.finals import Final, final_of, finals_of
 from planner.store.schema import Plan, Recommendation, Sweep
 from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy

@@ -9,14 +9,13 @@ from sqlalchemy.orm import Session
 from budgets.errors import BudgetError
 from planner.axes import named_configuration
 from planner.store import results
-from planner.store.finals import POLICY
 from planner.store.records import NewPoint
 from planner.store.results import add_points
 from planner.store.schema import Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.standing import newest_points
 from planner.store.sweeps import next_name
 from planner.sweeping.grants import MARGIN, MOST_IDLE_SHARE, idle_gpu_hours
-from planner.view import Configuration
+from planner.view import FINAL_POLICY, Configuration
 from runner.ports.trial import Machine, TrialConfig
 from runner.sweep.board import Board
 from runner.sweep.keeping import FromPilot
@@ -135,7 +134,7 @@ def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
     """Return the settings that a final run is driven by: those of the sweep, with the final run's layout and money."""
     training = spec.training.model_copy(update={"machine": run.layout.machine(spec.training.machine)})
     changes = {
-        "policy": POLICY,
+        "policy": FINAL_POLICY,
         "search": None,
         "pilot_gpu_hours": run.budget_gpu_hours,
         "target_gpu_hours": run.update_steps * run.gpu_hours_per_step,

@@ -8,7 +8,6 @@ from sqlalchemy.orm import Session
 from planner.axes import named_configuration
 from planner.pooling.pool import DRAWS, Pool
 from planner.recommending.promise import BROKEN, ForecastQuery, Outlook, SwitchTarget, outlook
-from planner.store.final_tables import Final, ForecastOfFinal
 from planner.store.finals import (
     BEST,
     CLEARED,
@@ -19,6 +18,8 @@ from planner.store.finals import (
     VALIDATION,
     WARNING,
     WON,
+    Final,
+    ForecastOfFinal,
     forecasts_of,
     switch_of,
 )

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func
 
 from planner.store import open_store
-from planner.store.final_tables import Final, ForecastOfFinal
+from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Plan, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Trial
 from planner.store.standing import standing
 from tests.faults.launcher import VALIDATIONS

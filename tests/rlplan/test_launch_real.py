@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planner.store import open_store
-from planner.store.final_tables import Final
+from planner.store.finals import Final
 from planner.store.schema import Point, Sweep, Trial
 from planner.store.standing import standing
 from runner.training import checkpoints

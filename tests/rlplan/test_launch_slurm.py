@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, NotFoundError
 from planner.store import open_store
-from planner.store.final_tables import Final, ForecastOfFinal
+from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.standing import newest_points, standing
 from rlplan.actions import sweeping

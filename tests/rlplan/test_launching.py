@@ -13,8 +13,7 @@ import pytest
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.store import open_store
-from planner.store.final_tables import Final, ForecastOfFinal
-from planner.store.finals import finals_of
+from planner.store.finals import Final, ForecastOfFinal, finals_of
 from planner.store.results import ranked_allocations
 from planner.store.schema import Decision, Plan, Sweep, SweepStatus, Trial
 from planner.store.standing import standing

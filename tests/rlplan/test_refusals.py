@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.store import open_store
-from planner.store.final_tables import Final
+from planner.store.finals import Final
 from planner.store.schema import Plan, Sweep
 from tests.planner.replaying.tables import grid
 from tests.planner.store import samples
