@@ -26,7 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from bench.deciding import ours, outcomes, pairs, tasking
 from bench.deciding.outcomes import Method, Outcome
 from bench.deciding.printing import report
-from planner.experience.teaching import Experienced
+from planner.experience.teaching import TransferPriors
 from planner.replaying.recorded import Recorded
 
 ROOT = Path(__file__).parent.parent
@@ -140,7 +140,7 @@ class Game:
 
 
 def _own(
-    game: Game, recorded: Recorded, target: float, played_as: tuple[str, str, Experienced | None], workers: int
+    game: Game, recorded: Recorded, target: float, played_as: tuple[str, str, TransferPriors | None], workers: int
 ) -> Iterator[Outcome]:
     """Play one of rlplan's policies with every budget, under a name of its own."""
     policy, name, teacher = played_as

@@ -30,7 +30,7 @@ from bench.deciding.pairs import PAIRS, Pair, about, learnt, learnt_by_sweep
 from bench.deciding.statistics import mean_with_error
 from bench.deciding.tables import table
 from planner.experience.experience import Experience
-from planner.experience.teaching import Experienced
+from planner.experience.teaching import TransferPriors
 from planner.pooling.pool import Pool
 from planner.pooling.priors import NONE
 from planner.replaying.choosing import open_chooser
@@ -103,7 +103,7 @@ def played(task: tuple[Pair, int, tuple[str, ...], tuple[float, ...]]) -> list[O
     full, found = recorded.full_cost(compared_at), []
     for mode in modes:
         sources = sources_of(pair, repeat, mode)
-        teacher = Experienced(sources, about(pair.target)) if sources else None
+        teacher = TransferPriors(sources, about(pair.target)) if sources else None
         for share in shares:
             pool, began = Pool(teacher), time.process_time()
             one = play(

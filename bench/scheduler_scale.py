@@ -30,7 +30,7 @@ from sqlalchemy import text
 
 from bench.deciding import tables
 from planner.experience.extracting import experience_of_runs
-from planner.experience.teaching import Experienced
+from planner.experience.teaching import TransferPriors
 from planner.pooling.pool import Pool
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
@@ -112,14 +112,14 @@ def main() -> None:
             growth(rows)
 
 
-def taught(sources: int, seed: int) -> Experienced | None:
+def taught(sources: int, seed: int) -> TransferPriors | None:
     """Return what so many other worlds teach."""
     names = tables.names(tables.SIMULATED)
     found = [
         experience_of_runs(f"world {number}", tables.table(names[number % len(names)], seed + number)[0], {})
         for number in range(sources)
     ]
-    return Experienced(tuple(found), {}) if found else None
+    return TransferPriors(tuple(found), {}) if found else None
 
 
 def measured(path: Path, policy: str, trials: int, seed: int, sources: int) -> Measured:

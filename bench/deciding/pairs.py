@@ -10,7 +10,7 @@ from typing import Final
 from bench.deciding import ours, tables
 from planner.experience.experience import Experience
 from planner.experience.extracting import experience_of, experience_of_runs
-from planner.experience.teaching import Experienced
+from planner.experience.teaching import TransferPriors
 from planner.replaying.recorded import Recorded
 
 OTHER_DRAW: Final = 1000  # added to the seed of a drawn source
@@ -115,6 +115,6 @@ def about(table: str) -> dict[str, str]:
     return {"task": table.partition("@")[0]}
 
 
-def teacher_of(pair: Pair, seed: int) -> Experienced:
+def teacher_of(pair: Pair, seed: int) -> TransferPriors:
     """Return what the source of a pair teaches whoever plays its target."""
-    return Experienced((learnt(pair.source, seed),), about(pair.target))
+    return TransferPriors((learnt(pair.source, seed),), about(pair.target))

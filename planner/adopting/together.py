@@ -55,7 +55,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Together:
+class ComparableRuns:
     """Runs that compare, and others that have but a price."""
 
     entries: tuple[Entry, ...]
@@ -67,13 +67,13 @@ class Together:
         return tuple(each for each in self.entries if each.scored)
 
 
-def lacking(entries: Sequence[Entry]) -> dict[Path, list[str]]:
+def missing_flags(entries: Sequence[Entry]) -> dict[Path, list[str]]:
     """Return by run the flags that must say what could not be read."""
     found = {each.run.path: each.settings.missing() for each in entries}
     return {path: flags for path, flags in found.items() if flags}
 
 
-def together(entries: Sequence[Entry], *, same_scores: bool = False) -> Together:
+def compare_runs(entries: Sequence[Entry], *, same_scores: bool = False) -> ComparableRuns:
     """Put runs side by side; InputError names those that lack something, or do not compare, and what to do.
 
     `same_scores` says that whatever serves as the score is of the same problems.
@@ -103,11 +103,11 @@ def together(entries: Sequence[Entry], *, same_scores: bool = False) -> Together
                 f"the runs differ in {what} ({', '.join(map(str, sorted(values, key=str)))}): their GPU-hours "
                 "compare only roughly"
             )
-    return Together(tuple(placed), tuple(notes))
+    return ComparableRuns(tuple(placed), tuple(notes))
 
 
 def _require_known(entries: Sequence[Entry]) -> None:
-    if unknown := lacking(entries):
+    if unknown := missing_flags(entries):
         flags = sorted({flag for each in unknown.values() for flag in each})
         where = "; ".join(f"{path.name} lacks {', '.join(flags)}" for path, flags in unknown.items())
         raise InputError(

@@ -105,18 +105,18 @@ RECIPES, MODELS = ("axes.recipes", "recipe.name"), ("axes.models", "workload.mod
 RATES, RATE_RANGE = "axes.learning_rates", "axes.learning_rate_range"
 
 
-def settled(resolved: Resolved) -> Resolved:
+def collapse_single_values(resolved: Resolved) -> Resolved:
     """Return the configuration without axes of one value, which are written where that value otherwise stands.
 
     Where an axis and the value without it are both given, a flag wins over a file, and the axis over what nobody gave.
     """
     for axis, single in (RECIPES, MODELS):
-        resolved = _settled_names(resolved, axis, single)
+        resolved = _collapse_names(resolved, axis, single)
     rate = "recipe.learning_rate"
     if resolved.config.cost.lora_rank is not None and resolved.source(rate) == DEFAULT:
         times = LORA_RATE_TIMES * resolved.config.recipe.learning_rate
         resolved = _with(resolved, {rate: times}, {rate: f"{LORA_RATE_TIMES:g} times the default, for LoRA"})
-    return _settled_rates(resolved)
+    return _collapse_rates(resolved)
 
 
 def has_axes(section: AxesSection) -> bool:
@@ -137,7 +137,7 @@ def require_distinct(axis: str, given: Sequence[str], name_of: Callable[[str], s
             )
 
 
-def _settled_names(resolved: Resolved, axis: str, single: str) -> Resolved:
+def _collapse_names(resolved: Resolved, axis: str, single: str) -> Resolved:
     given = _get(resolved, axis)
     if given is None:
         return resolved
@@ -163,7 +163,7 @@ def _axis_wins(resolved: Resolved, axis: str, single: str) -> bool:
     return True
 
 
-def _settled_rates(resolved: Resolved) -> Resolved:
+def _collapse_rates(resolved: Resolved) -> Resolved:
     listed, spread = _get(resolved, RATES), _get(resolved, RATE_RANGE)
     if listed is not None and spread is not None:
         raise ConfigError(

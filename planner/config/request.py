@@ -18,7 +18,7 @@ from budgets.signal import DIFFICULTIES, BetaPassRates, MeasuredPassRates, PassR
 from budgets.workload import RecipeTraits, Validation, Workload
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE
 from planner.config.cost import execution_of
-from planner.config.layers import DEFAULT, Resolved, has_axes, require_distinct, settled
+from planner.config.layers import DEFAULT, Resolved, collapse_single_values, has_axes, require_distinct
 from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_hours, named_sizes
 from planner.config.trainer import BUILTIN
@@ -32,7 +32,7 @@ OF_SWEEPS = ("cluster", "slurm", "storage")  # where a sweep runs and keeps its 
 
 def build_request(resolved: Resolved, coefficients: Coefficients | None = None) -> Request:
     """Look up every name, check that the workload fits the hardware, and return the request."""
-    config = settled(resolved).config
+    config = collapse_single_values(resolved).config
     budget = config.budget.gpu_hours
     if budget is None:
         raise InputError("no budget given: say how many GPU-hours there are, such as --budget 5000")
@@ -66,7 +66,7 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
 
 def build_step(resolved: Resolved) -> tuple[Workload, Hardware, RecipeTraits, Coefficients]:
     """Return what a step's price depends on beside n and B; a budget is not needed."""
-    config = settled(resolved).config
+    config = collapse_single_values(resolved).config
     difficulty, pass_rates = difficulty_and_rates(config)
     workload, hardware = _workload(config, pass_rates, config.workload.model), _hardware(config)
     return workload, hardware, recipe_traits(config, difficulty), _known(config, workload, hardware.gpu)
@@ -176,7 +176,7 @@ def _as_trained(config: Config, recipe: Recipe) -> RecipeTraits:
 
 def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
     """Return the configuration as it counts, with every name that was left open filled in."""
-    counts = settled(resolved)
+    counts = collapse_single_values(resolved)
     values: dict[str, Any] = counts.config.model_dump(mode="json")
     for section in OF_SWEEPS:
         del values[section]

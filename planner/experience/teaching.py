@@ -24,7 +24,7 @@ SHARE_OF_ALL: Final = 0.5  # of that, for all sources together
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Evidence:
     """What the curves of one source say of some coefficients in our frame, in units of their prior's spread."""
 
     places: tuple[int, ...]  # of our terms
@@ -33,7 +33,7 @@ class _Told:
 
 
 @dataclass(frozen=True)
-class Experienced:
+class TransferPriors:
     """Teaches what these sources say; `about` is what the new sweep is."""
 
     sources: tuple[Experience, ...]
@@ -42,7 +42,9 @@ class Experienced:
     def priors(self, smooth: Features, target_gpu_hours: float) -> tuple[LearntPrior, ...]:
         """Return a prior for each source that shares an axis, and one for all of them."""
         spread = widened(smooth)
-        found = [(each, told) for each in self.sources if (told := _told(each, smooth, spread)) is not None]
+        found = [
+            (each, evidence) for each in self.sources if (evidence := _evidence_of(each, smooth, spread)) is not None
+        ]
         if not found:
             return ()
         alike = [likeness(each, smooth.lines, target_gpu_hours, self.about) for each, _ in found]
@@ -50,16 +52,16 @@ class Experienced:
         trusted = TRUSTED * max(alike)
         alone = trusted * (1 - SHARE_OF_ALL if several else 1.0) * np.array(alike) / sum(alike)
         priors = [
-            _conditioned(each.name, smooth, spread, [told], float(weight))
-            for (each, told), weight in zip(found, alone, strict=True)
+            _conditioned(each.name, smooth, spread, [evidence], float(weight))
+            for (each, evidence), weight in zip(found, alone, strict=True)
         ]
         if several:
-            every = [told for _, told in found]
+            every = [evidence for _, evidence in found]
             priors.append(_conditioned(ALL, smooth, spread, every, trusted * SHARE_OF_ALL))
         return tuple(priors)
 
 
-def _told(source: Experience, smooth: Features, spread: Vector) -> _Told | None:
+def _evidence_of(source: Experience, smooth: Features, spread: Vector) -> _Evidence | None:
     """Return what a source's curves alone say: its posterior with its own prior taken out, moved into our frame."""
     known = {line.name: line.log for line in source.lines}
     names = {line.name for line in smooth.lines if known.get(line.name) == line.log}
@@ -81,7 +83,7 @@ def _told(source: Experience, smooth: Features, spread: Vector) -> _Told | None:
     back = _whole(source.lines, smooth, terms)
     # δ in their frame and units is this matrix times δ in ours; curvatures' mean is taken to be ours in either.
     moved = np.linalg.inv(back) * spread[places] / sd[:, None]
-    return _Told(tuple(places), moved.T @ precision @ moved, moved.T @ pull)
+    return _Evidence(tuple(places), moved.T @ precision @ moved, moved.T @ pull)
 
 
 def _whole(lines: Sequence[Line], smooth: Features, terms: Sequence[Term]) -> Vector:
@@ -127,16 +129,18 @@ def _column(of: tuple[str, ...], at: Mapping[str, Vector], rows: int) -> Vector:
     return np.asarray(np.prod([at[name] for name in of], axis=0))
 
 
-def _conditioned(name: str, smooth: Features, spread: Vector, told: Sequence[_Told], weight: float) -> LearntPrior:
+def _conditioned(
+    name: str, smooth: Features, spread: Vector, evidence: Sequence[_Evidence], weight: float
+) -> LearntPrior:
     """Condition the joint normal of our coefficients and the sources' on what each source's curves say."""
     known = len(smooth.terms)
-    places = sorted({place for each in told for place in each.places})
+    places = sorted({place for each in evidence for place in each.places})
     row = {place: number for number, place in enumerate(places)}
-    count, size = len(told) + 1, len(places)
+    count, size = len(evidence) + 1, len(places)
     together = np.full((count, count), CORRELATION) + (1 - CORRELATION) * np.eye(count)
     precision = np.kron(np.linalg.inv(together), np.eye(size))
     pull = np.zeros(count * size)
-    for number, each in enumerate(told, start=1):
+    for number, each in enumerate(evidence, start=1):
         at = np.array([number * size + row[place] for place in each.places])
         precision[np.ix_(at, at)] += each.precision
         pull[at] += each.pull

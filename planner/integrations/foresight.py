@@ -24,7 +24,7 @@ LEAST = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ScoreForecasts:
     """The mean scores of runs at one compute, a row per run: median, 90 % interval, expectation, and P(best)."""
 
     median: Vector
@@ -42,7 +42,7 @@ class Distribution(NamedTuple):
     summary: Vector
 
 
-class EachAlone:
+class IndependentForecasts:
     """Each run is foreseen from its own points; a curve that was seen before costs nothing.
 
     On a scale without bounds what a run may still gain is thought of in the widest spread that a run has shown, lest
@@ -54,7 +54,7 @@ class EachAlone:
         self._known: dict[tuple[object, ...], Distribution] = {}
         self._least_scale = 0.0
 
-    def foresee(self, curves: Sequence[Curve], target: float) -> Foreseen:
+    def forecast(self, curves: Sequence[Curve], target: float) -> ScoreForecasts:
         """Carry curves, higher scores being better, to one compute."""
         unbounded = [curve for curve in curves if not curve.bounded]
         self._least_scale = common_scale(prepare(unbounded)) if unbounded else 0.0
@@ -67,7 +67,7 @@ class EachAlone:
         self._known = {key: self._known[key] for key in keys}
         found = [self._known[key] for key in keys]
         median, low, high, mean = np.stack([each.summary for each in found], axis=1)
-        return Foreseen(median, low, high, mean, probability_best(found))
+        return ScoreForecasts(median, low, high, mean, probability_best(found))
 
     def _key(self, curve: Curve, target: float) -> tuple[object, ...]:
         scale = 0.0 if curve.bounded else self._least_scale

@@ -11,7 +11,7 @@ import optuna
 from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial, TrialState
 
-from planner.integrations.stopping import Mode, Outlook, Stopping
+from planner.integrations.stopping import Mode, Stopping, TrialForecast
 from planner.sweeping.chances import ALPHA
 
 REASON = "pruned_because"  # the user attribute of a pruned trial
@@ -72,7 +72,7 @@ class PredictedScorePruner(BasePruner):
             study._storage.set_trial_user_attr(trial._trial_id, REASON, {"reason": why.reason, **why.seen})
         return True
 
-    def outlooks(self, study: optuna.Study) -> dict[int, Outlook]:
+    def outlooks(self, study: optuna.Study) -> dict[int, TrialForecast]:
         """Return what is predicted of each trial that competes, by its number."""
         with self._lock:
             self._take_up(study)
@@ -103,11 +103,11 @@ class PredictedScorePruner(BasePruner):
         # Steps may come in any order, and a score at an earlier x would count as having been set back.
         values = sorted((self._compute_at(trial, step), score) for step, score in trial.intermediate_values.items())
         for x, score in values:
-            self._stopping.told(trial.number, x, score)
+            self._stopping.add_score(trial.number, x, score)
         if trial.state is TrialState.COMPLETE:
-            self._stopping.finished(trial.number)
+            self._stopping.finish(trial.number)
         elif trial.state in (TrialState.FAIL, TrialState.PRUNED):
-            self._stopping.dropped(trial.number)
+            self._stopping.drop(trial.number)
 
 
 def _steps_done(trial: FrozenTrial, step: int) -> float:

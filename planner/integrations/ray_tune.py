@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError
-from planner.integrations.stopping import Mode, Outlook, Stopping
+from planner.integrations.stopping import Mode, Stopping, TrialForecast
 from planner.sweeping.actions import Why
 from planner.sweeping.chances import ALPHA
 
@@ -83,7 +83,7 @@ def _scheduler_class() -> Any:
             self._stopping = make(mode=mode) if metric and mode else make()
             self.reasons: dict[str, Why] = {}  # why each stopped trial was stopped, by its id
 
-        def outlooks(self) -> dict[str, Outlook]:
+        def outlooks(self) -> dict[str, TrialForecast]:
             """Return what is predicted of each trial that competes, by its id."""
             return {str(trial): each for trial, each in self._stopping.outlooks().items()}
 
@@ -91,14 +91,14 @@ def _scheduler_class() -> Any:
             del spec
             if (self._metric and metric) or (self._mode and mode):
                 return False
-            told_before = self._metric and self._mode
+            known_before = self._metric and self._mode
             self._metric, self._mode = self._metric or metric, self._mode or mode
             if not (self._metric and self._mode):
                 raise InputError(
                     f"the scheduler knows metric {self._metric!r} and mode {self._mode!r}: give both, to it or to "
                     "tune.TuneConfig(metric=…, mode=…)"
                 )
-            if not told_before:
+            if not known_before:
                 self._stopping = self._make(mode=self._mode)
             return True
 
@@ -107,16 +107,16 @@ def _scheduler_class() -> Any:
             name = trial.trial_id
             if name not in self._stopping:
                 for result in _earlier_results(trial):
-                    self._told(name, result)
+                    self._take_up(name, result)
             if trial.is_finished():
                 self._leave(name, dropped=trial.status == "ERROR")
             else:
-                self._stopping.returned(name)
+                self._stopping.reopen(name)
 
         def on_trial_result(self, tune_controller: Any, trial: "Trial", result: dict[str, Any]) -> str:
             del tune_controller
             name = trial.trial_id
-            if not self._told(name, result) or name in self.reasons:
+            if not self._take_up(name, result) or name in self.reasons:
                 return str(TrialScheduler.CONTINUE)
             why = self._stopping.hopeless(name)
             if why is None:
@@ -124,13 +124,13 @@ def _scheduler_class() -> Any:
             self.reasons[name] = why
             logger.info("%s", why.reason)
             if self._hard_stop:
-                self._stopping.dropped(name)
+                self._stopping.drop(name)
                 return str(TrialScheduler.STOP)
             return str(TrialScheduler.PAUSE)
 
         def on_trial_complete(self, tune_controller: Any, trial: "Trial", result: dict[str, Any]) -> None:
             del tune_controller
-            self._told(trial.trial_id, result)
+            self._take_up(trial.trial_id, result)
             self._leave(trial.trial_id, dropped=trial.trial_id in self.reasons and self._hard_stop)
 
         def on_trial_error(self, tune_controller: Any, trial: "Trial") -> None:
@@ -149,16 +149,16 @@ def _scheduler_class() -> Any:
         def restore(self, checkpoint_path: str) -> None:
             self.__dict__.update(pickle.loads(Path(checkpoint_path).read_bytes()))
 
-        def _told(self, name: str, result: Mapping[str, Any]) -> bool:
+        def _take_up(self, name: str, result: Mapping[str, Any]) -> bool:
             """Take up a result; False when it has no score or no time."""
             x, score = result.get(self._time_attr), result.get(self._metric or "")
             if not (isinstance(x, Real) and isinstance(score, Real)):
                 return False
-            self._stopping.told(name, float(x), float(score))
+            self._stopping.add_score(name, float(x), float(score))
             return True
 
         def _leave(self, name: str, *, dropped: bool) -> None:
-            (self._stopping.dropped if dropped else self._stopping.finished)(name)
+            (self._stopping.drop if dropped else self._stopping.finish)(name)
 
     PredictedScoreScheduler.__module__, PredictedScoreScheduler.__qualname__ = __name__, CLASS
     return PredictedScoreScheduler

@@ -14,7 +14,7 @@ from budgets.errors import InputError
 from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
 from planner.curves.verdicts import Verdict
-from planner.integrations.foresight import EachAlone, Foreseen
+from planner.integrations.foresight import IndependentForecasts, ScoreForecasts
 from planner.sweeping.actions import Why
 from planner.sweeping.chances import ALPHA, bar
 
@@ -27,7 +27,7 @@ ROUNDING = 1e-6  # of the range between the bounds
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class TrialForecast:
     """What is predicted of a trial's mean score at the target, in the metric's own units; the interval is of 90 %."""
 
     median: float
@@ -52,10 +52,10 @@ class _Trial:
 
 
 class Stopping:
-    """Is told what trials score, and says which of them have no hope to be the best at the target, and why.
+    """Takes up what trials score, and says which of them have no hope to be the best at the target, and why.
 
     Args:
-        target: Where trials are compared, in the unit of the x that is told: steps, or any measure of compute.
+        target: Where trials are compared, in the unit of the x of their scores: steps, or any measure of compute.
         mode: Whether high scores are good or low ones.
         bounds: The least and greatest value that the metric can have, where it has such. An early curve says much more
             when they are known.
@@ -73,14 +73,14 @@ class Stopping:
     ) -> None:
         _check(target, mode, bounds, alpha)
         self.target, self.mode, self.bounds, self.alpha = float(target), mode, bounds, alpha
-        self._foresight = EachAlone()
+        self._foresight = IndependentForecasts()
         self._trials: dict[Hashable, _Trial] = {}
-        self._last: tuple[list[Hashable], Foreseen] | None = None
+        self._last: tuple[list[Hashable], ScoreForecasts] | None = None
 
     def __contains__(self, trial: Hashable) -> bool:
         return trial in self._trials
 
-    def told(self, trial: Hashable, x: float, score: float) -> None:
+    def add_score(self, trial: Hashable, x: float, score: float) -> None:
         """Take up one score at one x; going back in x forgets what came after, as a run does that is set back."""
         if not (math.isfinite(x) and x >= 0):
             raise InputError(f"trial {trial} has a score at x = {x}: it must be finite and at least 0")
@@ -95,17 +95,17 @@ class Stopping:
         else:
             known.not_finite += 1
 
-    def finished(self, trial: Hashable) -> None:
+    def finish(self, trial: Hashable) -> None:
         """A trial has had all it was to get: it can be the best, and is not judged any more."""
         self._trials.setdefault(trial, _Trial()).running = False
 
-    def returned(self, trial: Hashable) -> None:
+    def reopen(self, trial: Hashable) -> None:
         """A trial that was dropped or finished goes on: it competes and is judged again."""
         known = self._trials.setdefault(trial, _Trial())
         known.running = known.competes = True
         self._last = None
 
-    def dropped(self, trial: Hashable) -> None:
+    def drop(self, trial: Hashable) -> None:
         """A trial has failed or was stopped: it is out of the competition."""
         known = self._trials.setdefault(trial, _Trial())
         known.running = known.competes = False
@@ -132,12 +132,12 @@ class Stopping:
         known.judged_at = known.at
         return self._judged(trial, *self._foreseen())
 
-    def outlooks(self) -> dict[Hashable, Outlook]:
+    def outlooks(self) -> dict[Hashable, TrialForecast]:
         """Return what is predicted of every trial that competes and has a score after its start."""
         competing, foreseen = self._foreseen()
         return {trial: self._outlook(foreseen, row) for row, trial in enumerate(competing)}
 
-    def _judged(self, trial: Hashable, competing: list[Hashable], foreseen: Foreseen) -> Why | None:
+    def _judged(self, trial: Hashable, competing: list[Hashable], foreseen: ScoreForecasts) -> Why | None:
         row, order = competing.index(trial), np.argsort(-foreseen.mean, kind="stable")
         probability, limit = float(foreseen.probability_best[row]), bar(self.alpha, len(competing))
         leader = int(order[0])
@@ -150,7 +150,7 @@ class Stopping:
         own, best = self._outlook(foreseen, row), self._outlook(foreseen, leader)
         return Why(
             f"P(trial {trial} is best at {self.target:g}) is {probability:.2g}, below {limit:.2g}; trial "
-            f"{competing[leader]} is predicted {_told(best)} against {_told(own)}",
+            f"{competing[leader]} is predicted {_interval_text(best)} against {_interval_text(own)}",
             {
                 "probability_best": probability,
                 "limit": limit,
@@ -161,14 +161,14 @@ class Stopping:
             },
         )
 
-    def _foreseen(self) -> tuple[list[Hashable], Foreseen]:
+    def _foreseen(self) -> tuple[list[Hashable], ScoreForecasts]:
         if self._last is None:
             competing = [name for name, known in self._trials.items() if known.competes and known.at > 0]
             if not competing:
                 empty = np.empty(0)
-                return [], Foreseen(empty, empty, empty, empty, empty)
+                return [], ScoreForecasts(empty, empty, empty, empty, empty)
             curves = [self._curve(name) for name in competing]
-            self._last = competing, self._foresight.foresee(curves, self.target)
+            self._last = competing, self._foresight.forecast(curves, self.target)
         return self._last
 
     def _knows_the_scale(self) -> bool:
@@ -203,16 +203,16 @@ class Stopping:
         low, high = self.bounds
         return low + (value if self.mode == "max" else 1 - value) * (high - low)
 
-    def _outlook(self, foreseen: Foreseen, row: int) -> Outlook:
+    def _outlook(self, foreseen: ScoreForecasts, row: int) -> TrialForecast:
         median, *ends = (self._outward(float(part[row])) for part in (foreseen.median, foreseen.low, foreseen.high))
-        return Outlook(median, min(ends), max(ends), float(foreseen.probability_best[row]))
+        return TrialForecast(median, min(ends), max(ends), float(foreseen.probability_best[row]))
 
 
-def _told(outlook: Outlook) -> str:
+def _interval_text(outlook: TrialForecast) -> str:
     return f"{outlook.median:.4g} ({outlook.low:.4g} to {outlook.high:.4g})"
 
 
-def _numbers(prefix: str, trial: Hashable, outlook: Outlook) -> dict[str, Any]:
+def _numbers(prefix: str, trial: Hashable, outlook: TrialForecast) -> dict[str, Any]:
     return {
         f"{prefix}trial": trial,
         f"{prefix}median": outlook.median,

@@ -31,7 +31,7 @@ LONG_TAIL = 3.0  # times the mean that the longest response takes, from which on
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PriceQuery:
     """One configuration as it is to be priced."""
 
     workload: Workload
@@ -86,7 +86,7 @@ class PhasePrice:
 class Price:
     """A configuration with what a step of it costs."""
 
-    asked: Asked
+    asked: PriceQuery
     cost: StepCost
 
     @property
@@ -155,7 +155,7 @@ class Price:
         return limit
 
 
-def price(asked: Asked) -> Price:
+def price(asked: PriceQuery) -> Price:
     """Price a configuration; InfeasibleError, with what would mend it, where it does not fit."""
     return Price(asked, asked.cost())
 
@@ -181,7 +181,7 @@ def changes(before: Price) -> list[Change]:
     return sorted(found, key=lambda each: -1e9 if each.saved is None else each.saved, reverse=True)
 
 
-def _asked(asked: Asked) -> Iterator[tuple[str, Asked]]:
+def _asked(asked: PriceQuery) -> Iterator[tuple[str, PriceQuery]]:
     gpus, traits = asked.hardware.gpus_per_trial, asked.traits
     yield f"{2 * gpus} GPUs", replace(asked, hardware=_on(asked.hardware, 2 * gpus))
     if gpus > 1:
@@ -195,7 +195,7 @@ def _asked(asked: Asked) -> Iterator[tuple[str, Asked]]:
     yield f"B = {2 * asked.prompts_per_batch}", replace(asked, prompts_per_batch=2 * asked.prompts_per_batch)
 
 
-def _executions(asked: Asked) -> Iterator[tuple[str, Asked]]:
+def _executions(asked: PriceQuery) -> Iterator[tuple[str, PriceQuery]]:
     """Yield what trainers on GPUs offer beside the layout, where it is not there yet."""
     gpu, traits, execution = asked.hardware.gpu, asked.traits, asked.traits.execution
     if not execution.fp8_rollouts and gpu.fp8_times > 1:
@@ -211,7 +211,7 @@ def _on(hardware: Hardware, gpus: int) -> Hardware:
     return Hardware(hardware.gpu, max(gpus, hardware.gpus), gpus)
 
 
-def _change(before: Price, what: str, asked: Asked) -> Change:
+def _change(before: Price, what: str, asked: PriceQuery) -> Change:
     try:
         after = price(asked)
     except (InfeasibleError, InputError) as error:

@@ -14,7 +14,7 @@ from planner.recommending.evidence import facts_in
 from planner.recommending.prospect import LEVEL, Prospect, interval
 from planner.sweeping.chances import NEAR
 from planner.view import Configuration, TrialView, View
-from planner.watching.promised import Foretold
+from planner.watching.promised import PredictedScore
 
 PARTS = 40  # of the run, at whose ends the promise is kept
 BROKEN = 0.9  # probability of a notable shortfall at which it is warned of: right when it comes, and comes late
@@ -24,7 +24,7 @@ BROKEN = 0.9  # probability of a notable shortfall at which it is warned of: rig
 class Promise:
     """What is promised of the end, and of the way there by the share of the run."""
 
-    end: Foretold
+    end: PredictedScore
     band: tuple[tuple[float, float, float, float], ...]  # share, score, low, high
 
     @property
@@ -54,7 +54,7 @@ def promise(
     draws = worlds.observed(np.array([worlds.place[configuration]]), np.array([run]), along, LASTING)[:, 0, :]
     draws, seed_sd = np.clip(draws, 0.0, 1.0), seed_sd if run < 0 else 0.0
     band = tuple((share, *_interval(each, seed_sd, score_share)) for share, each in zip(shares, draws.T, strict=True))
-    return Promise(Foretold(*band[-1][1:]), band)
+    return Promise(PredictedScore(*band[-1][1:]), band)
 
 
 def _interval(draws: NDArray[np.float64], seed_sd: float, score_share: float) -> tuple[float, float, float]:
@@ -84,10 +84,10 @@ class SwitchTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class EndForecast:
     """What is believed of a run's end now, how likely it falls notably short of the promise, and what else would do."""
 
-    end: Foretold
+    end: PredictedScore
     probability_below: float
     rival: SwitchTarget | None
 
@@ -102,7 +102,7 @@ class ForecastQuery:
     left_gpu_hours: float  # for another, its start-up paid
 
 
-def outlook(known: View, asked: ForecastQuery, pool: Pool, draws: int) -> Outlook:
+def outlook(known: View, asked: ForecastQuery, pool: Pool, draws: int) -> EndForecast:
     """Forecast the end of a run from all curves, those of the pilots and its own, which is evidence like theirs."""
     run = asked.run
     trials: Mapping[int, TrialView] = {**known.trials, run.trial: run}
@@ -114,8 +114,8 @@ def outlook(known: View, asked: ForecastQuery, pool: Pool, draws: int) -> Outloo
     expected = float(scores.mean())
     low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     below = float((scores <= asked.promised - NEAR).mean())
-    end = Foretold(expected, float(low), float(high))
-    return Outlook(end, below, _switch_target(seen, worlds, asked, end.score))
+    end = PredictedScore(expected, float(low), float(high))
+    return EndForecast(end, below, _switch_target(seen, worlds, asked, end.score))
 
 
 def _switch_target(seen: View, worlds: Worlds, asked: ForecastQuery, end: float) -> SwitchTarget | None:

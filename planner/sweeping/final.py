@@ -8,7 +8,7 @@ from planner.sweeping.beliefs import curve_of
 from planner.sweeping.table import next_boundary
 from planner.trials import TrialState
 from planner.view import FINAL_POLICY, TrialView, View
-from planner.watching.left import CHANCE, Left, left_to_win
+from planner.watching.left import CHANCE, RemainingGain, remaining_gain
 
 
 class FinalPolicy:
@@ -50,12 +50,12 @@ def end_of(trial: TrialView) -> float:
     return reached + (trial.most_steps - at) * trial.compared_per_step
 
 
-def left_of(trial: TrialView) -> Left | None:
+def left_of(trial: TrialView) -> RemainingGain | None:
     """Return what is left to win; None before the run's own curve can tell."""
-    return left_to_win(curve_of(trial), end_of(trial)) if len(trial.scores) > 1 else None
+    return remaining_gain(curve_of(trial), end_of(trial)) if len(trial.scores) > 1 else None
 
 
-def said_of_won(left: Left) -> str:
+def said_of_won(left: RemainingGain) -> str:
     """Say that nothing is left to win, with the numbers that it rests on."""
     return (
         f"{left.share:.0%} of the GPU-hours are left; they are expected to bring {left.expected:.3f}, and more than "

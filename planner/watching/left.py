@@ -18,7 +18,7 @@ LEAST_RISE = 2.0  # noise standard deviations that it must have risen by: a flat
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RemainingGain:
     """What is left of a run: how much of it, what it is expected to bring, and how likely that is to be worth it."""
 
     share: float  # of the x axis
@@ -33,7 +33,7 @@ class Left:
         return self.chance < CHANCE
 
 
-def left_to_win(curve: Curve, end_x: float) -> Left | None:
+def remaining_gain(curve: Curve, end_x: float) -> RemainingGain | None:
     """Forecast the rest of a run; None before its curve can tell: unbounded scores, too early, or not risen yet."""
     positive = curve.x > 0
     if not (curve.bounded and positive.sum() >= 2) or curve.x[-1] < EARLIEST_SHARE * end_x or curve.x[-1] >= end_x:
@@ -43,4 +43,4 @@ def left_to_win(curve: Curve, end_x: float) -> Left | None:
     if now.mean - float(np.min(curve.y[: max(1, curve.y.size // 4)])) < LEAST_RISE * fit.noise_sd:
         return None
     chance = chance_above(curve, end_x, now.mean + EQUIVALENCE_MARGIN)
-    return Left(1 - float(curve.x[-1]) / end_x, max(0.0, end.mean - now.mean), chance, now, end)
+    return RemainingGain(1 - float(curve.x[-1]) / end_x, max(0.0, end.mean - now.mean), chance, now, end)

@@ -7,7 +7,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class PredictedScore:
     """An expected score with its interval of 90 %."""
 
     score: float
@@ -15,8 +15,8 @@ class Foretold:
     high: float
 
 
-def promised_at(band: Sequence[Sequence[float]], share: float) -> Foretold:
+def promised_at(band: Sequence[Sequence[float]], share: float) -> PredictedScore:
     """Return what was promised for a share of the run, between the parts that are kept."""
     shares, *scores = zip(*band, strict=True)
     score, low, high = (float(np.interp(share, shares, each)) for each in scores)
-    return Foretold(score, low, high)
+    return PredictedScore(score, low, high)

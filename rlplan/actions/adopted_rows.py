@@ -24,7 +24,7 @@ from planner.store.driving import Driver
 from planner.store.records import NewPoint
 from planner.store.results import add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import Candidate, CostRecord, Plan, Segment, SegmentOutcome, SweepStatus
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from planner.store.sweeps import add_cost_records, add_trial, move_trial, plan_named, save_plan
 from planner.trials import TrialState
 from planner.view import Configuration
@@ -193,7 +193,7 @@ def store_costs(session: Session, entry: Entry, costs: Sequence[CostRecord]) -> 
 def _conclude(store: Store, sweep: str, spec: SweepSpec, driver: Driver, clock: RealClock, ends: SweepStatus) -> None:
     """Store what is believed of the curves and what is recommended, and let go of the sweep."""
     with store.read() as session:
-        stands = standing(session, sweep)
+        stands = sweep_state(session, sweep)
     board = Board(spec, stands)
     board.fresh |= set(board.trials)
     journal = Journal(store, stands.sweep.id, driver, clock, len(stands.trials))

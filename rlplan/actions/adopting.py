@@ -16,7 +16,7 @@ from budgets.errors import BudgetError, InputError, UnknownNameError
 from planner.adopting.configuration import configuration_of
 from planner.adopting.records import read_run, timed
 from planner.adopting.settings import settings_of, split_of
-from planner.adopting.together import Entry, Together, lacking, together
+from planner.adopting.together import ComparableRuns, Entry, compare_runs, missing_flags
 from planner.axes import LEARNING_RATE, RECIPE, value_of
 from planner.checking import Count, Positive
 from planner.config import Resolved, build_request
@@ -99,9 +99,9 @@ class Money:
 def adopt(request: AdoptRequest, database: str) -> Adopted:
     """Read runs, have those that compare become finished trials of a sweep, and store what their steps took."""
     entries = [_entry(path, request) for path in request.runs]
-    if request.dry_run and (missing := lacking(entries)):
+    if request.dry_run and (missing := missing_flags(entries)):
         return Adopted(tuple(entries), (None,) * len(entries), missing, ())
-    found = together(entries, same_scores=bool(request.score))
+    found = compare_runs(entries, same_scores=bool(request.score))
     if request.dry_run:
         return Adopted(found.entries, (None,) * len(entries), {}, found.notes)
     return _store(request, found, database)
@@ -123,7 +123,7 @@ def _entry(path: Path, request: AdoptRequest) -> Entry:
     return Entry(run, settings, split=split)
 
 
-def _store(request: AdoptRequest, found: Together, database: str) -> Adopted:
+def _store(request: AdoptRequest, found: ComparableRuns, database: str) -> Adopted:
     """Store what the runs' steps took, and those with a curve as trials of a sweep."""
     entries, curves, notes = found.entries, found.curves, list(found.notes)
     money = _money(request, curves) if curves else Money(1.0, 1.0, 1.0)
@@ -204,7 +204,7 @@ def _money(request: AdoptRequest, curves: Sequence[Entry]) -> Money:
     return Money(spent if budget is None else budget - target, target, spent)
 
 
-def _configuration(request: AdoptRequest, found: Together, money: Money) -> Resolved:
+def _configuration(request: AdoptRequest, found: ComparableRuns, money: Money) -> Resolved:
     """Return the configuration of the plan: what was read of the runs, where the user's file does not say otherwise."""
     entries = found.curves or found.entries
     first, own = entries[0].settings, load_configuration(request.config)

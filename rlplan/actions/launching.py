@@ -21,7 +21,7 @@ from planner.store.driving import Driver, is_driven
 from planner.store.finals import ENDED, Final, add_final, finals_of, spent_beside, switch_of
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from planner.store.sweeps import add_trial, move_trial, plan_named, sweep_named
 from planner.trials import TrialState
 from planner.view import FINAL_POLICY, Configuration
@@ -251,7 +251,7 @@ def _money(session: Session, known: Stored, pilot: FromPilot | None, beside: Map
     """Return what the plan's budget has left after all its sweeps' pilots and every final run launched before."""
     left = known.plan.budget_gpu_hours - known.board.ledger.charged - sum(beside.values())
     for _, sweep in finals_of(session, known.sweep.id):
-        left -= standing(session, sweep.name).spent_gpu_hours
+        left -= sweep_state(session, sweep.name).spent_gpu_hours
     if left <= 0:
         others = f" ({said_beside(beside, known.plan)})" if beside else ""
         raise BudgetError(

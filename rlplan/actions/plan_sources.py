@@ -7,7 +7,7 @@ from typing import Any, Final
 from budgets.errors import InputError
 from planner.experience.experience import Experience, compared, most_alike
 from planner.experience.plain import from_plain, to_plain
-from planner.experience.teaching import ALL, Experienced
+from planner.experience.teaching import ALL, TransferPriors
 from planner.pooling.features import features
 from planner.store import Store
 from planner.store.experiences import stored_experiences
@@ -38,7 +38,9 @@ def sources_of(plan: Plan, named: Sequence[Experience] | None, known: Sequence[E
         chosen = most_alike(known, smooth.lines, plan.final_gpu_hours, what)
     if not chosen:
         return None
-    weights = {each.name: each.weight for each in Experienced(tuple(chosen), what).priors(smooth, plan.final_gpu_hours)}
+    weights = {
+        each.name: each.weight for each in TransferPriors(tuple(chosen), what).priors(smooth, plan.final_gpu_hours)
+    }
     value = "; ".join([*(_said(each, what, weights) for each in chosen), _of_the_others(weights)])
     source = "--learn-from" if named is not None else "finished sweeps of this database; --learn-from none: of none"
     return PlanSources(tuple(chosen), Assumption("learnt from", value, source))

@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from typing import Final, Literal
 
 from budgets.errors import BudgetError, InputError
-from planner.experience.teaching import Experienced
+from planner.experience.teaching import TransferPriors
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.pool import Pool
 from planner.replaying.choosing import open_chooser
@@ -225,16 +225,16 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
     )
 
 
-def _teacher(request: PreviewRequest, plan: Plan, database: str) -> Experienced | None:
+def _teacher(request: PreviewRequest, plan: Plan, database: str) -> TransferPriors | None:
     """Return what the plan's sweep would learn from: what is named, else what the plan has frozen."""
     if request.learn_from is None:
         frozen = plan.config.get(LEARNT, [])
         return experienced(frozen, about(plan, {})) if frozen else None
     named = learnt_from(request.learn_from, database=database)
-    return Experienced(named, about(plan, {})) if named else None
+    return TransferPriors(named, about(plan, {})) if named else None
 
 
-def _said_of(teacher: Experienced | None) -> list[str]:
+def _said_of(teacher: TransferPriors | None) -> list[str]:
     if teacher is None:
         return []
     names = ", ".join(each.name for each in teacher.sources)
@@ -242,7 +242,7 @@ def _said_of(teacher: Experienced | None) -> list[str]:
 
 
 def _outcome(
-    world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int, teacher: Experienced | None
+    world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int, teacher: TransferPriors | None
 ) -> PlayedWorld:
     pool, proposal = Pool(teacher), split.proposal
     played = play(

@@ -9,7 +9,7 @@ from budgets.errors import InputError, NotFoundError
 from planner.config import Resolved, build_step
 from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
-from planner.pricing import Asked, Change, Price, changes, price
+from planner.pricing import Change, Price, PriceQuery, changes, price
 from planner.pricing.runs import PricedRun, priced_runs
 from rlplan.actions.configuring import absent
 from rlplan.wording.assumptions import Assumption, asked_for_lengths, measured_lengths, told_lengths, width_and_evidence
@@ -32,14 +32,14 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
     """Price a step with what the database knows about costs; n and B are by default the first usual choice's."""
     usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)[0]
     workload, hardware, traits, known = build_step(resolved)
-    asked = Asked(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
+    asked = PriceQuery(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
     asked = _measured(asked, database, given_mean=resolved.source("workload.mean_response_tokens") != DEFAULT)
     found = price(asked)
     dollars = resolved.config.cost.per_million.dollars(found.tokens)
     return Priced(found, changes(found), _assumptions(found, resolved), dollars)
 
 
-def _measured(asked: Asked, database: str, *, given_mean: bool) -> Asked:
+def _measured(asked: PriceQuery, database: str, *, given_mean: bool) -> PriceQuery:
     """Return what is asked with what the database knows about costs and lengths; one that is not there is not made."""
     if "://" not in database and not os.path.exists(os.path.expanduser(database)):
         return asked  # without the store, which takes longer to import than all else
@@ -97,7 +97,7 @@ def _assumptions(found: Price, resolved: Resolved) -> list[Assumption]:
     ]
 
 
-def _asking(asked: Asked) -> str:
+def _asking(asked: PriceQuery) -> str:
     """Ask for the mean response, where nobody gives one."""
     mean = asked.workload.responses.mean
 

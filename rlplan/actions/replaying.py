@@ -7,7 +7,7 @@ from pathlib import Path
 
 from budgets.errors import BudgetError, InputError
 from planner.experience.experience import Experience
-from planner.experience.teaching import Experienced
+from planner.experience.teaching import TransferPriors
 from planner.pooling.pool import Pool
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import Played, play
@@ -96,7 +96,7 @@ def replay_table(request: ReplayRequest, read: ReadTable | None = None) -> Repla
     recorded = read.recorded
     require_learner(request.policy, request.learn_from)
     learnt = learnt_from(request.learn_from, apart_from=request.table)
-    teacher = Experienced(learnt, read.about) if learnt else None
+    teacher = TransferPriors(learnt, read.about) if learnt else None
     _require_reached(request, recorded)
     full_cost = recorded.full_cost(request.target)
     budget = request.budget * full_cost if request.budget_is_share else request.budget
@@ -135,7 +135,7 @@ def _require_reached(request: ReplayRequest, recorded: Recorded) -> None:
 
 
 def _play_all(
-    request: ReplayRequest, recorded: Recorded, budget: float, teacher: Experienced | None, progress: Progress
+    request: ReplayRequest, recorded: Recorded, budget: float, teacher: TransferPriors | None, progress: Progress
 ) -> Iterator[tuple[Played, Mapping[str, float]]]:
     """Yield the replay of each seed, with what the sources weighed at its end."""
     for turn in range(request.repeat):

@@ -13,9 +13,8 @@ from planner.curves.curve import Curve, Vector
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
 from planner.logs.series import matching, ours_of, trainer_of
-from planner.watching.left import Left, left_to_win
-from planner.watching.rules import Scored, Warned, fall
-from planner.watching.updates import UpdateWatch
+from planner.watching.left import RemainingGain, remaining_gain
+from planner.watching.rules import Scored, UpdateWatch, Warned, fall
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Seen:
     x_name: str
     scored: Scored | None
     warned: Warned | None = None
-    left: Left | None = None
+    left: RemainingGain | None = None
     notes: tuple[str, ...] = field(default=())  # with the first of a curve: how the log was read
 
 
@@ -97,8 +96,8 @@ def _seen(table: Table, request: WatchRequest, known: dict[tuple[str, str], int]
             of_updates = None
 
 
-def _left(curve: Curve, end: float | None) -> Left | None:
-    return None if end is None else left_to_win(curve, end)
+def _left(curve: Curve, end: float | None) -> RemainingGain | None:
+    return None if end is None else remaining_gain(curve, end)
 
 
 def _with_errors(curve: Curve, table: Table) -> Curve:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from planner.watching.left import Left
+from planner.watching.left import RemainingGain
 from rlplan.actions.watching import Seen
 from rlplan.exits import ExitCode
 from rlplan.wording.formats import Format
@@ -55,7 +55,7 @@ def seen_data(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _left_data(left: Left) -> dict[str, Any]:
+def _left_data(left: RemainingGain) -> dict[str, Any]:
     return {
         "share": left.share,
         "expected_gain": left.expected,
@@ -79,6 +79,6 @@ def _line(seen: Seen) -> str:
     return "; ".join(parts) if seen.warned is None else "\n".join(parts)
 
 
-def _said_of_left(left: Left) -> str:
+def _said_of_left(left: RemainingGain) -> str:
     what = f"{left.share:.0%} of the run are left, expected to bring {left.expected:.3f}"
     return f"{what}: nothing is left to win, end it here" if left.won else f"{what} (end {left.end.mean:.3f})"

@@ -25,9 +25,9 @@ from planner.store.finals import (
     switch_of,
 )
 from planner.store.schema import Charge, Decision, Segment, Sweep, Trial
-from planner.store.standing import committed_step, newest_points
+from planner.store.state import committed_step, newest_points
 from planner.view import Configuration
-from planner.watching.promised import Foretold, promised_at
+from planner.watching.promised import PredictedScore, promised_at
 from runner.training.trial import read_points
 
 TOLD = (WARNING, CLEARED, VALIDATION, ENDING)
@@ -80,11 +80,11 @@ class FinalStanding:
     gpu_hours_spent: float
     priced_gpu_hours: float
     budget_gpu_hours: float
-    promised: Foretold
+    promised: PredictedScore
     band: tuple[tuple[float, float, float, float], ...]
     scores: tuple[Validated, ...]
-    here: Foretold | None  # what was promised for the newest validation
-    expected: Foretold | None  # the end, as it is believed now
+    here: PredictedScore | None  # what was promised for the newest validation
+    expected: PredictedScore | None  # the end, as it is believed now
     probability_below: float | None
     left: Left | None
     warnings: tuple[Warning, ...]
@@ -141,11 +141,11 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         gpu_hours_spent=sum(each.charged_gpu_hours or 0.0 for each in segments) + idle,
         priced_gpu_hours=final.promised_gpu_hours,
         budget_gpu_hours=float(sweep.config["pilot_gpu_hours"]),
-        promised=Foretold(final.promised_score, final.promised_low, final.promised_high),
+        promised=PredictedScore(final.promised_score, final.promised_low, final.promised_high),
         band=band,
         scores=scores,
         here=None if last is None else promised_at(band, last.step / final.update_steps),
-        expected=None if now is None else Foretold(now.end_score, now.end_low, now.end_high),
+        expected=None if now is None else PredictedScore(now.end_score, now.end_low, now.end_high),
         probability_below=None if now is None else now.probability_below,
         left=left,
         warnings=_warnings(told),

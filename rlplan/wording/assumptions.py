@@ -13,7 +13,7 @@ from budgets.lengths import InterruptedLengths
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
 from budgets.workload import RecipeTraits, Workload
-from planner.config.layers import DEFAULT, Resolved, settled
+from planner.config.layers import DEFAULT, Resolved, collapse_single_values
 from planner.config.request import counted_prompts, expected_response
 from planner.proposals import PricedCell, Proposal, Request
 
@@ -29,7 +29,7 @@ class Assumption:
 
 def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     """List what the proposal rests on, the most consequential first."""
-    request, resolved = proposal.request, settled(resolved)
+    request, resolved = proposal.request, collapse_single_values(resolved)
     first = proposal.candidates[0].cell
     cost = first.cost
     return [

@@ -9,7 +9,7 @@ from planner.recommending.answer import FinalAnswer, answer
 from planner.recommending.evidence import facts_of, seed_sd
 from planner.recommending.facts import ConfigurationFacts, require_choice
 from planner.recommending.prospect import DRAWS, Joint
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from planner.view import Configuration
 from runner.sweep.board import Board
 from runner.sweep.learnt import pool_of
@@ -18,7 +18,7 @@ from runner.sweep.spec import SweepSpec
 
 def stored_board(session: Session, sweep: str, folder: Path | None = None) -> Board:
     """Read how a sweep stands, finished, interrupted or under way, and change nothing; its folder may have moved."""
-    stands = standing(session, sweep)
+    stands = sweep_state(session, sweep)
     spec = SweepSpec.model_validate(stands.sweep.config)
     return Board(spec if folder is None else spec.model_copy(update={"folder": str(folder)}), stands)
 

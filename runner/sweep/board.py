@@ -15,7 +15,7 @@ from typing import Any
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
-from planner.store.standing import Standing, committed_step, failures_since_success
+from planner.store.state import SweepState, committed_step, failures_since_success
 from planner.sweeping.grants import Account, idle_gpu_hours
 from planner.trials import TrialState
 from planner.view import Axes, Configuration, OpenCell, Seen, TrialView, View
@@ -85,17 +85,17 @@ class TrialFacts:
 class Board:
     """Trials, money and segments under way."""
 
-    def __init__(self, spec: SweepSpec, standing: Standing) -> None:
+    def __init__(self, spec: SweepSpec, state: SweepState) -> None:
         """Take in how a sweep stands; its open segments must have been settled before."""
-        self.spec, self.sweep, self._plan = spec, standing.sweep.name, standing.plan
+        self.spec, self.sweep, self._plan = spec, state.sweep.name, state.plan
         self.running: dict[int, OpenSegment] = {}
         self.trials: dict[int, TrialView] = {}
         self.changed = True  # since the policy was last asked
         self.facts: dict[int, TrialFacts] = {}
         self.fresh: set[int] = set()  # trials with scores that no stored fit rests on
         self.due: dict[int, float] = {}  # lost trials, and when each is tried again by the executor's clock
-        candidates = standing.plan.candidates
-        self._foretold = foretold_by(standing.plan, spec)
+        candidates = state.plan.candidates
+        self._foretold = foretold_by(state.plan, spec)
         between = spec.learning_rate_range
         self._learning_rates = (between[0], between[1]) if between else None
         self._candidates = {self._place(configuration_of(each)): each for each in candidates}
@@ -109,15 +109,15 @@ class Board:
         self._measured: list[TrialFacts] = []
         self.account = Account(
             spec.pilot_gpu_hours,
-            standing.spent_gpu_hours,
+            state.spent_gpu_hours,
             idle=idle_gpu_hours(spec.workers, typical, spec.resources.slots),
-            charged=standing.charged_to_workers,
+            charged=state.charged_to_workers,
         )
         self.ledger = self.account.ledger
-        for trial in standing.trials:
+        for trial in state.trials:
             self.add(trial)
-            self._recall(trial, standing)
-        segments = sorted(chain.from_iterable(standing.segments.values()), key=lambda each: each.id)
+            self._recall(trial, state)
+        segments = sorted(chain.from_iterable(state.segments.values()), key=lambda each: each.id)
         self.start_ups.recall([(self._start_of(each.trial_id), each) for each in segments])
         self.reprice()
 
@@ -313,17 +313,16 @@ class Board:
         """Return how many trials have failed."""
         return sum(trial.state is TrialState.FAILED for trial in self.trials.values())
 
-    def _recall(self, trial: Trial, standing: Standing) -> None:
-        segments = standing.segments.get(trial.id, [])
+    def _recall(self, trial: Trial, state: SweepState) -> None:
+        segments = state.segments.get(trial.id, [])
         facts = self.facts[trial.id]
         step = committed_step(segments)
         facts.committed(step)
-        facts.segments, facts.failures = len(segments), standing.failures.get(trial.id, 0)
+        facts.segments, facts.failures = len(segments), state.failures.get(trial.id, 0)
         facts.after_loss = failures_since_success(segments) > 0
-        stored = [each for each in standing.scores.get(trial.id, ()) if each.step <= step]
-        scores = tuple(Seen(each.step, each.gpu_hours, each.score, each.standard_error) for each in stored)
+        scores = tuple(each for each in state.scores.get(trial.id, ()) if each.step <= step)
         self.put(trial.id, step=step, scores=scores)
-        trained = standing.trained.get(trial.id)
+        trained = state.trained.get(trial.id)
         if trained is not None:
             facts.first_gpu_hours = trained.first_gpu_hours
             self._measure(trial.id, trained.last_step, trained.last_gpu_hours)

@@ -17,7 +17,7 @@ from planner.disk import DISK_IS_FULL
 from planner.store import ReplacedError, Store, open_store
 from planner.store.driving import Driver, LeaseLostError, hold_lease
 from planner.store.schema import Decision, SweepStatus
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
 from planner.trials import TrialState
@@ -92,7 +92,7 @@ class SweepDriver:
             hold_lease(session, sweep_named(session, sweep).id, driver, clock.now())  # Ray's start may have taken long
             notes = recover(session, sweep, spec, clock, silent_since)
         with store.read() as session:
-            stands = standing(session, sweep)
+            stands = sweep_state(session, sweep)
             last = _last_decision(session, stands.sweep.id)
         self._journal = Journal(store, stands.sweep.id, driver, clock, last, say, interrupted)
         self._requests = Requests(self._journal)

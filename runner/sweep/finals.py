@@ -12,7 +12,7 @@ from planner.store import results
 from planner.store.records import NewPoint
 from planner.store.results import add_points
 from planner.store.schema import Point, Segment, SegmentOutcome, Sweep, Trial
-from planner.store.standing import newest_points
+from planner.store.state import newest_points
 from planner.store.sweeps import next_name
 from planner.sweeping.grants import MARGIN, MOST_IDLE_SHARE, idle_gpu_hours
 from planner.view import FINAL_POLICY, Configuration

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
 from planner.pooling.pool import DRAWS, Pool
-from planner.recommending.promise import BROKEN, ForecastQuery, Outlook, SwitchTarget, outlook
+from planner.recommending.promise import BROKEN, EndForecast, ForecastQuery, SwitchTarget, outlook
 from planner.store.finals import (
     BEST,
     CLEARED,
@@ -24,14 +24,13 @@ from planner.store.finals import (
     switch_of,
 )
 from planner.store.schema import Decision, Point, Sweep
-from planner.store.standing import newest_points
+from planner.store.state import newest_points
 from planner.sweeping.chances import NEAR
 from planner.sweeping.final import end_of, left_of, said_of_won
 from planner.view import Seen, TrialView, View, has_curve
-from planner.watching.left import Left
-from planner.watching.promised import Foretold, promised_at
-from planner.watching.rules import Scored, Warned, fall
-from planner.watching.updates import UpdateWatch
+from planner.watching.left import RemainingGain
+from planner.watching.promised import PredictedScore, promised_at
+from planner.watching.rules import Scored, UpdateWatch, Warned, fall
 from runner.ports.executor import Clock
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board
@@ -50,7 +49,7 @@ class Promised:
     final: int
     update_steps: int
     from_step: int
-    end: Foretold
+    end: PredictedScore
     gpu_hours: float
     band: tuple[tuple[float, float, float, float], ...]
     told_up_to: int  # the update of the last stored forecast, -1 without one
@@ -77,7 +76,7 @@ class Promised:
             final=final.id,
             update_steps=final.update_steps,
             from_step=final.from_step,
-            end=Foretold(final.promised_score, final.promised_low, final.promised_high),
+            end=PredictedScore(final.promised_score, final.promised_low, final.promised_high),
             gpu_hours=final.promised_gpu_hours,
             band=tuple((share, score, low, high) for share, score, low, high in final.promised_band),
             told_up_to=told[-1].step if told else -1,
@@ -185,7 +184,7 @@ class HeldAgainst:
             seen_then = {"step": run.step, "share_left": left.share, "expected": left.expected}
             journal.note(WON, None, f"{said_of_won(left)}; {saves}", **seen_then)
 
-    def _outlook(self, run: TrialView, board: Board) -> Outlook | None:
+    def _outlook(self, run: TrialView, board: Board) -> EndForecast | None:
         """Forecast the end; None before the run has a curve."""
         if not has_curve(run):
             return None
@@ -212,7 +211,7 @@ class HeldAgainst:
         )
         journal.note(SWITCH, None, said, name=name, n=n, B=B, gain=worth.gain)
 
-    def _line(self, now: Scored, run: TrialView, seen: Outlook | None) -> str:
+    def _line(self, now: Scored, run: TrialView, seen: EndForecast | None) -> str:
         share = now.x / self._promised.update_steps
         here, end = promised_at(self._promised.band, share), self._promised.end
         said = (
@@ -226,7 +225,7 @@ class HeldAgainst:
             f"{end.score:.3f}; P({NEAR:g} or more below) {seen.probability_below:.2f}"
         )
 
-    def _hold(self, seen: Outlook, journal: Journal) -> None:
+    def _hold(self, seen: EndForecast, journal: Journal) -> None:
         """Warn where a notable shortfall is nearly certain: this is right when it comes, and comes late."""
         if seen.probability_below >= BROKEN and PROMISE not in self._warned:
             evidence = (
@@ -253,7 +252,7 @@ class HeldAgainst:
             advice += f"; {self._promised.remedy}"
         self._warn_of(warned.rule, warned.evidence, advice, journal)
 
-    def _store(self, seen: Outlook, left: Left | None, run: TrialView, journal: Journal) -> None:
+    def _store(self, seen: EndForecast, left: RemainingGain | None, run: TrialView, journal: Journal) -> None:
         now = run.scores[-1]
         journal.add_row(
             ForecastOfFinal,

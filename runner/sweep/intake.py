@@ -13,7 +13,7 @@ from planner.store import results, sweeps
 from planner.store.records import NewPoint
 from planner.store.schema import Charge, SegmentOutcome
 from planner.store.schema import Segment as SegmentRow
-from planner.store.standing import RETRY
+from planner.store.state import RETRY
 from planner.store.sweeps import add_cost_records
 from planner.sweeping.actions import Why
 from planner.trials import TrialState

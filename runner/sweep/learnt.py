@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from planner.experience.experience import Experience
 from planner.experience.extracting import FEWEST, experience_of
 from planner.experience.plain import from_plain
-from planner.experience.teaching import Experienced
+from planner.experience.teaching import TransferPriors
 from planner.pooling.pool import Pool
 from planner.view import Configuration, Seen, has_curve
 from runner.sweep.board import Board
@@ -19,10 +19,10 @@ def pool_of(spec: SweepSpec) -> Pool:
     return Pool(experienced(spec.learnt.sources, spec.learnt.about))
 
 
-def experienced(sources: Sequence[object], about: Mapping[str, str]) -> Experienced:
+def experienced(sources: Sequence[object], about: Mapping[str, str]) -> TransferPriors:
     """Return what teaches the sources of a sweep, from plain data."""
     found = tuple(from_plain(each, f"the sweep's source {number}") for number, each in enumerate(sources, 1))
-    return Experienced(found, about)
+    return TransferPriors(found, about)
 
 
 def left_behind(board: Board) -> Experience:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.store import results, sweeps
 from planner.store.schema import Charge, Segment, SegmentOutcome, Trial
-from planner.store.standing import Standing, committed_step, standing
+from planner.store.state import SweepState, committed_step, sweep_state
 from planner.trials import TrialState
 from runner.ports.executor import Clock
 from runner.sweep.spec import SweepSpec
@@ -23,7 +23,7 @@ def recover(
     `silent_since` is when that driver was last heard of. A trial whose worker has not said its last word stays lost: it
     may still write into the trial's folder.
     """
-    before = standing(session, sweep)
+    before = sweep_state(session, sweep)
     found = worker_records(Path(spec.folder))
     by_segment = {record.segment: record for record in found.values() if record.segment is not None}
     charged = dict(before.charged_to_workers)
@@ -71,7 +71,7 @@ def _used(
     return min(segment.reserved_gpu_hours, seconds * spec.resources.slots / SECONDS_PER_HOUR)
 
 
-def _set_up_again(session: Session, trial: Trial, before: Standing, clock: Clock, *, writing: bool) -> None:
+def _set_up_again(session: Session, trial: Trial, before: SweepState, clock: Clock, *, writing: bool) -> None:
     """Move a trial that was running, or that waited to be tried again, to where it can be advanced."""
     if trial.state is TrialState.RUNNING:
         sweeps.move_trial(session, trial.id, TrialState.LOST, clock.now(), "its driver was interrupted", "lost", None)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import further_scores, mean_over
-from planner.watching.rules import Scored, fall
+from planner.watching.rules import Scored, UpdateWatch, fall
 from planner.watching.trigger import RewardTrigger
-from planner.watching.updates import UpdateWatch
 from runner.ports.backend import Point
 from runner.ports.engine import RolloutEngine
 from runner.ports.rollouts import Interruption, Sampling

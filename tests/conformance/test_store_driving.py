@@ -8,9 +8,10 @@ from budgets.errors import StoreError
 from planner.store import Store, results, sweeps
 from planner.store.driving import GRACE, Driver, LeaseLostError, end_lease, hold_lease, take_lease
 from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
-from planner.store.standing import Scored, Trained, committed_step, failures_since_success, standing
+from planner.store.state import Trained, committed_step, failures_since_success, sweep_state
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
+from planner.view import Seen
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 
@@ -62,7 +63,7 @@ def test_a_dead_driver_loses_its_sweep_and_can_store_nothing_more(
     with store.write() as session:
         hold_lease(session, sweep_id, SECOND, now + timedelta(seconds=1))
     with store.read() as session:
-        assert standing(session, driven).spent_gpu_hours == 0
+        assert sweep_state(session, driven).spent_gpu_hours == 0
     assert row(store).heartbeat_at == now + timedelta(seconds=1)
 
 
@@ -104,7 +105,7 @@ def test_how_a_sweep_stands(store: Store) -> None:
         session.add(Charge(sweep_id=row(store).id, at=at(3), worker="w1", kind="idle", gpu_hours=0.25))
 
     with store.read() as session:
-        stands = standing(session, "sweep-1")
+        stands = sweep_state(session, "sweep-1")
     of_trial = stands.segments[trial]
     assert [each.outcome for each in of_trial] == [
         SegmentOutcome.COMMITTED,
@@ -115,7 +116,7 @@ def test_how_a_sweep_stands(store: Store) -> None:
     assert committed_step(of_trial) == 8
     assert failures_since_success(of_trial) == 1
     assert stands.scores[trial] == [
-        Scored(0, 0.0, 0.0, None), Scored(4, 0.4, 0.4, None), Scored(8, 0.8, 0.9, None),
+        Seen(0, 0.0, 0.0, None), Seen(4, 0.4, 0.4, None), Seen(8, 0.8, 0.9, None),
     ]  # fmt: skip
     assert stands.trained[trial] == Trained(0.0, 9, pytest.approx(0.9))
     assert stands.spent_gpu_hours == 3.25

@@ -13,7 +13,7 @@ from sqlalchemy import func
 from planner.store import open_store
 from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Plan, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Trial
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from tests.faults.launcher import VALIDATIONS
 from tests.faults.torment import PATIENCE, ROOT
 
@@ -81,5 +81,5 @@ def test_a_killed_final_run_is_resumed_to_the_same_end(tmp_path: Path, kills: in
         forecasts = [each.step for each in session.query(ForecastOfFinal).order_by(ForecastOfFinal.id)]
         assert forecasts == sorted(set(forecasts))
         assert forecasts[-1] == final.update_steps
-        spent = sum(standing(session, each.name).spent_gpu_hours for each in session.query(Sweep))
+        spent = sum(sweep_state(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         assert spent <= session.query(Plan).one().budget_gpu_hours

@@ -8,7 +8,7 @@ import pytest
 from planner.store import open_store
 from planner.store.finals import Final
 from planner.store.schema import Point, Sweep, Trial
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from runner.training import checkpoints
 from tests.rlplan.conftest import Run
 
@@ -22,7 +22,7 @@ def launched(run: Run, *further: str) -> dict[str, Any]:
 
 def within_its_budget() -> bool:
     with open_store("rlplan.db", read_only=True) as store, store.read() as session:
-        spent = sum(standing(session, each.name).spent_gpu_hours for each in session.query(Sweep))
+        spent = sum(sweep_state(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         return spent <= store.plan().budget_gpu_hours
 
 
@@ -46,5 +46,5 @@ def test_our_own_trainer_goes_on_from_the_pilot_and_keeps_its_best_checkpoint(
         assert row.from_step > 0
         assert of_pilot.items() <= own.items()
         assert max(own) > row.from_step
-        assert standing(session, "sweep-1-final").segments[trial.id][0].charged_gpu_hours == 0.0
+        assert sweep_state(session, "sweep-1-final").segments[trial.id][0].charged_gpu_hours == 0.0
     assert within_its_budget()

@@ -13,7 +13,7 @@ from budgets.errors import BudgetError, NotFoundError
 from planner.store import open_store
 from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
-from planner.store.standing import newest_points, standing
+from planner.store.state import newest_points, sweep_state
 from rlplan.actions import sweeping
 from rlplan.actions.launching import LaunchRequest, describe, launch
 from runner.ports.executor import Event
@@ -81,7 +81,7 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
         assert {at: score for at, score in before.items() if at <= step}.items() <= after.items()
         assert max(after) > step
         assert session.query(Sweep).filter(Sweep.name == "sweep-1-final").one().status is SweepStatus.FINISHED
-        spent = sum(standing(session, each.name).spent_gpu_hours for each in session.query(Sweep))
+        spent = sum(sweep_state(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         assert spent <= store.plan().budget_gpu_hours
     best = Path(own.config["folder"]) / again.name / "best"
     checkpoints.save(best, step, {"config": again.config, "step": step}, checkpoints.PLAIN)

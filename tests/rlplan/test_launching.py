@@ -16,7 +16,7 @@ from planner.store import open_store
 from planner.store.finals import Final, ForecastOfFinal, finals_of
 from planner.store.results import ranked_allocations
 from planner.store.schema import Decision, Plan, Sweep, SweepStatus, Trial
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.actions import sweeping
@@ -64,7 +64,7 @@ def test_sweeps_of_one_plan_share_its_budget_and_say_so(swept_folder: Path, tmp_
     planned = describe(LaunchRequest(), database)
     assert any("other sweeps of plan-1 have spent sweep-1 0." in note for note in planned.notes)
     with open_store(database, read_only=True) as store, store.read() as session:
-        spent = [standing(session, name).spent_gpu_hours for name in ("sweep-1", "sweep-2")]
+        spent = [sweep_state(session, name).spent_gpu_hours for name in ("sweep-1", "sweep-2")]
     assert planned.sweep == "sweep-2"
     assert min(spent) > 0
     assert planned.run.gpu_hours + sum(spent) <= planned.plan.budget_gpu_hours
@@ -92,8 +92,8 @@ def test_the_recommendation_is_run_to_its_end_within_the_plans_budget(launched: 
     assert (final.status, final.policy) == (SweepStatus.FINISHED, "final")
     (promised,) = rows(launched, Final)
     with open_store(launched, read_only=True) as store, store.read() as session:
-        stands = standing(session, final.name)
-        spent = stands.spent_gpu_hours + standing(session, pilots.name).spent_gpu_hours
+        stands = sweep_state(session, final.name)
+        spent = stands.spent_gpu_hours + sweep_state(session, pilots.name).spent_gpu_hours
         (trial,) = stands.trials
         assert trial.state is TrialState.FINISHED
         assert stands.segments[trial.id][-1].to_step == promised.update_steps
@@ -275,7 +275,7 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
     former, other = rows(swept, Sweep)[1:]
     assert (former.status, other.status) == (SweepStatus.FINISHED, SweepStatus.FINISHED)
     with open_store(swept, read_only=True) as store, store.read() as session:
-        spent = sum(standing(session, each.name).spent_gpu_hours for each in session.query(Sweep))
+        spent = sum(sweep_state(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         assert spent <= store.plan().budget_gpu_hours
     with pytest.raises(NotFoundError, match="nothing is to be switched to"):
         launch(LaunchRequest(switch=True), swept)

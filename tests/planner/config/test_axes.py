@@ -6,7 +6,7 @@ import pytest
 
 from budgets.errors import ConfigError, InputError
 from planner.config import Layer, build_request, flag_layer, resolve, resolved_values
-from planner.config.layers import Resolved, settled
+from planner.config.layers import Resolved, collapse_single_values
 
 BUDGET = {"budget": {"gpu_hours": 5000.0}}
 
@@ -62,7 +62,7 @@ def test_one_value_is_stored_where_it_otherwise_stands() -> None:
     ],
 )
 def test_a_flag_wins_over_the_file_in_either_form(layers: list[Layer], recipe: str, recipes: int) -> None:
-    config = settled(configured(*layers)).config
+    config = collapse_single_values(configured(*layers)).config
     assert config.recipe.name == recipe
     assert len(config.axes.recipes or ()) == recipes
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from planner.experience.experience import Experience, is_transferred, widened
-from planner.experience.teaching import ALL, TRUSTED, Experienced, between
+from planner.experience.teaching import ALL, TRUSTED, TransferPriors, between
 from planner.pooling.features import TOP, Line, Term, features
 from planner.view import Configuration
 from tests.planner.experience.makers import learnt
@@ -17,8 +17,8 @@ SOURCE = learnt(1)
 
 
 def test_a_second_source_that_says_the_same_narrows() -> None:
-    one = Experienced((SOURCE,), {}).priors(SMOOTH, TARGET)[0]
-    both = Experienced((SOURCE, replace(SOURCE, name="again")), {}).priors(SMOOTH, TARGET)
+    one = TransferPriors((SOURCE,), {}).priors(SMOOTH, TARGET)[0]
+    both = TransferPriors((SOURCE, replace(SOURCE, name="again")), {}).priors(SMOOTH, TARGET)
     assert [each.name for each in both] == ["earlier", "again", ALL]
     narrower = np.diag(both[2].covariance)[CARRIED] / np.diag(one.covariance)[CARRIED]
     assert (narrower < 1).all()
@@ -28,13 +28,13 @@ def test_a_second_source_that_says_the_same_narrows() -> None:
 def test_weights_leave_room_for_none_and_more_of_it_the_less_alike() -> None:
     like, unlike = learnt(1, task="sums", model="a"), learnt(2, task="code", model="b")
     about = {"task": "sums", "model": "a"}
-    (alone,) = Experienced((like,), about).priors(SMOOTH, TARGET)
-    (far,) = Experienced((unlike,), about).priors(SMOOTH, TARGET)
-    (scale,) = Experienced((like,), about).priors(SMOOTH, 1e4 * TARGET)
+    (alone,) = TransferPriors((like,), about).priors(SMOOTH, TARGET)
+    (far,) = TransferPriors((unlike,), about).priors(SMOOTH, TARGET)
+    (scale,) = TransferPriors((like,), about).priors(SMOOTH, 1e4 * TARGET)
     assert alone.weight == pytest.approx(TRUSTED)
     assert far.weight < 0.6 * alone.weight
     assert scale.weight < 0.3 * alone.weight
-    among = Experienced((like, unlike), about).priors(SMOOTH, TARGET)
+    among = TransferPriors((like, unlike), about).priors(SMOOTH, TARGET)
     assert sum(each.weight for each in among) == pytest.approx(TRUSTED)
     assert among[0].weight > among[1].weight
 
@@ -58,13 +58,14 @@ def test_a_surface_is_the_same_in_another_frame() -> None:
 
 def test_axes_that_only_one_of_both_has_are_left_alone() -> None:
     more = features([Configuration(n, B, (("lr", factor),)) for n, B in CELLS for factor in (0.5, 1.0, 2.0)])
-    (prior,) = Experienced((SOURCE,), {}).priors(more, TARGET)
+    (prior,) = TransferPriors((SOURCE,), {}).priors(more, TARGET)
     own = np.array(["lr" in term.of for term in more.terms])
     assert own.any()
     assert (prior.mean[own] == more.mean[own]).all()
     assert (np.diag(prior.covariance)[own] == more.sd[own] ** 2).all()
     assert (
-        Experienced((SOURCE,), {}).priors(features([Configuration(8, 16, (("lr", x),)) for x in (1.0, 2.0)]), 1.0) == ()
+        TransferPriors((SOURCE,), {}).priors(features([Configuration(8, 16, (("lr", x),)) for x in (1.0, 2.0)]), 1.0)
+        == ()
     )
 
 
@@ -76,6 +77,6 @@ def test_what_curves_do_not_say_is_not_carried() -> None:
             "covariance": np.diag(SOURCE.prior_sd**2),
         }
     )
-    (prior,) = Experienced((silent,), {}).priors(SMOOTH, TARGET)
+    (prior,) = TransferPriors((silent,), {}).priors(SMOOTH, TARGET)
     assert prior.mean == pytest.approx(SMOOTH.mean)
     assert prior.covariance == pytest.approx(np.diag(np.where(CARRIED, widened(SMOOTH), SMOOTH.sd) ** 2))

@@ -4,7 +4,7 @@ from scipy.special import ndtr
 
 from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
-from planner.integrations.foresight import Distribution, EachAlone, probability_best
+from planner.integrations.foresight import Distribution, IndependentForecasts, probability_best
 
 
 def normal(mean: float, sd: float) -> Distribution:
@@ -29,7 +29,7 @@ def test_the_probability_is_that_of_draws(offset: float) -> None:
 
 def test_a_curve_is_carried_to_the_target_as_by_the_fit() -> None:
     curves = [curve("a", 0.9), curve("b", 0.5, seed=1), curve("c", 0.1, seed=2)]
-    seen = EachAlone().foresee(curves, 60.0)
+    seen = IndependentForecasts().forecast(curves, 60.0)
     for row, fit in enumerate(fit_curves(curves, [[60.0]] * 3)):
         told = fit.predictions[0]
         assert seen.median[row] == pytest.approx(told.mean, abs=1e-6)
@@ -41,9 +41,9 @@ def test_a_curve_is_carried_to_the_target_as_by_the_fit() -> None:
 def test_what_is_kept_changes_no_answer(scale: float) -> None:
     first = [curve(str(i), 0.3 + 0.2 * i, seed=i, scale=scale) for i in range(3)]
     later = [*first[:2], curve("2", 0.7, points=24, seed=2, scale=scale), curve("3", 0.9, seed=3, scale=scale)]
-    kept = EachAlone()
-    kept.foresee(first, 60.0)
-    again, fresh = (each.foresee(later, 60.0) for each in (kept, EachAlone()))
+    kept = IndependentForecasts()
+    kept.forecast(first, 60.0)
+    again, fresh = (each.forecast(later, 60.0) for each in (kept, IndependentForecasts()))
     assert again.probability_best == pytest.approx(fresh.probability_best, abs=1e-6)
     assert again.median == pytest.approx(fresh.median, rel=1e-6)
 
@@ -54,6 +54,6 @@ def test_without_bounds_the_runs_show_what_a_flat_one_may_gain() -> None:
         Curve.of(f"rising {i}", np.arange(1.0, 61), 5 * np.arange(1.0, 61) / (20 + np.arange(1.0, 61)), bounded=False)
         for i in range(3)
     ]
-    alone, among = (EachAlone().foresee([flat, *more], 60.0) for more in ([], rising))
+    alone, among = (IndependentForecasts().forecast([flat, *more], 60.0) for more in ([], rising))
     assert alone.high[0] < 0.1
     assert among.high[0] > 1.0

@@ -15,7 +15,7 @@ GOOD, FAIR, BAD = Run(0.9, 5.0, 2.0, seed=1), Run(0.7, 5.0, 2.0, seed=2), Run(0.
 def told(stopping: Stopping, run: Run, name: str, steps: int) -> None:
     for step, score in run.scores():
         if step <= steps:
-            stopping.told(name, step, score)
+            stopping.add_score(name, step, score)
 
 
 def three(stopping: Stopping, steps: int = 24) -> Stopping:
@@ -44,7 +44,7 @@ def test_low_scores_are_judged_as_high_ones_are(bounds: tuple[float, float] | No
     low = Stopping(STEPS, mode="min", bounds=None if bounds is None else (-2.0, 0.0))
     for name, run in (("good", GOOD), ("fair", FAIR), ("bad", BAD)):
         for step, score in list(run.scores())[:24]:
-            low.told(name, step, -2 * score)
+            low.add_score(name, step, -2 * score)
     for name in ("good", "fair", "bad"):
         mine, other = low.outlooks()[name], high.outlooks()[name]
         assert mine.probability_best == pytest.approx(other.probability_best, abs=1e-6)
@@ -76,14 +76,14 @@ def test_who_is_dropped_or_finished_is_not_judged_and_only_the_finished_competes
     stopping = three(Stopping(STEPS, bounds=(0, 1)))
     assert stopping.hopeless("unknown") is None
     assert three(Stopping(STEPS, bounds=(0, 1)), steps=STEPS).hopeless("bad") is None  # who has come to the target
-    stopping.finished("bad")
+    stopping.finish("bad")
     assert stopping.hopeless("bad") is None
     assert set(stopping.outlooks()) == {"good", "fair", "bad"}
-    stopping.dropped("good")
+    stopping.drop("good")
     assert set(stopping.outlooks()) == {"fair", "bad"}
-    stopping.returned("bad")
+    stopping.reopen("bad")
     assert stopping.hopeless("bad") is None  # now of the two best
-    stopping.returned("good")
+    stopping.reopen("good")
     assert stopping.hopeless("bad") is not None
 
 
@@ -92,18 +92,18 @@ def test_a_run_that_is_set_back_forgets_what_came_after() -> None:
     told(straight, GOOD, "run", 20)
     told(back, GOOD, "run", 12)
     for step in range(13, 18):
-        back.told("run", step, 0.0)
+        back.add_score("run", step, 0.0)
     for step, score in list(GOOD.scores())[12:20]:
-        back.told("run", step, score)
+        back.add_score("run", step, score)
     assert straight.outlooks() == back.outlooks()
 
 
 def test_worse_than_the_bounds_is_as_bad_as_they_allow_and_better_is_refused() -> None:
     stopping = Stopping(10, mode="min", bounds=(0, 5))
-    stopping.told("run", 1, 1e6)
+    stopping.add_score("run", 1, 1e6)
     assert stopping.outlooks()["run"].median <= 5
     with pytest.raises(InputError, match="trial run scored -1, better than the bounds 0 to 5 allow"):
-        stopping.told("run", 2, -1)
+        stopping.add_score("run", 2, -1)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_makes_no_sense_is_refused(settings_: dict[str, object], message: s
     with pytest.raises(InputError, match=message):
         Stopping(**{"target": 10, **settings_})
     with pytest.raises(InputError, match="trial a has a score at x = nan"):
-        Stopping(10).told("a", math.nan, 0.5)
+        Stopping(10).add_score("a", math.nan, 0.5)
 
 
 @settings(max_examples=25)
@@ -132,7 +132,7 @@ def test_somebody_is_always_kept_and_pickling_changes_nothing(scores: list[list[
     stopping = Stopping(9, bounds=(-1e3, 1e3) if bounded else None)
     for number, values in enumerate(scores):
         for step, value in enumerate(values):
-            stopping.told(number, step + 1, value)
+            stopping.add_score(number, step + 1, value)
     judged = [stopping.hopeless(number) for number in range(len(scores))]
     assert sum(why is None for why in judged) >= min(2, len(scores))
     again: Stopping = pickle.loads(pickle.dumps(stopping))

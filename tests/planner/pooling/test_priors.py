@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from planner.experience.teaching import Experienced
+from planner.experience.teaching import TransferPriors
 from planner.pooling.draws import Worlds
 from planner.pooling.pool import Pool, joint_of
 from planner.view import View
@@ -23,7 +23,7 @@ def same(one: Worlds, other: Worlds) -> bool:
 @pytest.mark.parametrize("seed", [0, 1, 4])
 def test_a_source_of_the_same_surface_is_believed_and_its_mirror_image_is_not(seed: int) -> None:
     source = learnt(seed)
-    pool = Pool(Experienced((source, against(source)), {}))
+    pool = Pool(TransferPriors((source, against(source)), {}))
     pool.worlds(sweep(smooth(seed), dict.fromkeys(CELLS[::2], 80)), 200)
     weights = pool.source_weights()
     assert sum(weights.values()) == pytest.approx(1.0)
@@ -37,7 +37,7 @@ def test_a_source_tells_of_cells_that_no_curve_does() -> None:
         truth, short = smooth(seed), sweep(smooth(seed), dict.fromkeys(((16, 64), (32, 64)), 30))
         for name, worlds in (
             ("without", joint_of(short, 300)),
-            ("with", Pool(Experienced((learnt(seed),), {})).worlds(short, 300)),
+            ("with", Pool(TransferPriors((learnt(seed),), {})).worlds(short, 300)),
         ):
             expected, real = worlds.at(1.0).mean(axis=0), [truth[each[:2]].at(1.0) for each in worlds.configurations]
             missed[name].append(float(np.std(expected - np.array(real))))
@@ -45,7 +45,7 @@ def test_a_source_tells_of_cells_that_no_curve_does() -> None:
 
 
 def test_equal_teachers_give_bit_equal_worlds_and_none_has_no_weights() -> None:
-    one, other = (Pool(Experienced((learnt(2),), {})) for _ in range(2))
+    one, other = (Pool(TransferPriors((learnt(2),), {})) for _ in range(2))
     one.worlds(view(5), 200)  # what was fitted before leaves no trace
     assert same(one.worlds(view(), 200), other.worlds(view(), 200))
     assert Pool().source_weights() == {}

@@ -9,7 +9,7 @@ from planner.pooling.pool import Pool
 from planner.recommending.promise import PARTS, ForecastQuery, outlook, promise, score_share
 from planner.trials import TrialState
 from planner.view import Seen, View
-from planner.watching.promised import Foretold, promised_at
+from planner.watching.promised import PredictedScore, promised_at
 from tests.planner.sweeping.views import trial
 
 CELL = (16, 32)
@@ -19,9 +19,9 @@ VIEW = View(PILOTS, gpu_hours_left=0.0, target_gpu_hours=100.0, free_workers=0, 
 
 def test_between_two_parts_the_promise_is_between_theirs() -> None:
     band = [(0.5, 0.4, 0.3, 0.5), (1.0, 0.6, 0.5, 0.7)]
-    assert promised_at(band, 0.75) == Foretold(*(pytest.approx(each) for each in (0.5, 0.4, 0.6)))
-    assert promised_at(band, 0.1) == Foretold(0.4, 0.3, 0.5)
-    assert promised_at(band, 1.2) == Foretold(0.6, 0.5, 0.7)
+    assert promised_at(band, 0.75) == PredictedScore(*(pytest.approx(each) for each in (0.5, 0.4, 0.6)))
+    assert promised_at(band, 0.1) == PredictedScore(0.4, 0.3, 0.5)
+    assert promised_at(band, 1.2) == PredictedScore(0.6, 0.5, 0.7)
 
 
 def test_a_run_that_goes_on_is_promised_by_its_own_curve() -> None:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from planner.watching.updates import UpdateWatch
+from planner.watching.rules import UpdateWatch
 
 DEAD = {"loss": 0.0, "grad_norm": 0.0, "pass_rate": 0.0, "zero_variance_share": 1.0}
 

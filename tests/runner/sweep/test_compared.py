@@ -12,7 +12,7 @@ from planner.config import Layer, build_request, resolve, resolved_values
 from planner.proposals import propose
 from planner.store import open_store, results
 from planner.store.schema import Decision, Plan, Ranking, Recommendation, SweepStatus, Trial
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from planner.sweeping.actions import Action, Propose, Stop, Why
 from planner.sweeping.grants import grant
 from planner.sweeping.policies import open_policy
@@ -132,14 +132,14 @@ def test_another_seed_of_a_configuration_is_a_trial_of_its_own(tmp_path: Path) -
     assert added.config["seed"] == first.seed + 1
     assert (added.rollouts_per_prompt, added.learning_rate) == (first.rollouts_per_prompt, first.learning_rate)
     with given.store() as store, store.read() as session:
-        board = Board(given.spec, standing(session, given.name))
+        board = Board(given.spec, sweep_state(session, given.name))
     assert {number for number, each in board.trials.items() if each.proposed} == {added.id}
 
 
 def test_a_planned_segment_is_allowed_whole_however_its_price_is_rounded(tmp_path: Path) -> None:
     given = sweep(tmp_path, RECIPES)
     with given.store() as store, store.read() as session:
-        board = Board(given.spec, standing(session, given.name))
+        board = Board(given.spec, sweep_state(session, given.name))
     generator = random.Random(0)
     for _ in range(500):
         for trial in board.trials:

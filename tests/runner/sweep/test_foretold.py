@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from planner.view import PARTS
 from runner.sweep.board import Board
 from runner.sweep.planned import foretold_by
@@ -13,7 +13,7 @@ from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 def test_a_sweep_is_told_what_its_plan_expected_of_every_cell(tmp_path: Path) -> None:
     given = SimulatedSweep(tmp_path / "told.db")
     with given.store() as store, store.read() as session:
-        view = Board(given.spec, standing(session, given.name)).view(1)
+        view = Board(given.spec, sweep_state(session, given.name)).view(1)
     assert view.foretold is not None
     base = given.plan.workload["mean_pass_rate"]
     assert set(view.foretold.gains) >= {trial.configuration for trial in view.trials.values()} | set(view.open_cells)

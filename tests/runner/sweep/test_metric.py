@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from budgets.errors import InputError
 from planner.store.schema import Fit
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from planner.sweeping.policies import open_policy
 from rlplan.reading.sweep_data import sweep_data
 from rlplan.reading.sweep_reading import picture
@@ -45,7 +45,7 @@ def compared_by(sweep: SimulatedSweep, metric: str) -> None:
     rule = sweep.spec.training.validation.model_copy(update={"metric": metric})
     sweep.spec = sweep.spec.model_copy(update={"training": sweep.spec.training.model_copy(update={"validation": rule})})
     with sweep.store() as store, store.write() as session:
-        standing(session, sweep.name).sweep.config = sweep.spec.model_dump(mode="json")
+        sweep_state(session, sweep.name).sweep.config = sweep.spec.model_dump(mode="json")
 
 
 def ran(folder: Path, metric: str) -> SimulatedSweep:
@@ -61,7 +61,7 @@ def test_curves_decisions_and_pictures_are_of_the_metric(tmp_path: Path) -> None
     sweep = ran(tmp_path, "worst")
     with sweep.store() as store:
         with store.read() as session:
-            stands = standing(session, sweep.name)
+            stands = sweep_state(session, sweep.name)
             fits = {fit.trial_id: fit for fit in session.scalars(select(Fit))}
         board = Board(sweep.spec, stands)
         shown = picture(store, sweep.name)

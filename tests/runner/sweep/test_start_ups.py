@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from planner.store.schema import Decision, Segment, SegmentOutcome
-from planner.store.standing import standing
+from planner.store.state import sweep_state
 from planner.sweeping.actions import Action
 from planner.sweeping.policies import open_policy
 from planner.view import View
@@ -46,7 +46,7 @@ def test_what_was_measured_prices_the_later_segments(tmp_path: Path) -> None:
     assert later
     assert all(each.reserved_gpu_hours * HOUR > 60 for each in later)
     with given.store() as store, store.read() as session:
-        board = Board(given.spec, standing(session, given.name))
+        board = Board(given.spec, sweep_state(session, given.name))
         said = session.scalars(select(Decision).where(Decision.action == "start-up")).all()
     assert board.start_ups.typical * HOUR == pytest.approx(60, rel=0.1)  # a driver that takes over knows it
     assert said

@@ -11,18 +11,9 @@ from planner.metrics import Metric
 from planner.store.finals import final_of, plan_of_final
 from planner.store.schema import Charge, Decision, Plan, Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import sweep_named
+from planner.view import Seen
 
 RETRY = "retry"  # the decision that a failed trial is tried again; it holds how many of its failures count
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """One stored score, of the metric that the sweep compares by."""
-
-    step: int
-    gpu_hours: float
-    score: float
-    standard_error: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +26,21 @@ class Trained:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SweepState:
     """The rows of one sweep: its trials in the order of their planning, and what each has."""
 
     sweep: Sweep
     plan: Plan
     trials: list[Trial]
     segments: Mapping[int, list[Segment]]  # by trial, oldest first
-    scores: Mapping[int, list[Scored]]  # by trial and then by step, the newest attempt's
+    scores: Mapping[int, list[Seen]]  # by trial and then by step, the newest attempt's
     trained: Mapping[int, Trained]  # by trial that has a point
     charged_to_workers: Mapping[str, float]  # GPU-hours, in segments and beside them
     spent_gpu_hours: float
     failures: Mapping[int, int]  # by trial: those that count against its retries, as its last driver had them
 
 
-def standing(session: Session, sweep: str) -> Standing:
+def sweep_state(session: Session, sweep: str) -> SweepState:
     """Return how a sweep stands; a final run's plan is that run alone."""
     row = sweep_named(session, sweep)
     plan = session.scalars(select(Plan).where(Plan.id == row.plan_id).options(selectinload(Plan.candidates))).one()
@@ -72,7 +63,7 @@ def standing(session: Session, sweep: str) -> Standing:
         spent += gpu_hours
     scores, trained = _curves(session, row.id, Metric.of_sweep(row.config))
     failures = _failures(session, row.id, segments)
-    return Standing(row, plan, trials, segments, scores, trained, charged, spent, failures)
+    return SweepState(row, plan, trials, segments, scores, trained, charged, spent, failures)
 
 
 def _failures(session: Session, sweep_id: int, segments: Mapping[int, list[Segment]]) -> dict[int, int]:
@@ -87,7 +78,7 @@ def _failures(session: Session, sweep_id: int, segments: Mapping[int, list[Segme
     return found
 
 
-def _curves(session: Session, sweep_id: int, metric: Metric) -> tuple[dict[int, list[Scored]], dict[int, Trained]]:
+def _curves(session: Session, sweep_id: int, metric: Metric) -> tuple[dict[int, list[Seen]], dict[int, Trained]]:
     """Read every step of every trial as its newest attempt measured it."""
     other = aliased(Point)
     newest = (
@@ -110,7 +101,7 @@ def _curves(session: Session, sweep_id: int, metric: Metric) -> tuple[dict[int, 
         .where(Trial.sweep_id == sweep_id, Point.attempt == newest)
         .order_by(Point.trial_id, Point.optimizer_step)
     )
-    scores: dict[int, list[Scored]] = defaultdict(list)
+    scores: dict[int, list[Seen]] = defaultdict(list)
     trained: dict[int, Trained] = {}
     for trial, step, gpu_hours, compared, score, error, further in session.execute(wanted):
         first = trained[trial].first_gpu_hours if trial in trained else gpu_hours
@@ -118,7 +109,7 @@ def _curves(session: Session, sweep_id: int, metric: Metric) -> tuple[dict[int, 
         measured = metric.of(score, error, further)
         if measured is not None:
             where = gpu_hours if compared is None else compared
-            scores[trial].append(Scored(step, where, measured.score, measured.standard_error))
+            scores[trial].append(Seen(step, where, *measured))
     return scores, trained
 
 
