@@ -18,11 +18,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def _none_from_word(value: object) -> object:
-    return None if value == "none" else value
-
-
-_NONE = BeforeValidator(_none_from_word)
+_NONE = BeforeValidator(lambda value: None if value == "none" else value)
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]

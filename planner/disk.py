@@ -38,7 +38,8 @@ def room(path: Path, needed: int | None = None) -> str:
         free = f" has {shutil.disk_usage(place).free / _MB:.2f} MB free{wanted}"
     except OSError:
         free = " has no room"
-    return f"{DISK_IS_FULL}: {_mount(place)}{free}. Make room there, or give a path on another disk"
+    mount = next(each for each in (place, *place.parents) if os.path.ismount(each) or each == each.parent)
+    return f"{DISK_IS_FULL}: {mount}{free}. Make room there, or give a path on another disk"
 
 
 def why(error: BaseException, path: Path, needed: int | None = None) -> str:
@@ -58,8 +59,3 @@ def _existing(path: Path) -> Path:
     """Return the nearest folder above a path, or the path itself, that is there."""
     path = Path(os.path.abspath(path))
     return next((each for each in (path, *path.parents) if each.exists()), Path("/"))
-
-
-def _mount(place: Path) -> Path:
-    """Return where the file system of a path begins."""
-    return next(each for each in (place, *place.parents) if os.path.ismount(each) or each == each.parent)

@@ -67,18 +67,13 @@ def _read(path: Path) -> Flat:
             case ".json":
                 return flat(json.loads(text))
             case _:
-                return _of_yaml(text)
+                document = yaml.safe_load(text)
+                # A list has Hydra's overrides.
+                return dict(_settings([*map(str, document)])) if isinstance(document, list) else flat(document)
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
     except (ValueError, yaml.YAMLError) as error:
         raise InputError(f"'{path}' is not what its name says: {str(error).splitlines()[0]}") from None
-
-
-def _of_yaml(text: str) -> Flat:
-    document = yaml.safe_load(text)
-    if isinstance(document, list):  # Hydra's overrides
-        return dict(_settings([str(each) for each in document]))
-    return flat(document)
 
 
 def flat(document: object, prefix: str = "") -> Flat:

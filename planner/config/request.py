@@ -38,7 +38,8 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
         raise InputError("no budget given: say how many GPU-hours there are, such as --budget 5000")
     difficulty, pass_rates = difficulty_and_rates(config)
     if (counted := counted_prompts(resolved, pass_rates)) is not None:
-        config = _with_prompts(config, counted)
+        counting = config.workload.model_copy(update={"prompt_set_size": counted})
+        config = config.model_copy(update={"workload": counting})
     hardware = _hardware(config)
     variants = _variants(config, difficulty, pass_rates, hardware.gpu, coefficients)
     known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
@@ -153,10 +154,6 @@ def counted_prompts(resolved: Resolved, rates: PassRates) -> int | None:
     """Return how many prompts have a measured rate, where nobody says how many there are; else None."""
     said = resolved.source("workload.prompt_set_size") != DEFAULT
     return None if said or not isinstance(rates, MeasuredPassRates) else len(rates.rates)
-
-
-def _with_prompts(config: Config, number: int) -> Config:
-    return config.model_copy(update={"workload": config.workload.model_copy(update={"prompt_set_size": number})})
 
 
 def recipe_traits(config: Config, difficulty: str) -> RecipeTraits:

@@ -309,7 +309,7 @@ def _tables(name: str, field: FieldInfo) -> list[str]:
     section = field.annotation
     if not (isinstance(section, type) and issubclass(section, Section)):
         return []
-    lines = [f"## {_first_line(section)}", f"[{name}]"]
+    lines = [f"## {(section.__doc__ or '').strip().splitlines()[0]}", f"[{name}]"]
     within: list[str] = []
     for key, inner in section.model_fields.items():
         if tables := _tables(f"{name}.{key}", inner):
@@ -324,10 +324,6 @@ def _setting(key: str, field: FieldInfo) -> str:
     if field.default is not None:
         return f"# {key} = {_toml(field.default)}"
     return f"## {key} = {_toml((field.examples or [''])[0])}"
-
-
-def _first_line(section: type[Section]) -> str:
-    return (section.__doc__ or "").strip().splitlines()[0]
 
 
 def _toml(value: Any) -> str:

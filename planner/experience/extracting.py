@@ -15,7 +15,7 @@ from planner.pooling.features import features
 from planner.pooling.model import JointFit, JointModel
 from planner.pooling.points import binned, stacked
 from planner.pooling.pool import MOST_CURVES, MOST_RUNS
-from planner.replaying.recorded import Recorded, RecordedRun
+from planner.replaying.recorded import Recorded, RecordedRun, order_of
 from planner.view import Configuration, Seen
 
 SETTLED_BY = 0.1  # share of the runs that may end before the compute at which a table is read
@@ -71,15 +71,14 @@ def _seen(run: RecordedRun) -> tuple[Seen, ...]:
 def _chosen(curves: Curves) -> Curves:
     """Return the curves that say something, in an order of their own, of each configuration the few longest."""
     told = [each for each in curves if any(seen.gpu_hours > 0 for seen in each[1])]
-    runs = [list(group) for _, group in groupby(sorted(told, key=_order), key=itemgetter(0))]
+    runs = [list(group) for _, group in groupby(sorted(told, key=_order_of), key=itemgetter(0))]
     most = min(MOST_RUNS, max(1, MOST_CURVES // max(1, len(runs))))
     return [each for group in runs for each in group[:most]]
 
 
-def _order(each: tuple[Configuration, tuple[Seen, ...]]) -> tuple[object, ...]:
-    (n, B, axes), scores = each
-    kinds = tuple((name, isinstance(value, str), value) for name, value in axes)
-    return n, B, kinds, -scores[-1].gpu_hours, [(seen.gpu_hours, seen.score) for seen in scores]
+def _order_of(curve: tuple[Configuration, tuple[Seen, ...]]) -> tuple[object, ...]:
+    configuration, scores = curve
+    return order_of(configuration), -scores[-1].gpu_hours, [(seen.gpu_hours, seen.score) for seen in scores]
 
 
 def _moments(fit: JointFit) -> tuple[Vector, Vector]:

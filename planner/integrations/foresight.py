@@ -58,7 +58,8 @@ class IndependentForecasts:
         """Carry curves, higher scores being better, to one compute."""
         unbounded = [curve for curve in curves if not curve.bounded]
         self._least_scale = common_scale(prepare(unbounded)) if unbounded else 0.0
-        keys = [self._key(curve, target) for curve in curves]
+        scales = [0.0 if curve.bounded else self._least_scale for curve in curves]
+        keys = [(each.x.tobytes(), each.y.tobytes(), target, scale) for each, scale in zip(curves, scales, strict=True)]
         new = [row for row, key in enumerate(keys) if key not in self._known]
         for start in range(0, len(new), CHUNK):
             rows = new[start : start + CHUNK]
@@ -68,10 +69,6 @@ class IndependentForecasts:
         found = [self._known[key] for key in keys]
         median, low, high, mean = np.stack([each.summary for each in found], axis=1)
         return ScoreForecasts(median, low, high, mean, probability_best(found))
-
-    def _key(self, curve: Curve, target: float) -> tuple[object, ...]:
-        scale = 0.0 if curve.bounded else self._least_scale
-        return curve.x.tobytes(), curve.y.tobytes(), curve.bounded, target, scale
 
     def _distributions(self, curves: Sequence[Curve], target: float) -> list[Distribution]:
         prepared = at_least_on(prepare(curves), self._least_scale)

@@ -127,7 +127,8 @@ class Stopping:
             )
         if known.judged_at < known.at < STRIDE * known.judged_at or not 0 < known.at < self.target:
             return None
-        if not self._knows_the_scale():
+        far = FAR * self.target
+        if self.bounds is None and not any(each.competes and each.at >= far for each in self._trials.values()):
             return None
         known.judged_at = known.at
         return self._judged(trial, *self._foreseen())
@@ -170,11 +171,6 @@ class Stopping:
             curves = [self._curve(name) for name in competing]
             self._last = competing, self._foresight.forecast(curves, self.target)
         return self._last
-
-    def _knows_the_scale(self) -> bool:
-        return self.bounds is not None or any(
-            known.competes and known.at >= FAR * self.target for known in self._trials.values()
-        )
 
     def _curve(self, trial: Hashable) -> Curve:
         known = self._trials[trial]

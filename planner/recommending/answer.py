@@ -251,11 +251,16 @@ def _answer(document: Document, left_out: Facts) -> FinalAnswer:
         chosen=_choice(document["recommendation"]),
         why=document["why"],
         runner_up=rival and _made(RunnerUp, rival, choice=_choice(rival)),
-        level=tuple(_configuration(each) for each in document["level"]),
+        level=tuple(
+            Configuration(each["rollouts_per_prompt"], each["prompts_per_batch"], tuple(each["axes"].items()))
+            for each in document["level"]
+        ),
         equivalent=tuple(map(_choice, document["equivalent"])),
         ranked=tuple(map(_choice, document["ranking"])),
         left_out=left_out,
-        frontier=tuple(_made(AtBudget, each, choice=_chosen(each)) for each in document["frontier"]),
+        frontier=tuple(
+            _made(AtBudget, each, choice=each["choice"] and _choice(each["choice"])) for each in document["frontier"]
+        ),
         cautions=tuple(_made(Caution, each) for each in document["warnings"]),
         seed_sd=document["seed_sd"],
         draws=document["draws"],
@@ -270,11 +275,3 @@ def _made(kind: type[Record], values: Document, **others: Any) -> Record:
 
 def _choice(values: Document) -> Choice:
     return _made(Choice, values, axes=tuple(values["axes"].items()))
-
-
-def _configuration(values: Document) -> Configuration:
-    return Configuration(values["rollouts_per_prompt"], values["prompts_per_batch"], tuple(values["axes"].items()))
-
-
-def _chosen(values: Document) -> Choice | None:
-    return values["choice"] and _choice(values["choice"])

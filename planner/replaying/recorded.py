@@ -71,7 +71,7 @@ class Recorded:
     @cached_property
     def configurations(self) -> tuple[Configuration, ...]:
         """Each once, ordered by n, B and further axes."""
-        return tuple(sorted({run.configuration for run in self.runs}, key=_order))
+        return tuple(sorted({run.configuration for run in self.runs}, key=order_of))
 
     @cached_property
     def length(self) -> float:
@@ -107,7 +107,7 @@ class Recorded:
         return [drawn[place] for place in np.argsort(rounds, kind="stable")]
 
 
-def _order(configuration: Configuration) -> tuple[int, int, tuple[tuple[str, bool, str | float], ...]]:
+def order_of(configuration: Configuration) -> tuple[int, int, tuple[tuple[str, bool, str | float], ...]]:
     """Return what configurations are sorted by; of an axis, numbers come before words."""
     axes = tuple((name, isinstance(value, str), value) for name, value in configuration.axes)
     return configuration.rollouts_per_prompt, configuration.prompts_per_batch, axes

@@ -123,7 +123,8 @@ class UpdateWatch:
     def see(self, step: int, metrics: Mapping[str, Any]) -> Warned | None:
         """Return what is wrong after an update."""
         for name in ("loss", "grad_norm"):
-            if name in metrics and not _is_finite(metrics[name]):
+            # JSON, and so what is stored, has a null in the place of a number that is not finite.
+            if name in metrics and (metrics[name] is None or not math.isfinite(metrics[name])):
                 said = "not a finite number" if metrics[name] is None else f"{metrics[name]}"
                 return Warned(
                     "not-finite", f"{name} is {said} in update {step}", "use a lower learning rate, or a smaller clip"
@@ -151,8 +152,3 @@ class UpdateWatch:
     def restore(self, state: list[float]) -> None:
         """Go on from a saved state."""
         self._dead = int(state[0])
-
-
-def _is_finite(value: float | None) -> bool:
-    """Whether it is a number; JSON, and so what is stored, has a null in the place of one that is not finite."""
-    return value is not None and math.isfinite(value)

@@ -48,7 +48,8 @@ def _read_file(path: Path) -> list[Table]:
         raise InputError(f"'{path}' is empty. Read are {_FORMATS}")
     if "tfevents" in path.name and b"\0" in head:
         return [read_events(path, name)]
-    rows = isinstance(parsed(_first_line(head)), dict)
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
+    rows = isinstance(parsed(next((line for line in lines if line.strip()), "")), dict)
     table = path.suffix.casefold() in _TABLES  # of millions of rows, maybe: nobody prints into one
     if not rows and not table and (printed := read_printed(path)) is not None:
         return [replace(table_of(printed.rows, name, list(printed.notes)), trainer=printed.trainer)]
@@ -57,11 +58,6 @@ def _read_file(path: Path) -> list[Table]:
     # A row that a crash left full of other bytes is one broken line among many; a table has no such lines.
     with path.open(encoding="utf-8-sig", errors="replace" if rows else "strict", newline="") as text:
         return _read_text(text, name)
-
-
-def _first_line(head: bytes) -> str:
-    lines = head.decode("utf-8-sig", errors="replace").splitlines()
-    return next((line for line in lines if line.strip()), "")
 
 
 def _read_text(text: TextIO, name: str) -> list[Table]:
