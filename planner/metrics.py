@@ -19,6 +19,9 @@ from budgets.errors import InputError
 # differences within this for noise between seeds (ScaleRL, arXiv 2510.13786).
 EQUIVALENCE_MARGIN = 0.02
 
+INTERVAL_LEVEL = 0.90  # of every interval, unless a person asks for another
+INTERVAL_ENDS = ((1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2)
+
 Kind = Literal["mean", "best", "worst"]
 
 

@@ -39,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Run:
+class LoggedRun:
     """A run as its log has it."""
 
     name: str
@@ -91,7 +91,7 @@ class Run:
         return {phase: statistics.median(e.seconds[phase] for e in self.steps if phase in e.seconds) for phase in named}
 
 
-def read_run(path: Path, scores: Sequence[str] = ()) -> Run:
+def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
     """Read a run's log, whatever wrote it; `scores` names series of which the first that it has is to be the score."""
     tables = _tables(path)
     table = tables[0]
@@ -110,7 +110,7 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> Run:
             values = {name: float(column[row]) for name, column in each.columns.items() if not np.isnan(column[row])}
             said.append((int(values.pop(counter)), values))
     clock = next((name for name in _CLOCKS if name in columns), None)
-    return Run(
+    return LoggedRun(
         name=path.name if path.is_dir() else table.name,
         path=path,
         trainer=trainer.name if trainer else None,
@@ -225,7 +225,7 @@ def _filled(steps: Sequence[Step], usual: float | None = None) -> Sequence[Step]
     ]
 
 
-def timed(run: Run, seconds_per_step: float) -> Run:
+def timed(run: LoggedRun, seconds_per_step: float) -> LoggedRun:
     """Return a run whose log does not say how long its steps took, with so many seconds for each."""
     if run.timed:
         return run

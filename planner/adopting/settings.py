@@ -38,7 +38,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class GpuSplit:
     """How a run's GPUs were used, as far as its settings say; all took turns where they say nothing."""
 
     generator_gpus: int | None = None  # None: all of them
@@ -74,11 +74,11 @@ def settings_of(trainer: str | None, found: Flat) -> Settings:
     )
 
 
-def split_of(trainer: str | None, found: Flat, n: int | None, prompts: int | None) -> Split:
+def split_of(trainer: str | None, found: Flat, n: int | None, prompts: int | None) -> GpuSplit:
     """Return how a configuration uses the GPUs, and how often a batch, by the keys of its trainer."""
     known = _known(trainer, found)
     generators = _beside(known) or (None if _take_turns(known) else _on_nodes(known, "generator_"))
-    return Split(
+    return GpuSplit(
         generators or None,
         _whole(known, "engine_gpus") or None,
         bool(known.get("asynchronous") and generators),

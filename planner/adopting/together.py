@@ -9,8 +9,8 @@ from pathlib import Path
 
 from budgets.allocation import scaling_rollouts
 from budgets.errors import InputError
-from planner.adopting.records import Run, gpu_hours
-from planner.adopting.settings import Settings, Split
+from planner.adopting.records import LoggedRun, gpu_hours
+from planner.adopting.settings import GpuSplit, Settings
 from planner.axes import LEARNING_RATE, RECIPE
 from planner.view import Axes, Configuration
 
@@ -22,11 +22,11 @@ _FEWEST = 2  # responses to a prompt that can be compared with each other
 class Entry:
     """A run with its settings, and what sets it apart from the others."""
 
-    run: Run
+    run: LoggedRun
     settings: Settings
     axes: Axes = ()
     seed: int = 0
-    split: Split = Split()  # noqa: RUF009 (frozen)
+    split: GpuSplit = GpuSplit()  # noqa: RUF009 (frozen)
 
     @property
     def allocation(self) -> tuple[int, int]:

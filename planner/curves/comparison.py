@@ -10,9 +10,9 @@ from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.families.draws import CannotTellError, LawDraws, interval
 from planner.curves.families.one_curve import draw_sigmoid
-from planner.curves.fitting import LEVEL, Interval
+from planner.curves.fitting import Interval
 from planner.curves.laws import averaged
-from planner.metrics import EQUIVALENCE_MARGIN
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL
 
 _ROUNDING = 1e-6  # fits are no more exact than this: 0.610 and 0.590 are a tie
 _DRAWS = 4000
@@ -48,7 +48,7 @@ class Comparison:
     notes: tuple[str, ...]
 
 
-def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = LEVEL) -> Comparison:
+def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LEVEL) -> Comparison:
     """Fit a sigmoid to every run and rank the recipes: higher A first, equal within the margin, then earlier C_mid.
 
     Of several runs of a recipe the mean counts, as uncertain as they differ. The margin is a part of the scale: of

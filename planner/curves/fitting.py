@@ -10,9 +10,7 @@ from planner.curves.curve import Curve, Vector
 from planner.curves.mixtures import Mixtures
 from planner.curves.posterior import Posterior, over_chunks, predict_quantiles
 from planner.curves.verdicts import Verdict, judge, states
-from planner.metrics import EQUIVALENCE_MARGIN
-
-LEVEL = 0.90
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def fit_curves(
     curves: Sequence[Curve],
     predict_at: Sequence[Sequence[float]] | None = None,
     *,
-    level: float = LEVEL,
+    level: float = INTERVAL_LEVEL,
 ) -> list[CurveFit]:
     """Fit every curve, and predict its mean score at each compute that is named for it."""
     wanted = predict_at or [()] * len(curves)
@@ -81,7 +79,7 @@ def _fit_chunk(
     now = posterior.predict(last).average()
     chance_of_more = 1 - posterior.predict(2 * last).cdf(now + EQUIVALENCE_MARGIN * scale)
     # A verdict does not depend on the level that was asked for.
-    _, lower, upper = asymptote if level == LEVEL else _intervals(posterior.asymptote(), LEVEL)
+    _, lower, upper = asymptote if level == INTERVAL_LEVEL else _intervals(posterior.asymptote(), INTERVAL_LEVEL)
     width = (upper - lower) / scale
     # A scale without bounds has no span of its own; twice what was seen so far stands in for it.
     span = np.where(posterior.prepared.bounded, 1.0, 2.0)

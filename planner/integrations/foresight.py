@@ -15,8 +15,8 @@ from planner.curves.curve import Curve, Vector
 from planner.curves.posterior import CHUNK, posterior_of
 from planner.curves.preparation import LEAST_NOISE, Prepared, prepare
 from planner.curves.prior import Prior
+from planner.metrics import INTERVAL_ENDS
 
-LEVEL = 0.90
 COARSE, KNOTS = 64, 128  # of one run's distribution, before and after it is known where they belong
 BINS = 256  # in which the best is looked for
 TAIL = 1e-5
@@ -85,7 +85,7 @@ class IndependentForecasts:
         coarse = ends[1] - width * np.linspace(1, 0, COARSE)
         at_coarse = below(coarse)
         value = np.stack([_spread(*each, KNOTS) for each in zip(coarse, at_coarse, strict=True)])
-        summary = [*(mixtures.quantile(level) for level in (0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2)), mixtures.average()]
+        summary = [*(mixtures.quantile(level) for level in (0.5, *INTERVAL_ENDS)), mixtures.average()]
         rising = np.maximum.accumulate(below(value), axis=1)
         return [Distribution(*each) for each in zip(value, rising, np.stack(summary, axis=1), strict=True)]
 

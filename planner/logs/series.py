@@ -16,7 +16,7 @@ _NOT_SCORES = re.compile(r"(?:^|[/_-])(?:step|std|min|max|\w*length\w*|\w*ratio|
 
 
 @dataclass(frozen=True)
-class Choice:
+class ScoreSeries:
     """The series that serves as the score, one for each set of validation problems, and why; others by their names."""
 
     series: tuple[str, ...]
@@ -61,7 +61,7 @@ def trainer_of(names: Collection[str], said: str | None = None) -> Trainer | Non
     return load_trainer(best) if found[best] else None
 
 
-def choose_score(trainer: Trainer, counts: Mapping[str, int]) -> Choice | None:
+def choose_score(trainer: Trainer, counts: Mapping[str, int]) -> ScoreSeries | None:
     """Choose the score among series with so many values each: validation before training; None where there is neither.
 
     A series with a single value is taken only where there is no other: a validation of the base model is no curve.
@@ -74,11 +74,11 @@ def choose_score(trainer: Trainer, counts: Mapping[str, int]) -> Choice | None:
         for pattern in trainer.validation:
             if found := [name for name in matching(pattern, validations) if counts[name] >= enough]:
                 others = tuple(name for name in everything if name not in found)
-                return Choice(tuple(found), "validation", f"the validation of {trainer.name}", others)
+                return ScoreSeries(tuple(found), "validation", f"the validation of {trainer.name}", others)
         if found := [name for name in rewards if counts[name] >= enough]:
             few = "no validation" if not validations else "but one validation"
             why = f"the training reward of {trainer.name}, as its log has {few}: {MEMORISING}"
-            return Choice((found[0],), "training", why, tuple(name for name in everything if name != found[0]))
+            return ScoreSeries((found[0],), "training", why, tuple(name for name in everything if name != found[0]))
     return None
 
 

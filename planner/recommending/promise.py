@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.metrics import INTERVAL_ENDS
 from planner.pooling.draws import LASTING, Worlds
 from planner.pooling.points import pass_rate_variance
 from planner.pooling.pool import Pool
 from planner.recommending.choosing import by_worth
 from planner.recommending.evidence import facts_in
-from planner.recommending.prospect import LEVEL, Prospect, interval
+from planner.recommending.prospect import Prospect, interval
 from planner.sweeping.chances import NEAR
 from planner.view import Configuration, TrialView, View
 from planner.watching.promised import PredictedScore
@@ -112,7 +113,7 @@ def outlook(known: View, asked: ForecastQuery, pool: Pool, draws: int) -> EndFor
     share = asked.end_gpu_hours / worlds.target
     scores = np.clip(worlds.observed(place, curve, np.array([[share]]))[:, 0, 0], 0.0, 1.0)
     expected = float(scores.mean())
-    low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(scores, INTERVAL_ENDS)
     below = float((scores <= asked.promised - NEAR).mean())
     end = PredictedScore(expected, float(low), float(high))
     return EndForecast(end, below, _switch_target(seen, worlds, asked, end.score))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from budgets.errors import InputError
+from planner.metrics import INTERVAL_ENDS
 from planner.pooling.draws import shares_of_best
 from planner.recommending.facts import ConfigurationFacts, Facts, collapse_risks
 from planner.sweeping.chances import NEAR
@@ -40,7 +41,6 @@ DRAWS = 2000  # that a recommendation rests on
 RUNGS_PER_OCTAVE = 3
 OCTAVES = (-6, 2)  # of the ladder: from 1/64 to 4 × the target, and a rung more at either end
 UNTRAINED = 1e-9  # of the target
-LEVEL = 0.90
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,5 +158,5 @@ def interval(scores: Vector, seed_sd: float | Vector) -> tuple[float, float]:
         parts = ndtri((np.arange(NORMAL_PARTS) + 0.5) / NORMAL_PARTS)
         parts = np.broadcast_to(seed_sd, scores.shape)[:, None] * parts / parts.std()
         scores = np.clip(scores[:, None] + parts, 0.0, 1.0)
-    low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(scores, INTERVAL_ENDS)
     return float(low), float(high)

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from budgets.work import Phase
-from planner.adopting.records import Run, Step
+from planner.adopting.records import LoggedRun, Step
 from planner.adopting.together import Entry
 from planner.proposals import Request
 from planner.store.records import WHOLE
@@ -43,7 +43,7 @@ def source_of(entry: Entry) -> str:
     return str(entry.run.path.expanduser().absolute())
 
 
-def stretches(run: Run) -> list[tuple[Step, ...]]:
+def stretches(run: LoggedRun) -> list[tuple[Step, ...]]:
     """Cut a run's updates into stretches of nearly equal length."""
     updates = [each for each in run.steps if each.step]
     count = max(1, min(MOST_STRETCHES, len(updates) // STRETCH_STEPS))
@@ -51,7 +51,7 @@ def stretches(run: Run) -> list[tuple[Step, ...]]:
     return [tuple(updates[a:b]) for a, b in pairwise(bounds) if a < b]
 
 
-def whole_seconds(run: Run, steps: Sequence[Step]) -> float | None:
+def whole_seconds(run: LoggedRun, steps: Sequence[Step]) -> float | None:
     """Return the median seconds of a step from one update to the next, without validations and saving."""
     before_each = dict(zip((each.step for each in run.steps), (0, *(each.step for each in run.steps)), strict=False))
     took = []

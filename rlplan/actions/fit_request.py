@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 from budgets.errors import InputError, UnknownNameError
 from planner.curves.curve import Curve
 from planner.curves.families import Law
-from planner.curves.fitting import LEVEL
+from planner.metrics import INTERVAL_LEVEL
 from rlplan.wording.typed_numbers import number_in
 
 DEFAULT_MULTIPLES = (2.0, 4.0)  # of the last x used
@@ -44,7 +44,7 @@ class FitRequest:
     fit_until: float | None = None
     cut: str | None = None
     predict_at: tuple[str, ...] = ()
-    level: float = LEVEL
+    level: float = INTERVAL_LEVEL
     plot: Path | None = None
     law: str | None = None
     compare_by: str | None = None

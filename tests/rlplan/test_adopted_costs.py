@@ -12,8 +12,8 @@ import pytest
 from budgets.calibration import priced_phases
 from budgets.coefficients import Coefficients
 from budgets.work import Phase, total
-from planner.adopting.records import Run, Step
-from planner.adopting.settings import Settings, Split
+from planner.adopting.records import LoggedRun, Step
+from planner.adopting.settings import GpuSplit, Settings
 from planner.adopting.together import Entry
 from planner.config import build_request, resolve
 from planner.config.layers import flag_layer
@@ -25,7 +25,7 @@ from rlplan.actions.calibrating import calibration_of, measured_steps
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TIMED = {"generate": 60.0, "logprob": 5.0, "update": 25.0, "sync": 2.0, "step": 100.0}
-TAKING_TURNS = Split()
+TAKING_TURNS = GpuSplit()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def entry(
     seconds: Mapping[str, float] = TIMED,
     *,
     lengths: tuple[float, float] = (1000.0, 1000.0),
-    split: Split = TAKING_TURNS,
+    split: GpuSplit = TAKING_TURNS,
     trainer: str = "verl",
     name: str = "verl.log",
 ) -> Entry:
@@ -50,7 +50,7 @@ def entry(
         own = dict(seconds) | ({"validation": 40.0} if step % 10 == 0 else {})
         took = seconds.get("step", sum(seconds.values())) + own.get("validation", 0.0)
         made.append(Step(step, None, own, took, {"response_tokens": mean, "prompt_tokens": 150.0}))
-    run = Run(name, Path(f"/runs/{name}"), trainer, None, "", (), tuple(made), ())
+    run = LoggedRun(name, Path(f"/runs/{name}"), trainer, None, "", (), tuple(made), ())
     settings = Settings(8, 64, 1e-6, "qwen3-8b", "grpo", 8)
     return Entry(run, settings, split=split)
 
@@ -89,7 +89,7 @@ def calibrated(found: list[CostRecord], request: Request) -> Any:
 
 
 def test_waiting_for_rollouts_is_no_phase_and_the_slower_side_counts(request_: Request) -> None:
-    apart = Split(4, engine_gpus=2, asynchronous=True, updates=2)
+    apart = GpuSplit(4, engine_gpus=2, asynchronous=True, updates=2)
     (row, *_) = rows(request_, entry(split=apart))
     assert Phase.GENERATE.value not in row.seconds
     assert (row.generator_gpus, row.trainer_gpus, row.colocated, row.asynchronous) == (4, 4, False, True)

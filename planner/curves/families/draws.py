@@ -10,11 +10,11 @@ from scipy.special import fdtr
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
+from planner.metrics import INTERVAL_LEVEL
 
 Array = NDArray[np.float64]
 Basis = Callable[[Array, Array], Array]
 
-LEVEL = 0.90  # of the intervals that doubts rest on, whatever level was asked for
 _SMALLEST_RANGE = 1e-150  # its square is still a normal number
 _MOST_CORRELATED = 0.9
 _VAGUE = 10.0  # times: a positive parameter whose interval is wider is not known
@@ -46,7 +46,7 @@ class LawDraws:
     levels: Array | None = None
 
 
-def interval(draws: Array, levels: Array | None, level: float = LEVEL) -> Array:
+def interval(draws: Array, levels: Array | None, level: float = INTERVAL_LEVEL) -> Array:
     """Return the middle of draws and the ends of their interval, over the first axis.
 
     `levels` say from which level on a profile-likelihood interval holds a draw, and the first draw is the best fit:

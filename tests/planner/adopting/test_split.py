@@ -3,27 +3,35 @@
 import pytest
 
 from planner.adopting.configuration import Flat
-from planner.adopting.settings import Split, settings_of, split_of
+from planner.adopting.settings import GpuSplit, settings_of, split_of
 
 
 @pytest.mark.parametrize(
     ("trainer", "found", "expected"),
     [
-        ("verl", {"actor_rollout_ref.actor.ppo_mini_batch_size": 32}, Split(updates=2)),
+        ("verl", {"actor_rollout_ref.actor.ppo_mini_batch_size": 32}, GpuSplit(updates=2)),
         (
             "verl",
             {"rollout.nnodes": 1, "rollout.n_gpus_per_node": 4, "trainer.n_gpus_per_node": 12},
-            Split(4, asynchronous=True),
+            GpuSplit(4, asynchronous=True),
         ),
-        ("verl", {"rollout.nnodes": 0, "rollout.n_gpus_per_node": 8}, Split()),
-        ("prime-rl", {"deployment.num_infer_gpus": 6, "deployment.num_train_gpus": 2}, Split(6, asynchronous=True)),
-        ("openrlhf", {"vllm_num_engines": 4, "vllm_tensor_parallel_size": 2, "async_train": True}, Split(8, 2, True)),
-        ("openrlhf", {"vllm_num_engines": 4, "colocate_all_models": True, "train_batch_size": 256}, Split(updates=2)),
-        ("skyrl", {"generator.inference_engine.num_engines": 4}, Split()),
+        ("verl", {"rollout.nnodes": 0, "rollout.n_gpus_per_node": 8}, GpuSplit()),
+        ("prime-rl", {"deployment.num_infer_gpus": 6, "deployment.num_train_gpus": 2}, GpuSplit(6, asynchronous=True)),
+        (
+            "openrlhf",
+            {"vllm_num_engines": 4, "vllm_tensor_parallel_size": 2, "async_train": True},
+            GpuSplit(8, 2, True),
+        ),
+        (
+            "openrlhf",
+            {"vllm_num_engines": 4, "colocate_all_models": True, "train_batch_size": 256},
+            GpuSplit(updates=2),
+        ),
+        ("skyrl", {"generator.inference_engine.num_engines": 4}, GpuSplit()),
         (
             "skyrl",
             {"generator.inference_engine.num_engines": 4, "trainer.placement.colocate_all": False},
-            Split(4),
+            GpuSplit(4),
         ),
         (
             "skyrl",
@@ -32,7 +40,7 @@ from planner.adopting.settings import Split, settings_of, split_of
                 "trainer.placement.colocate_all": False,
                 "trainer.fully_async.enabled": True,
             },
-            Split(4, asynchronous=True),
+            GpuSplit(4, asynchronous=True),
         ),
         (
             "nemo-rl",
@@ -43,14 +51,14 @@ from planner.adopting.settings import Split, settings_of, split_of
                 "policy.generation.vllm_cfg.tensor_parallel_size": 4,
                 "grpo.async_grpo.enabled": True,
             },
-            Split(8, 4, True),
+            GpuSplit(8, 4, True),
         ),
-        ("nemo-rl", {"policy.generation.colocated.resources.gpus_per_node": 8}, Split()),
-        ("slime", {"colocate": True, "rollout_num_gpus": 8, "rollout_num_gpus_per_engine": 2}, Split(engine_gpus=2)),
-        (None, {"rollout_num_gpus": 8}, Split()),
+        ("nemo-rl", {"policy.generation.colocated.resources.gpus_per_node": 8}, GpuSplit()),
+        ("slime", {"colocate": True, "rollout_num_gpus": 8, "rollout_num_gpus_per_engine": 2}, GpuSplit(engine_gpus=2)),
+        (None, {"rollout_num_gpus": 8}, GpuSplit()),
     ],
 )
-def test_a_trainers_keys_say_how_its_gpus_are_used(trainer: str | None, found: Flat, expected: Split) -> None:
+def test_a_trainers_keys_say_how_its_gpus_are_used(trainer: str | None, found: Flat, expected: GpuSplit) -> None:
     assert split_of(trainer, found, 8, 64) == expected
 
 
@@ -64,9 +72,9 @@ def test_gpus_that_generate_alone_are_gpus_of_the_run() -> None:
 def test_an_asynchronous_openrlhf_generates_on_gpus_of_its_own_whatever_it_colocates() -> None:
     found = {"colocate_all_models": True, "async_train": True, "vllm_num_engines": 4, "actor_num_gpus_per_node": 4}
     assert settings_of("openrlhf", found).gpus == 8
-    assert split_of("openrlhf", found, 8, 64) == Split(4, asynchronous=True)
+    assert split_of("openrlhf", found, 8, 64) == GpuSplit(4, asynchronous=True)
 
 
 @pytest.mark.parametrize("gpus", [4, 3])
 def test_a_split_that_does_not_fit_the_gpus_is_none(gpus: int) -> None:
-    assert Split(4).of(gpus) == (gpus, gpus, True)
+    assert GpuSplit(4).of(gpus) == (gpus, gpus, True)
