@@ -11,7 +11,7 @@ BISECTIONS = 8
 STEPS = 14
 SLICES = 48  # into which the means of the lighter components are sorted
 SPANNED = 8.0  # standard deviations that the slices span together
-FAR = 40.0  # standard deviations; the density beyond is 0 in floating point
+LARGEST_Z = 40.0  # standard deviations; the density beyond is 0 in floating point
 ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 
 
@@ -70,7 +70,7 @@ class Mixtures:
     def _capped(self, bound: Vector) -> Vector:
         """E[min(X, bound)] of each component."""
         finite = np.isfinite(bound)
-        z = np.clip((np.where(finite, bound, 0.0)[:, None] - self.mean) / self.sd, -FAR, FAR)
+        z = np.clip((np.where(finite, bound, 0.0)[:, None] - self.mean) / self.sd, -LARGEST_Z, LARGEST_Z)
         density = np.exp(-(z**2) / 2) / ROOT_TWO_PI
         capped = self.mean * ndtr(z) - self.sd * density + np.where(finite, bound, 0.0)[:, None] * ndtr(-z)
         return np.where(finite[:, None], capped, self.mean)

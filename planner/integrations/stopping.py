@@ -20,9 +20,13 @@ from planner.sweeping.chances import ALPHA, bar
 
 Mode = Literal["max", "min"]
 
-DIVERGED = 3  # scores in a row that are no numbers, after which nothing more is awaited
-STRIDE = 1.05  # by how much a run must have come farther to be judged again: a curve is read on a logarithmic scale
-FAR = 0.5  # of the way to the target: how far a run must have come to show what there is to gain, without bounds
+MOST_NOT_FINITE = 3  # scores in a row that are no numbers, after which nothing more is awaited
+LEAST_PROGRESS = (
+    1.05  # by how much a run must have come farther to be judged again: a curve is read on a logarithmic scale
+)
+SCALE_KNOWN_AT = (
+    0.5  # of the way to the target: how far a run must have come to show what there is to gain, without bounds
+)
 ROUNDING = 1e-6  # of the range between the bounds
 
 
@@ -120,15 +124,15 @@ class Stopping:
         known = self._trials.get(trial)
         if known is None or not known.running:
             return None
-        if known.not_finite >= DIVERGED:
+        if known.not_finite >= MOST_NOT_FINITE:
             return Why(
                 f"trial {trial} reported no finite score {known.not_finite} times in a row",
                 {"not_finite": known.not_finite},
             )
-        if known.judged_at < known.at < STRIDE * known.judged_at or not 0 < known.at < self.target:
+        if known.judged_at < known.at < LEAST_PROGRESS * known.judged_at or not 0 < known.at < self.target:
             return None
-        far = FAR * self.target
-        if self.bounds is None and not any(each.competes and each.at >= far for each in self._trials.values()):
+        needed = SCALE_KNOWN_AT * self.target
+        if self.bounds is None and not any(each.competes and each.at >= needed for each in self._trials.values()):
             return None
         known.judged_at = known.at
         return self._judged(trial, *self._foreseen())

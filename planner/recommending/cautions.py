@@ -10,7 +10,7 @@ from planner.recommending.facts import ConfigurationFacts, octaves_between
 from planner.recommending.prospect import Prospect
 from planner.sweeping.chances import NEAR
 
-FAR = 8.0  # times the longest pilot, from which on a prediction is called far
+FAR_TIMES = 8.0  # times the longest pilot, from which on a prediction is called far
 RISKY = 0.10  # risk to collapse
 UNSURE = 0.5  # P(within 0.02 of the best), below which the pilots have told too little
 NEIGHBOUR = 1.5  # octaves
@@ -39,7 +39,7 @@ def cautions(choices: Choices, chosen: int, undecided: int, prompt_set_size: int
 
 
 def _evidence(prospect: Prospect, facts: ConfigurationFacts) -> Iterator[Caution]:
-    if facts.seen and prospect.target_gpu_hours > FAR * facts.reached_gpu_hours:
+    if facts.seen and prospect.target_gpu_hours > FAR_TIMES * facts.reached_gpu_hours:
         yield Caution(
             "extrapolation",
             f"its longest pilot has seen {facts.reached_gpu_hours:.3g} GPU-hours: the prediction reaches "

@@ -12,7 +12,7 @@ from budgets.errors import BudgetError, NotFoundError
 from planner.view import Configuration
 
 LAST_PART = 0.1  # of a run, whose scores say where it has ended
-FORGIVEN = 1e-9  # of a step: quotients of floats
+ROUNDING = 1e-9  # of a step: quotients of floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class ConfigurationFacts:
 
     def ended_at(self, gpu_hours: float) -> float | None:
         """Return the mean score of the longest run where it has come to a compute, up to a tenth, and no farther."""
-        near = (LAST_PART + FORGIVEN) * gpu_hours
+        near = (LAST_PART + ROUNDING) * gpu_hours
         if not self.end or abs(self.end[-1][0] - gpu_hours) > near:
             return None
         return fmean(score for at, score in self.end if at >= gpu_hours - near)
 
     def steps(self, gpu_hours: float) -> int:
         """Return the whole update steps that GPU-hours pay for."""
-        return math.floor(gpu_hours / self.gpu_hours_per_step + FORGIVEN)
+        return math.floor(gpu_hours / self.gpu_hours_per_step + ROUNDING)
 
 
 Facts = Mapping[Configuration, ConfigurationFacts]

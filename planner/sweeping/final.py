@@ -8,7 +8,7 @@ from planner.sweeping.beliefs import curve_of
 from planner.sweeping.table import next_boundary
 from planner.trials import TrialState
 from planner.view import FINAL_POLICY, TrialView, View
-from planner.watching.left import CHANCE, RemainingGain, remaining_gain
+from planner.watching.left import LEAST_CHANCE, RemainingGain, remaining_gain
 
 
 class FinalPolicy:
@@ -59,5 +59,6 @@ def said_of_won(left: RemainingGain) -> str:
     """Say that nothing is left to win, with the numbers that it rests on."""
     return (
         f"{left.share:.0%} of the GPU-hours are left; they are expected to bring {left.expected:.3f}, and more than "
-        f"{EQUIVALENCE_MARGIN:g} with a probability of {left.chance:.2f}, below {CHANCE:g}: nothing is left to win"
+        f"{EQUIVALENCE_MARGIN:g} with a probability of {left.chance:.2f}, below {LEAST_CHANCE:g}: nothing is left to "
+        "win"
     )

@@ -12,7 +12,7 @@ from planner.curves.fitting import Prediction, fit_curves
 from planner.curves.posterior import chance_above
 from planner.metrics import EQUIVALENCE_MARGIN
 
-CHANCE = 0.15  # of winning that much, below which it is not
+LEAST_CHANCE = 0.15  # of winning that much, below which it is not
 EARLIEST_SHARE = 0.25  # of the run: before, a forecast says little
 LEAST_RISE = 2.0  # noise standard deviations that it must have risen by: a flat curve may rise late
 
@@ -30,7 +30,7 @@ class RemainingGain:
     @property
     def won(self) -> bool:
         """Whether nothing is left that is worth going on for."""
-        return self.chance < CHANCE
+        return self.chance < LEAST_CHANCE
 
 
 def remaining_gain(curve: Curve, end_x: float) -> RemainingGain | None:

@@ -20,7 +20,7 @@ APART_WITHOUT = 6.0  # errors of the difference of two windows, estimated from t
 WITHOUT_LARGEST = 1.2  # the largest step is left out, since it may be the collapse itself; of few it is a good part
 FEWEST_IN_WINDOW = 3
 WINDOW_ERROR = 0.0375  # what the error of a window's mean may be; noisier scores get a longer window
-STILL = 0.02  # by which the training reward may fall and still count as not having fallen
+REWARD_TOLERANCE = 0.02  # by which the training reward may fall and still count as not having fallen
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ def _reward_held(seen: Sequence[Scored], best: int, now: int, width: int) -> boo
     known_then, known_since = ([each for each in part if each is not None] for part in (then, since))
     if not (known_then and known_since):
         return False
-    return statistics.fmean(known_since) > statistics.fmean(known_then) - STILL
+    return statistics.fmean(known_since) > statistics.fmean(known_then) - REWARD_TOLERANCE
 
 
 DEAD_UPDATES = 5  # in a row
 FEWEST_GROUPS = 8
 WITHOUT_SIGNAL = 0.999  # share of groups whose rewards are all alike
-HARDLY_RIGHT = 0.02  # pass rate
+DEAD_PASS_RATE = 0.02  # pass rate
 
 
 class UpdateWatch:
@@ -135,13 +135,13 @@ class UpdateWatch:
         return Warned(
             "dead",
             f"for {self._dead} updates up to {step} no group had rewards that differ, at a pass rate of at most "
-            f"{HARDLY_RIGHT:g}",
+            f"{DEAD_PASS_RATE:g}",
             "nothing is learnt: take easier problems, more rollouts per prompt, or look at the reward",
         )
 
     def _is_dead(self, metrics: Mapping[str, Any]) -> bool:
         rate = metrics.get("pass_rate", metrics.get("reward"))
-        if rate is None or rate > HARDLY_RIGHT or (self._groups is not None and self._groups < FEWEST_GROUPS):
+        if rate is None or rate > DEAD_PASS_RATE or (self._groups is not None and self._groups < FEWEST_GROUPS):
             return False
         return metrics.get("zero_variance_share", 0.0) >= WITHOUT_SIGNAL or metrics.get("grad_norm") == 0.0
 

@@ -61,9 +61,9 @@ class Left:
     @property
     def won(self) -> bool:
         """Whether nothing is left that is worth going on for."""
-        from planner.watching.left import CHANCE  # noqa: PLC0415 (drags in what fits curves)
+        from planner.watching.left import LEAST_CHANCE  # noqa: PLC0415 (drags in what fits curves)
 
-        return self.chance < CHANCE
+        return self.chance < LEAST_CHANCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import LEARNING_RATE, without
 from planner.curves.verdicts import before_collapse
-from planner.recommending.cautions import FAR
+from planner.recommending.cautions import FAR_TIMES
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.sweeping.chances import NEAR
 from planner.trials import TrialState
@@ -262,7 +262,7 @@ def _reach(trials: Sequence[TrialRow], target_gpu_hours: float) -> Iterator[Flag
     if longest <= 0:
         return
     factor = target_gpu_hours / longest
-    if factor > FAR:
+    if factor > FAR_TIMES:
         yield Flag(
             Health.MIND,
             f"the final run of {hours(target_gpu_hours)} GPU-hours is {factor:.0f} × as long as the longest pilot "
