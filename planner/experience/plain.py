@@ -1,7 +1,7 @@
 """Experience as plain data, as it is stored and carried from one database to another."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,8 +13,6 @@ from planner.pooling.features import LOCALS, Line, Term
 
 MARK: Final = "rlplan_experience"
 VERSION: Final = 1
-NUMBERS: Final = ("target_gpu_hours", "start")
-COUNTS: Final = ("configurations", "curves")
 VECTORS: Final = ("mean", "prior_mean", "prior_sd")
 LARGEST: Final = 1e12  # of a number that is reckoned with; what is larger, or as small, was damaged
 
@@ -47,23 +45,40 @@ def read_document(text: str, place: str) -> tuple[Experience, ...]:
 ALLOWED: Final = "a table of recorded runs (CSV), a file of `rlplan export --experience`, a database, or none"
 
 
+def _vector(values: Any) -> Vector:
+    return np.asarray(values, dtype=float)
+
+
+# How each part is read; in this order they are written.
+PARTS: Final[dict[str, Callable[[Any], Any]]] = {
+    "name": str,
+    "about": lambda about: {str(name): str(value) for name, value in dict(about).items()},
+    "target_gpu_hours": float,
+    "start": float,
+    "configurations": int,
+    "curves": int,
+    "lines": lambda lines: tuple(
+        Line(str(each["name"]), float(each["low"]), float(each["high"]), bool(each["log"])) for each in lines
+    ),
+    "terms": lambda terms: tuple(Term(int(each["local"]), tuple(str(name) for name in each["of"])) for each in terms),
+    **dict.fromkeys((*VECTORS, "covariance"), _vector),
+}
+
+
 def to_plain(experience: Experience) -> dict[str, Any]:
     """Return what JSON can hold; numbers come back bit by bit."""
-    return {
-        "name": experience.name,
-        "about": dict(experience.about),
-        **{name: getattr(experience, name) for name in (*NUMBERS, *COUNTS)},
-        "lines": [line._asdict() for line in experience.lines],
-        "terms": [term._asdict() for term in experience.terms],
-        **{name: getattr(experience, name).tolist() for name in VECTORS},
-        "covariance": experience.covariance.tolist(),
-    }
+    plain: dict[str, Any] = {name: getattr(experience, name) for name in PARTS}
+    plain |= {name: value.tolist() for name, value in plain.items() if isinstance(value, np.ndarray)}
+    plain |= {name: [each._asdict() for each in plain[name]] for name in ("lines", "terms")}
+    return plain | {"about": dict(experience.about)}
 
 
 def from_plain(data: object, place: str) -> Experience:
     """Return the experience; InputError when a part is missing or is not what it should be."""
     try:
-        found = _parsed(data)
+        if not isinstance(data, dict):
+            raise TypeError("a source is no object")
+        found = Experience(**{name: read(data[name]) for name, read in PARTS.items()})
         _check(found)
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
@@ -71,32 +86,6 @@ def from_plain(data: object, place: str) -> Experience:
             f"'{place}' holds broken experience ({what}): write it anew with `rlplan export --experience`"
         ) from None
     return found
-
-
-def _parsed(data: Any) -> Experience:
-    if not isinstance(data, dict):
-        raise TypeError("a source is no object")
-    return Experience(
-        name=str(data["name"]),
-        about={str(name): str(value) for name, value in dict(data["about"]).items()},
-        lines=tuple(
-            Line(str(each["name"]), float(each["low"]), float(each["high"]), bool(each["log"]))
-            for each in data["lines"]
-        ),
-        terms=tuple(Term(int(each["local"]), tuple(str(name) for name in each["of"])) for each in data["terms"]),
-        mean=_vector(data["mean"]),
-        prior_mean=_vector(data["prior_mean"]),
-        prior_sd=_vector(data["prior_sd"]),
-        covariance=_vector(data["covariance"]),
-        target_gpu_hours=float(data["target_gpu_hours"]),
-        start=float(data["start"]),
-        configurations=int(data["configurations"]),
-        curves=int(data["curves"]),
-    )
-
-
-def _vector(values: Any) -> Vector:
-    return np.asarray(values, dtype=float)
 
 
 def _check(found: Experience) -> None:
