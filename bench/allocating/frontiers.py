@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from budgets.errors import InputError
-from planner.curves.curve import Curve
-from planner.curves.families.draws import Array
+from planner.curves.curve import Curve, Vector
 from planner.curves.families.one_curve import sigmoid
 from planner.group_law import OptimalGroupLaw
 
@@ -24,8 +23,8 @@ _FEWEST_RECORDS = 4
 class Frontier:
     """The best score at each compute and the n of the run that reaches it; `notes` name what was left out."""
 
-    compute: Array
-    score: Array
+    compute: Vector
+    score: Vector
     group: NDArray[np.int64]
     notes: tuple[str, ...] = ()
 
@@ -42,7 +41,7 @@ class OptimalGroupFit:
         """L, k, c0 and b of log2 n* = L/(1 + exp(−k(log10 C − c0))) + b."""
         return {"L": self.law.rise, "k": self.law.steepness, "c0": self.law.midpoint, "b": self.law.floor}
 
-    def predict(self, x: ArrayLike) -> Array:
+    def predict(self, x: ArrayLike) -> Vector:
         """Return n* at so much compute, which must lie above 0."""
         values = np.asarray(x, dtype=float)
         return np.array([self.law(value) for value in values.ravel()]).reshape(values.shape)
@@ -126,7 +125,7 @@ def _pooled_records(runs: Sequence[Curve], bins: float) -> Curve:
     return Curve.of("records", np.concatenate(xs), np.concatenate(ys), bounded=bounded)
 
 
-def _reachable(records: Curve, compute: Array) -> Array:
+def _reachable(records: Curve, compute: Vector) -> Vector:
     """Return the fitted score at each compute, −∞ before the first record and constant after the last."""
     problem = sigmoid(np.log(records.x), records.y, (0.0, 1.0))
     scores = problem.values(problem.fit()[None], np.log(np.minimum(compute, records.x[-1])))[0]
@@ -134,7 +133,7 @@ def _reachable(records: Curve, compute: Array) -> Array:
     return np.where(compute >= records.x[0] * (1 - 1e-9), scores, -np.inf)
 
 
-def _running_average(values: Array, window: int) -> Array:
+def _running_average(values: Vector, window: int) -> Vector:
     """Return centred means, over what there is of the window at the ends."""
     kernel = np.ones(window)
     return np.convolve(values, kernel, mode="same") / np.convolve(np.ones_like(values), kernel, mode="same")

@@ -13,7 +13,8 @@ from functools import cache, partial
 import numpy as np
 
 from planner.axes import named_configuration
-from planner.recommending.prospect import Prospect, Vector, beats, interval, odds
+from planner.curves.curve import Vector
+from planner.recommending.prospect import Prospect, beats, interval, odds
 from planner.sweeping.chances import NEAR
 from planner.view import Axes, Configuration
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgets.errors import BudgetError, NotFoundError
+from planner.curves.curve import Vector
 from planner.view import Configuration
 
 LAST_PART = 0.1  # of a run, whose scores say where it has ended
@@ -93,7 +93,7 @@ OWN_WEIGHT = 3.0  # how much a run of the configuration itself counts
 OTHER_AXES_WEIGHT = 0.5  # how much a run with another recipe, model or learning rate counts
 
 
-def collapse_risks(configurations: Sequence[Configuration], facts: Sequence[ConfigurationFacts]) -> NDArray[np.float64]:
+def collapse_risks(configurations: Sequence[Configuration], facts: Sequence[ConfigurationFacts]) -> Vector:
     """Return for each configuration the share of runs near it that collapsed; a run that declines counts half.
 
     A run d octaves away has the weight exp(−d²/2), its own run more, and a few imagined runs stand for nothing known.

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.curves.curve import Vector
 from planner.metrics import INTERVAL_ENDS
 from planner.pooling.draws import LASTING, Worlds
 from planner.pooling.points import pass_rate_variance
@@ -58,7 +58,7 @@ def promise(
     return Promise(PredictedScore(*band[-1][1:]), band)
 
 
-def _interval(draws: NDArray[np.float64], seed_sd: float, score_share: float) -> tuple[float, float, float]:
+def _interval(draws: Vector, seed_sd: float, score_share: float) -> tuple[float, float, float]:
     """Return the mean, and the interval of one validation of a run."""
     sd = np.sqrt(seed_sd**2 + score_share * pass_rate_variance(draws))
     return float(draws.mean()), *interval(draws, sd)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from budgets.errors import InputError
+from planner.curves.curve import Vector
 from planner.metrics import INTERVAL_ENDS
 from planner.pooling.draws import shares_of_best
 from planner.recommending.facts import ConfigurationFacts, Facts, collapse_risks
@@ -25,7 +26,7 @@ class Joint(Protocol):
         """In the order of the draws' columns."""
         ...
 
-    def scores(self, gpu_hours: Sequence[float]) -> NDArray[np.float64]:
+    def scores(self, gpu_hours: Sequence[float]) -> Vector:
         """Return draws × configurations × computes: the mean score of a run that has used so many GPU-hours.
 
         A row is one state of the world at every compute, so that differences between columns and along a curve mean
@@ -34,7 +35,6 @@ class Joint(Protocol):
         ...
 
 
-Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 DRAWS = 2000  # that a recommendation rests on

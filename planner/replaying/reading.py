@@ -13,8 +13,9 @@ from typing import Final
 import numpy as np
 
 from budgets.errors import InputError
+from planner.curves.curve import Vector
 from planner.curves.reading import Table, read_table
-from planner.curves.reading.table import Flags, Rows, Vector, listing
+from planner.curves.reading.table import Flags, Rows, listing
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Axes, Configuration
 

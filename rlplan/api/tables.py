@@ -8,7 +8,8 @@ import narwhals
 import numpy as np
 
 from budgets.errors import InputError
-from planner.curves.reading.table import Table, Vector
+from planner.curves.curve import Vector
+from planner.curves.reading.table import Table
 
 NAME = "frame"  # how errors and results call what has no file
 # A pandas or polars DataFrame, a pyarrow Table, a mapping of columns, or a list of dicts; a path is a file.

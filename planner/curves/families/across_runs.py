@@ -12,9 +12,8 @@ import numpy as np
 from scipy.special import expit
 
 from budgets.errors import InputError
-from planner.curves.curve import Curve
+from planner.curves.curve import Curve, Vector
 from planner.curves.families.draws import (
-    Array,
     CannotTellError,
     LawDraws,
     Separable,
@@ -69,7 +68,7 @@ def draw_model_sizes(curves: Mapping[float, Sequence[Curve]]) -> LawDraws:
     exponents = drawn.points[:, 1:2] * _share(drawn.points[:, :1], np.log(sizes))
     intercepts = drawn.points[:, 2:] + exponents * middles
 
-    def of_size(row: int) -> Callable[[Array], Array]:
+    def of_size(row: int) -> Callable[[Vector], Vector]:
         return lambda x: np.asarray(1 - 10 ** (intercepts[:, row, None] - exponents[:, row, None] * np.log10(x)))
 
     law = {"K_max": drawn.points[:, 1], "N_0": np.exp(drawn.points[:, 0])}
@@ -79,7 +78,7 @@ def draw_model_sizes(curves: Mapping[float, Sequence[Curve]]) -> LawDraws:
     return LawDraws(parameters, series, drawn.noise_sd, vague(law, None, {"N_0": ends}))
 
 
-def _log_points(curves: Sequence[Curve]) -> tuple[Array, Array]:
+def _log_points(curves: Sequence[Curve]) -> tuple[Vector, Vector]:
     """Return log10 X and log10 L of all runs of a size, in the order of X."""
     trained = [curve.where(curve.x > 0) for curve in curves]
     for curve in trained:
@@ -93,13 +92,13 @@ def _log_points(curves: Sequence[Curve]) -> tuple[Array, Array]:
     return np.log10(joined.x), np.log10(1 - joined.y)
 
 
-def _size_basis(theta: Array, inputs: Array) -> Array:
+def _size_basis(theta: Vector, inputs: Vector) -> Vector:
     """Return the weights of K_max and of each size's level at its middle, for θ = (log N_0)."""
     slope = -_share(theta, inputs[:, 0]) * inputs[:, 1]
     return np.concatenate([slope[..., None], np.broadcast_to(inputs[:, 2:], (*slope.shape, inputs.shape[1] - 2))], 2)
 
 
-def _share(log_midpoint: Array, log_sizes: Array) -> Array:
+def _share(log_midpoint: Vector, log_sizes: Vector) -> Vector:
     """Return k(N)/K_max."""
     return np.asarray(expit(log_sizes - log_midpoint))
 
@@ -128,7 +127,7 @@ def draw_group_law(curves: Mapping[int, Sequence[Curve]]) -> LawDraws:
     return _group_law(np.log10(compute), labels, logs, tuple(notes))
 
 
-def _reachable(curve: Curve, compute: Array, group: int) -> Array:
+def _reachable(curve: Curve, compute: Vector, group: int) -> Vector:
     """Return draws of the score at each compute, −∞ before the first point and constant after the last."""
     draws = draw_sigmoid(curve).series[""](np.minimum(compute, curve.x[-1]))
     # Draws of different n must not go together, as those of one random sequence may.
@@ -137,7 +136,7 @@ def _reachable(curve: Curve, compute: Array, group: int) -> Array:
     return np.where(compute >= curve.x[0] * (1 - 1e-9), draws[chosen], -np.inf)
 
 
-def _group_law(log_compute: Array, labels: Array, logs: Array, notes: tuple[str, ...]) -> LawDraws:
+def _group_law(log_compute: Vector, labels: Vector, logs: Vector, notes: tuple[str, ...]) -> LawDraws:
     """Fit the law to each draw's labels, the best cell of a grid of (k, c0)."""
     kernel = np.ones(round(_SMOOTHING * _GRID))
     there = np.convolve(np.ones(_GRID), kernel, mode="same")
@@ -153,7 +152,7 @@ def _group_law(log_compute: Array, labels: Array, logs: Array, notes: tuple[str,
     best = squares.argmin(axis=0)
     floor, ceiling = levels[best, :, np.arange(len(labels))].T
 
-    def best_log(log_x: Array) -> Array:
+    def best_log(log_x: Vector) -> Vector:
         share = expit(steepness[best, None] * (log_x - midpoints[best, None]))
         return np.asarray(floor[:, None] * (1 - share) + ceiling[:, None] * share)
 
@@ -163,7 +162,7 @@ def _group_law(log_compute: Array, labels: Array, logs: Array, notes: tuple[str,
     return LawDraws(law, {"n*": lambda x: np.exp2(best_log(np.log10(x)))}, noise, doubts, notes)
 
 
-def _group_doubts(labels: Array, midpoint: Array, log_compute: Array) -> tuple[str, ...]:
+def _group_doubts(labels: Vector, midpoint: Vector, log_compute: Vector) -> tuple[str, ...]:
     constant = np.ptp(labels, axis=1) == 0
     if constant.mean() > _MOST_WITHOUT_CHANGE:
         values, counts = np.unique(labels[constant], return_counts=True)
@@ -178,7 +177,7 @@ def _group_doubts(labels: Array, midpoint: Array, log_compute: Array) -> tuple[s
     return ()
 
 
-def draw_value_based(rows: Array) -> LawDraws:
+def draw_value_based(rows: Vector) -> LawDraws:
     """Return what D_min, a, α, b and β may be, from rows of (σ, N, D).
 
     Relative residuals are fitted, since D spans orders of magnitude; so `noise_sd` is relative too.
@@ -211,7 +210,7 @@ def draw_value_based(rows: Array) -> LawDraws:
         "beta": beta,
     }
 
-    def of_size(parameters: float) -> Callable[[Array], Array]:
+    def of_size(parameters: float) -> Callable[[Vector], Vector]:
         place = math.log(parameters / size)
         return lambda x: (
             unit
@@ -225,7 +224,7 @@ def draw_value_based(rows: Array) -> LawDraws:
     return LawDraws(law, series, drawn.noise_sd, doubts, levels=drawn.levels)
 
 
-def _value_basis(theta: Array, inputs: Array) -> Array:
+def _value_basis(theta: Vector, inputs: Vector) -> Vector:
     """Return the three terms of the sum at each triple, divided by its own D."""
     by_updates, by_size = (-np.exp(theta[:, which, None]) * inputs[:, which] for which in (0, 1))
     return np.exp(np.stack([np.zeros_like(by_updates), by_updates, by_size], axis=-1) - inputs[:, 2, None])

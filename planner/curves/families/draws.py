@@ -9,11 +9,10 @@ from scipy.optimize import least_squares
 from scipy.special import fdtr
 
 from budgets.errors import InputError
-from planner.curves.curve import Curve
+from planner.curves.curve import Curve, Vector
 from planner.metrics import INTERVAL_LEVEL
 
-Array = NDArray[np.float64]
-Basis = Callable[[Array, Array], Array]
+Basis = Callable[[Vector, Vector], Vector]
 
 _SMALLEST_RANGE = 1e-150  # its square is still a normal number
 _MOST_CORRELATED = 0.9
@@ -38,15 +37,15 @@ class LawDraws:
     `doubts` say why the data do not tell what the law is; there are none where they do. `levels` are as in `interval`.
     """
 
-    parameters: dict[str, Array]
-    series: dict[str, Callable[[Array], Array]]
+    parameters: dict[str, Vector]
+    series: dict[str, Callable[[Vector], Vector]]
     noise_sd: float
     doubts: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    levels: Array | None = None
+    levels: Vector | None = None
 
 
-def interval(draws: Array, levels: Array | None, level: float = INTERVAL_LEVEL) -> Array:
+def interval(draws: Vector, levels: Vector | None, level: float = INTERVAL_LEVEL) -> Vector:
     """Return the middle of draws and the ends of their interval, over the first axis.
 
     `levels` say from which level on a profile-likelihood interval holds a draw, and the first draw is the best fit:
@@ -58,7 +57,7 @@ def interval(draws: Array, levels: Array | None, level: float = INTERVAL_LEVEL) 
     return np.stack([draws[0], inside.min(axis=0), inside.max(axis=0)])
 
 
-def vague(draws: dict[str, Array], levels: Array | None, allowed: dict[str, tuple[float, float]]) -> tuple[str, ...]:
+def vague(draws: dict[str, Vector], levels: Vector | None, allowed: dict[str, tuple[float, float]]) -> tuple[str, ...]:
     """Return a doubt for each positive parameter that spans a factor of ten, or ends where the search does."""
     doubts = []
     for name, values in draws.items():
@@ -95,7 +94,7 @@ def require_variation(curve: Curve, family: str, distinct: int) -> None:
         )
 
 
-def effective_points(residuals: Array, series: NDArray[np.intp] | None = None) -> float:
+def effective_points(residuals: Vector, series: NDArray[np.intp] | None = None) -> float:
     """Return how many independent points residuals are worth: those like their neighbours of a series say less."""
     together = True if series is None else series[1:] == series[:-1]
     above, squares = float((residuals[1:] * residuals[:-1] * together).sum()), float(residuals @ residuals)
@@ -107,10 +106,10 @@ def effective_points(residuals: Array, series: NDArray[np.intp] | None = None) -
 class Drawn:
     """Draws of (θ, c), the best fit first, the noise about it, and what it leaves of y; `levels` as in `interval`."""
 
-    points: Array
+    points: Vector
     noise_sd: float
-    levels: Array
-    residuals: Array
+    levels: Vector
+    residuals: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,21 +121,21 @@ class Separable:
     """
 
     basis: Basis
-    inputs: Array
-    y: Array
-    starts: Array
-    bounds: tuple[Array, Array]
+    inputs: Vector
+    y: Vector
+    starts: Vector
+    bounds: tuple[Vector, Vector]
 
-    def values(self, points: Array, inputs: Array) -> Array:
+    def values(self, points: Vector, inputs: Vector) -> Vector:
         """Return the model's value at some inputs, a row for each (θ, c)."""
         split = self.starts.shape[1]
         return np.asarray((self.basis(points[:, :split], inputs) @ points[:, split:, None])[..., 0])
 
-    def fit(self) -> Array:
+    def fit(self) -> Vector:
         """Return the (θ, c) of least squares: the best of the starts, polished in all parameters."""
         points, squares = self._projected()
 
-        def residuals(point: Array) -> Array:
+        def residuals(point: Vector) -> Vector:
             return np.asarray(self.values(point[None], self.inputs)[0] - self.y)
 
         # Where parameters have no effect scipy's step can overflow or be 0/0; it then keeps its last finite point.
@@ -167,7 +166,7 @@ class Separable:
         effective = effective_points(residuals, series)
         least = y.size * (_LEAST_NOISE * max(float(np.ptp(y)), 1e-3 * float(np.abs(y).max()))) ** 2
 
-        def log_squares(points: Array) -> Array:
+        def log_squares(points: Vector) -> Vector:
             with np.errstate(over="ignore", invalid="ignore"):
                 squares = ((self.values(points, self.inputs) - y) ** 2).sum(axis=1) + least
             inside = np.all((points >= self.bounds[0]) & (points <= self.bounds[1]), axis=1) & np.isfinite(squares)
@@ -183,7 +182,7 @@ class Separable:
         levels[0] = 0.0
         return Drawn(points, spread * float(np.sqrt(effective / y.size)), levels, residuals)
 
-    def _projected(self) -> tuple[Array, Array]:
+    def _projected(self) -> tuple[Vector, Vector]:
         """Return every start with its best coefficients clipped to their bounds, and what squares they leave."""
         rows = np.unique(np.linspace(0, self.y.size - 1, min(self.y.size, _START_POINTS)).astype(int))
         design, target, split = self.basis(self.starts, self.inputs[rows]), self.y[rows], self.starts.shape[1]
@@ -193,7 +192,7 @@ class Separable:
         squares = ((np.einsum("spc,sc->sp", design, coefficients) - target) ** 2).sum(axis=1)
         return np.hstack([self.starts, coefficients]), np.asarray(squares)
 
-    def _walkers(self, best: Array, noise: float, generator: np.random.Generator) -> Array:
+    def _walkers(self, best: Vector, noise: float, generator: np.random.Generator) -> Vector:
         """Scatter walkers as the curvature at the best fit says, half of them around the better ones of the starts."""
         size, steps = max(_FEWEST_WALKERS, _WALKERS_PER_PARAMETER * best.size), 1e-5 * np.maximum(np.abs(best), 1e-3)
         fitted = self.values(np.vstack([best, best + np.diag(steps)]), self.inputs)
@@ -207,7 +206,7 @@ class Separable:
         return np.asarray(centres + generator.standard_normal((size, best.size)) @ root.T + 1e-9 * root.max())
 
 
-def _ensemble(log_density: Callable[[Array], Array], walkers: Array, generator: np.random.Generator) -> Array:
+def _ensemble(log_density: Callable[[Vector], Vector], walkers: Vector, generator: np.random.Generator) -> Vector:
     """Stretch each half of the walkers along lines through the other half, and keep every few steps."""
     half, dimensions = len(walkers) // 2, walkers.shape[1]
     density, kept = log_density(walkers), []

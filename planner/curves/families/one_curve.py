@@ -9,9 +9,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import expit
 
-from planner.curves.curve import Curve
+from planner.curves.curve import Curve, Vector
 from planner.curves.families.draws import (
-    Array,
     Drawn,
     LawDraws,
     Separable,
@@ -46,13 +45,13 @@ class _Scaled(NamedTuple):
         return cls(curve, low, unit, *((end - low) / unit for end in ends))
 
     @property
-    def y(self) -> Array:
+    def y(self) -> Vector:
         return (self.curve.y - self.origin) / self.unit
 
-    def law(self, parameters: dict[str, Array], problem: Separable, drawn: Drawn, reference: float = 0.0) -> LawDraws:
+    def law(self, parameters: dict[str, Vector], problem: Separable, drawn: Drawn, reference: float = 0.0) -> LawDraws:
         """Return the law from the draws of a problem whose inputs are log x beyond a reference."""
 
-        def scores(x: Array) -> Array:
+        def scores(x: Vector) -> Vector:
             return self.origin + self.unit * problem.values(drawn.points, np.log(x) - reference)
 
         doubts = _doubts(self.curve, parameters["A"], drawn.levels, self.unit * drawn.residuals)
@@ -70,7 +69,7 @@ def draw_sigmoid(curve: Curve) -> LawDraws:
     return scaled.law(ends | {"B": np.exp(steepness), "C_mid": np.exp(midpoint)}, problem, drawn)
 
 
-def sigmoid(log_x: Array, y: Array, limits: tuple[float, float], steepest: float = _STEEPEST) -> Separable:
+def sigmoid(log_x: Vector, y: Vector, limits: tuple[float, float], steepest: float = _STEEPEST) -> Separable:
     """Return the problem of (log B, log C_mid, R0, A), C_mid from a tenth of the first x to a hundred times the last.
 
     `limits` are those of R0 and A.
@@ -90,7 +89,7 @@ def sigmoid(log_x: Array, y: Array, limits: tuple[float, float], steepest: float
     )
 
 
-def _sigmoid_basis(theta: Array, log_x: Array) -> Array:
+def _sigmoid_basis(theta: Vector, log_x: Vector) -> Vector:
     """Return the weights of R0 and A at each point, for θ = (log B, log C_mid)."""
     gained = expit(np.exp(theta[:, :1]) * (log_x - theta[:, 1:]))
     return np.stack([1 - gained, gained], axis=-1)
@@ -117,14 +116,14 @@ def draw_power_law(curve: Curve) -> LawDraws:
     return scaled.law({"A": asymptote, "B": exponent, "D": decline}, problem, drawn, reference)
 
 
-def _power_basis(theta: Array, log_x: Array) -> Array:
+def _power_basis(theta: Vector, log_x: Vector) -> Vector:
     """Return the weights of A and of the gap at the first compute, for θ = (log B)."""
     # The cap keeps a law without a gap from 0·∞ far below the first point.
     decay = np.exp(np.minimum(-np.exp(theta) * log_x, 700.0))
     return np.stack([np.ones_like(decay), -decay], axis=-1)
 
 
-def _doubts(curve: Curve, asymptote: Array, levels: Array, residuals: Array) -> tuple[str, ...]:
+def _doubts(curve: Curve, asymptote: Vector, levels: Vector, residuals: Vector) -> tuple[str, ...]:
     """Return why a curve does not say where it ends: it has not risen by more than noise, or A may be far above it."""
     effective = effective_points(residuals)
     changes = float(((curve.y - curve.y.mean()) ** 2).sum())

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from budgets.errors import InputError
-from planner.curves.curve import Curve
+from planner.curves.curve import Curve, Vector
 from planner.curves.reading.mixed import Part, named, split
 from planner.curves.reading.names import AXES, COUNTERS, TOTALS, columns_like, guess_score, resolve, unguessed
 from planner.curves.reading.restarts import newest
 from planner.curves.reading.sources import read_table
-from planner.curves.reading.table import Rows, Table, Vector
+from planner.curves.reading.table import Rows, Table
 from planner.logs.series import choose_score, trainer_of
 
 # Words in a column's name that suit a percentage, and a score above which no other reading of [0, 100] is likely.

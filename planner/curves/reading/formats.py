@@ -18,9 +18,10 @@ from typing import Any, TextIO
 import numpy as np
 
 from budgets.errors import InputError
+from planner.curves.curve import Vector
 from planner.curves.reading.names import RUNS, columns_like
 from planner.curves.reading.restarts import Restart, restart_notes, splice
-from planner.curves.reading.table import Table, Vector
+from planner.curves.reading.table import Table
 
 _CHUNK = 50_000
 _WORDS = dict.fromkeys(("", "na", "n/a", "nan", "null", "none", "-", "#n/a"), math.nan) | {"true": 1.0, "false": 0.0}

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgets.errors import InputError
+from planner.curves.curve import Vector
 from planner.curves.reading.names import RUNS, columns_like, resolve
-from planner.curves.reading.table import LISTED, Rows, Table, Vector, listing
+from planner.curves.reading.table import LISTED, Rows, Table, listing
 
 # Columns that change when one run is launched again.
 _LAUNCHES = ("attempt", "restart", "resume", "session", "job", "job_id", "slurm_job_id", "host", "hostname", "node")

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.curves.reading.table import Flags, Rows, Table, Vector
+from planner.curves.curve import Vector
+from planner.curves.reading.table import Flags, Rows, Table
 
 # With more backward jumps than this, and on more than this share of the rows, the order of a file means nothing; nor
 # with more than anybody restarts a run.

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from planner.curves.curve import Vector
+
 Rows = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
