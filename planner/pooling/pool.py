@@ -22,7 +22,7 @@ MOST_CURVES = 120
 
 
 def joint_of(view: View, draws: int = DRAWS) -> Worlds:
-    """Return draws of everything that the view's curves leave possible; it keeps the protocol of a `Joint`."""
+    """Return draws of everything that the view's curves leave possible."""
     return Pool().worlds(view, draws)
 
 

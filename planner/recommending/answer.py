@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.axes import named_configuration
+from planner.pooling.draws import Worlds
 from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choosing import Choice, Choices
 from planner.recommending.evidence import SEED_SD
 from planner.recommending.facts import Facts, alike, percent, require_choice
-from planner.recommending.prospect import RUNGS_PER_OCTAVE, Joint, Prospect, beats
+from planner.recommending.prospect import RUNGS_PER_OCTAVE, Prospect, beats
 from planner.sweeping.chances import NEAR
 from planner.view import Configuration
 
@@ -131,7 +132,7 @@ class FinalAnswer:
 
 
 def answer(
-    joint: Joint,
+    worlds: Worlds,
     facts: Facts,
     target_gpu_hours: float,
     *,
@@ -144,7 +145,7 @@ def answer(
     all has failed, BudgetError when no update step can be paid for.
     """
     require_choice(facts, target_gpu_hours)
-    prospect = Prospect.of(joint, facts, target_gpu_hours)
+    prospect = Prospect.of(worlds, facts, target_gpu_hours)
     choices = Choices(prospect, seed_sd)
     rung = prospect.rung(0)
     chosen = choices.chosen(rung)

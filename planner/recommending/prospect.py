@@ -1,9 +1,7 @@
 """What is believed of all configurations on a ladder of computes around the target, and how each stands there."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +10,10 @@ from scipy.special import ndtri
 from budgets.errors import InputError
 from planner.curves.curve import Vector
 from planner.metrics import INTERVAL_ENDS
-from planner.pooling.draws import shares_of_best
+from planner.pooling.draws import Worlds, shares_of_best
 from planner.recommending.facts import ConfigurationFacts, Facts, collapse_risks
 from planner.sweeping.chances import NEAR
 from planner.view import Configuration
-
-
-class Joint(Protocol):
-    """The joint distribution of the mean scores of all configurations, with and without a curve, as draws."""
-
-    @property
-    def configurations(self) -> tuple[Configuration, ...]:
-        """In the order of the draws' columns."""
-        ...
-
-    def scores(self, gpu_hours: Sequence[float]) -> Vector:
-        """Return draws × configurations × computes: the mean score of a run that has used so many GPU-hours.
-
-        A row is one state of the world at every compute, so that differences between columns and along a curve mean
-        something; what a new run's seed adds is not in it.
-        """
-        ...
-
 
 Mask = NDArray[np.bool_]
 
@@ -59,15 +39,17 @@ class Prospect:
     octaves: tuple[int, int] = OCTAVES
 
     @classmethod
-    def of(cls, joint: Joint, facts: Facts, target_gpu_hours: float, octaves: tuple[int, int] = OCTAVES) -> "Prospect":
+    def of(
+        cls, worlds: Worlds, facts: Facts, target_gpu_hours: float, octaves: tuple[int, int] = OCTAVES
+    ) -> "Prospect":
         """Ask a joint distribution for its scores along the ladder."""
-        configurations = tuple(joint.configurations)
+        configurations = tuple(worlds.configurations)
         if not target_gpu_hours > 0:
             raise InputError(f"a final run of {target_gpu_hours:g} GPU-hours: give more than 0")
         low, high = octaves[0] * RUNGS_PER_OCTAVE - 1, octaves[1] * RUNGS_PER_OCTAVE + 1
         gpu_hours = target_gpu_hours * np.exp2(np.arange(low, high + 1) / RUNGS_PER_OCTAVE)
         gpu_hours[-low] = target_gpu_hours
-        drawn = np.moveaxis(joint.scores([UNTRAINED * target_gpu_hours, *gpu_hours.tolist()]), 2, 0)
+        drawn = np.moveaxis(worlds.scores([UNTRAINED * target_gpu_hours, *gpu_hours.tolist()]), 2, 0)
         known = tuple(facts[each] for each in configurations)
         scores = np.ascontiguousarray(drawn[1:])
         return cls(configurations, known, target_gpu_hours, gpu_hours, scores, drawn[0], octaves)

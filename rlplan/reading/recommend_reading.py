@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError
 from planner.axes import said
+from planner.pooling.draws import Worlds
 from planner.recommending.answer import FinalAnswer, answer_data, restored
 from planner.recommending.choosing import Choice
 from planner.recommending.facts import ConfigurationFacts
-from planner.recommending.prospect import Joint
 from planner.store import Store, open_store
 from planner.store.finals import pilots_of
 from planner.store.records import RankedRow
@@ -101,7 +101,7 @@ def stored(store: Store, sweep: str | None) -> Stored:
         return Stored(row, plan, _board(session, row.name, folder), astray, stored_answer(session, row.id))
 
 
-def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint: Joint | None = None) -> Recommended:
+def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint: Worlds | None = None) -> Recommended:
     """Return the answer that is stored, or that of another final run; who has fitted the curves gives the `joint`."""
     board, plan = known.board, known.plan
     kept = known.answer if target_gpu_hours is None else None

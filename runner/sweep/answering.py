@@ -4,11 +4,12 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
+from planner.pooling.draws import Worlds
 from planner.pooling.pool import Pool
 from planner.recommending.answer import FinalAnswer, answer
 from planner.recommending.evidence import facts_of, seed_sd
 from planner.recommending.facts import ConfigurationFacts, require_choice
-from planner.recommending.prospect import DRAWS, Joint
+from planner.recommending.prospect import DRAWS
 from planner.store.state import sweep_state
 from planner.view import Configuration
 from runner.sweep.board import Board
@@ -27,7 +28,7 @@ def answer_of(
     board: Board,
     prompt_set_size: int | None,
     target_gpu_hours: float | None = None,
-    joint: Joint | None = None,
+    joint: Worlds | None = None,
     pool: Pool | None = None,
     draws: int = DRAWS,
 ) -> FinalAnswer:
