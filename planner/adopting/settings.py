@@ -56,7 +56,7 @@ class GpuSplit:
 def settings_of(trainer: str | None, found: Flat) -> Settings:
     """Return what a configuration says, by the keys of its trainer, or by our own names for them."""
     known = _known(trainer, found)
-    n = _whole(known, "rollouts_per_prompt")
+    n = _count(known, "rollouts_per_prompt")
     prompts = _prompts(known, n)
     updates, of_update = _updates(known, n, prompts)
     rate = _number(known, "learning_rate")
@@ -67,9 +67,9 @@ def settings_of(trainer: str | None, found: Flat) -> Settings:
         model=None if known.get("model") is None else str(known["model"]),
         recipe=str(known["recipe"]) if isinstance(known.get("recipe"), str) else _recipe(trainer, found),
         gpus=_gpus(known),
-        seed=_whole(known, "seed"),
-        response_tokens=_whole(known, "response_tokens"),
-        validation_samples=_whole(known, "validation_samples"),
+        seed=_count(known, "seed"),
+        response_tokens=_count(known, "response_tokens"),
+        validation_samples=_count(known, "validation_samples"),
         notes=() if updates == 1 else (f"{updates} updates a batch ({of_update} of {prompts} prompts each)",),
     )
 
@@ -80,7 +80,7 @@ def split_of(trainer: str | None, found: Flat, n: int | None, prompts: int | Non
     generators = _beside(known) or (None if _take_turns(known) else _on_nodes(known, "generator_"))
     return GpuSplit(
         generators or None,
-        _whole(known, "engine_gpus") or None,
+        _count(known, "engine_gpus") or None,
         bool(known.get("asynchronous") and generators),
         _updates(known, n, prompts)[0],
     )
@@ -101,12 +101,12 @@ def _known(trainer: str | None, found: Flat) -> Flat:
 
 def _prompts(known: Flat, n: int | None) -> int | None:
     """Return B, where it is given as such or follows from the rollouts of a batch."""
-    given = _whole(known, "prompts_per_batch")
+    given = _count(known, "prompts_per_batch")
     if given is not None or n is None:
         return given
-    rollouts = _whole(known, "batch_rollouts")
+    rollouts = _count(known, "batch_rollouts")
     if rollouts is None and {"device_batch", "accumulation", "gpus"} <= known.keys():
-        rollouts = math.prod(_whole(known, name) or 1 for name in ("device_batch", "accumulation", "gpus"))
+        rollouts = math.prod(_count(known, name) or 1 for name in ("device_batch", "accumulation", "gpus"))
     if rollouts is None:
         return None
     if rollouts % n:
@@ -119,16 +119,16 @@ def _prompts(known: Flat, n: int | None) -> int | None:
 
 def _updates(known: Flat, n: int | None, prompts: int | None) -> tuple[int, int | None]:
     """Return how many updates are made of a batch, several being another recipe than one, and the prompts of each."""
-    of_update = _whole(known, "update_prompts")
-    if of_update is None and n and (rollouts := _whole(known, "update_rollouts")):
+    of_update = _count(known, "update_prompts")
+    if of_update is None and n and (rollouts := _count(known, "update_rollouts")):
         of_update = max(1, rollouts // n)
     return (max(1, math.ceil(prompts / of_update)) if prompts and of_update else 1), of_update
 
 
 def _gpus(known: Flat) -> int | None:
     """Return the GPUs of a run: those that train and those beside them, once where they take turns."""
-    training = _whole(known, "train_gpus") if "train_gpus" in known else _on_nodes(known, "")
-    given = _whole(known, "gpus")
+    training = _count(known, "train_gpus") if "train_gpus" in known else _on_nodes(known, "")
+    given = _count(known, "gpus")
     return given if given is not None or training is None else training + _beside(known)
 
 
@@ -136,8 +136,8 @@ def _beside(known: Flat) -> int:
     """Return the GPUs that only generate, beside those that train; none where all take turns."""
     if _take_turns(known):
         return 0
-    engines = (_whole(known, "engines") or 0) * (_whole(known, "engine_gpus") or 1)
-    return _whole(known, "infer_gpus") or _on_nodes(known, "infer_") or engines
+    engines = (_count(known, "engines") or 0) * (_count(known, "engine_gpus") or 1)
+    return _count(known, "infer_gpus") or _on_nodes(known, "infer_") or engines
 
 
 def _take_turns(known: Flat) -> bool:
@@ -147,7 +147,7 @@ def _take_turns(known: Flat) -> bool:
 
 def _on_nodes(known: Flat, kind: str) -> int | None:
     """Return the GPUs of some nodes, one node where their number is not given."""
-    per_node, nodes = _whole(known, f"{kind}gpus_per_node"), _whole(known, f"{kind}nodes")
+    per_node, nodes = _count(known, f"{kind}gpus_per_node"), _count(known, f"{kind}nodes")
     return None if per_node is None else per_node * (1 if nodes is None else nodes)
 
 
@@ -166,7 +166,7 @@ def _recipe(trainer: str | None, found: Flat) -> str | None:
     )
 
 
-def _whole(known: Flat, name: str) -> int | None:
+def _count(known: Flat, name: str) -> int | None:
     """Return a whole number of at least 0; None where none is given."""
     value = _number(known, name)
     return int(value) if value is not None and value >= 0 else None

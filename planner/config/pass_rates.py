@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planner.curves.reading import Table
 
 # What a column of pass rates is called, from the most to the least certain.
-COLUMNS = (
+RATE_NAMES = (
     *("pass_rate", "pass_rates", "base_pass_rate", "*pass_rate*", "solve_rate", "success_rate", "rate"),
     *("pass@1", "avg@*", "mean@*", "accuracy", "acc", "mean_score", "score", "mean_reward", "reward"),
 )
@@ -99,7 +99,7 @@ def _guessed(table: "Table", path: Path) -> str:
     from planner.curves.reading.names import columns_like  # noqa: PLC0415 (numpy)
     from planner.curves.reading.table import listing  # noqa: PLC0415
 
-    for pattern in COLUMNS:
+    for pattern in RATE_NAMES:
         if len(found := columns_like(pattern, table.columns)) == 1:
             return found[0]
     unnamed = [name for name in table.columns if not NUMBERING.search(name)]

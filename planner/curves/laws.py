@@ -24,7 +24,7 @@ _PARAMETERS = ("the model's number of parameters", ("parameters", "params", "num
 _GROUP = ("rollouts per prompt", ("rollouts_per_prompt", "n", "group_size", "num_generations"))
 _UPDATES = ("updates per environment step", ("utd", "updates_per_step", "replay_ratio"))
 _STEPS = ("environment steps to the threshold", ("env_steps", "environment_steps", "data"))
-COLUMNS = {
+LAW_COLUMNS = {
     Law.MODEL_SIZE: (_PARAMETERS,),
     Law.GROUP_SIZE: (_GROUP,),
     Law.VALUE_BASED: (_UPDATES, _PARAMETERS, _STEPS),
@@ -123,10 +123,10 @@ def numbers_for(table: Table, law: Law) -> dict[str, Vector]:
     Sizes may be written as 7B or 0.5b.
     """
     there, found = {name.casefold(): name for name in [*table.columns, *table.text]}, {}
-    for what, names in COLUMNS[law]:
+    for what, names in LAW_COLUMNS[law]:
         column = next((there[name] for name in names if name in there), None)
         if column is None:
-            needed = " and ".join(f"'{names[0]}' ({what})" for what, names in COLUMNS[law])
+            needed = " and ".join(f"'{names[0]}' ({what})" for what, names in LAW_COLUMNS[law])
             others = "" if law is Law.VALUE_BASED else ", beside compute and score"
             raise InputError(
                 f"--law {law} needs {needed}{others}; '{table.name}' has {listing([*table.columns, *table.text])}: "

@@ -26,7 +26,7 @@ Curves = Sequence[tuple[Configuration, tuple[Seen, ...]]]
 
 def experience_of(name: str, curves: Curves, target_gpu_hours: float, about: Mapping[str, str]) -> Experience:
     """Fit a surface to curves, with slopes and products as free as sources need it; their order changes nothing."""
-    chosen = _chosen(curves)
+    chosen = _longest_curves(curves)
     configurations = tuple(dict.fromkeys(configuration for configuration, _ in chosen))
     if len(configurations) < FEWEST:
         raise InputError(
@@ -68,7 +68,7 @@ def _seen(run: RecordedRun) -> tuple[Seen, ...]:
     return tuple(Seen(step, hours, score, error) for step, (hours, score, error) in enumerate(points))
 
 
-def _chosen(curves: Curves) -> Curves:
+def _longest_curves(curves: Curves) -> Curves:
     """Return the curves that say something, in an order of their own, of each configuration the few longest."""
     told = [each for each in curves if any(seen.gpu_hours > 0 for seen in each[1])]
     runs = [list(group) for _, group in groupby(sorted(told, key=_order_of), key=itemgetter(0))]

@@ -80,13 +80,13 @@ def _evidence_of(source: Experience, smooth: Features, spread: Vector) -> _Evide
     lengths, turned = np.linalg.eigh(posterior - np.eye(len(at)))
     precision = turned * np.maximum(lengths, 0.0) @ turned.T
     pull = (precision + np.eye(len(at))) @ ((source.mean[at] - source.prior_mean[at]) / sd)
-    back = _whole(source.lines, smooth, terms)
+    back = _change_of_frame(source.lines, smooth, terms)
     # δ in their frame and units is this matrix times δ in ours; curvatures' mean is taken to be ours in either.
     moved = np.linalg.inv(back) * spread[places] / sd[:, None]
     return _Evidence(tuple(places), moved.T @ precision @ moved, moved.T @ pull)
 
 
-def _whole(lines: Sequence[Line], smooth: Features, terms: Sequence[Term]) -> Vector:
+def _change_of_frame(lines: Sequence[Line], smooth: Features, terms: Sequence[Term]) -> Vector:
     found = np.zeros((len(terms), len(terms)))
     for local in range(LOCALS):
         own = [place for place, term in enumerate(terms) if term.local == local]

@@ -60,7 +60,7 @@ def sources(session: Session) -> dict[str, int]:
 def forget_costs(session: Session, run: str) -> tuple[str, int]:
     """Remove the measured costs of a run or a sweep, by path or name; return what it was stored as, and how many."""
     known = sources(session)
-    name = _chosen(run, list(known))
+    name = _source_named(run, list(known))
     of_sweep = select(Trial.id).join(Sweep, Sweep.id == Trial.sweep_id).where(Sweep.name == name)
     mine = (CostRecord.source == name) | (CostRecord.source.is_(None) & CostRecord.trial_id.in_(of_sweep))
     session.execute(delete(CostRecord).where(mine))
@@ -72,7 +72,7 @@ def replace_costs(session: Session, source: str) -> None:
     session.execute(delete(CostRecord).where(CostRecord.source == source))
 
 
-def _chosen(run: str, known: list[str]) -> str:
+def _source_named(run: str, known: list[str]) -> str:
     """Return which of the sources is meant: its whole name, the same path, or the only one that ends so."""
     for given in (run, os.path.abspath(os.path.expanduser(run))):
         if given in known:

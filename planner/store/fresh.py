@@ -14,7 +14,6 @@ RANKED_ALLOCATIONS = table(
     column("plan", NAME),
     column("axes", NAME),  # as text, unlike those of a ranking
 )
-COLUMNS = tuple(RANKED_ALLOCATIONS.c.keys())
 
 # First half: sweeps that have a recommendation show the ranking under the latest one.
 # Second half: all others but final runs show their plan's candidates; the sweep is NULL where none ran the plan. Where

@@ -5,7 +5,7 @@ from sqlalchemy import select, text
 
 from budgets.errors import NotFoundError
 from planner.store import Store, results, sweeps
-from planner.store.fresh import COLUMNS
+from planner.store.fresh import RANKED_ALLOCATIONS
 from planner.store.records import RankedRow
 from planner.store.schema import Decision, Ranking, Recommendation, SegmentOutcome
 from planner.trials import TrialState
@@ -65,9 +65,9 @@ def test_cost_records_are_found_by_gpu_and_model(store: Store) -> None:
 def test_the_view_has_its_columns_in_order(store: Store) -> None:
     with store.read() as session:
         result = session.execute(text("SELECT * FROM ranked_allocations"))
-        assert tuple(result.keys()) == COLUMNS
-    assert COLUMNS[:3] == ("sweep", "rank", "rollouts_per_prompt")
-    assert COLUMNS[-3:] == ("status", "plan", "axes")
+        assert list(result.keys()) == (columns := RANKED_ALLOCATIONS.c.keys())
+    assert columns[:3] == ["sweep", "rank", "rollouts_per_prompt"]
+    assert columns[-3:] == ["status", "plan", "axes"]
     assert samples.look(store, results.ranked_allocations) == []
 
 

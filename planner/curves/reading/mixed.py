@@ -34,10 +34,10 @@ def split(table: Table, by: str | None, scored: Rows, counter: Vector, taken: se
     """
     if by is not None:
         columns = named(table, by)
-        return _parts(table, columns, scored) if columns else ([_whole(table)], [])
+        return _parts(table, columns, scored) if columns else ([_single_curve(table)], [])
     steps = counter[scored]
     if np.all(np.diff(steps) > 0):
-        return [_whole(table)], []
+        return [_single_curve(table)], []
     obvious = [name for pattern in RUNS for name in columns_like(pattern, [*table.columns, *table.text])]
     runs = [name for name in dict.fromkeys(obvious) if _distinct(_codes(table, [name])[scored]) > 1]
     settings = _settings(table, scored, steps, {*taken, *runs})
@@ -54,10 +54,10 @@ def split(table: Table, by: str | None, scored: Rows, counter: Vector, taken: se
         )
     if runs:
         return _parts(table, runs[:1], scored)
-    return [_whole(table)], []
+    return [_single_curve(table)], []
 
 
-def _whole(table: Table) -> Part:
+def _single_curve(table: Table) -> Part:
     return Part("", np.arange(table.rows))
 
 
