@@ -108,7 +108,8 @@ def phase_seconds(
     workload, generators, trainers = workload.under(traits), placement.generator_gpus, placement.trainer_gpus
     engine = placement.engine_gpus
     evaluation = evaluate_seconds(workload, gpu, generators, engine, traits.execution)
-    synced, batches = sync_seconds(workload, gpu, traits.execution), 1 if gpu.one_process else traits.updates_per_batch
+    synced = sync_seconds(workload, gpu, traits.execution, colocated=placement.colocated)
+    batches = 1 if gpu.one_process else traits.updates_per_batch
     # Of a recipe that refills groups this counts the refills too, and prices a few validations too many.
     every = workload.validation.steps_between(round(load.generated))
     scored = forward_seconds(workload, gpu, trainers, load.trained, traits.execution)

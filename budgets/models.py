@@ -110,7 +110,8 @@ class ModelShape:
     def cache_bytes(self, tokens: float) -> float:
         """Return the bytes that one sequence of so many tokens holds: all of them, a window's, and fixed states."""
         full = self.layers - self.window_layers - self.linear_layers
-        numbers = self._cached_numbers * (full * tokens + self.window_layers * min(tokens, self.window))
+        numbers = float(self.latent_width or 2 * self.kv_heads * self.head_dim)
+        numbers *= full * tokens + self.window_layers * min(tokens, self.window)
         return (numbers + self.linear_layers * self.linear_state) * BYTES_PER_WEIGHT
 
     def attention_flops(self, tokens: float, squared: float) -> float:
@@ -122,20 +123,11 @@ class ModelShape:
         full = self.layers - self.window_layers - self.linear_layers
         seen = squared if tokens <= self.window else 2 * self.window * tokens - self.window**2
         pairs = full * squared + self.window_layers * min(squared, seen)
-        return 2 * self.attention_width * pairs + 4 * self.linear_layers * self.linear_state * tokens
-
-    @property
-    def attention_width(self) -> int:
-        """Width over all heads, which the attention's operations are counted with."""
-        return self.heads * self.head_dim
+        return 2 * self.heads * self.head_dim * pairs + 4 * self.linear_layers * self.linear_state * tokens
 
     @property
     def _embeddings(self) -> int:
         return self.head_parameters * (1 if self.tied_embeddings else 2)
-
-    @property
-    def _cached_numbers(self) -> int:
-        return self.latent_width or 2 * self.kv_heads * self.head_dim
 
     @property
     def _expert_layers(self) -> int:

@@ -27,17 +27,18 @@ LINK_USE = 0.30
 MOST_REFILLS = 10.0  # dynamic sampling gives up beyond this many times the batch
 
 # What follows holds where an engine generates and a trainer trains (`one_process` is false).
-# Training alternates between matrix products and all else (kernels, memory, messages), which no faster peak speeds up.
-# The two make 0.40 of an H100's and 0.73 of an H20's (verl's example run logs 0.78); a B200 trained no faster than an
-# H100 (prime-rl's benchmarks).
+# Training alternates between matrix products and all else (kernels, memory, messages): for each token and number of a
+# layer's width the same on every GPU, since a B200 trained no faster than an H100 (prime-rl's benchmarks). Under this
+# value the steps of left-out workloads, trainers and GPU generations are likeliest; from 1 to 2e-10 hardly less.
 MATMUL_USE = 0.85
-OTHER_TFLOPS = 740.0
-# Sending tokens to experts and back, uneven loads, small products: so many times all else, on every GPU alike.
-EXPERT_TIMES = 8.0
+OTHER_SECONDS = 1.5e-10
+# Sending tokens to experts and back, uneven loads, small products: operations at this speed on every GPU.
+EXPERT_TFLOPS = 90.0
 LORA_TIMES = 1.10  # a full update, in the mean of prime-rl's 13 pairs (0.96 to 1.25): adapters save memory alone
 LAYER_ACROSS_NODES = 6.0  # times the overhead of a layer on one GPU, where an engine spans nodes; 2 within a node
 WAKE_SECONDS = 2.5  # of an engine after training: its memory taken back, its graphs and caches made ready
 RESHARD_GB_PER_S = 45.0  # gathering a trainer's shards, renaming them, sending and loading them
+SEND_GB_PER_S = 70.0  # the same into engines on GPUs of their own: left-out workloads are likeliest at 60 to 75
 # Writing a checkpoint while training waits, for each node: 7B in 149 s (pytorch.org/blog/reducing-checkpointing-times),
 # 8B in 360 s (pytorch/torchtitan#1301) and 240 s (pytorch/pytorch#104081), 13B in 300 s (epfLLM/Megatron-LLM#69).
 SAVE_GB_PER_S = 0.5
@@ -121,8 +122,9 @@ def evaluate_seconds(
 
 
 def train_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
-    """Return the seconds of one update: three forward passes' worth, one more when the old policy is scored anew."""
-    passes = 4.0 if traits.updates_per_batch > 1 and not traits.old_log_probs else 3.0
+    """Return the seconds of one update: four forward passes' worth, one more when the old policy is scored anew."""
+    # The backward pass takes two, and the forward pass is made anew for it, which spares memory; not in one process.
+    passes = (3.0 if gpu.one_process else 4.0) + (traits.updates_per_batch > 1 and not traits.old_log_probs)
     if traits.execution.lora_rank is not None:
         passes *= LORA_TIMES
     updates = 1 if gpu.one_process else traits.updates_per_batch
@@ -142,21 +144,23 @@ def forward_seconds(workload: Workload, gpu: Gpu, gpus: int, rollouts: float, ex
     flops = products + rollouts / gpus * model.attention_flops(tokens, squared)
     if gpu.one_process:
         return {Driver.TRAIN_COMPUTE: flops / (gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE)}
-    times, other = gpu.fp8_times if execution.fp8_training else 1.0, 1 / (OTHER_TFLOPS * 1e12)
-    seconds = {Driver.TRAIN_COMPUTE: flops * (1 / (times * gpu.dense_tflops * 1e12 * MATMUL_USE) + other)}
+    times = gpu.fp8_times if execution.fp8_training else 1.0
+    other = rollouts / gpus * tokens * model.layers * model.hidden * OTHER_SECONDS
+    seconds = {Driver.TRAIN_COMPUTE: flops / (times * gpu.dense_tflops * 1e12 * MATMUL_USE) + other}
     if model.experts:
-        seconds[Driver.EXPERTS] = EXPERT_TIMES * products * other
+        seconds[Driver.EXPERTS] = products / (EXPERT_TFLOPS * 1e12)
     return seconds
 
 
-def sync_seconds(workload: Workload, gpu: Gpu, execution: Execution = USUAL) -> Seconds:
-    """Return the seconds to bring new weights into the engines: gathered, sent, and the engine awake again."""
+def sync_seconds(workload: Workload, gpu: Gpu, execution: Execution = USUAL, *, colocated: bool = True) -> Seconds:
+    """Return the seconds to bring new weights into the engines; those that trainers' GPUs share were asleep."""
     weights = workload.model.weight_bytes
     if execution.lora_rank is not None and execution.sends_adapters:
         weights = BYTES_PER_WEIGHT * workload.model.adapter_parameters(execution.lora_rank)
     if gpu.one_process:
         return {Driver.WEIGHT_SYNC: weights / (gpu.link_gb_per_s * 1e9 * LINK_USE)}
-    return {Driver.WEIGHT_SYNC: WAKE_SECONDS + weights / (RESHARD_GB_PER_S * 1e9)}
+    awake = weights / (SEND_GB_PER_S * 1e9)
+    return {Driver.WEIGHT_SYNC: WAKE_SECONDS + weights / (RESHARD_GB_PER_S * 1e9) if colocated else awake}
 
 
 def save_seconds(workload: Workload, gpu: Gpu, gpus: int, execution: Execution) -> Seconds:

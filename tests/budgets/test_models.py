@@ -85,7 +85,7 @@ def test_the_count_by_hand() -> None:
     assert shape.matmul_parameters == body + embedding
     assert shape.weight_bytes == 2 * shape.parameters
     assert shape.cache_bytes(1) == 2 * 2 * 2 * 16 * 2
-    assert shape.attention_width == 64
+    assert shape.heads * shape.head_dim == 64
 
 
 @given(tokens=st.floats(1, 1e4), factor=st.floats(1, 10))

@@ -5,10 +5,12 @@ import pytest
 from budgets import catalogue
 from budgets.memory import engine_sizes, usual_engine
 from budgets.work import (
+    WAKE_SECONDS,
     Driver,
     StepLoad,
     forward_seconds,
     generate_seconds,
+    sync_seconds,
     total,
     train_seconds,
 )
@@ -75,6 +77,11 @@ def test_an_engine_is_the_smallest_that_its_weights_half_fill() -> None:
         assert usual_engine(workload, H100, engine_sizes(workload, H100, 64)) == size
         chosen = generate_seconds(workload, H100, 64, load_of(512), DR_GRPO)
         assert chosen == generate_seconds(workload, H100, 64, load_of(512), DR_GRPO, engine_gpus=size)
+
+
+def test_an_engine_on_gpus_of_its_own_is_never_woken() -> None:
+    beside, woken = (total(sync_seconds(workload_of(), H100, colocated=shared)) for shared in (False, True))
+    assert 0 < beside < woken - WAKE_SECONDS
 
 
 def test_the_old_policy_is_scored_once_where_the_trainer_always_does() -> None:
