@@ -9,6 +9,23 @@ from rlplan.commands import options
 from rlplan.commands.completing import trainers
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
+# What a price depends on that a flag says.
+PRICED = (
+    "rollouts_per_prompt",
+    "prompts_per_batch",
+    "model",
+    "gpu",
+    "gpus",
+    "response_tokens",
+    "mean_response_tokens",
+    "prompt_tokens",
+    "recipe",
+    "trainer",
+    "difficulty",
+    "task",
+    "config",
+)
+
 
 def propose(
     budget: Annotated[float | None, options.money("--budget", "GPU-hours for pilots and final run together.")] = None,
@@ -109,8 +126,19 @@ def price(
     ] = None,
     difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
     task: options.TaskOption = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Train three steps here, and store what they took as this set-up's price.")
+    ] = False,
+    problems: Annotated[
+        str | None, typer.Option(metavar="<file>", help="What --measure trains on: JSONL of {prompt, answer}.")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="<folder>", help="The model that --measure trains, a local checkpoint.")
+    ] = None,
+    reward: options.RewardOption = None,
     forget: Annotated[
-        str | None, typer.Option(metavar="<run>", help="Take back what an adopted run, or a sweep, taught of prices.")
+        str | None,
+        typer.Option(metavar="<run>", help="Take back what a run, a sweep or --measure taught of prices."),
     ] = None,
     config: options.ConfigOption = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,
@@ -121,6 +149,7 @@ def price(
     Example: rlplan price -n 16 -B 128 --model qwen3-8b --gpu h100 --gpus 64 --mean-response-tokens 2400
     """
     asked = dict(locals())
+    from planner.config.trainer import COMMAND  # noqa: PLC0415
     from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
     from rlplan.actions.pricing import price_one, price_table  # noqa: PLC0415
     from rlplan.printing.price_output import print_forgotten, print_price, print_runs  # noqa: PLC0415
@@ -133,5 +162,17 @@ def price(
     if runs is not None:
         print_runs(price_table(runs), format)
         return
-    resolved = load_configuration(config, task, flagged(asked) | {"trainer.name": ("--trainer", trainer)})
+    described = trainer is not None and trainer.endswith(".toml")
+    named = COMMAND if described else trainer
+    resolved = load_configuration(config, task, flagged(asked) | {"trainer.name": ("--trainer", named)})
+    if measure:
+        from rlplan.actions.measuring import measure as run  # noqa: PLC0415
+        from rlplan.printing.measured_output import print_measured  # noqa: PLC0415
+        from runner.sweep.planning import SweepChoice  # noqa: PLC0415
+
+        file = trainer if described else None
+        choice = SweepChoice(problems=problems, model=checkpoint, reward=reward, trainer=file)
+        measured = run(resolved, rollouts_per_prompt, prompts_per_batch, choice, db)
+        print_measured(measured, {name: asked[name] for name in PRICED if asked[name] is not None}, db, format)
+        return
     print_price(price_one(resolved, rollouts_per_prompt, prompts_per_batch, db), format)

@@ -17,10 +17,10 @@ def price_data(
     return {
         "rollouts_per_prompt": asked.rollouts_per_prompt,
         "prompts_per_batch": asked.prompts_per_batch,
-        "seconds_per_step": _interval(*price.seconds),
-        "gpu_hours_per_step": _interval(*price.gpu_hours),
+        "seconds_per_step": interval(*price.seconds),
+        "gpu_hours_per_step": interval(*price.gpu_hours),
         "phases": [
-            {"phase": each.phase, "seconds": _interval(each.median, each.low, each.high), "limit": each.limit}
+            {"phase": each.phase, "seconds": interval(each.median, each.low, each.high), "limit": each.limit}
             for each in price.phases
         ],
         "tokens": price.tokens,
@@ -43,19 +43,20 @@ def runs_data(runs: Sequence[PricedRun]) -> dict[str, Any]:
     return {"rows": [_run(each) for each in runs], "summary": asdict(summary(runs))}
 
 
+def interval(median: float, low: float, high: float) -> dict[str, float]:
+    """Return the fields of a median with its 90 % interval."""
+    return {"median": median, "low": low, "high": high}
+
+
 def _run(run: PricedRun) -> dict[str, Any]:
     return {
         "row_id": run.row_id,
-        "predicted_seconds": None if run.predicted is None else _interval(*run.predicted),
+        "predicted_seconds": None if run.predicted is None else interval(*run.predicted),
         "measured_seconds": run.measured,
         "ratio": run.ratio,
-        "phases": {name: _interval(*seconds) for name, seconds in run.phases.items()},
+        "phases": {name: interval(*seconds) for name, seconds in run.phases.items()},
         "notes": list(run.notes),
     }
-
-
-def _interval(median: float, low: float, high: float) -> dict[str, float]:
-    return {"median": median, "low": low, "high": high}
 
 
 def _change(change: Change) -> dict[str, Any]:

@@ -1,0 +1,269 @@
+"""What `rlplan price --measure` does: a few steps of a set-up are trained here, compared with their price, and stored.
+
+They are trained by the backend that trains a sweep's trials, in a folder that goes away again; nothing is stored
+before the last of them is done.
+"""
+
+import shutil
+import statistics
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from budgets.allocation import Allocation
+from budgets.calibration import OUTSIDE, priced_phases
+from budgets.errors import InputError
+from budgets.hardware import Hardware
+from budgets.work import Phase, total
+from budgets.workload import RecipeTraits
+from planner.config import Resolved, embedded_tasks, resolved_values
+from planner.config.request import difficulty_and_rates
+from planner.config.trainer import BUILTIN, STANDIN, chosen_trainer
+from planner.disk import why
+from planner.pricing import Asked, Price
+from planner.proposals import Request
+from planner.store import open_store
+from planner.store.costs import replace_costs
+from planner.store.records import WHOLE
+from planner.store.schema import Candidate, CostRecord, Plan
+from planner.store.sweeps import add_cost_records
+from rlplan.actions.calibrating import measured_steps
+from rlplan.actions.pricing import price_one
+from rlplan.actions.sweep_request import machine, own_folder
+from rlplan.doctor.machine import probe
+from rlplan.reading.plan_data import hardware_data, workload_data
+from rlplan.wording.terminal import tell
+from runner.backends.opening import open_backend
+from runner.ports.backend import Point, Segment
+from runner.ports.trial import TrialConfig
+from runner.sweep.measured import WITH_GPUS_APART
+from runner.sweep.planned import CPU
+from runner.sweep.planning import SweepChoice, sweep_spec
+from runner.trainers.catalogue import driver_of
+from runner.trainers.driver import Rehearsing
+
+STEPS = 3  # batches that count; one before them warms up
+_PROBLEMS = 4  # of the validation at the start, which no trainer leaves out
+_NEVER = 10**6  # updates between two validations
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPhase:
+    """A part of a step: what it is priced at, with responses as long as they were, and what it took."""
+
+    phase: str
+    priced_seconds: float
+    measured_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A set-up of which steps were measured, and its price before and with them."""
+
+    source: str  # by which they are taken back
+    trainer: str
+    response_tokens: float | None  # on average; None where the trainer does not say
+    phases: tuple[MeasuredPhase, ...]  # the whole step last
+    before: Price
+    after: Price
+
+
+def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice, database: str) -> Measured:
+    """Train a few steps and store what they took, in place of an earlier measurement of the same set-up."""
+    before = price_one(resolved, n, B, database).price
+    asked, chosen = before.asked, chosen_trainer(given.trainer, resolved.config.trainer.model_dump())
+    trainer = BUILTIN if chosen is None else chosen.name
+    _require_measurable(trainer, asked.traits)
+    _require_machine(asked.hardware)
+    if (chosen is None or chosen.takes_problems) and given.problems is None and resolved.config.workload.task is None:
+        raise InputError(
+            "no step can be trained without problems: give --problems FILE.jsonl and --checkpoint FOLDER (a local "
+            f"model), or an embedded task, such as --task {next(iter(embedded_tasks()))}"
+        )
+    config, folder = _configuration(resolved, asked, given, database)
+    _rehearse(config)
+    updates = asked.traits.updates_per_batch
+    points = _trained(config, folder, (1 + STEPS) * updates)
+    counted = [each for each in points if each.optimizer_step > updates]
+    took = _seconds(counted, updates)
+    kept = {WHOLE} if trainer != BUILTIN else took.keys() - {WHOLE}  # others cut phases in their own way
+    record = _record(asked, trainer, counted)
+    record.seconds = {name: seconds for name, seconds in took.items() if name in kept}
+    with open_store(database) as store, store.write() as session:
+        replace_costs(session, str(record.source))
+        add_cost_records(session, [record])
+    tokens = None if record.response_assumed else record.mean_response_tokens
+    after = price_one(resolved, n, B, database).price
+    return Measured(str(record.source), trainer, tokens, tuple(_compared(asked, record, took)), before, after)
+
+
+def _configuration(resolved: Resolved, asked: Asked, given: SweepChoice, database: str) -> tuple[TrialConfig, Path]:
+    """Return the trial that a sweep would run of a plan of this one configuration, and a folder for it.
+
+    A recipe that the trainer does nearly is measured so: what differs takes no time.
+    """
+    difficulty, _ = difficulty_and_rates(resolved.config)
+    request = Request(1.0, asked.workload, asked.hardware, asked.traits, difficulty)
+    values = resolved_values(request, resolved)
+    values.pop("axes", None)
+    values["validation"] |= {"problems": _PROBLEMS, "samples": 1, "every_steps": _NEVER, "every_rollouts": None}
+    values["validation"] |= {"metric": "mean", "metric_k": None}
+    plan = Plan(
+        name="the set-up",
+        pilot_gpu_hours=1.0,
+        final_gpu_hours=1.0,
+        recipe=asked.traits.name,
+        difficulty=difficulty,
+        workload=workload_data(request),
+        hardware=hardware_data(request),
+        config=values,
+        candidates=[_candidate(asked)],
+    )
+    folder = (own_folder(None, database) or Path("rlplan-sweeps")).absolute() / f"measured-{uuid.uuid4().hex[:8]}"
+    spec = sweep_spec(plan, given.model_copy(update={"folder": folder, "approximate": True}))
+    n, B, recipe = asked.rollouts_per_prompt, asked.prompts_per_batch, resolved.config.recipe
+    rate = Allocation(n, B, 1).learning_rate(recipe.learning_rate, recipe.learning_rate_rollouts)
+    return spec.trial(n, B, rate, spec.seed), folder
+
+
+def _candidate(asked: Asked) -> Candidate:
+    return Candidate(
+        rank=1,
+        rollouts_per_prompt=asked.rollouts_per_prompt,
+        prompts_per_batch=asked.prompts_per_batch,
+        update_steps=_NEVER,
+        pilot_steps=STEPS,
+        segment_steps=STEPS,
+        gpu_hours_per_step=asked.cost().gpu_hours_per_step,
+        pilot_gpu_hours=1.0,
+        learning_rate=1.0,
+        axes=(),
+    )
+
+
+def _require_measurable(trainer: str, traits: RecipeTraits) -> None:
+    """Refuse a trainer whose words do not tell what a step of this recipe takes."""
+    if trainer == STANDIN:
+        raise InputError("a stand-in trains nothing that could be measured: name a trainer by --trainer")
+    reason = None
+    if trainer != BUILTIN and (trainer in WITH_GPUS_APART or traits.asynchronous):
+        reason = "generates while it trains, which three steps do not tell apart"
+    elif trainer != BUILTIN and traits.refills_groups:
+        reason = f"does not say how many rollouts it generates with recipe {traits.name}"
+    if reason is not None:
+        raise InputError(f"{trainer} {reason}: adopt a log of it instead, rlplan adopt RUN")
+
+
+def _require_machine(hardware: Hardware) -> None:
+    """Refuse what this machine has not."""
+    wanted, kind, (cpus, gpus) = hardware.gpus_per_trial, hardware.gpu.name, machine()
+    there = cpus if kind == CPU else gpus
+    if wanted > there:
+        what = "cores" if kind == CPU else "GPUs"
+        raise InputError(
+            f"a step cannot be measured here: it needs {wanted} {kind}, and this machine has {there:g} {what}. Measure "
+            "on a machine that has them, or price what this one can train, such as --task sum-easy"
+        )
+    names = {each.name for each in probe(None).gpus} if kind != CPU else set()
+    if names and not any(kind.partition("-")[0] in name.casefold() for name in names):
+        raise InputError(f"this machine has {', '.join(sorted(names))}, no {kind}: give the kind by --gpu")
+
+
+def _rehearse(config: TrialConfig) -> None:
+    """Have the trainer itself look at what it is to train, where it can."""
+    driver = driver_of(config) if config.trainer is not None else None
+    if isinstance(driver, Rehearsing) and (refused := driver.rehearse(config)):
+        raise InputError(f"{driver.name} cannot train it here: {'; '.join(refused)}")
+
+
+def _trained(config: TrialConfig, folder: Path, last: int) -> list[Point]:
+    """Train up to an update and return the points; the folder is removed, also where it is interrupted."""
+    tell(f"training {last} updates, the first for warming up …")
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be made ({why(error, folder)}): name a database elsewhere by --db"
+        ) from error
+    points: list[Point] = []
+    try:
+        with closing(open_backend(config)) as backend:
+            backend.start(config, folder)
+            for point in backend.advance(Segment(2 * last)):  # ended before it would save
+                points.append(point)
+                if point.optimizer_step >= last:
+                    return points
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            folder.parent.rmdir()  # where nothing else lies
+    raise InputError(f"the trainer ended after update {points[-1].optimizer_step if points else 0} of {last}")
+
+
+def _seconds(points: Sequence[Point], updates: int) -> dict[str, float]:
+    """Return what a typical batch took, by phase and as a whole; start, validations and saves are left out."""
+    outside = {"start", "start_up", *(phase.value for phase in OUTSIDE)}
+    took: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for point in points:
+        for name, seconds in point.metrics["seconds"].items():
+            for each in (name, WHOLE) if name not in outside else ():
+                took[each][(point.optimizer_step - 1) // updates] += seconds
+    typical = {name: statistics.median(batches.values()) for name, batches in took.items()}
+    if not typical.get(WHOLE):
+        raise InputError("the trainer does not say what its updates take: adopt a log of it, rlplan adopt RUN")
+    return {name: seconds for name, seconds in typical.items() if seconds > 0}
+
+
+def _record(asked: Asked, trainer: str, points: Sequence[Point]) -> CostRecord:
+    """Return what was measured but for the seconds; of several updates a batch it is of the batch."""
+    workload, gpu, gpus = asked.workload, asked.hardware.gpu.name, asked.hardware.gpus_per_trial
+    n, B, updates = asked.rollouts_per_prompt, asked.prompts_per_batch, asked.traits.updates_per_batch
+    lengths = [each.metrics["response_tokens"] for each in points if each.metrics.get("response_tokens")]
+    mean = statistics.fmean(lengths) if lengths else workload.responses.mean
+    longest = (each.metrics.get("longest_response_tokens", 0.0) for each in points)
+    generated, trained = (
+        round(updates * statistics.fmean(each.metrics.get(name, n * B) for each in points))
+        for name in ("generated_rollouts", "trained_rollouts")
+    )
+    return CostRecord(
+        at=datetime.now(UTC),
+        gpu=gpu,
+        generator_gpus=gpus,
+        trainer_gpus=gpus,
+        colocated=True,
+        model=workload.model.name,
+        recipe=asked.traits.name,
+        rollouts_per_prompt=n,
+        prompts_per_batch=B,
+        generated_rollouts=generated,
+        trained_rollouts=trained,
+        mean_prompt_tokens=workload.prompt_tokens,
+        mean_response_tokens=mean,
+        longest_response_tokens=max(mean, *longest),
+        source=f"{trainer}-{Path(workload.model.name).name}-{gpus}x{gpu}-n{n}-B{B}",
+        trainer=None if trainer == BUILTIN else trainer,
+        steps=STEPS,
+        updates_per_step=updates,
+        response_assumed=not lengths,
+    )
+
+
+def _compared(asked: Asked, record: CostRecord, took: Mapping[str, float]) -> Iterator[MeasuredPhase]:
+    """Compare an update with its price, phase by phase; what is not timed apart stands beside the training."""
+    (step,) = measured_steps([record], asked.traits)
+    base = priced_phases(asked.workload, asked.hardware.gpu, step, asked.coefficients)
+    priced = {phase: total(parts) for phase, parts in base.items() if total(parts) > 0 and phase not in OUTSIDE}
+    measured = {name: seconds / asked.traits.updates_per_batch for name, seconds in took.items()}
+    beside = [phase for phase in priced if phase not in measured or phase is Phase.TRAIN]
+    others = sum(measured[phase] for phase in priced if phase not in beside)
+    for phase, seconds in priced.items():
+        if phase not in beside:
+            yield MeasuredPhase(phase.value, seconds, measured[phase])
+        elif phase is Phase.TRAIN and phase in measured:
+            name = phase.value if beside == [phase] else "train and the rest"
+            yield MeasuredPhase(name, sum(priced[each] for each in beside), measured[WHOLE] - others)
+    yield MeasuredPhase("a step", sum(priced.values()), measured[WHOLE])
