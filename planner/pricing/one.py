@@ -59,6 +59,14 @@ class PriceQuery:
         signal = signal_fraction(self.workload.pass_rates, self.rollouts_per_prompt)
         return StepLoad.of(self.rollouts_per_prompt, self.prompts_per_batch, self.traits, signal)
 
+    @property
+    def tokens(self) -> dict[str, float]:
+        """Tokens of a step as services charge for them: each rollout's prompt is read, and trained on, by itself."""
+        workload, load = self.workload.under(self.traits), self.load
+        prompt, response = workload.prompt_tokens, workload.responses.mean
+        whole = load.trained * (prompt + response)
+        return {"prefill": load.generated * prompt, "sample": load.generated * response, "train": whole}
+
     def cost(self) -> StepCost:
         """Price a step of it."""
         return step_cost(
@@ -117,14 +125,6 @@ class Price:
         workload = self.asked.workload.under(self.asked.traits)
         tokens = self.asked.rollouts * (workload.prompt_tokens + workload.responses.mean)
         return tokens / (self.cost.step_seconds * self.cost.placement.gpus)
-
-    @property
-    def tokens(self) -> dict[str, float]:
-        """Tokens of a step as services charge for them: each rollout's prompt is read, and trained on, by itself."""
-        workload, load = self.asked.workload.under(self.asked.traits), self.asked.load
-        prompt, response = workload.prompt_tokens, workload.responses.mean
-        whole = load.trained * (prompt + response)
-        return {"prefill": load.generated * prompt, "sample": load.generated * response, "train": whole}
 
     @property
     def memory_used(self) -> float:

@@ -35,7 +35,7 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
     asked = PriceQuery(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
     asked = _measured(asked, database, given_mean=resolved.source("workload.mean_response_tokens") != DEFAULT)
     found = price(asked)
-    dollars = resolved.config.cost.per_million.dollars(found.tokens)
+    dollars = resolved.config.cost.per_million.dollars(asked.tokens)
     return Priced(found, changes(found), _assumptions(found, resolved), dollars)
 
 

@@ -1,13 +1,15 @@
 """What `rlplan propose` does, callable from Python: price the grid of a configuration, and store the plan."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 from planner.config import Resolved, build_request, resolved_values
+from planner.config.cost import TokenPrices
 from planner.config.layers import DEFAULT
 from planner.experience.experience import Experience
+from planner.pricing import PriceQuery
 from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
 from planner.store.schema import Plan
@@ -26,6 +28,7 @@ class StoredPlan:
     proposal: Proposal
     assumptions: list[Assumption]
     notices: list[str]
+    dollars: tuple[float, ...] = ()  # of a step's tokens, of each candidate, where the file says what they cost
 
 
 def make_plan(
@@ -65,6 +68,7 @@ class _Draft:
         known: Sequence[Experience] = (),
     ) -> None:
         self._proposal, self._assumptions = proposal, assumptions(proposal, resolved)
+        self._dollars = tuple(_dollars(proposal, resolved.config.cost.per_million))
         values = resolved_values(proposal.request, resolved)
         self._plan = new_plan(proposal, values, self._assumptions, version("rlplan"))
         self._plan.name, self._plan.candidates = "the plan", new_candidates(proposal)
@@ -78,7 +82,16 @@ class _Draft:
     def stored(self, store: Store) -> StoredPlan:
         """Store it."""
         name = store.save_plan(self._plan, self._plan.candidates, created_at=datetime.now(UTC))
-        return StoredPlan(name, self._proposal, self._assumptions, list(store.notices))
+        return StoredPlan(name, self._proposal, self._assumptions, list(store.notices), self._dollars)
+
+
+def _dollars(proposal: Proposal, prices: TokenPrices) -> Iterator[float]:
+    """Yield what the tokens of a step of each candidate cost; nothing where none are charged."""
+    for each in proposal.candidates:
+        cell, request = each.cell, proposal.request
+        asked = PriceQuery(cell.variant.workload, request.hardware, cell.variant.traits, *cell.key)
+        if (dollars := prices.dollars(asked.tokens)) is not None:
+            yield dollars
 
 
 def _named(names: Sequence[str] | None, database: str) -> tuple[Experience, ...] | None:

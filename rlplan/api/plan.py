@@ -242,7 +242,7 @@ def propose(
     with arguments_named():
         file = None if config is None else Path(config)
         stored = make_plan(load_configuration(file, task, flagged(asked)), database, learn_from=learn_from)
-    document = plan_data(stored.name, stored.proposal, stored.assumptions)
+    document = plan_data(stored.name, stored.proposal, stored.assumptions, stored.dollars)
     return Plan(database, document, tuple(stored.notices))
 
 

@@ -36,9 +36,9 @@ def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> Non
     for notice in plan.notices:
         tell(notice)
     if format is Format.JSON:
-        print_json(plan_data(plan.name, plan.proposal, plan.assumptions))
+        print_json(plan_data(plan.name, plan.proposal, plan.assumptions, plan.dollars))
     elif format is Format.CSV:
-        rows = csv_rows(plan.proposal)
+        rows = csv_rows(plan.proposal, plan.dollars)
         print_csv(list(rows[0]), rows)
         tell(f"stored as {plan.name} in {masked(database)}")
     else:
@@ -63,7 +63,7 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> Iterato
     yield ""
     yield from map(Text, said_of_the_ranking(proposal))
     for heading, lines in (
-        ("How the budget is split", _split(proposal)),
+        ("How the budget is split", _split(proposal, plan.dollars)),
         ("What the first place rests on, and what each alone would put first", said_of_the_grounds(proposal)),
         ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
         ("Mind", _reminders(shown, proposal.candidates)),
@@ -137,7 +137,7 @@ def _against(candidate: Candidate) -> str:
     return f"{standing.median:+.3f} ± {standing.high - standing.median:.2f}" if candidate.rank > 1 else "–"
 
 
-def _split(proposal: Proposal) -> list[str]:
+def _split(proposal: Proposal, dollars: Sequence[float]) -> list[str]:
     hardware, shared = proposal.request.hardware, proposal.request.pilot_hardware
     pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
     used = sum(pilot.gpu_hours for pilot in pilots)
@@ -158,6 +158,12 @@ def _split(proposal: Proposal) -> list[str]:
     if price >= 1:
         lines.append(
             f"price   about ${price:,.0f} at ${hardware.gpu.dollars_per_hour:g} a GPU-hour, the catalogue's figure"
+        )
+    if dollars:
+        run = dollars[0] * proposal.candidates[0].cell.allocation.update_steps
+        lines.append(
+            f"tokens  ${aligned_hours(dollars[0])} a step of row 1, ${run:,.4g} for its final run, whatever the GPUs "
+            "([cost] per_million)"
         )
     return lines
 

@@ -41,8 +41,10 @@ def new_candidates(proposal: Proposal) -> list[schema.Candidate]:
     return [_new_candidate(candidate) for candidate in proposal.candidates]
 
 
-def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]) -> dict[str, Any]:
-    """Return the document that `propose --format json` prints."""
+def plan_data(
+    name: str, proposal: Proposal, taken_for_granted: list[Assumption], dollars: Sequence[float] = ()
+) -> dict[str, Any]:
+    """Return the document that `propose --format json` prints; `dollars` are those of a step's tokens."""
     axes = axes_data(proposal)
     return {
         "plan": name,
@@ -59,7 +61,10 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
         "rests_on": [asdict(ground) for ground in proposal.grounds],
         "elsewhere": [{"what": each.what, **best_data(each.best)} for each in proposal.elsewhere],
         "pilots": pilots_data(proposal.sharing),
-        "candidates": [candidate_data(candidate) for candidate in proposal.candidates],
+        "candidates": [
+            candidate_data(candidate) | ({"dollars_by_tokens": dollars[index]} if dollars else {})
+            for index, candidate in enumerate(proposal.candidates)
+        ],
         "outlook": [outlook_data(outlook) for outlook in proposal.outlooks],
         "layouts": [asdict(layout) for layout in proposal.layouts],
         "price_of_doubt": doubt_data(proposal.doubt),
@@ -138,11 +143,11 @@ def baseline_data(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def csv_rows(proposal: Proposal) -> list[dict[str, Any]]:
+def csv_rows(proposal: Proposal, dollars: Sequence[float] = ()) -> list[dict[str, Any]]:
     """Return one flat row per candidate."""
     rows = []
-    for candidate in proposal.candidates:
-        row = candidate_data(candidate)
+    for index, candidate in enumerate(proposal.candidates):
+        row = candidate_data(candidate) | ({"dollars_by_tokens": dollars[index]} if dollars else {})
         score, against = row.pop("expected_score"), row.pop("against_first")
         row.pop("seconds_per_step")
         row |= {"against_first": against["median"], "against_low": against["low"], "against_high": against["high"]}

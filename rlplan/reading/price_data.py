@@ -23,7 +23,7 @@ def price_data(
             {"phase": each.phase, "seconds": interval(each.median, each.low, each.high), "limit": each.limit}
             for each in price.phases
         ],
-        "tokens": price.tokens,
+        "tokens": asked.tokens,
         "dollars_by_tokens": dollars,
         "tokens_per_second_per_gpu": price.tokens_per_second_per_gpu,
         "gpu_seconds_per_rollout": price.gpu_seconds_per_rollout,

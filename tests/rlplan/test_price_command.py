@@ -124,6 +124,18 @@ def test_tokens_of_a_service_are_priced_beside_gpu_hours(run: Run, tmp_path: Pat
     assert "By tokens: $0.0548 a step" in run("price", *flags).out
 
 
+def test_a_plan_says_the_dollars_of_tokens_that_a_price_says(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rlplan.toml").write_text("[cost]\nper_million = {sample = 0.4}\n")
+    first = run("propose", "--budget", "5000", "--format", "json").json["candidates"][0]
+    size = ("-n", str(first["rollouts_per_prompt"]), "-B", str(first["prompts_per_batch"]))
+
+    assert first["dollars_by_tokens"] == pytest.approx(priced(run, *size)["dollars_by_tokens"])
+    shown = next(
+        line for line in run("propose", "--budget", "5000").out.splitlines() if line.strip().startswith("tokens")
+    )
+    assert f"${first['dollars_by_tokens']:.3g} a step of row 1" in shown
+
+
 def test_a_length_that_is_not_stated_is_expected_with_a_wider_interval(run: Run, tmp_path: Path) -> None:
     known = RUN | {"max_response_tokens": "30000"}
     known_row, unknown_row = (
