@@ -17,6 +17,7 @@ from runner.sweep.spec import SweepSpec
 LEAST_HELD = 0.1  # of a start-up, where the trainer lives on: it saves and is waited for
 NEWS = 0.25  # of a start-up: less of a difference is not told
 WITH_GPUS_APART = ("prime-rl",)  # trainers that generate on other GPUs than they train on
+ONCE_A_BATCH = (Phase.GENERATE.value, Phase.REWARD.value, Phase.REFERENCE.value)  # by our trainer, in its first update
 FEWEST_UPDATES = 3  # the first ones of a process are slower than the rest
 
 
@@ -32,7 +33,9 @@ def cost_record(
     # Where the batch grows, updates of other sizes took other times: the newest size counts.
     prompts = updates[-1].get("prompts_per_batch", trial.prompts_per_batch)
     updates = [each for each in updates if each.get("prompts_per_batch", trial.prompts_per_batch) == prompts]
+    recipe = spec.recipe(trial.axes)
     seconds = {phase.value: _typical(updates, phase.value) for phase in Phase}
+    shares = dict.fromkeys(ONCE_A_BATCH, recipe.schedule.updates_per_batch)
     return CostRecord(
         at=at,
         gpu=spec.resources.gpu,
@@ -40,7 +43,7 @@ def cost_record(
         trainer_gpus=spec.resources.slots,
         colocated=True,
         model=text_of(trial.axes, MODEL) or str(workload["model"]),
-        recipe=spec.recipe(trial.axes).name,
+        recipe=recipe.name,
         rollouts_per_prompt=trial.rollouts_per_prompt,
         prompts_per_batch=int(prompts),
         generated_rollouts=round(_mean(updates, "generated_rollouts")),
@@ -50,7 +53,7 @@ def cost_record(
         longest_response_tokens=max(
             float(each.get("longest_response_tokens", each["response_tokens"])) for each in updates
         ),
-        seconds={name: value for name, value in seconds.items() if value is not None},
+        seconds={name: took / shares.get(name, 1) for name, took in seconds.items() if took is not None},
         trial_id=trial.trial,
         steps=len(updates),
     )

@@ -147,6 +147,17 @@ def test_a_segment_of_updates_gives_their_typical_cost() -> None:
     assert (record.generated_rollouts, record.trained_rollouts) == (64, 60)
 
 
+def test_of_several_updates_a_batch_each_pays_its_share_of_the_generation() -> None:
+    given = spec()
+    four = load_recipe("gspo")
+    given = given.model_copy(update={"training": given.training.model_copy(update={"recipe": four})})
+    points = [update(1, generate=0.8, reward=0.4, train=0.2), *(update(step, train=0.2) for step in (2, 3, 4))]
+    record = cost_record(given, WORKLOAD, TRIAL, points, NOON)
+    assert four.schedule.updates_per_batch == 4
+    assert record is not None
+    assert record.seconds == {"generate": 0.2, "reward": 0.1, "train": 0.2}
+
+
 def test_segments_of_one_update_tell_their_cost_together() -> None:
     short = ShortSegments()
     told = [short.with_earlier(7, [update(step, train=0.1 * step)]) for step in range(1, 8)]
