@@ -24,7 +24,7 @@ from planner.config import Resolved, embedded_tasks, resolved_values
 from planner.config.request import difficulty_and_rates
 from planner.config.trainer import BUILTIN, STANDIN, chosen_trainer
 from planner.disk import why
-from planner.pricing import Asked, Price
+from planner.pricing import Price, PriceQuery
 from planner.proposals import Request
 from planner.store import open_store
 from planner.store.costs import replace_costs
@@ -101,7 +101,9 @@ def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice
     return Measured(str(record.source), trainer, tokens, tuple(_compared(asked, record, took)), before, after)
 
 
-def _configuration(resolved: Resolved, asked: Asked, given: SweepChoice, database: str) -> tuple[TrialConfig, Path]:
+def _configuration(
+    resolved: Resolved, asked: PriceQuery, given: SweepChoice, database: str
+) -> tuple[TrialConfig, Path]:
     """Return the trial that a sweep would run of a plan of this one configuration, and a folder for it.
 
     A recipe that the trainer does nearly is measured so: what differs takes no time.
@@ -130,7 +132,7 @@ def _configuration(resolved: Resolved, asked: Asked, given: SweepChoice, databas
     return spec.trial(n, B, rate, spec.seed), folder
 
 
-def _candidate(asked: Asked) -> Candidate:
+def _candidate(asked: PriceQuery) -> Candidate:
     return Candidate(
         rank=1,
         rollouts_per_prompt=asked.rollouts_per_prompt,
@@ -218,7 +220,7 @@ def _seconds(points: Sequence[Point], updates: int) -> dict[str, float]:
     return {name: seconds for name, seconds in typical.items() if seconds > 0}
 
 
-def _record(asked: Asked, trainer: str, points: Sequence[Point]) -> CostRecord:
+def _record(asked: PriceQuery, trainer: str, points: Sequence[Point]) -> CostRecord:
     """Return what was measured but for the seconds; of several updates a batch it is of the batch."""
     workload, gpu, gpus = asked.workload, asked.hardware.gpu.name, asked.hardware.gpus_per_trial
     n, B, updates = asked.rollouts_per_prompt, asked.prompts_per_batch, asked.traits.updates_per_batch
@@ -252,7 +254,7 @@ def _record(asked: Asked, trainer: str, points: Sequence[Point]) -> CostRecord:
     )
 
 
-def _compared(asked: Asked, record: CostRecord, took: Mapping[str, float]) -> Iterator[MeasuredPhase]:
+def _compared(asked: PriceQuery, record: CostRecord, took: Mapping[str, float]) -> Iterator[MeasuredPhase]:
     """Compare an update with its price, phase by phase; what is not timed apart stands beside the training."""
     (step,) = measured_steps([record], asked.traits)
     base = priced_phases(asked.workload, asked.hardware.gpu, step, asked.coefficients)
