@@ -17,6 +17,7 @@ from rlplan.commands.setting_up import doctor, init
 from rlplan.commands.sweeping import launch, pause, resume, retry, stop, sweep
 from rlplan.commands.train import train
 from rlplan.exits import ExitCode, exit_code
+from rlplan.wording.extras import extra_with
 from rlplan.wording.terminal import tell
 
 EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 finished with failures, 130 interrupted."
@@ -57,6 +58,8 @@ class Face(TyperGroup):
         except Exception as error:  # what nobody foresaw is our bug, and is told in a line
             if debug:
                 raise
+            if isinstance(error, ModuleNotFoundError) and (remedy := extra_with(error.name)) is not None:
+                _fail(remedy, ExitCode.BAD_INPUT)
             kind = type(error).__name__
             first_line = str(error).partition("\n")[0]
             _fail(

@@ -111,7 +111,7 @@ def _requirements() -> Iterator[Requirement]:
     with suppress(importlib.metadata.PackageNotFoundError):
         for line in importlib.metadata.requires("rlplan") or []:
             parsed = Parsed(line)
-            if parsed.marker is None or parsed.marker.evaluate({"extra": ""}):
+            if parsed.marker is None or any(parsed.marker.evaluate({"extra": extra}) for extra in ("", "sweep")):
                 installed = _version(parsed.name)
                 fits = installed is not None and parsed.specifier.contains(installed, prereleases=True)
                 yield Requirement(parsed.name, str(parsed.specifier), installed, fits)
