@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -201,6 +202,13 @@ def this_driver() -> "Driver":
     from planner.store.driving import Driver  # noqa: PLC0415
 
     return Driver(f"{uuid.uuid4().hex}@{_ticks(os.getpid())}/{_world()}", socket.gethostname(), os.getpid())
+
+
+def has_driver(sweep: "Sweep", now: datetime | None = None) -> bool:
+    """Whether somebody drives a sweep: its driver was heard of lately, and is not known to be gone."""
+    from planner.store.driving import is_driven  # noqa: PLC0415 (workers need nothing of a database)
+
+    return is_driven(sweep, now or datetime.now(UTC)) and not is_dead(sweep)
 
 
 def is_dead(sweep: "Sweep") -> bool:

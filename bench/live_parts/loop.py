@@ -1,12 +1,12 @@
 """One task's loops, through the command line: calibrate, propose, sweep, recommend, run in full; each only once."""
 
-import csv
 import json
 import os
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing, suppress
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -110,7 +110,12 @@ class Loops:
         launch, steps = recommended["launch"], int(recommended["recommendation"]["update_steps"])
         if launch["arguments"] is None and launch["continues"] is not None:  # its pilot has gone all the way
             return self._of_pilot(launch["continues"]["folder"], steps)
-        return trained(launch["arguments"], self._file(seed, "final"), steps)
+        chosen = recommended["recommendation"]
+        size = ["-n", str(chosen["rollouts_per_prompt"]), "-B", str(chosen["prompts_per_batch"])]
+        further = ["--learning-rate", repr(chosen["learning_rate"]), "--seed", str(seed)]
+        settings = ["--task", self.task, *size, *further, "--config", str(self.folder / f"{self.stem}.toml")]
+        points = trained(settings, self._file(seed, "final.db"), steps)
+        return _ended([(step, score) for step, _, score in points], steps)
 
     def swept(self, seed: int, plan: str) -> str:
         """Return the name of a seed's sweep, gone through where it has not been."""
@@ -177,16 +182,19 @@ def rlplan(*arguments: str) -> str:
     return done.stdout
 
 
-def trained(arguments: list[str], folder: Path, steps: int) -> Observed:
-    """Train a run that a command of `rlplan train` names in a folder, on where it was left, and return how it ended."""
-    if last_step(folder) < steps:
-        if (folder / "config.json").exists():
-            rlplan("train", "--resume", "--out", str(folder), "--format", "json")
-        else:
-            _, *given = arguments
-            given[given.index("--out") + 1] = str(folder)
-            rlplan(*given, "--format", "json")
-    return _ended([(float(row["step"]), float(row["score"])) for row in curve(folder)], steps)
+def trained(settings: Sequence[str], database: Path, steps: int) -> list[tuple[int, float, float]]:
+    """Train a run of so many updates from the base model in a database of its own, on where it was left.
+
+    Returns update, GPU-hours and score of its validations.
+    """
+    place = ["--db", str(database), "--format", "json"]
+    if not database.is_file():
+        rlplan("train", *settings, "--steps", str(steps), *place)
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        if connection.execute("SELECT status FROM sweeps").fetchone()[0] not in ENDED:
+            rlplan("resume", *place)
+        wanted = "SELECT optimizer_step, gpu_hours, score FROM points WHERE score IS NOT NULL ORDER BY optimizer_step"
+        return connection.execute(wanted).fetchall()
 
 
 def _ended(points: list[tuple[float, float]], steps: int) -> Observed:
@@ -194,22 +202,6 @@ def _ended(points: list[tuple[float, float]], steps: int) -> Observed:
     last = points[-1][0]
     near = [score for step, score in points if step >= 0.9 * last]
     return Observed(sum(near) / len(near), min(steps, int(last)))
-
-
-def curve(folder: Path) -> list[dict[str, str]]:
-    """Return the scored rows of a run's curve."""
-    with (folder / "curve.csv").open(encoding="utf-8", newline="") as stream:
-        return [row for row in csv.DictReader(stream) if row["score"]]
-
-
-def last_step(folder: Path) -> int:
-    """Return how many updates a run has made, −1 when none is known; a line may have been torn by a kill."""
-    metrics = folder / "metrics.jsonl"
-    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
-    for line in reversed(lines):
-        with suppress(ValueError):
-            return int(json.loads(line)["step"])
-    return -1
 
 
 def _write(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from .loop import ENDED, curve, last_step, rlplan, say, trained
+from .loop import ENDED, rlplan, say, trained
 
 TASK, BUDGET = "sum-easy", 0.05
 NEAR_TARGET = 0.95  # of it, where a run that is shorter is trained on
@@ -153,19 +153,26 @@ def _status(database: Path) -> str | None:
 
 
 def _to_the_end(seed: int, pruning: Pruning, database: Path, folder: Path) -> GivenUp | None:
-    """Train a run that was given up to the target of its sweep, from its checkpoint; None for one that is there."""
+    """Train a run that was given up to the target of its sweep, from its base model; None for one that never trained.
+
+    Its seed makes it the same run; one that turned out cheaper than it looked is trained once more, for longer.
+    """
     shown = json.loads(rlplan("show", pruning.trial, "--db", str(database), "--format", "json"))
-    arguments = shown["train_on"]["arguments"]
-    if arguments is None or "--from-pilot" not in arguments:
-        say(f"{pruning.trial} in {database} is left out, for it cannot be trained on: {shown['train_on']['note']}")
+    if not shown["step"]:
+        say(f"{pruning.trial} in {database} is left out, for it has made no update")
         return None
-    final = folder / f"pruned-s{seed}-{pruning.trial}"
-    trained(arguments, final, int(arguments[arguments.index("--steps") + 1]))
     said = pruning.seen
     target = said["target_gpu_hours"]
-    while (took := (points := _points(final))[-1][0]) < NEAR_TARGET * target:
-        longer = math.ceil(last_step(final) * 1.05 * target / took)
-        rlplan("train", "--resume", "--out", str(final), "--steps", str(longer), "--format", "json")
+    size = ["-n", str(shown["rollouts_per_prompt"]), "-B", str(shown["prompts_per_batch"])]
+    further = ["--learning-rate", repr(shown["learning_rate"]), "--seed", str(shown["seed"])]
+    settings = ["--task", TASK, *size, *further, "--budget", repr(10 * target)]
+    steps = math.ceil(shown["step"] * target / pruning.at)
+    while True:
+        made = trained(settings, folder / f"pruned-s{seed}-{pruning.trial}-{steps}.db", steps)
+        points = [(gpu_hours, score) for _, gpu_hours, score in made]
+        if (took := points[-1][0]) >= NEAR_TARGET * target:
+            break
+        steps = math.ceil(made[-1][0] * 1.05 * target / took)
     score, at = reached(points, target)
     say(f"{pruning.trial} of seed {seed} was predicted {said['median']:.3f} and reached {score:.3f}")
     return GivenUp(
@@ -179,10 +186,6 @@ def _to_the_end(seed: int, pruning: Pruning, database: Path, folder: Path) -> Gi
         score,
         at,
     )
-
-
-def _points(folder: Path) -> list[tuple[float, float]]:
-    return [(float(row["gpu_hours"]), float(row["score"])) for row in curve(folder)]
 
 
 def reached(points: Sequence[tuple[float, float]], target: float) -> tuple[float, float]:

@@ -1,8 +1,9 @@
-"""Draws the pictures of docs/concepts/curves.md: `python docs/pictures/make_curve_pictures.py [FOLDER]`.
+"""Draws the pictures of docs/concepts/curves.md in Chromium: `python docs/pictures/make_curve_pictures.py [FOLDER]`.
 
 Every curve is synthetic and seeded, so that the pictures change only when the fit does.
 """
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -10,18 +11,20 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from playwright.sync_api import sync_playwright
 
 from bench.synthetic import draw
 from planner.curves.curve import Curve
 from planner.curves.verdicts import Verdict
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import fit_files
-from rlplan.charts.fit_drawing import write_png
-from rlplan.charts.fit_panels import Panel, curve_panels
+from rlplan.charts.fit_drawing import page_of
+from rlplan.charts.fit_panels import Panel, columns, curve_panels
 
 LEVEL = 0.9
 COLOURS = 128  # of the palette: flat areas need few, and the file is a third as large
 MOST_POINTS = 250
+WIDTH = 480  # pixels a panel
 SHAPES_BY_VERDICT = {
     Verdict.RISING: "sigmoid",
     Verdict.SATURATED: "saturating",
@@ -98,8 +101,17 @@ def panel(curve: Curve, name: str, request: FitRequest) -> Panel:
 
 
 def save(path: Path, drawn: list[Panel]) -> None:
-    """Draw panels, and keep the file small."""
-    write_png(drawn, path)
+    """Draw panels on a page, take a picture of it, and keep the file small."""
+    page_file = path.with_suffix(".html")
+    page_file.write_bytes(page_of(drawn))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDTH * columns(len(drawn)), "height": 400})
+        page.goto(page_file.resolve().as_uri())
+        page.locator("#fits .main-svg").first.wait_for()
+        page.screenshot(path=path, full_page=True)
+        browser.close()
+    page_file.unlink()
     with Image.open(path) as picture:
         small = picture.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     small.save(path, optimize=True)

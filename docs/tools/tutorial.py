@@ -3,7 +3,6 @@
 `python docs/tools/tutorial.py` writes what they print into the page; a test compares the two.
 """
 
-import json
 import os
 import re
 import shlex
@@ -22,7 +21,6 @@ CONSOLE = re.compile(r"^```console\n\$ (.*?)\n```$", re.DOTALL | re.MULTILINE)
 INTERRUPT = "^C"  # a console that ends with it is interrupted as soon as a first score is there
 SCORED = re.compile(r" step \d+: score ")
 CUT = "…"  # a console that ends with it shows as many lines as are there, and no more
-MORE_STEPS = 20  # of the final run; the rest of it is left to the reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +55,8 @@ def play(folder: Path) -> Iterator[Step]:
         if shown.endswith(INTERRUPT):
             yield _interrupted(typed, shown, folder)
         else:
-            command = _final_run(folder) if typed.startswith("rlplan train ") else typed
-            done = subprocess.run(["bash", "-c", command], **_terminal(folder), capture_output=True, check=False)
+            done = subprocess.run(["bash", "-c", typed], **_terminal(folder), capture_output=True, check=False)
             yield Step(typed, shown, done.stdout, done.returncode, done.stderr)
-
-
-def launch(folder: Path) -> dict[str, Any]:
-    """Return how the recommended run is started."""
-    asked = ["rlplan", "recommend", "--format", "json"]
-    answer = subprocess.run(asked, **_terminal(folder), capture_output=True, check=True).stdout
-    started: dict[str, Any] = json.loads(answer)["launch"]
-    return started
-
-
-def _final_run(folder: Path) -> str:
-    """Return the command of the final run, cut short: it trains as any other does, and takes minutes."""
-    found = launch(folder)
-    words = [str(word) for word in found["arguments"]]
-    pilot = found["continues"]
-    words[words.index("--steps") + 1] = str((pilot["step"] if pilot else 0) + MORE_STEPS)
-    return shlex.join(words)
 
 
 def _interrupted(typed: str, shown: str, folder: Path) -> Step:
@@ -122,7 +102,7 @@ def main() -> None:
 
     def shown_anew(console: re.Match[str]) -> str:
         step = next(outputs)
-        if not step.shown or step.typed.startswith("rlplan train "):
+        if not step.shown:
             return console[0]
         return console[0].replace(step.shown, written(step))
 

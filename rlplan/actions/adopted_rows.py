@@ -2,20 +2,19 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from importlib.metadata import version
-from pathlib import Path
+from functools import partial
 
 from sqlalchemy.orm import Session
 
+from budgets.allocation import Allocation
 from budgets.cost import step_cost
 from budgets.errors import BudgetError, InputError
-from budgets.signal import signal_fraction
 from planner.adopting.records import gpu_hours
 from planner.adopting.together import Entry
-from planner.config import Resolved, resolved_values
+from planner.config import Resolved
 from planner.pooling.pool import Pool
 from planner.proposals import Request, propose
 from planner.store import Store
@@ -23,15 +22,16 @@ from planner.store.costs import replace_costs
 from planner.store.driving import Driver
 from planner.store.records import NewPoint
 from planner.store.results import add_points, open_segment, record_decision, settle_segment
-from planner.store.schema import Candidate, CostRecord, Plan, Segment, SegmentOutcome, SweepStatus
+from planner.store.schema import Candidate, CostRecord, Plan, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.state import sweep_state
-from planner.store.sweeps import add_cost_records, add_trial, move_trial, plan_named, save_plan
+from planner.store.sweeps import add_cost_records, move_trial, plan_named, save_plan
 from planner.trials import TrialState
-from planner.view import Configuration
+from planner.view import Axes, Configuration
 from rlplan.actions.adopted_costs import source_of
 from rlplan.actions.calibrating import calibration_of
-from rlplan.actions.sweeping import create, hold
-from rlplan.reading.plan_data import hardware_data, new_candidates, workload_data
+from rlplan.actions.given_plan import given_candidate, given_plan
+from rlplan.actions.sweeping import create
+from rlplan.reading.plan_data import new_candidates
 from runner.ports.trial import TaskChoice
 from runner.processes import this_driver
 from runner.sweep.board import Board
@@ -55,21 +55,7 @@ def plan_row(
         _candidate(rank, request, entries, final)
         for rank, entries in enumerate(sorted(by_configuration.values(), key=lambda each: each[0].allocation), start=1)
     ]
-    recipes = dict.fromkeys(variant.traits.name for variant in request.all_variants)
-    plan = Plan(
-        budget_gpu_hours=pilot + final,
-        pilot_gpu_hours=pilot,
-        final_gpu_hours=final,
-        recipe=", ".join(recipes),
-        difficulty=request.difficulty,
-        workload=workload_data(request),
-        hardware=hardware_data(request),
-        config=resolved_values(request, resolved),
-        assumptions=[],
-        outlook=[],
-        rlplan_version=version("rlplan"),
-    )
-    return plan, candidates
+    return given_plan(request, resolved, (), pilot, final), candidates
 
 
 def _candidate(rank: int, request: Request, entries: Sequence[Entry], final: float) -> Candidate:
@@ -81,23 +67,16 @@ def _candidate(rank: int, request: Request, entries: Sequence[Entry], final: flo
     longest = max(entries, key=lambda entry: entry.run.last_step)
     steps = max(1, int(final / price))
     variant = next((v for v in request.all_variants if v.axes == first.axes), request.all_variants[0])
-    return Candidate(
-        rank=rank,
-        rollouts_per_prompt=n,
-        prompts_per_batch=B,
-        update_steps=steps,
-        pilot_steps=longest.run.last_step,
-        gpu_hours_per_step=price,
-        gpu_hours_per_step_low=prices[0],
-        gpu_hours_per_step_high=prices[-1],
-        segment_steps=max(1, longest.run.last_step // 4),
-        pilot_gpu_hours=max(longest.gpu_hours, longest.run.last_step * price),
-        learning_rate=first.learning_rate,
-        epochs=steps * B / request.workload.prompt_set_size,
-        signal_fraction=signal_fraction(variant.workload.pass_rates, n),
-        pilot_reason=f"adopted: {', '.join(entry.run.name for entry in entries)}",
-        axes=first.axes,
-        recipe=variant.traits.name,
+    last = longest.run.last_step
+    return given_candidate(
+        request,
+        replace(variant, axes=first.axes),
+        Allocation(n, B, steps),
+        (prices[0], price, prices[-1]),
+        first.learning_rate,
+        (last, max(1, last // 4), max(longest.gpu_hours, last * price)),
+        f"adopted: {', '.join(entry.run.name for entry in entries)}",
+        rank,
     )
 
 
@@ -160,28 +139,34 @@ def store_sweep(
     ends: SweepStatus,
 ) -> tuple[str, str, list[str]]:
     """Store a plan and a sweep whose trials are the runs, and what is concluded; return their names and the trials'."""
-    clock, driver, names = RealClock(), this_driver(), []
+    clock, driver = RealClock(), this_driver()
     with store.write() as session:
         plan_name = save_plan(session, *plan, clock.now())
         row = plan_named(session, plan_name)
         spec = _spec(row, choice)
-        sweep, own = create(session, plan_name, spec, clock.now(), Path(spec.folder))
-        name = sweep.name
         candidates = {(c.rollouts_per_prompt, c.prompts_per_batch, c.axes): c for c in row.candidates}
-        for entry, costs in curves:
-            candidate = candidates[(*entry.allocation, entry.axes)]
-            planned = new_trial(own, candidate, entry.axes, entry.learning_rate, entry.seed)
-            trial = add_trial(session, name, planned, clock.now())
-            names.append(planned.name)
+        planned = partial(_trials, candidates, [entry for entry, _ in curves])
+        sweep, own, stored = create(session, plan_name, spec, planned, driver, clock.now(), store.location)
+        name = sweep.name
+        for trial, (entry, costs) in zip(stored, curves, strict=True):
             _trained(session, trial, entry, problems, clock.now())
             said = f"{entry.run.path}: {entry.run.score}, {entry.run.why}"
             record_decision(session, name, clock.now(), "adopt", said, trial_id=trial)
             for cost in costs:
                 cost.trial_id = trial
             store_costs(session, entry, costs)
-        hold(session, sweep, own, driver, clock.now(), store.location)
+        names = [session.get_one(Trial, trial).name for trial in stored]
     _conclude(store, name, own, driver, clock, ends)
     return plan_name, name, names
+
+
+def _trials(
+    candidates: Mapping[tuple[int, int, Axes], Candidate], entries: Sequence[Entry], spec: SweepSpec
+) -> list[Trial]:
+    return [
+        new_trial(spec, candidates[(*entry.allocation, entry.axes)], entry.axes, entry.learning_rate, entry.seed)
+        for entry in entries
+    ]
 
 
 def store_costs(session: Session, entry: Entry, costs: Sequence[CostRecord]) -> None:

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 
 from budgets.errors import InputError
 from planner.store import Store, open_store
-from planner.store.driving import in_force, is_driven, request, unended
+from planner.store.driving import in_force, request, unended
 from planner.store.finals import at_work
 from planner.store.schema import Request, RequestKind
 from planner.store.sweeps import sweep_named
-from runner.processes import is_dead
+from runner.processes import has_driver, is_dead
 
 PATIENCE_SECONDS = 5.0
 SECONDS_BETWEEN_LOOKS = 0.1
@@ -51,7 +51,7 @@ def is_paused(database: str, sweep: str | None) -> bool:
         row = at_work(session, sweep)
         held = in_force(session.scalars(unended(row.id)).all())
         paused = held is not None and held.kind is RequestKind.PAUSE
-        return paused and is_driven(row, datetime.now(UTC)) and not is_dead(row)
+        return paused and has_driver(row)
 
 
 def let_go_on(database: str, sweep: str | None, changes: Mapping[str, object]) -> Asked | None:

@@ -13,7 +13,7 @@ from planner.metrics import INTERVAL_LEVEL
 from rlplan.wording.typed_numbers import number_in
 
 DEFAULT_MULTIPLES = (2.0, 4.0)  # of the last x used
-PLOT_SUFFIXES = (".html", ".png")
+PLOT_SUFFIX = ".html"
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class FitRequest:
             raise InputError(f"--answers {self.answers}: it must be at least 1, the answers behind each score")
         if not 0 < self.level < 1:
             raise InputError(f"--level {self.level:g}: it must lie between 0 and 1, such as 0.9")
-        if self.plot is not None and self.plot.suffix.casefold() not in PLOT_SUFFIXES:
-            raise InputError(f"--plot {self.plot}: a plot is a .html or a .png file, so give it a name that ends so")
+        if self.plot is not None and self.plot.suffix.casefold() != PLOT_SUFFIX:
+            raise InputError(f"--plot {self.plot}: a plot is a page, so give it a name that ends with .html")
         if self.plot is not None and not self.plot.parent.is_dir():
             raise InputError(f"--plot {self.plot}: there is no folder '{self.plot.parent}'; make it first")
 

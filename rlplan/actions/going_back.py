@@ -1,19 +1,17 @@
 """From a final run back to its best checkpoint: what another one goes on from, and what was known there."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from sqlalchemy import select
 
 from budgets.errors import InputError, NotFoundError
 from planner.store import Store
-from planner.store.driving import is_driven
 from planner.store.finals import BEST, finals_of
 from planner.store.schema import Trial
 from planner.view import Configuration, View
 from rlplan.reading.recommend_reading import Stored
 from runner.ports.trial import TrialConfig
-from runner.processes import is_dead
+from runner.processes import has_driver
 from runner.sweep.home import home_of
 from runner.sweep.keeping import FromPilot, kept_in, takes_rate
 
@@ -37,7 +35,7 @@ def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> 
         if not launched:
             raise NotFoundError(f"{known.sweep.name} has no final run to go back in: launch one without --from-best")
         final, row = launched[-1]
-        if is_driven(row, datetime.now(UTC)) and not is_dead(row):
+        if has_driver(row):
             raise InputError(f"{row.name} is still running: `rlplan stop {row.name}` first, which saves it")
         trial = session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one()
         folder = home_of(row, store.location).folder / trial.name / BEST

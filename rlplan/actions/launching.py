@@ -17,24 +17,24 @@ from planner.recommending.evidence import seed_sd
 from planner.recommending.promise import Promise, promise, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
-from planner.store.driving import Driver, is_driven
+from planner.store.driving import Driver
 from planner.store.finals import ENDED, Final, add_final, finals_of, spent_beside, switch_of
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.state import sweep_state
-from planner.store.sweeps import add_trial, move_trial, plan_named, sweep_named
+from planner.store.sweeps import move_trial, plan_named, sweep_named
 from planner.trials import TrialState
 from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.going_back import Wanted, best_of_former, known_there
+from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import machine, said_beside
-from rlplan.actions.sweeping import Began, DriversSeat, Finished, create, drive, finished, hold
-from rlplan.actions.train_signals import Interrupts
+from rlplan.actions.sweeping import Began, DriversSeat, Finished, create, drive, finished
 from rlplan.reading.launching import pilot_of
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import whole_number
 from runner.ports.trial import TrialConfig
-from runner.processes import is_dead, this_driver
+from runner.processes import has_driver, this_driver
 from runner.sweep.deciding import evidence
 from runner.sweep.finals import (
     VALIDATIONS,
@@ -138,7 +138,7 @@ def _launchable(store: Store, request: LaunchRequest) -> Stored:
     row = known.sweep
     if known.board.spec.policy == FINAL_POLICY:
         raise InputError(f"{row.name} is a final run itself: name the sweep that it is of")
-    if row.status is SweepStatus.RUNNING and is_driven(row, datetime.now(UTC)) and not is_dead(row):
+    if has_driver(row):
         raise InputError(f"{row.name} is still running: wait for its end, or `rlplan stop {row.name}` first")
     if request.allocation is None and (known.answer is None or known.answer.so_far or row.status not in ENDED):
         raise NotFoundError(
@@ -270,7 +270,7 @@ def _switched(store: Store, known: Stored, request: LaunchRequest) -> LaunchRequ
         if not launched:
             raise NotFoundError(f"{known.sweep.name} has no final run to switch from: launch one without --switch")
         row = launched[-1][1]
-        if row.status is SweepStatus.RUNNING and is_driven(row, datetime.now(UTC)) and not is_dead(row):
+        if has_driver(row):
             raise InputError(f"{row.name} is still running: `rlplan stop {row.name}` first, which saves it")
         if request.allocation is not None:
             return request
@@ -323,15 +323,15 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
             _require_new(session, row, run.configuration)
         taken = list(session.scalars(select(Sweep.name)))
         name = name_of_final(known.sweep.name, taken)
-        storage = spec.storage and spec.storage.rpartition("/")[0]
-        row, own = create(session, known.plan.name, spec, now, Path(spec.folder).parent, storage, name=name)
-        new_trial = trial_of_final(board, run)
-        trial = session.get_one(Trial, add_trial(session, name, new_trial, now))
+        beside = {"folder": str(Path(spec.folder).parent), "storage": spec.storage and spec.storage.rpartition("/")[0]}
+        spec, new = spec.model_copy(update=beside), trial_of_final(board, run)
+        where = (driver, now, store.location)
+        row, own, (number,) = create(session, known.plan.name, spec, lambda _: [new], *where, name=name)
         if run.pilot is not None:
-            copy_pilot(run.pilot, TrialConfig.model_validate(new_trial.config), Path(own.folder) / trial.name)
+            trial = session.get_one(Trial, number)
+            copy_pilot(run.pilot, TrialConfig.model_validate(new.config), Path(own.folder) / trial.name)
             take_over(session, row, trial, run.pilot)
         add_final(session, name, known.sweep.name, _row(planned, request), now)
-        hold(session, row, own, driver, now, store.location)
     return name
 
 

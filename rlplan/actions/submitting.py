@@ -6,14 +6,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError, StoreError
 from planner.config.slurm import SlurmSection
 from planner.store import Store, open_store
-from planner.store.driving import GRACE, is_driven
+from planner.store.driving import GRACE
 from planner.store.engine import locate
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import sweep_named
@@ -22,7 +21,7 @@ from rlplan.actions.launching import LaunchRequest
 from rlplan.actions.launching import store_only as store_final
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
-from runner.processes import is_dead
+from runner.processes import has_driver
 from runner.slurm.job import SCRIPT, Job, is_ending, nodes_for, require_sbatch, submit, text_of
 from runner.sweep.home import home_of, token_of
 from runner.sweep.spec import SweepSpec
@@ -127,7 +126,7 @@ def _submitted(
     with open_store(database) as store:
         row = unended_sweep(store, sweep, folder) if again is None else _any_sweep(store, sweep)
         name = f"rlplan-{row.name}-{token_of(row)[:4]}"
-        driven = is_driven(row, datetime.now(UTC)) and not is_dead(row)
+        driven = has_driver(row)
         if driven and not (again is None and is_ending(name)):  # a job that is to go on waits for the one before
             raise StoreError(
                 f"{row.name} is being driven by process {row.driver_pid} on {row.driver_host}: stop that first, with "

@@ -24,10 +24,10 @@ from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
 from planner.trials import TrialState
 from rlplan.actions.configuring import load_configuration
+from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import SweepRequest, machine, notes_of, plan_to_run, spec_of, within_plan
-from rlplan.actions.train_signals import Interrupts
 from rlplan.wording.terminal import tell
-from runner.processes import is_dead, sweep_orphans, sweep_tag, this_driver
+from runner.processes import has_driver, is_dead, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.deciding import deciding
 from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
@@ -77,15 +77,18 @@ def start(
     with open_store(database) as store:
         plan = store.plan(plan_name)
         spec, others = within_plan(store, plan, spec_of(request, plan, database))
-        if request.ray_address is None:
-            _require_room(spec, plan, *machine())
         for note in (*notes_of(request, spec), *others):
             tell(note)
-        driver = this_driver()
-        sweep, spec = _store(store, plan, spec, driver)
-        seat = DriversSeat(driver, request.ray_address, interrupts, began, config=request.config)
-        outcome = drive(store, sweep, spec, plan, seat)
-        return finished(sweep, outcome)
+        seat = DriversSeat(this_driver(), request.ray_address, interrupts, began, config=request.config)
+        return begin(store, plan, spec, seat)
+
+
+def begin(store: Store, plan: Plan, spec: SweepSpec, seat: DriversSeat) -> Finished:
+    """Store a sweep of a stored plan, and run it; refused where its trials fit no worker of this machine."""
+    if seat.ray_address is None:
+        _require_room(spec, plan, *machine())
+    sweep, own = _store(store, plan, spec, seat.driver)
+    return finished(sweep, drive(store, sweep, own, plan, seat))
 
 
 def store_only(request: SweepRequest, database: str) -> str:
@@ -134,7 +137,7 @@ def wait_for_driver(store: Store, sweep: str | None, seconds: float) -> None:
     while time.monotonic() < deadline:
         with store.read() as session:
             row = at_work(session, sweep)
-        if not is_driven(row, datetime.now(UTC)) or is_dead(row):
+        if not has_driver(row):
             return
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
@@ -296,10 +299,7 @@ def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver | None) -> 
     """Store a sweep with its trials; its driver, if it has one already, holds it from its first moment."""
     now = datetime.now(UTC)
     with store.write() as session:
-        row, own = create(session, plan.name, spec, now, Path(spec.folder), spec.storage and spec.storage.rstrip("/"))
-        for trial in new_trials(own, plan):
-            add_trial(session, row.name, trial, now)
-        hold(session, row, own, driver, now, store.location)
+        row, own, _ = create(session, plan.name, spec, lambda own: new_trials(own, plan), driver, now, store.location)
         return row.name, own
 
 
@@ -307,29 +307,31 @@ def create(
     session: Session,
     plan: str,
     spec: SweepSpec,
+    trials: Callable[[SweepSpec], Sequence[Trial]],
+    driver: Driver | None,
     now: datetime,
-    above: Path,
-    storage: str | None = None,
+    database: str,
     *,
     name: str | None = None,
-) -> tuple[Sweep, SweepSpec]:
-    """Make the row of a sweep that has no trials yet, with a folder and a place of storage of its own."""
+) -> tuple[Sweep, SweepSpec, list[int]]:
+    """Store a sweep with its trials, whose ids come back, in a folder and a place of storage of its own.
+
+    Both are made below those that the settings name, and marked as the sweep's. A driver, if there is one already,
+    holds it from its first moment.
+    """
     code = code_fingerprint(spec.training.trainer)
     new = Sweep(policy=spec.policy, seed=spec.seed, config={}, config_hash="", code_hash=code)
     row = sweep_named(session, create_sweep(session, plan, new, now, name=name))
-    place = storage and f"{storage}/{row.name}-{token_of(row)[:8]}"
-    own = spec.model_copy(update={"folder": str(new_folder(above, row.name)), "storage": place})
+    place = spec.storage and f"{spec.storage.rstrip('/')}/{row.name}-{token_of(row)[:8]}"
+    own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), row.name)), "storage": place})
     row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
-    return row, own
-
-
-def hold(session: Session, row: Sweep, own: SweepSpec, driver: Driver | None, now: datetime, database: str) -> None:
-    """Have a driver, if there is one already, hold a new sweep, and mark folder and storage as the sweep's."""
+    stored = [add_trial(session, row.name, trial, now) for trial in trials(own)]
     if driver is not None:
         take_lease(session, row.name, driver, now)
     if own.storage is not None:
         mark_storage(own.storage, Path(own.folder), row, database)
     mark_folder(Path(own.folder), row, database)
+    return row, own, stored
 
 
 def _require_room(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> None:

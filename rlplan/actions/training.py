@@ -1,216 +1,198 @@
-"""What `rlplan train` does, callable from Python: open or resume a run, train it, and keep its files."""
+"""What `rlplan train` does, callable from Python: one run of one allocation, as a sweep of one trial."""
 
-import shlex
-from contextlib import closing
-from dataclasses import dataclass, field
-from importlib.metadata import version
+import math
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Any
 
-from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
-from rlplan.actions.train_folder import RunFolder, stored_run
-from rlplan.actions.train_request import TrainingRun, TrainRequest, new_run, resumed_run
-from rlplan.actions.train_signals import Interrupts
-from runner.backends.opening import open_backend
-from runner.ports.backend import Point, TrainerBackend
-from runner.training import checkpoints
-from runner.training.trainer import FLAGS, MOST_TRUNCATION, NAN_LOSS, TRUNCATION
-from runner.training.trial import METRICS, OpenTrial
+from pydantic import Field
 
-REWARD_FAILURES = "reward-failures"
+from budgets.allocation import Allocation
+from budgets.catalogue import model
+from budgets.cost import step_cost
+from budgets.errors import InputError, UnknownNameError
+from planner.checking import Count, Positive
+from planner.config import Config, Layer, Resolved, build_request, embedded_tasks, file_layer, flag_layer, resolve
+from planner.config.layers import DEFAULT
+from planner.proposals.request import LARGEST_BUDGET_GPU_HOURS, Request
+from planner.store import open_store
+from planner.store.schema import Plan
+from planner.sweeping.grants import MARGIN, idle_gpu_hours
+from rlplan.actions.configuring import DEFAULT_FILE, AskedSection, load_configuration
+from rlplan.actions.given_plan import given_candidate, given_plan
+from rlplan.actions.interrupts import Interrupts
+from rlplan.actions.sweep_request import SweepRequest, machine, spec_of
+from rlplan.actions.sweeping import Began, DriversSeat, Finished, begin
+from runner.machine import cpu_cores
+from runner.processes import this_driver
+from runner.sweep.planned import CPU
+from runner.sweep.spec import SweepSpec
 
-_MEANINGS = {
-    NAN_LOSS: "loss or gradient is not finite, and the update was skipped",
-    TRUNCATION: f"more than {MOST_TRUNCATION:.0%} of the responses are cut: raise --response-tokens",
-    FLAGS["dead"]: "no group has rewards that differ, and hardly any is right: nothing is learnt",
-    FLAGS["fall"]: "the validation fell further below its best than its errors explain; try a lower learning rate",
-    FLAGS["hacking"]: "the validation fell and the training reward did not: look at the responses",
-}
-
-
-@dataclass(slots=True)
-class RaisedFlag:
-    """A health flag: the update that raised it first, and how many did."""
-
-    first_step: int
-    steps: int = 0
-
-
-@dataclass(slots=True)
-class History:
-    """Grows by one point at a time."""
-
-    scored: list[Point] = field(default_factory=list)
-    flags: dict[str, RaisedFlag] = field(default_factory=dict)
-    last: Point | None = None
-
-    def add(self, point: Point) -> list[str]:
-        """Take a point and return a line for everything that is wrong for the first time."""
-        self.last = point
-        if point.score is not None:
-            self.scored.append(point)
-        failures = point.metrics.get("reward_failures") or 0
-        raised = [*point.flags, *([REWARD_FAILURES] if failures else [])]
-        lines = []
-        for name in raised:
-            if name not in self.flags:
-                self.flags[name] = RaisedFlag(point.optimizer_step)
-                lines.append(f"step {point.optimizer_step}: {name}: {_meaning(name, failures)}")
-            self.flags[name].steps += 1
-        return lines
+VALIDATIONS = 20  # about so many in a run
+# What means the same for a sweep.
+AS_A_SWEEP = (
+    *("seed", "folder", "config", "model", "reward", "validation"),
+    *("engine", "device", "weights", "micro_batch_tokens"),
+)
+PROBLEM_SUFFIXES = (".jsonl", ".json")
 
 
-def _meaning(name: str, failures: float) -> str:
-    if name == REWARD_FAILURES:
-        count = f"{failures:,.0f} rewards" if failures != 1 else "1 reward"
-        return f"{count} could not be had (raised, hung or no number) and count as failed answers"
-    return _MEANINGS.get(name, "see docs/training.md")
+class TrainRequest(AskedSection):
+    """The flags of `rlplan train`; None, or False, stands for what was not given."""
 
+    task: str | None = None
+    model: str | None = None
+    reward: str | None = None
+    validation: str | None = None
+    recipe: str | None = None
+    rollouts_per_prompt: Annotated[int, Field(ge=2)] = 16
+    prompts_per_batch: Count = 32
+    steps: Count = 100
+    growth: str | None = None
+    learning_rate: Positive | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+    temperature: Positive | None = None
+    response_tokens: Count | None = None
+    warmup: Annotated[int, Field(ge=0)] | None = None
+    validate_every: Count | None = None
+    problems: Count | None = None
+    samples: Count | None = None
+    engine: str | None = None
+    device: str | None = None
+    threads: Count | None = None
+    weights: str | None = None
+    micro_batch_tokens: Count | None = None
+    compile: bool = False
+    checkpoint_every: Count | None = None
+    budget: Positive | None = None
+    folder: Path | None = None
+    config: Path | None = None
 
-@dataclass(frozen=True, slots=True)
-class TrainedRun:
-    """A run as far as it went."""
+    @property
+    def allocation(self) -> Allocation:
+        """The run's size."""
+        return Allocation(self.rollouts_per_prompt, self.prompts_per_batch, self.steps)
 
-    run: TrainingRun
-    folder: Path
-    history: History
-    interrupted: bool = False
-
-
-class TrainDisplay:
-    """Follows a run; this one shows nothing."""
-
-    def opening(self, run: TrainingRun, folder: Path) -> None:
-        """Show that the run is being made ready."""
-
-    def began(self, run: TrainingRun, history: History) -> None:
-        """Show what is known before the first new point."""
-
-    def point(self, point: Point) -> None:
-        """Show a new point."""
-
-    def note(self, text: str) -> None:
-        """Show a line that is to stay."""
-
-    def stopping(self) -> None:
-        """Show that an interrupt was heard; called from a signal handler."""
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
+    @property
+    def own_problems(self) -> str | None:
+        """The path of problems of one's own; None for an embedded task, or where the configuration names one."""
+        return None if self.task is None or self.task in embedded_tasks() else self.task
 
 
 def train(
     request: TrainRequest,
+    database: str,
     *,
-    backend: TrainerBackend | None = None,
-    display: TrainDisplay | None = None,
     interrupts: Interrupts | None = None,
-) -> TrainedRun:
-    """Train the run that is asked for, or go on with it; TrainingError when it cannot go on."""
-    shown = display or TrainDisplay()
-    if request.resume and request.from_pilot is not None:
-        raise InputError("--from-pilot begins a run, and --resume goes on with one: leave one of them out")
-    run, path = _resumed(request) if request.resume else new_run(request)
-    with RunFolder(path) as folder:
-        if not request.resume:
-            folder.require_free()
-        shown.opening(run, path)
-        with closing(backend or open_backend(run.trial)) as trainer:
-            step = _opened(trainer, run, folder, shown, request)
-            with closing(OpenTrial(trainer, path, step)) as trial:
-                folder.begin(run, trial.earlier)
-                history = History()
-                for point in trial.earlier:
-                    history.add(point)
-                if interrupts is not None:
-                    interrupts.announce = shown.stopping
-                    interrupts.patient = True
-                shown.began(run, history)
-                interrupted = _advance(trial, run, folder, history, shown, interrupts)
-    return TrainedRun(run, path, history, interrupted)
+    began: Began = lambda sweep: None,
+) -> Finished:
+    """Store a sweep of one trial, and run it; it goes on as any other sweep does."""
+    plan = planned(request)
+    spec = spec_of_run(request, plan, database)
+    with open_store(database) as store:
+        name = store.save_plan(plan, plan.candidates, created_at=datetime.now(UTC))
+        seat = DriversSeat(this_driver(), None, interrupts, began, config=request.config)
+        return begin(store, store.plan(name), spec, seat)
 
 
-def _resumed(request: TrainRequest) -> tuple[TrainingRun, Path]:
-    path = request.out or new_run(request)[1]
-    return resumed_run(request, stored_run(path), str(path)), path
+def planned(request: TrainRequest) -> Plan:
+    """Return the plan of one allocation, whose only pilot is the run.
+
+    Without a budget of its own the run may take what it costs by the upper end of its price's interval.
+    """
+    resolved = _configured(request)
+    asked = build_request(resolved)
+    variant, allocation = asked.all_variants[0], request.allocation
+    if len(asked.all_variants) > 1 or asked.learning_rate_range is not None:
+        raise InputError("the configuration compares recipes, models or rates ([axes]): `rlplan sweep` does that")
+    n, B, M = allocation.rollouts_per_prompt, allocation.prompts_per_batch, allocation.update_steps
+    cost = step_cost(variant.workload, asked.hardware, variant.traits, n, B, variant.coefficients)
+    start, price, most = cost.start_up_gpu_hours, cost.gpu_hours_per_step, cost.gpu_hours_per_step_high
+    segment = request.checkpoint_every or asked.workload.validation.steps_between(n * B)
+    # A start-up is no surer than a step.
+    dear = most / price * start
+    limit = request.budget or MARGIN * (dear + M * most) + idle_gpu_hours(1, dear, asked.hardware.gpus_per_trial)
+    candidate = given_candidate(
+        asked,
+        variant,
+        allocation,
+        (cost.gpu_hours_per_step_low, price, most),
+        request.learning_rate or _rate(asked, allocation),
+        (M, segment, start + M * price),
+        "the run that was asked for",
+    )
+    plan = given_plan(asked, resolved, [candidate], limit, M * price)
+    plan.name = "the run"
+    return plan
 
 
-def _opened(
-    backend: TrainerBackend, run: TrainingRun, folder: RunFolder, display: TrainDisplay, request: TrainRequest
-) -> int | None:
-    """Start or restore the trial and return its step; None when not even step 0 has been scored."""
-    if request.from_pilot is not None:
-        with folder.adopted(request.from_pilot, run):
-            return _restored(backend, run, folder.path, display)
-    if request.resume:
-        return _restored(backend, run, folder.path, display)
-    backend.start(run.trial, folder.path)
-    return None
+def spec_of_run(request: TrainRequest, plan: Plan, database: str) -> SweepSpec:
+    """Return the settings of the sweep of one trial."""
+    given = {name: getattr(request, name) for name in AS_A_SWEEP}
+    own = request.own_problems
+    spec = spec_of(SweepRequest(policy="full", workers=1, problems=own, **given), plan, database)
+    here = {"threads": request.threads or (1 if own is None else cpu_cores()), "compile": request.compile}
+    training: dict[str, Any] = {"machine": spec.training.machine.model_copy(update=here)}
+    if request.temperature is not None:
+        training["temperature"] = request.temperature
+    training["warmup_steps"] = request.warmup
+    return spec.model_copy(update={"training": spec.training.model_copy(update=training)})
 
 
-def _restored(backend: TrainerBackend, run: TrainingRun, path: Path, display: TrainDisplay) -> int | None:
-    if run.rlplan != version("rlplan"):
-        display.note(f"the run was begun with rlplan {run.rlplan}; this is {version('rlplan')}")
-    if not checkpoints.exists(path):
-        backend.start(run.trial, path)
-        display.note("the run had no checkpoint yet: it begins anew")
-        return None
-    step = backend.restore(run.trial, path)
-    for note in getattr(backend, "notes", ()):
-        display.note(note)
-    if step >= run.update_steps:
-        raise NotFoundError(
-            f"the run in {path} has made all of its {run.update_steps:,} updates: nothing is left to do; --steps takes "
-            "more"
+def validation_steps(steps: int) -> int:
+    """Return the updates between validations: about 20 in the run, and the last of them at its end if that can be."""
+    few = math.ceil(2 * steps / (3 * VALIDATIONS))
+    many = max(few, 3 * steps // (2 * VALIDATIONS))
+    return min(range(few, many + 1), key=lambda every: (steps % every, abs(every - steps / VALIDATIONS), -every))
+
+
+def _configured(request: TrainRequest) -> Resolved:
+    """Merge defaults, task, file and flags; where nobody says how often to validate, the length of the run does."""
+    flags: dict[str, tuple[str, Any]] = {
+        "budget.gpu_hours": ("--budget", request.budget or LARGEST_BUDGET_GPU_HOURS),
+        "recipe.name": ("--recipe", request.recipe),
+        "axes.growths": ("--growth", None if request.growth is None else [request.growth]),
+        "workload.response_tokens": ("--response-tokens", request.response_tokens),
+        "validation.problems": ("--problems", request.problems),
+        "validation.samples": ("--samples", request.samples),
+        "validation.every_rollouts": ("--validate-every", request.validate_every),
+    }
+    resolved = _resolved(request, flags)
+    beneath = (DEFAULT, f"task {resolved.config.workload.task}")
+    if all(resolved.source(f"validation.{key}") in beneath for key in ("every_steps", "every_rollouts")):
+        flags["validation.every_steps"] = ("--steps", validation_steps(request.steps))
+        resolved = _resolved(request, flags)
+    return resolved
+
+
+def _resolved(request: TrainRequest, flags: dict[str, tuple[str, Any]]) -> Resolved:
+    """Merge the layers; problems of one's own take nothing from an embedded task, and run on this machine."""
+    if request.own_problems is None:
+        resolved = load_configuration(request.config, request.task, flags)
+        if resolved.config.workload.task is None:
+            raise InputError(
+                f"no task given: --task takes {', '.join(embedded_tasks())}, or the path of a JSONL file of problems"
+            )
+        return resolved
+    path = Path(request.own_problems).expanduser()
+    if not (path.suffix in PROBLEM_SUFFIXES or path.exists() or path.name != request.own_problems):
+        raise UnknownNameError("task", path.name, embedded_tasks(), "The path of a JSONL file works too")
+    given = {"--model FOLDER": request.model, "--response-tokens": request.response_tokens}
+    if missing := [flag for flag, value in given.items() if value is None]:
+        raise InputError(
+            f"--task {request.own_problems} needs {' and '.join(missing)} too: problems of your own bring neither a "
+            "model nor a length at which responses are cut"
         )
-    display.note(f"going on after step {step:,} of {run.update_steps:,}")
-    return step
+    file = request.config or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    on_cpu = (request.device or ("cuda" if machine()[1] else "cpu")) == "cpu"
+    here = {"gpus": 1, "gpus_per_trial": 1, **({"gpu": CPU} if on_cpu else {})}
+    own = [Layer("--task", {"workload": {"task": None}}), Layer("this machine", {"hardware": here})]
+    folder = str(Path(str(request.model)).expanduser())
+    room = model(folder).context - int(request.response_tokens or 0)  # for a prompt, whose length nobody has measured
+    fits = Layer(DEFAULT, {"workload": {"prompt_tokens": float(min(Config().workload.prompt_tokens, max(1, room)))}})
+    flags["workload.model"] = ("--model", folder)
+    return resolve([fits, *([file_layer(file)] if file else []), *own, *flag_layer(flags)])
 
 
-def _advance(
-    trial: OpenTrial,
-    run: TrainingRun,
-    folder: RunFolder,
-    history: History,
-    display: TrainDisplay,
-    interrupts: Interrupts | None,
-) -> bool:
-    """Train to the end; return whether an interrupt came before it."""
-    saved = False
-    try:
-        for point in trial.train(run.update_steps):
-            folder.add(point)
-            for line in history.add(point):
-                display.note(line)
-            display.point(point)
-            stops = interrupts is not None and interrupts.requested and point.optimizer_step < run.update_steps
-            saved = stops or _due(run, point)
-            if saved:
-                trial.save()
-            if stops:
-                return True
-        if not saved:
-            trial.save()
-    except KeyboardInterrupt:
-        if checkpoints.exists(folder.path):
-            display.note(f"stopped at once; go on from the last checkpoint with `{resuming(folder.path)}`")
-        raise
-    except CheckpointError as error:
-        raise CheckpointError(f"{error}: make room and go on with `{resuming(folder.path)}`") from error
-    except TrainingError as error:
-        step = history.last.optimizer_step if history.last else 0
-        raise TrainingError(
-            error.kind,
-            f"the trial failed after step {step:,} ({error.kind}): {error}. What it did is in {folder.path / METRICS}",
-        ) from error
-    return False
-
-
-def resuming(folder: Path) -> str:
-    """Return the command that goes on with a run."""
-    return f"rlplan train --resume --out {shlex.quote(str(folder))}"
-
-
-def _due(run: TrainingRun, point: Point) -> bool:
-    if run.checkpoint_every is None:
-        return point.score is not None
-    return point.optimizer_step % run.checkpoint_every == 0
+def _rate(request: Request, allocation: Allocation) -> float:
+    return allocation.learning_rate(request.learning_rate.base, request.learning_rate.base_rollouts)

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlplan.actions.train_signals import Interrupts
+from rlplan.actions.interrupts import Interrupts
 from rlplan.api.book import Book
 from rlplan.api.plan import Plan
 from rlplan.api.sweep import Sweep

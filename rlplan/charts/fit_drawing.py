@@ -1,6 +1,5 @@
-"""Draws panels into a file: an HTML page that needs nothing else (plotly inside), or a PNG (matplotlib, no browser)."""
+"""Draws panels into an HTML page that needs nothing else: plotly is inside."""
 
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from budgets.errors import InputError
 from planner.curves.curve import Curve
 from rlplan.actions.fitting import Fits
 from rlplan.actions.law_fitting import LawFits
 from rlplan.charts.chart import text
 from rlplan.charts.fit_panels import MOST_PANELS, Line, Panel, columns, curve_panels, law_panels
 from rlplan.wording.file_writing import write_file
-from rlplan.wording.numbers import count
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from plotly.graph_objects import Figure
 
 BLUE, ORANGE, GREEN, GREY = "#1f6fb4", "#d1600a", "#2a8a3e", "#9a9a9a"
@@ -27,9 +23,6 @@ MARK = "#808080"  # of the cut and the window's end: visible on white and on bla
 CLEAR = "rgba(0,0,0,0)"
 SINGLE_HEIGHT, SMALL_HEIGHT = 560, 330  # pixels a row
 TOP, BOTTOM, BETWEEN = 56, 120, 74  # pixels for the titles of the first row, for the legend, and between rows
-SINGLE, SMALL = (7.6, 4.4), (4.4, 3.1)  # inches a panel
-DOTS_PER_INCH = 110
-LEGEND = ("used", "before training", "not used", "median of the fit", "band", "prediction", "observed", "cut", "end")
 NARROWEST = 300  # pixels a panel; on a narrower screen the page is scrolled
 
 # Plotly draws its own ink, so that the reader's choice of light or dark reaches it by a script alone.
@@ -71,7 +64,7 @@ dress();
 
 
 def write_fits(fits: Fits, path: Path) -> str:
-    """Draw the first curves into an HTML or PNG file, and return a line that says so."""
+    """Draw the first curves on a page, and return a line that says so."""
     return _write(curve_panels(fits), len(fits.curves), "curves", path)
 
 
@@ -81,13 +74,12 @@ def write_laws(fits: LawFits, path: Path) -> str:
 
 
 def _write(panels: Sequence[Panel], count: int, what: str, path: Path) -> str:
-    drawn = _png(panels, path) if path.suffix.casefold() == ".png" else _html(panels)
-    write_file(path, drawn, force=True)
+    write_file(path, page_of(panels), force=True)
     missing = count - len(panels)
     return f"drew {path}" + (f": the first {MOST_PANELS} {what}, without {missing} more" if missing else "")
 
 
-def _html(panels: Sequence[Panel]) -> bytes:
+def page_of(panels: Sequence[Panel]) -> bytes:
     """Draw panels in a grid on a page."""
     from plotly.subplots import make_subplots
 
@@ -177,102 +169,3 @@ def _add_points(add: Any, points: Curve, leftmost: float, colour: str, name: str
     if not trained.all():
         marker = {"color": colour, "size": 10, "symbol": "triangle-left"}
         add("before training", [leftmost] * int((~trained).sum()), points.y[~trained], mode="markers", marker=marker)
-
-
-def _png(panels: Sequence[Panel], path: Path) -> bytes:
-    """Draw panels in a grid as a PNG, which a path has asked for."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError(
-            f"--plot {path}: a PNG needs matplotlib, which is not installed; run pip install 'rlplan[png]', or name a "
-            ".html file"
-        ) from error
-
-    wide = columns(len(panels))
-    high = math.ceil(len(panels) / wide)
-    size = SINGLE if len(panels) == 1 else SMALL
-    figure = Figure(figsize=(wide * size[0], high * size[1]), layout="constrained")
-    grid = figure.subplots(high, wide, squeeze=False)
-    for number, axes in enumerate(grid.flat):
-        if number < len(panels):
-            _draw_axes(axes, panels[number], small=len(panels) > 1)
-        else:
-            axes.set_axis_off()
-    handles: dict[str, Any] = {}
-    for axes in grid.flat:
-        handles |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    named = {label: handles[label] for label in sorted(handles, key=_place)}
-    across = min(len(named), 3 if wide == 1 else 5)
-    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=across, frameon=False, fontsize=9)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
-    return drawn.getvalue()
-
-
-def _draw_axes(axes: "Axes", panel: Panel, small: bool) -> None:
-    several = len(panel.lines) > 1
-    for line, colour in zip(panel.lines, SERIES * len(panel.lines), strict=False):
-        _draw_points(axes, panel, line, colour, 9 if small else 14)
-        if line.band is not None:
-            share, said = f"{panel.level * 100:g} % band", line.name if several else "median of the fit"
-            axes.fill_between(
-                line.band.x, line.band.low, line.band.high, color=colour, alpha=0.16, linewidth=0, label=share
-            )
-            axes.plot(line.band.x, line.band.median, color=colour, linewidth=1.6, label=said)
-        for x, middle, low, high in line.predictions:
-            reach = np.array([[max(0.0, middle - low)], [max(0.0, high - middle)]])
-            style: dict[str, Any] = {"marker": "o", "markersize": 4.5, "capsize": 3.5, "linewidth": 1.5, "zorder": 4}
-            own = colour if several else ORANGE
-            axes.errorbar([x], np.array([middle]), yerr=reach, label="prediction", color=own, **style)
-        for x, y in line.observed:
-            style = {"color": GREEN, "marker": "D", "markersize": 6, "markeredgecolor": "white", "zorder": 5}
-            axes.plot([x], [y], linestyle="none", label="observed", **style)
-    for at, dash, label in ((panel.cut, ":", "cut"), (panel.window, "--", "end of the window")):
-        if at is not None:
-            axes.axvline(at, color="#444444", linestyle=dash, linewidth=1, label=label)
-    _dress(axes, panel, small)
-
-
-def _draw_points(axes: "Axes", panel: Panel, line: Line, colour: str, size: float) -> None:
-    several = len(panel.lines) > 1
-    for points, own, label in ((line.unused, GREY, "not used"), (line.used, colour, "used")):
-        trained = points.x > 0
-        style: dict[str, Any] = {"color": own, "linewidths": 0}
-        if trained.any():
-            said = "" if several else label
-            axes.scatter(points.x[trained], points.y[trained], s=size, alpha=0.6, label=said, **style)
-        if not trained.all():
-            start = np.full(int((~trained).sum()), panel.leftmost)
-            axes.scatter(start, points.y[~trained], s=2.5 * size, marker="<", label="before training", **style)
-
-
-def _dress(axes: "Axes", panel: Panel, small: bool) -> None:
-    from matplotlib.ticker import FuncFormatter
-
-    if panel.logarithmic:
-        axes.set_xscale("log")
-    if panel.logarithmic_y:
-        axes.set_yscale("log")
-        for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-            set_formatter(FuncFormatter(_tick))
-    axes.xaxis.set_major_formatter(FuncFormatter(_tick))
-    # Names are no formulas, whatever dollar signs stand in them.
-    axes.set_title(panel.title, fontsize=9 if small else 11, parse_math=False)
-    axes.set_xlabel(panel.x_name, fontsize=8 if small else 10, parse_math=False)
-    axes.set_ylabel(panel.y_name, fontsize=8 if small else 10, parse_math=False)
-    axes.tick_params(labelsize=8 if small else 9)
-    axes.grid(alpha=0.25, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _tick(value: float, _: object) -> str:
-    if value >= 1e15:  # FLOPs
-        return f"{value:.0e}"
-    return count(value) if value >= 1_000 else f"{value:g}"
-
-
-def _place(label: str) -> int:
-    """Return where a label stands in the legend, whichever panel it was first drawn in."""
-    known = (place for place, part in enumerate(LEGEND) if label.startswith(part) or label.endswith(part))
-    return next(known, -1)

@@ -50,11 +50,6 @@ def trials(context: typer.Context, incomplete: str) -> list[str]:
     return _beginning(incomplete, _read(context, _TRIALS, sweep))
 
 
-def trials_plans_and_sweeps(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer whatever has a name: trials, sweeps and plans."""
-    return [*trials(context, incomplete), *plans_and_sweeps(context, incomplete)]
-
-
 def one_of(*names: str) -> Offer:
     """Offer what a flag takes, such as the keys that a table can be sorted by."""
     return lambda incomplete: _beginning(incomplete, names)

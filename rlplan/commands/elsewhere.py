@@ -39,7 +39,7 @@ def fit(
     compare_by: Annotated[
         str | None, typer.Option(metavar="<column>", help="Rank what a column tells apart by asymptote, then midpoint.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html or .png.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html page.")] = None,
     format: options.FormatOption = Format.TABLE,
 ) -> int:
     """Fit learning curves and predict where they go, with intervals and a verdict; or a law; or compare recipes.

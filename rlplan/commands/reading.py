@@ -14,7 +14,6 @@ from rlplan.commands.completing import (
     sweeps,
     trial_states,
     trials,
-    trials_plans_and_sweeps,
 )
 from rlplan.wording.formats import DEFAULT_DATABASE, FileFormat, Format
 from rlplan.wording.terminal import tell
@@ -130,14 +129,9 @@ def rank(
 
 
 def show(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TRIAL|SWEEP|PLAN]",
-            help="Its name, or the beginning of a trial's; the newest sweep without it.",
-            autocompletion=trials_plans_and_sweeps,
-        ),
-    ] = None,
+    trial: Annotated[
+        str, typer.Argument(metavar="TRIAL", help="Its name, or the beginning of it.", autocompletion=trials)
+    ],
     sweep: Annotated[
         str | None,
         typer.Option(metavar="<name>", help="The sweep of the trial; else the newest with it.", autocompletion=sweeps),
@@ -145,13 +139,13 @@ def show(
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
 ) -> None:
-    """Show one trial with its curve, money, states, decisions and how to train it on; or one sweep, or one plan.
+    """Show one trial with its curve, money, states and decisions.
 
     Example: rlplan show n16-B32-s0 --sweep sweep-1
     """
-    from rlplan.printing.show_output import print_shown  # noqa: PLC0415
+    from rlplan.printing.show_trial import print_trial  # noqa: PLC0415
 
-    print_shown(db, name, sweep, format)
+    print_trial(db, trial, sweep, format)
 
 
 def decisions(
@@ -220,9 +214,6 @@ def dashboard(
             help="What visitors have to show; auto makes one.",
         ),
     ] = None,
-    control: Annotated[
-        bool, typer.Option("--control", help="Let the page pause, resume and stop a running sweep.")
-    ] = False,
 ) -> int:
     """Show all sweeps in the browser, as they go on; it only reads.
 
@@ -232,16 +223,14 @@ def dashboard(
     """
     from rlplan.web.dashboard.settings import checked  # noqa: PLC0415
 
-    settings = checked(db, host, port, token, control)
+    settings = checked(db, host, port, token)
     from rlplan.web.dashboard.serving import serve  # noqa: PLC0415
 
     return serve(settings)
 
 
 def export(
-    out: Annotated[
-        str | None, typer.Argument(help="A file, or a folder for all tables, or - for stdout.", show_default=False)
-    ] = None,
+    out: Annotated[str | None, typer.Argument(help="A file, or - for stdout.", show_default=False)] = None,
     sweep: Annotated[
         str | None, typer.Option(metavar="<name>", help="The newest without it.", autocompletion=sweeps)
     ] = None,
@@ -253,7 +242,7 @@ def export(
         str | None,
         typer.Option(
             metavar="<table>",
-            help="points, trials, segments, decisions, ranking, fits or all; points for a file, all for a folder.",
+            help="points, trials, segments, decisions, ranking, fits, or all as one JSON document.",
             autocompletion=one_of("points", "trials", "segments", "decisions", "ranking", "fits", "all"),
         ),
     ] = None,
@@ -282,5 +271,5 @@ def export(
             raise InputError("--experience writes one file: leave out the other path, --what, --for and --format")
         return export_experience(db, experience, sweep, force=force)
     if out is None:
-        raise InputError("nothing says where to write: give a file, a folder, - for stdout, or --experience FILE")
+        raise InputError("nothing says where to write: give a file, - for stdout, or --experience FILE")
     return write(db, ExportRequest(out, sweep, what, format, purpose, force))

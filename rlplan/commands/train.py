@@ -1,5 +1,6 @@
-"""`rlplan train`: train one model with GRPO, and keep its curve."""
+"""`rlplan train`: train one model with GRPO, as a sweep of one trial."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from rlplan.commands import options
 from rlplan.commands.completing import recipes, tasks
-from rlplan.wording.formats import Format
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def train(
@@ -53,33 +54,28 @@ def train(
     weights: options.WeightsOption = None,
     micro_batch_tokens: options.MicroBatchOption = None,
     compile: Annotated[bool, typer.Option("--compile", help="Compile the decoder; worth it for long runs.")] = False,
-    out: Annotated[Path | None, typer.Option(metavar="<folder>", help="The run's folder; one in runs/.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
-    from_pilot: Annotated[
-        Path | None, typer.Option(metavar="<folder>", help="Go on from a sweep's trial, whose folder stays as it is.")
-    ] = None,
     checkpoint_every: Annotated[
         int | None,
         options.whole("--checkpoint-every", "Update steps between checkpoints; at each validation.", metavar="<steps>"),
     ] = None,
+    budget: Annotated[
+        float | None, options.money("--budget", "Most GPU-hours that it may take; else its price's upper end.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="<folder>", help="Checkpoints and logs; else beside the database.")
+    ] = None,
     config: options.ConfigOption = None,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
 ) -> int:
-    """Train a model with GRPO and keep the learning curve; Ctrl-C saves it, --resume goes on.
+    """Train a model with GRPO, as a sweep of one trial; Ctrl-C saves the state, `rlplan resume` goes on.
 
     Example: rlplan train --task sum-easy --recipe grpo -n 16 -B 32 --steps 100
     """
-    asked = dict(locals())
-    from rlplan.actions.train_request import TrainRequest  # noqa: PLC0415
-    from rlplan.actions.train_signals import Interrupts  # noqa: PLC0415
+    asked = {name: value for name, value in locals().items() if value is not None}
+    from rlplan.actions.training import TrainRequest  # noqa: PLC0415
     from rlplan.actions.training import train as run  # noqa: PLC0415
-    from rlplan.live.train_display import choose_display  # noqa: PLC0415
+    from rlplan.live.sweep_running import followed  # noqa: PLC0415
     from rlplan.printing.train_output import print_trained  # noqa: PLC0415
 
-    display = choose_display()
-    try:
-        with Interrupts() as interrupts:
-            trained = run(TrainRequest.of(asked), display=display, interrupts=interrupts)
-    finally:
-        display.close()
-    return print_trained(trained, format)
+    return print_trained(followed(partial(run, TrainRequest.of(asked), db), db), db, format)

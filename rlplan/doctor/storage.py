@@ -14,14 +14,13 @@ from sqlalchemy import func, select
 
 from budgets.errors import NotFoundError, RlplanError, StoreError, StoreUnavailableError
 from planner.store import open_store
-from planner.store.driving import is_driven
 from planner.store.engine import locate, masked
 from planner.store.fresh import HEAD
 from planner.store.opening import NETWORK, OutdatedError, filesystem_of
 from planner.store.schema import Sweep, SweepStatus
 from rlplan.doctor.finding import Finding, bad, mind, ok
 from rlplan.doctor.machine import GIB, Disk, disk_of, size
-from runner.processes import by_tag, is_dead, sweep_tag
+from runner.processes import by_tag, has_driver, sweep_tag
 from runner.sweep.home import is_anothers
 
 ANSWER_SECONDS = 3.0
@@ -173,7 +172,7 @@ def _read(database: str) -> Read:
 
 def _as_found(row: Sweep, tags: dict[str, set[int]], database: str) -> Running:
     now = datetime.now(UTC)
-    alive = is_driven(row, now) and not is_dead(row)
+    alive = has_driver(row, now)
     silent = 0.0 if row.heartbeat_at is None else max(0.0, (now - row.heartbeat_at).total_seconds())
     folder = str(row.config.get("folder", ""))
     left = () if alive or is_anothers(folder, database) else tuple(sorted(tags.get(sweep_tag(folder), ())))

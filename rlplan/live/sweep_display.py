@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlplan.live.train_display import ECHO_COLUMNS, STDERR
 from rlplan.printing.sweep_screen import screen, title
 from rlplan.reading.sweep_picture import Picture
 from rlplan.wording.numbers import hours
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 
 STOPPING = "stopping: each trial ends the update under way and is saved; once more stops at once"
 READY = "getting ready"
+STDERR = 2
+ECHO_COLUMNS = 4  # free at the right: a terminal's own ^C there must not begin a new line
 
 
 class Display:

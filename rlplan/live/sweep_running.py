@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from planner.store import Store, open_store
 from planner.store.sweeps import sweep_named
-from rlplan.actions.train_signals import Interrupts
+from rlplan.actions.interrupts import Interrupts
 from rlplan.live.sweep_display import Display, choose_display
 from rlplan.live.sweep_events import Position, news, position
 from rlplan.printing.sweep_output import print_finished, stopped

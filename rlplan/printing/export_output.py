@@ -1,4 +1,4 @@
-"""Exports what a sweep has in its rows: one table into a file or to stdout, or all of them into a folder."""
+"""Exports what a sweep has in its rows: one table into a file or to stdout, or all of them as one document."""
 
 import io
 import json
@@ -24,7 +24,7 @@ from rlplan.reading.export_tables import TABLES, PointRows, Row, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import RANKING_COLUMNS
-from rlplan.wording.file_writing import Content, line_of, require_room, write_cells, write_file, write_folder
+from rlplan.wording.file_writing import Content, line_of, require_room, write_cells, write_file
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell
 
@@ -50,26 +50,19 @@ class ExportRequest:
 def export(database: str, request: ExportRequest) -> None:
     """Write what is asked for."""
     what, format = _what(request), _format(request)
-    if what == ALL and format is not FileFormat.JSON and request.out == STDOUT:
-        raise InputError("stdout takes one table: give --what points, or --format json, or a folder instead of -")
+    if what == ALL and format is not FileFormat.JSON:
+        raise InputError("all tables go into one JSON document: give a .json file, or - with --format json")
     if format is FileFormat.PARQUET and request.out == STDOUT:
         raise InputError("stdout takes no parquet: give --format csv or json, or a path instead of -")
-    into_file = request.out != STDOUT and (what != ALL or _one_document(request, format))
-    if into_file:
+    if request.out != STDOUT:
         require_room(Path(request.out).expanduser(), force=request.force)
     with open_store(database, read_only=True) as store, store.read() as session:
         sweep = sweep_named(session, request.sweep)
         tables = _tables(database, session, sweep, request.purpose, (*TABLES, RANKING) if what == ALL else (what,))
-        if what != ALL:
-            _put(request, content(tables[what], format, {"sweep": sweep.name, "what": what}))
-        elif _one_document(request, format):
+        if what == ALL:
             _put(request, _document({"sweep": sweep.name}, {name: table.rows for name, table in tables.items()}))
         else:
-            files = {
-                f"{name}.{format.value}": content(table, format, {"sweep": sweep.name, "what": name})
-                for name, table in tables.items()
-            }
-            write_folder(Path(request.out).expanduser(), files, force=request.force)
+            _put(request, content(tables[what], format, {"sweep": sweep.name, "what": what}))
         if request.out != STDOUT:
             counted = ", ".join(f"{name} ({len(table.rows):,} rows)" for name, table in tables.items())
             tell(f"wrote {counted} of {sweep.name} to {request.out}")
@@ -108,9 +101,7 @@ def _what(request: ExportRequest) -> str:
         if request.what not in (None, "points"):
             raise InputError(f"--for replay exports points: leave out --what {request.what}")
         return "points"
-    path = Path(request.out)
-    into_folder = request.out != STDOUT and (not path.suffix or path.is_dir())
-    what = request.what or (ALL if into_folder else "points")
+    what = request.what or "points"
     if what not in WHAT:
         raise UnknownNameError("table in --what", what, WHAT)
     return what
@@ -125,16 +116,11 @@ def _format(request: ExportRequest) -> FileFormat:
             f"'{request.out}' and --format {request.format.value} contradict each other: leave out --format, or give "
             f"another path, such as {Path(request.out).stem}.{request.format.value}"
         )
-    if request.format is None and by_suffix is None and suffix and not Path(request.out).is_dir():
+    if request.format is None and by_suffix is None and suffix:
         raise InputError(
             f"'{request.out}' ends in none of .csv, .json and .parquet: give another path, or say which with --format"
         )
     return request.format or by_suffix or FileFormat.CSV
-
-
-def _one_document(request: ExportRequest, format: FileFormat) -> bool:
-    path = Path(request.out)
-    return format is FileFormat.JSON and (request.out == STDOUT or (bool(path.suffix) and not path.is_dir()))
 
 
 def _tables(

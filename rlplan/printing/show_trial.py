@@ -1,4 +1,4 @@
-"""Draws one trial: what it is, how it stands, its curve, its segments, and why it is where it is."""
+"""Prints one trial: what it is, how it stands, its curve, its segments, and why it is where it is."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -8,16 +8,19 @@ from typing import Any
 
 from planner.axes import said
 from planner.layering import flattened
+from planner.store import open_store
 from planner.trials import TrialState
 from rlplan.reading.decisions import Decision
 from rlplan.reading.points import Score
-from rlplan.reading.show_reading import Sheet
+from rlplan.reading.show_reading import Sheet, named, read_sheet
+from rlplan.reading.sweep_data import SCORE_COLUMNS, trial_data
 from rlplan.reading.sweep_words import reached, with_error
-from rlplan.wording.console import Part
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
+from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, probability, steps
 from rlplan.wording.sparkline import LEAST_SPAN
 from rlplan.wording.tables import Cells, Column, table_of
-from rlplan.wording.terminal import Canvas
+from rlplan.wording.terminal import Canvas, tell
 
 LAST = 6  # rows of a long list that a table shows; JSON has all
 TAIL = 12  # lines of a failure's log
@@ -25,8 +28,46 @@ TAIL = 12  # lines of a failure's log
 UNSAID = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "seed", "recipe.", "simulation")
 
 
-def drawn(sheet: Sheet, canvas: Canvas) -> Iterator[Part]:
-    """Return the parts of what is printed above the command."""
+def print_trial(database: str, name: str, sweep: str | None, format: Format) -> None:
+    """Print the trial that a name stands for."""
+    with open_store(database, read_only=True) as store:
+        with store.read() as session:
+            found = named(session, name, sweep)
+        sheet = read_sheet(store, found.sweep, found.name)
+    if found.also_in:
+        tell(f"{found.name} is of {found.sweep}; --sweep shows that of {', '.join(found.also_in)}")
+    if format is Format.CSV:
+        print_csv(SCORE_COLUMNS, trial_data(sheet.row)["points"])
+    elif format is Format.JSON:
+        print_json(sheet_data(sheet))
+    else:
+        print_drawn(lambda canvas: _drawn(sheet, canvas))
+
+
+def sheet_data(sheet: Sheet) -> dict[str, Any]:
+    """Return the document that `show TRIAL --format json` prints."""
+    return {
+        "kind": "trial",
+        "sweep": sheet.picture.sweep,
+        "plan": sheet.picture.plan,
+        "metric": sheet.picture.metric,
+        **trial_data(sheet.row),
+        "recipe": sheet.recipe,
+        "fitted_at": None if sheet.fitted_at is None else sheet.fitted_at.isoformat(),
+        "fitted_upto_gpu_hours": sheet.fitted_upto_gpu_hours,
+        "checkpoint": sheet.checkpoint,
+        "segments": [_timed(each._asdict(), "started_at", "ended_at") for each in sheet.segments],
+        "transitions": [_timed(each._asdict(), "at") for each in sheet.moves],
+        "decisions": [each.told() for each in sheet.decisions],
+        "config": dict(sheet.config),
+    }
+
+
+def _timed(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    return row | {name: None if row[name] is None else row[name].isoformat() for name in names}
+
+
+def _drawn(sheet: Sheet, canvas: Canvas) -> Iterator[Part]:
     yield from canvas.lines(_title(sheet), "bold")
     for text in (_configuration(sheet), _outlook(sheet), _money(sheet)):
         yield from canvas.lines(text)

@@ -1,12 +1,11 @@
 """A cheap key of everything that a page of a sweep shows."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 
 from sqlalchemy import BindParameter, Select, bindparam, case, func, select, true
 from sqlalchemy.orm import Session
 
-from planner.store.driving import is_driven
 from planner.store.finals import ForecastOfFinal
 from planner.store.schema import (
     Charge,
@@ -21,7 +20,7 @@ from planner.store.schema import (
     Transition,
     Trial,
 )
-from runner.processes import is_dead
+from runner.processes import has_driver
 
 
 def mark(session: Session, sweep_id: int, *, now: datetime | None = None) -> str:
@@ -31,7 +30,7 @@ def mark(session: Session, sweep_id: int, *, now: datetime | None = None) -> str
     newest row of all is found at once, the newest of a sweep by reading its thousands.
     """
     sweep = session.get_one(Sweep, sweep_id)
-    driven = is_driven(sweep, now or datetime.now(UTC)) and not is_dead(sweep)
+    driven = has_driver(sweep, now)
     newest = session.execute(_newest(), {"sweep_id": sweep_id}).one()
     return ":".join(
         "" if part is None else str(part) for part in (sweep_id, sweep.status, sweep.driver_id, driven, *newest)

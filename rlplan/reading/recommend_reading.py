@@ -16,7 +16,7 @@ from planner.recommending.answer import FinalAnswer, answer_data, restored
 from planner.recommending.choosing import Choice
 from planner.recommending.facts import ConfigurationFacts
 from planner.store import Store, open_store
-from planner.store.finals import pilots_of
+from planner.store.finals import ENDED, pilots_of
 from planner.store.records import RankedRow
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
@@ -29,7 +29,6 @@ from rlplan.wording.numbers import moment
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.home import AstrayError, home_of
-from runner.sweep.planned import compared_recipes
 
 COLUMNS = ("rank", *Choice.__dataclass_fields__)
 
@@ -81,6 +80,7 @@ def recommended(
 class Stored:
     """What an answer is worked out from, as the rows have it."""
 
+    database: str  # where it is stored, without a password
     sweep: Sweep
     plan: Plan
     board: Board
@@ -98,7 +98,9 @@ def stored(store: Store, sweep: str | None) -> Stored:
             folder = home_of(row, store.location).folder
         except AstrayError as error:
             astray = error.fact
-        return Stored(row, plan, _board(session, row.name, folder), astray, stored_answer(session, row.id))
+        return Stored(
+            store.location, row, plan, _board(session, row.name, folder), astray, stored_answer(session, row.id)
+        )
 
 
 def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint: Worlds | None = None) -> Recommended:
@@ -109,7 +111,8 @@ def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint:
     if answer is None:
         kept, answer = None, answer_of(board, plan.workload.get("prompt_set_size"), target_gpu_hours, joint)
     chosen = answer.chosen
-    final = Final(chosen.configuration, chosen.update_steps, chosen.learning_rate, chosen.gpu_hours)
+    ended = kept is not None and not kept.so_far and known.sweep.status in ENDED
+    final = Final(chosen.configuration, chosen.update_steps, chosen.gpu_hours, by_name=not ended)
     return Recommended(
         sweep=known.sweep.name,
         status=known.sweep.status,
@@ -117,7 +120,7 @@ def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint:
         pilot_gpu_hours=board.spec.pilot_gpu_hours,
         spent_gpu_hours=board.ledger.charged,
         answer=answer,
-        launch=launch(board, final, compared_recipes(plan), known.astray),
+        launch=launch(board, known.sweep.name, known.database, final, known.astray),
         kept=kept,
         asked_for=target_gpu_hours is not None,
     )
@@ -142,13 +145,13 @@ def left_out_of(ranking: Iterable[RankedRow]) -> dict[Configuration, Configurati
 def stored_launch(database: str, sweep: str, answer: StoredAnswer) -> Launch | None:
     """Return how to run what a sweep recommended at its end; None where its settings cannot be read any more."""
     configuration = Configuration(answer.rollouts_per_prompt, answer.prompts_per_batch, answer.axes)
-    final = Final(configuration, answer.update_steps, answer.learning_rate, answer.gpu_hours_to_target)
+    final = Final(configuration, answer.update_steps, answer.gpu_hours_to_target)
     with open_store(database, read_only=True) as store:
         try:
             known = stored(store, sweep)
         except InputError:
             return None
-    return launch(known.board, final, compared_recipes(known.plan), known.astray)
+    return launch(known.board, sweep, known.database, final, known.astray)
 
 
 def _board(session: Session, sweep: str, folder: Path | None) -> Board:

@@ -4,25 +4,20 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
-from budgets.errors import NotFoundError, RlplanError
+from budgets.errors import NotFoundError
 from planner.store import Store
-from planner.store.schema import Fit, Plan, Segment, Sweep, Transition, Trial
-from planner.store.sweeps import plan_named, sweep_named
+from planner.store.schema import Fit, Segment, Sweep, Transition, Trial
+from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, decisions_of_trial
 from rlplan.reading.masking import without_variables
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import read_picture
 from rlplan.wording.numbers import some_of
-
-if TYPE_CHECKING:
-    from rlplan.reading.launching import Launch
-
 
 # Of a change of a trial's state, and of one of its segments, what is shown.
 MOVE = (Transition.at, Transition.from_state, Transition.to_state, Transition.reason)
@@ -80,56 +75,27 @@ def read_sheet(store: Store, sweep: str, trial: str) -> Sheet:
         )
 
 
-def continuation(store: Store, sweep: str, trial: int) -> "Launch":
-    """Return how a trial is trained on; what stands in the way is said in the note."""
-    from rlplan.reading.launching import Launch, launch_of_trial  # noqa: PLC0415 (takes a second to import)
-    from rlplan.reading.recommend_reading import stored  # noqa: PLC0415
-    from runner.sweep.planned import compared_recipes  # noqa: PLC0415
-
-    try:
-        known = stored(store, sweep)
-        ranking = known.answer.ranking if known.answer is not None else ()
-        return launch_of_trial(known.board, trial, compared_recipes(known.plan), ranking, known.astray)
-    except RlplanError as error:
-        return Launch(None, 0.0, None, str(error))
-
-
 NEAR = 3  # names that are offered for one that is not known
 LIKENESS = 0.55
 
 
-class Kind(StrEnum):
-    """What has a name."""
-
-    TRIAL = "trial"
-    SWEEP = "sweep"
-    PLAN = "plan"
-
-
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a name stands for; `also_in` are other sweeps with a trial of the same name."""
+    """The trial that a name stands for; `also_in` are other sweeps with a trial of the same name."""
 
-    kind: Kind
     name: str
-    sweep: str | None = None  # of a trial
+    sweep: str
     also_in: tuple[str, ...] = ()
 
 
-def named(session: Session, name: str | None, sweep: str | None = None) -> Named:
-    """Return what a name stands for; without one the newest sweep, or the newest plan where there is none.
+def named(session: Session, name: str, sweep: str | None = None) -> Named:
+    """Return the trial that a name stands for.
 
-    The name of a trial may be cut short where its beginning says which it is. A name that several sweeps have is the
-    newest's, unless one is given.
+    It may be cut short where its beginning says which it is. A name that several sweeps have is the newest's, unless
+    one is given.
     """
-    if name is None:
-        return _newest(session, sweep)
     if sweep is not None:
         sweep_named(session, sweep)
-    elif session.scalar(select(Sweep.id).where(Sweep.name == name)) is not None:
-        return Named(Kind.SWEEP, name)
-    elif session.scalar(select(Plan.id).where(Plan.name == name)) is not None:
-        return Named(Kind.PLAN, name)
     trials = _trials(session, sweep)
     for matching in (
         [each for each in trials if each[0] == name],
@@ -144,14 +110,8 @@ def named(session: Session, name: str | None, sweep: str | None = None) -> Named
                     f"'{name}' begins the names of several trials of {newest}: {some_of(sorted(here), NEAR)}"
                 )
             others = tuple(where for trial, where in matching if trial == found and where != newest)
-            return Named(Kind.TRIAL, found, newest, others)
-    raise NotFoundError(_unknown(session, name, sweep, [trial for trial, _ in trials]))
-
-
-def _newest(session: Session, sweep: str | None) -> Named:
-    if sweep is None and session.scalar(select(Sweep.id).limit(1)) is None:
-        return Named(Kind.PLAN, plan_named(session, None).name)
-    return Named(Kind.SWEEP, sweep_named(session, sweep).name)
+            return Named(found, newest, others)
+    raise NotFoundError(_unknown(name, sweep, [trial for trial, _ in trials]))
 
 
 def _trials(session: Session, sweep: str | None) -> list[tuple[str, str]]:
@@ -162,16 +122,11 @@ def _trials(session: Session, sweep: str | None) -> list[tuple[str, str]]:
     return [(trial, of) for trial, of in session.execute(wanted)]
 
 
-def _unknown(session: Session, name: str, sweep: str | None, trials: list[str]) -> str:
+def _unknown(name: str, sweep: str | None, trials: list[str]) -> str:
     """Say which names are near, or where to find all."""
-    if sweep is not None:
-        others, kind, remedy = [], f"trial '{name}' in {sweep}", f"`rlplan status {sweep}` lists its trials"
-    else:
-        others = [*session.scalars(select(Sweep.name)), *session.scalars(select(Plan.name))]
-        kind = f"trial, sweep or plan '{name}'"
-        remedy = "`rlplan status` lists the trials of the newest sweep, `rlplan status --all` all sweeps and plans"
-    by_folded = {each.casefold(): each for each in [*trials, *others]}
+    missing = f"there is no trial '{name}'{'' if sweep is None else f' in {sweep}'}"
+    by_folded = {each.casefold(): each for each in trials}
     near = difflib.get_close_matches(name.casefold(), by_folded, n=NEAR, cutoff=LIKENESS)
     if near:
-        return f"there is no {kind}: did you mean {' or '.join(repr(by_folded[each]) for each in near)}?"
-    return f"there is no {kind}: {remedy}"
+        return f"{missing}: did you mean {' or '.join(repr(by_folded[each]) for each in near)}?"
+    return f"{missing}: `rlplan status {sweep or ''}".rstrip() + "` lists the trials of a sweep"

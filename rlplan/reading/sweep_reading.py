@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import Metric
 from planner.store import Store
-from planner.store.driving import in_force, is_driven, unended
+from planner.store.driving import in_force, unended
 from planner.store.records import RankedRow
 from planner.store.schema import (
     Candidate,
@@ -30,7 +30,7 @@ from rlplan.reading.learnt_sources import learnt_from_of
 from rlplan.reading.masking import without_variables
 from rlplan.reading.points import Memory, reached, remember_scores
 from rlplan.reading.sweep_picture import Driver, Forecast, Hold, Money, Picture, StoredAnswer, TrialRow
-from runner.processes import is_dead
+from runner.processes import has_driver
 from runner.sweep.planned import workload_name
 
 LAST_DECISIONS = 8
@@ -76,7 +76,7 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
     plan = session.execute(
         select(Plan.name, Plan.pilot_gpu_hours, Plan.workload, Plan.hardware).where(Plan.id == sweep.plan_id)
     ).one()
-    driven = is_driven(sweep, now) and not is_dead(sweep)
+    driven = has_driver(sweep, now)
     grants, metric = granted(session, sweep.id), Metric.of_sweep(sweep.config)
     gpus = float(plan.hardware.get("pilot_gpus") or plan.hardware.get("gpus_per_trial") or 1)
     money = _money(session, sweep, plan.pilot_gpu_hours, grants, grants.used(gpus, now) if driven else 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
-from planner.store.driving import is_driven, pausing
+from planner.store.driving import pausing
 from planner.store.schema import (
     Candidate,
     Charge,
@@ -22,7 +22,7 @@ from planner.store.schema import (
 )
 from planner.trials import TrialState
 from planner.view import Axes
-from runner.processes import is_dead
+from runner.processes import has_driver
 from runner.sweep.planned import workload_name
 
 # How a sweep that counts as running stands where it does not run.
@@ -105,7 +105,7 @@ def state_of(sweep: Sweep, now: datetime, held: Collection[int]) -> str:
     """Return in a word or two how a sweep stands; `held` are those that somebody has paused."""
     if sweep.status is not SweepStatus.RUNNING:
         return sweep.status.value
-    if not is_driven(sweep, now) or is_dead(sweep):
+    if not has_driver(sweep, now):
         return WITHOUT_DRIVER
     return PAUSED if sweep.id in held else sweep.status.value
 

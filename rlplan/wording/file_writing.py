@@ -1,9 +1,8 @@
-"""Writes files and folders whole or not at all, in the place of nothing that must stay."""
+"""Writes files whole or not at all, in the place of nothing that must stay."""
 
 import csv
 import io
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,29 +32,6 @@ def put_file(path: Path, written: Content, *, force: bool) -> None:
             _put(part, path, force=force)
         finally:
             part.unlink(missing_ok=True)
-
-
-def write_folder(folder: Path, files: Mapping[str, Content], *, force: bool) -> None:
-    """Write files into a folder that is made for them, whole or not at all; by force into one that is there."""
-    folder = folder.resolve()
-    if folder.is_dir() and any(folder.iterdir()):
-        if not force:
-            raise InputError(f"{folder} is there and not empty; give another folder, or --force to write into it")
-        for name, written in files.items():
-            write_file(folder / name, written, force=True)
-        return
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; all tables go into a folder, or into one .json file")
-    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    sizes = [_size(written) for written in files.values()]
-    with _explained(folder, None if None in sizes else sum(filter(None, sizes))):
-        try:
-            part.mkdir()
-            for name, written in files.items():
-                _fill(part / name, written)
-            os.replace(part, folder)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
 
 
 def require_room(path: Path, *, force: bool) -> None:

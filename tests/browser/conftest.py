@@ -102,9 +102,9 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lively]:
 
 
 @pytest.fixture(scope="module")
-def controlled(lively: Lively) -> Iterator[str]:
-    """The address of a dashboard of a sweep that goes on, which can control it."""
-    with served(lively.path, "--control") as address:
+def followed(lively: Lively) -> Iterator[str]:
+    """The address of a dashboard of a sweep that goes on."""
+    with served(lively.path) as address:
         yield address
 
 

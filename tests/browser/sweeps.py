@@ -7,9 +7,9 @@ from pathlib import Path
 from sqlalchemy import update
 
 from planner.store import Store, open_store, results, sweeps
-from planner.store.driving import Driver, end_lease, take, take_lease, waiting
+from planner.store.driving import Driver, end_lease, take_lease
 from planner.store.records import NewPoint
-from planner.store.schema import Decision, RequestKind, Segment, SegmentOutcome, SweepStatus, Trial
+from planner.store.schema import Decision, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from planner.view import TrialView
@@ -80,14 +80,6 @@ class Lively:
         with self.store.write() as session:
             sweep = sweep_named(session, FINISHED).id
             end_lease(session, sweep, DRIVER, SweepStatus.INTERRUPTED, datetime.now(UTC))
-
-    def heed(self) -> list[RequestKind]:
-        """Take what is asked of the driver, and return it."""
-        with self.store.write() as session:
-            asked = waiting(session, sweep_named(session, FINISHED).id)
-            for each in asked:
-                take(session, each, datetime.now(UTC))
-        return [each.kind for each in asked]
 
     def score(self, score: float) -> int:
         """Commit a new point, and return its step."""

@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from planner.store.schema import RequestKind
 from tests.browser.conftest import Look
 from tests.browser.sweeps import FINISHED, UNDER_WAY, Lively
 from tests.browser.watching import Eye
@@ -21,8 +20,8 @@ def opened(look: Look, address: str) -> Eye:
     return eye
 
 
-def test_what_follows_from_all_curves_comes_when_they_are_fitted(look: Look, controlled: str, lively: Lively) -> None:
-    eye = opened(look, f"{controlled}/sweeps/{FINISHED}")
+def test_what_follows_from_all_curves_comes_when_they_are_fitted(look: Look, followed: str, lively: Lively) -> None:
+    eye = opened(look, f"{followed}/sweeps/{FINISHED}")
     eye.page.locator("#command-line").wait_for()
     caption = eye.page.locator("#frontier figcaption", has_text="What to take at each spend")
     caption.wait_for()
@@ -30,10 +29,10 @@ def test_what_follows_from_all_curves_comes_when_they_are_fitted(look: Look, con
 
 
 def test_a_new_point_is_drawn_within_three_seconds_of_its_commit(
-    look: Look, controlled: str, lively: Lively, capsys: pytest.CaptureFixture[str]
+    look: Look, followed: str, lively: Lively, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lively.beat()
-    eye = opened(look, f"{controlled}/sweeps/{FINISHED}")
+    eye = opened(look, f"{followed}/sweeps/{FINISHED}")
     n, B = lively.trial.cell
     chart = f'[data-chart="curve-n{n}-B{B}"]'
     eye.page.locator(chart).scroll_into_view_if_needed()
@@ -58,9 +57,9 @@ def test_a_new_point_is_drawn_within_three_seconds_of_its_commit(
     assert min(took) <= PROMISED_SECONDS, said
 
 
-def test_what_the_reader_did_stays_when_the_page_goes_on(look: Look, controlled: str, lively: Lively) -> None:
+def test_what_the_reader_did_stays_when_the_page_goes_on(look: Look, followed: str, lively: Lively) -> None:
     lively.beat()
-    eye = opened(look, f"{controlled}/sweeps/{FINISHED}")
+    eye = opened(look, f"{followed}/sweeps/{FINISHED}")
     page = eye.page
     page.locator("[data-filter=ranking-rows]").fill("n=4")
     page.locator("#ranking [data-sort='2']").click()
@@ -79,10 +78,10 @@ def test_what_the_reader_did_stays_when_the_page_goes_on(look: Look, controlled:
     assert page.locator("html").get_attribute("data-theme") == "dark"
 
 
-def test_the_list_of_sweeps_goes_on(look: Look, controlled: str, lively: Lively) -> None:
+def test_the_list_of_sweeps_goes_on(look: Look, followed: str, lively: Lively) -> None:
     eye = look()
     lively.beat()
-    eye.open(f"{controlled}/")
+    eye.open(f"{followed}/")
     eye.page.locator("#sweeps .state.running").wait_for()
     lively.rest()
     eye.page.locator("#sweeps .state.interrupted").wait_for()
@@ -90,34 +89,16 @@ def test_the_list_of_sweeps_goes_on(look: Look, controlled: str, lively: Lively)
     eye.page.locator("#sweeps .state.running").wait_for()
 
 
-def test_updates_can_be_held(look: Look, controlled: str, lively: Lively) -> None:
+def test_updates_can_be_held(look: Look, followed: str, lively: Lively) -> None:
     lively.beat()
-    eye = opened(look, f"{controlled}/sweeps/{FINISHED}")
+    eye = opened(look, f"{followed}/sweeps/{FINISHED}")
     eye.page.locator("#hold").click()
     eye.page.locator('[data-link="paused"]').wait_for()
     eye.page.locator("#hold").click()
     eye.page.locator('[data-link="live"]').wait_for()
 
 
-def test_buttons_ask_the_driver(look: Look, controlled: str, lively: Lively) -> None:
-    lively.beat()
-    eye = opened(look, f"{controlled}/sweeps/{FINISHED}")
-    eye.picture("control-running")
-    for button, kind, after in (
-        ("Pause", RequestKind.PAUSE, "Resume"),
-        ("Resume", RequestKind.RESUME, "Pause"),
-        ("Stop", RequestKind.STOP, None),
-    ):
-        eye.page.locator(".control").get_by_role("button", name=button).click()
-        eye.page.wait_for_load_state()
-        assert lively.heed() == [kind]
-        if after is not None:
-            eye.page.locator(".control").get_by_role("button", name=after).wait_for()
-        eye.picture(f"control-{button.lower()}")
-    eye.page.locator(".control").wait_for(state="hidden")
-
-
-def test_without_control_nothing_can_be_asked(look: Look, dashboard: str) -> None:
+def test_nothing_can_be_asked(look: Look, dashboard: str) -> None:
     eye = look()
     eye.open(f"{dashboard}/sweeps/{UNDER_WAY}")
     assert eye.page.locator("form").count() == 0

@@ -1,5 +1,5 @@
 """The command line, run as the tests of rlplan/ run it."""
 
-from tests.rlplan.conftest import run, use
+from tests.rlplan.conftest import run
 
-__all__ = ["run", "use"]
+__all__ = ["run"]

@@ -14,14 +14,14 @@ from typer.main import get_command
 from rlplan.cli import app
 from tests.docs.examples import furnish
 from tests.docs.lines import PAGES, ROOT, Line, lines, name
-from tests.rlplan.conftest import Run, Use
-from tests.rlplan.train_backend import Scripted
+from tests.rlplan.conftest import Run
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"  # test_tutorial.py runs it from the beginning to the end
 WRITTEN = ROOT / "docs" / "commands.md"  # test_pages.py compares it with the commands
 # Why a line is not run here but only understood: its command is there, and takes these flags and arguments.
 NOT_RUN = {
     "trains for minutes": r"^rlplan sweep( --task sum-\w+ --budget [\d.]+)?( --trainer \S+)?( --learn-from \S+)?$",
+    "trains a run, or reads what it left": r"^rlplan (train\b|fit rlplan-sweeps/sweep-1/n8)",
     "asks a sweep that trains": r"^rlplan (resume|retry|pause|stop)\b",
     "runs what a sweep recommends": r"^rlplan launch\b",
     "needs a Ray cluster": r"--ray-address",
@@ -31,8 +31,6 @@ NOT_RUN = {
     "needs a PostgreSQL server": r"postgresql://",
     "stays until it is stopped": r"^rlplan (dashboard|status.* --watch|watch (?!.*--once).*)\b",
 }
-# Where runs are trained by a script of a backend, because real training would take longer than a test may.
-SCRIPTED = ("schedules.md", "training.md")
 
 
 def reason(line: Line) -> str | None:
@@ -42,10 +40,8 @@ def reason(line: Line) -> str | None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in (TUTORIAL, WRITTEN)], ids=name)
-def test_every_line_of_rlplan_works(run: Run, use: Use, page: Path, tmp_path: Path) -> None:
+def test_every_line_of_rlplan_works(run: Run, page: Path, tmp_path: Path) -> None:
     furnish(tmp_path, page.name)
-    if page.name in SCRIPTED:
-        use(Scripted())
     for line in lines(page):
         if line.program == "rlplan" and reason(line) is None:
             ran = run(*expanded(line.words[1:], tmp_path))

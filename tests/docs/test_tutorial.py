@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.tools.tutorial import Step, launch, play
+from docs.tools.tutorial import Step, play
 
 INTERRUPTED = 130
 COLUMNS = re.compile(r"\S {2,}\S")
@@ -48,15 +48,6 @@ def test_what_is_printed_has_the_shape_of_what_is_shown(steps: list[Step]) -> No
 
 
 @pytest.mark.soak
-def test_the_shown_final_run_is_started_as_the_real_one(steps: list[Step], folder: Path) -> None:
-    shown = next(step.typed for step in steps if step.typed.startswith("rlplan train"))
-    real = launch(folder)
-    given = {word for word in real["arguments"] if word.startswith("-")}
-    assert given - {"--from-pilot"} == {word for word in shown.split() if word.startswith("-")} - {"--from-pilot"}
-
-
-@pytest.mark.soak
 def test_what_it_leaves_behind(steps: list[Step], folder: Path) -> None:
     assert steps
     assert (folder / "report.html").stat().st_size > 10_000
-    assert list(folder.glob("runs/final-*/curve.csv"))

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
+from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.launching import LaunchRequest, launch
 from rlplan.actions.sweeping import resume, start
-from rlplan.actions.train_signals import Interrupts
 from tests.faults.sweeper import SIMULATION, request
 
 VALIDATIONS = 12

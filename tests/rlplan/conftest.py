@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from rlplan.cli import app
 from tests.rlplan.fit_samples import write
 from tests.rlplan.sweep_rows import Seeder, seeded
-from tests.rlplan.train_backend import Scripted
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,6 @@ class Ran:
 
 
 Run = Callable[..., Ran]
-Use = Callable[[Scripted], Scripted]
 
 
 @pytest.fixture
@@ -110,14 +108,3 @@ def swept(simulated_workers: None, swept_folder: Path, tmp_path: Path) -> str:
 def one(tmp_path: Path) -> str:
     """A file with one curve to fit."""
     return str(write(tmp_path / "one.csv"))
-
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Let `rlplan train` train with a given backend."""
-
-    def given(backend: Scripted) -> Scripted:
-        monkeypatch.setattr("rlplan.actions.training.open_backend", lambda _: backend)
-        return backend
-
-    return given

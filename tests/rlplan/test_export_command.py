@@ -146,17 +146,16 @@ def _text(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 
-def test_all_tables_go_into_a_folder_or_one_document(run: Run, database: str, tmp_path: Path) -> None:
-    ran = run("export", "tables")
+def test_all_tables_are_one_document(run: Run, database: str, tmp_path: Path) -> None:
+    ran = run("export", "all.json", "--what", "all")
     assert (ran.code, ran.out) == (0, "")
-    assert "of sweep-1 to tables" in ran.err
-    assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == sorted(f"{what}.csv" for what in TABLES)
-    assert run("export", "all.json", "--what", "all").code == 0
+    assert "of sweep-1 to all.json" in ran.err
     document = json.loads((tmp_path / "all.json").read_text())
     assert list(document) == ["sweep", *TABLES]
-    assert len(document["trials"]) == len(rows_in(tmp_path / "tables" / "trials.csv")) == 7
-    assert run("export", "parquets", "--format", "parquet", "--what", "all").code == 0
-    assert parquet.read_table(tmp_path / "parquets" / "trials.parquet").num_rows == 7
+    assert len(document["trials"]) == 7
+    for into in ("all.csv", "-"):
+        ran = run("export", into, "--what", "all")
+        assert (ran.code, "all tables go into one JSON document" in ran.err) == (2, True)
 
 
 def test_replay_reads_what_was_exported_for_it(run: Run, tmp_path: Path) -> None:
@@ -197,19 +196,6 @@ def test_a_file_is_never_replaced_but_by_force(run: Run, database: str, tmp_path
     assert besides(tmp_path) == ["mine.csv"]
 
 
-def test_a_folder_with_something_in_it_is_left_alone_but_by_force(run: Run, database: str, tmp_path: Path) -> None:
-    folder = tmp_path / "tables"
-    folder.mkdir()
-    assert run("export", "tables").code == 0  # an empty one is taken
-    (folder / "notes.txt").write_text("mine\n")
-    ran = run("export", "tables")
-    assert (ran.code, "is there and not empty" in ran.err) == (2, True)
-    (folder / "trials.csv").write_text("old\n")
-    assert run("export", "tables", "--force").code == 0
-    assert (folder / "notes.txt").read_text() == "mine\n"
-    assert len(rows_in(folder / "trials.csv")) == 7
-
-
 def test_what_another_made_in_the_meantime_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "new.csv"
     fill = file_writing._fill
@@ -235,12 +221,8 @@ def test_a_write_that_fails_leaves_nothing_and_what_was_there(
     old = tmp_path / "old.csv"
     old.write_bytes(b"old")
     monkeypatch.setattr(os, failing, full)
-    for write in (
-        lambda: file_writing.write_file(old if force else tmp_path / "new.csv", b"new", force=force),
-        lambda: file_writing.write_folder(tmp_path / "tables", {"a.csv": b"a"}, force=force),
-    ):
-        with pytest.raises(file_writing.InputError, match="cannot be written: the disk is full"):
-            write()
+    with pytest.raises(file_writing.InputError, match="cannot be written: the disk is full"):
+        file_writing.write_file(old if force else tmp_path / "new.csv", b"new", force=force)
     assert list(tmp_path.iterdir()) == [old]
     assert old.read_bytes() == b"old"
 

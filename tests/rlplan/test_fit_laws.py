@@ -21,7 +21,6 @@ from tests.rlplan.conftest import Run
 from tests.rlplan.fit_answers import refused
 
 SCALERL = Sigmoid(0.3, 0.61, 1.92, 2542.0)
-PNG_HEADER = b"\x89PNG\r\n\x1a\n"
 
 
 def table(path: Path, header: str, rows: Iterable[Iterable[object]]) -> str:
@@ -121,9 +120,6 @@ def test_laws_are_drawn(run: Run, tmp_path: Path, law: str, make: Callable[[Path
     assert '"name":"90 % band"' in page
     drawn = {"sigmoid": "used", "group-size": "median of the fit", "value-based": "5M"}
     assert f'"name":"{drawn[law]}"' in page
-    if law == "value-based":
-        assert run("fit", "--law", law, path, "--plot", "law.png").err == "drew law.png\n"
-        assert (tmp_path / "law.png").read_bytes().startswith(PNG_HEADER)
 
 
 def test_recipes_are_ranked_by_asymptote_and_ties_by_midpoint(run: Run, tmp_path: Path) -> None:
@@ -150,14 +146,3 @@ def test_one_recipe_alone_is_no_comparison(run: Run, tmp_path: Path) -> None:
     curve = curve_of(SCALERL, np.linspace(200, 12_000, 60), noise=0.01)
     path = table(tmp_path / "one.csv", "recipe,step,score", (("a", *row) for row in zip(curve.x, curve.y, strict=True)))
     assert "all curves are of a; add those of another" in refused(run, path, "--compare-by", "recipe")
-
-
-def test_a_picture_without_matplotlib_names_the_extra(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    path = rising(tmp_path / "one.csv")
-    ran = run("fit", path, "--plot", "fit.png")
-    assert ran.code == 2
-    assert "a PNG needs matplotlib, which is not installed; run pip install 'rlplan[png]', or name a .html" in ran.err
-    assert run("fit", path, "--plot", "fit.html").code == 0

@@ -63,19 +63,8 @@ def test_the_table_fits_the_terminal_and_says_more_where_there_is_room(run: Run,
 def test_names_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
     path = str(write(tmp_path / "run[red]$x$<b>.csv"))
     assert "run[red]$x$<b>" in run("fit", path, width=200).out
-    assert run("fit", path, "--plot", "odd.png").code == 0
     assert run("fit", path, "--plot", "odd.html").code == 0
     assert "run[red]$x$&lt;b&gt;: " in (tmp_path / "odd.html").read_text()
-
-
-PNG_HEADER = b"\x89PNG\r\n\x1a\n"
-
-
-@pytest.mark.parametrize("flags", [[], ["--fit-fraction", "0.5", "--predict-at", "end", "--cut", "3"]])
-def test_a_png_is_drawn(run: Run, tmp_path: Path, one: str, flags: list[str]) -> None:
-    ran = run("fit", one, *flags, "--plot", "fit.png")
-    assert (ran.code, ran.err) == (0, "drew fit.png\n")
-    assert (tmp_path / "fit.png").read_bytes().startswith(PNG_HEADER)
 
 
 def test_a_page_is_drawn_that_needs_nothing_else(run: Run, tmp_path: Path, one: str) -> None:

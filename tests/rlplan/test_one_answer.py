@@ -233,12 +233,10 @@ def by_recommend(faces: Faces) -> Iterator[Said]:
     yield from cells(faces.csv("recommend"))
     yield None, "spent", document["spent_gpu_hours"]
     yield None, "target", document["target_gpu_hours"]
-    yield None, "update_steps", _steps(document["launch"]["arguments"])
     (same,) = (each["choice"] for each in document["budgets"] if each["factor"] == 1)
     yield from answer(same)
     text = faces.out("recommend")
     yield from read(rf"^ *(\d+) +(\d+) +{NUMBER} +{SCORE} +{NUMBER} ", text, FIGURES)
-    yield from _said(r"--steps (\d+)", text, "update_steps")
     yield from _said(rf" {NUMBER} of \S+ pilot GPU-hours are spent", text, "spent")
 
 
@@ -248,19 +246,10 @@ def _said(pattern: str, text: str, name: str) -> Iterator[Said]:
     yield from ((None, name, said) for said in found)
 
 
-def _steps(arguments: list[str]) -> int:
-    return int(arguments[arguments.index("--steps") + 1])
-
-
 def by_show(faces: Faces) -> Iterator[Said]:
-    document = faces.json("show", SWEEP)
-    yield from answer(document["recommendation"])
-    yield from read(SENTENCE, _flat(faces.out("show", SWEEP)), FIGURES)
     for trial, cell in list(faces.trials.items())[:2]:
         known = faces.json("show", trial)
         yield from cells([known])
-        if known["train_on"]["arguments"]:
-            yield cell, "update_steps", _steps(known["train_on"]["arguments"])
         line = rf"At {NUMBER} a new run of its configuration is expected to score {SCORE}, .*? P\(best\) ([\d.<>]+\d)"
         ((target, *figures),) = re.findall(line, _flat(faces.out("show", trial)))
         yield None, "target", target
@@ -268,13 +257,15 @@ def by_show(faces: Faces) -> Iterator[Said]:
 
 
 def by_export(faces: Faces) -> Iterator[Said]:
-    for format in ("json", "csv"):
-        faces.out("export", str(faces.database.with_name(format)), "--format", format)
     for name in ("ranking", "trials"):
-        yield from cells(json.loads(faces.database.with_name("json").joinpath(f"{name}.json").read_text())["rows"])
-        yield from cells(
-            csv.DictReader(io.StringIO(faces.database.with_name("csv").joinpath(f"{name}.csv").read_text()))
-        )
+        for ending, rows_of in (("json", lambda text: json.loads(text)["rows"]), ("csv", _rows)):
+            path = faces.database.with_name(f"{name}.{ending}")
+            faces.out("export", str(path), "--what", name)
+            yield from cells(rows_of(path.read_text()))
+
+
+def _rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def by_report(faces: Faces) -> Iterator[Said]:

@@ -17,7 +17,7 @@ from tests.rlplan.fit_samples import write as write_curve
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.test_replay_command import write as write_runs
 
-READERS = ("status --all", "recommend", "rank", "show", "decisions", "export new.csv", "preview", "pause", "stop")
+READERS = ("status --all", "recommend", "rank", "show n1", "decisions", "export new.csv", "preview", "pause", "stop")
 PROPOSE, PLAN, TRAIN = "propose --db new.db", "propose --db new.db --budget 5000", "train --task sum-easy"
 REPLAY = "replay runs.csv --budget 100 --target 100"
 
@@ -88,7 +88,6 @@ def names(folder: Path) -> list[str]:
         (f"{TRAIN} --recipe grop", 2, "unknown recipe 'grop': did you mean 'grpo'"),
         (f"{TRAIN} --growth slow", 2, "growth 'slow' cannot be read: give the last batch over the first"),
         (f"{TRAIN} --checkpoint-every 0", 2, "--checkpoint-every: checkpoint_every = 0"),
-        (f"{TRAIN} --resume", 3, "there is no run in runs/sum-easy-easy-n16-B32-seed0 to resume"),
         ("rank sweep-9", 3, "there is no sweep or plan 'sweep-9'; there are: plan-1, plan-2, sweep-1"),
         ("rank --sort scor", 2, "unknown sort key 'scor': did you mean 'score'"),
         ("rank --status puased", 2, "unknown status 'puased': did you mean 'paused'"),
@@ -100,7 +99,7 @@ def names(folder: Path) -> list[str]:
         *((f"{verb} --db none.db", 3, "there is no results database") for verb in READERS),
         ("status sweep-9", 3, "there is no sweep 'sweep-9'; there are: sweep-1"),
         ("status --all --db empty.db", 3, "Run: rlplan sweep"),
-        ("show --db empty.db", 3, "rlplan propose"),
+        ("show n8 --db empty.db", 3, "there is no trial 'n8'"),
         ("recommend --target 0", 2, "target '0' is not a number of GPU-hours above zero"),
         ("recommend --target much", 2, "such as --target 5000"),
         ("recommend --target 3 --budget 4", 2, "leave one of them out"),
@@ -136,7 +135,7 @@ def names(folder: Path) -> list[str]:
         ("export points.xlsx", 2, "ends in none of .csv, .json and .parquet"),
         ("export points.csv --format json", 2, "contradict each other"),
         ("export points.csv --what point", 2, "did you mean 'points'"),
-        ("export - --what all", 2, "stdout takes one table"),
+        ("export - --what all", 2, "all tables go into one JSON document"),
         ("export - --format parquet", 2, "stdout takes no parquet"),
         ("export new.csv --for replays", 2, "did you mean 'replay'"),
         ("export new.csv --for replay --what trials", 2, "leave out --what trials"),
@@ -172,8 +171,8 @@ def names(folder: Path) -> list[str]:
         ("fit one.csv --predict-at 0", 2, "--predict-at '0'"),
         ("fit one.csv --cut early", 2, "--cut 'early'"),
         ("fit one.csv --level 90", 2, "--level 90"),
-        ("fit one.csv --plot fit.svg", 2, "--plot fit.svg"),
-        ("fit one.csv --plot nowhere/fit.png", 2, "no folder 'nowhere'"),
+        ("fit one.csv --plot fit.png", 2, "--plot fit.png"),
+        ("fit one.csv --plot nowhere/fit.html", 2, "no folder 'nowhere'"),
         ("fit one.csv --answers many", 2, "--answers 'many' is not a whole number"),
         ("fit one.csv --answers 0", 2, "--answers 0: it must be at least 1"),
         ("fit reward.csv --answers 100", 2, "only pass rates have a binomial error"),

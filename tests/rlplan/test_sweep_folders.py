@@ -220,6 +220,6 @@ def test_the_final_run_of_a_copy_goes_on_from_its_own_pilot_or_from_none(run: Ru
     }
     for place in (project, copy):
         assert told[place]["continues"]["folder"].startswith(f"{place / 'trials'}/")
-        assert told[place]["continues"]["folder"] in told[place]["command"]
+        assert f"--db {place.name}/rlplan.db" in told[place]["command"]
     assert told[alone]["continues"] is None
     assert f"is driven by {path}" in told[alone]["note"]

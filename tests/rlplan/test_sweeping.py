@@ -19,9 +19,9 @@ from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.actions import sweeping
+from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import SweepRequest, describe, spec_of
 from rlplan.actions.sweeping import resume, retry, start
-from rlplan.actions.train_signals import Interrupts
 from rlplan.exits import ExitCode, exit_code
 from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice

@@ -1,112 +1,160 @@
-import csv
-import json
+"""`rlplan train`: one run, as a sweep of one trial, with simulated workers instead of Ray."""
+
+import math
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from tests.rlplan.conftest import Run, Use
-from tests.rlplan.train_backend import Scripted, curve_steps, metrics, steps
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-SMALL = ("train", "--task", "sum-easy", "--steps", "10", "--out", "here")
+from budgets.errors import InputError
+from planner.store.schema import Plan
+from rlplan.actions import training
+from rlplan.actions.configuring import load_configuration
+from rlplan.actions.training import TrainRequest, planned, spec_of_run, validation_steps
+from runner.ports.simulation import Failures, SimulationChoice
+from runner.ports.trial import TrialConfig
+from runner.sweep.planning import new_trials
+from runner.sweep.spec import SweepSpec
+from tests.rlplan.conftest import Run
+from tests.rlplan.test_sweeping import COSTS
+
+pytestmark = pytest.mark.usefixtures("simulated_workers")
+SMALL = ("train", "--task", "sum-easy", "--steps", "10")
 
 
-def test_a_run_leaves_its_configuration_metrics_curve_and_checkpoints(run: Run, use: Use, tmp_path: Path) -> None:
-    backend = use(Scripted())
-    ran = run(*SMALL, "--validate-every", "1024", "--seed", "5", "--checkpoint-every", "4")
+@pytest.fixture
+def simulate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let the run be one of a simulated world."""
+
+    def simulated(**failures: Any) -> None:
+        world = SimulationChoice(costs=COSTS, failures=Failures(**failures)).model_dump(mode="json")
+
+        def spec_of(request: TrainRequest, plan: Plan, database: str) -> SweepSpec:
+            spec = spec_of_run(request, plan, database)
+            return spec.model_copy(update={"training": spec.training.model_copy(update={"simulation": world})})
+
+        monkeypatch.setattr(training, "spec_of_run", spec_of)
+
+    return simulated
+
+
+def trial_of(**flags: object) -> TrialConfig:
+    """Return the configuration of the one trial that is asked for."""
+    request = TrainRequest.of({"task": "sum-easy"} | flags)
+    plan = planned(request)
+    (trial,) = new_trials(spec_of_run(request, plan, "rlplan.db"), plan)
+    return TrialConfig.model_validate(trial.config)
+
+
+def test_a_run_is_a_sweep_of_one_trial_that_makes_all_of_its_updates(run: Run, simulate: Callable[..., None]) -> None:
+    simulate()
+    ran = run(*SMALL, "-n", "8", "-B", "16", "--seed", "5")
     assert ran.code == 0, ran.err
-    folder = tmp_path / "here"
-    config = json.loads((folder / "config.json").read_text())
-    assert config["rlplan"].startswith("0.")
-    assert config["update_steps"] == 10
-    assert (config["trial"]["seed"], config["trial"]["recipe"]["name"]) == (5, "easy")
-    assert steps(folder) == list(range(11))
-    assert metrics(folder)[3]["metrics"]["seconds"] == {"train": 0.25}
-    assert curve_steps(folder) == [0, 2, 4, 6, 8, 10]
-    assert backend.saved == [0, 4, 8, 10]
-    assert backend.closed
-
-
-def test_the_table_is_for_people(run: Run, use: Use) -> None:
-    use(Scripted())
-    ran = run("train", "--task", "sum-easy")
     lines = ran.out.splitlines()
-    assert lines[0].split() == ["step", "rollouts", "tokens", "time", "score"]
-    assert len(lines) <= 18  # thinned
-    assert lines[1].split()[:2] == ["0", "0"]
-    assert "sum-easy: score 0.919 ± 0.010 after 100 updates, 51,200 rollouts, 50 s" in lines
-    assert lines[-1] == "where this curve goes: rlplan fit runs/sum-easy-easy-n16-B32-seed0/curve.csv"
-    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("sum-easy, n = 8, B = 16: score 0.")
+    assert " after 10 updates, " in lines[0]
+    assert "Stored as n8-B16-s5 of sweep-1; `rlplan show n8-B16-s5` has all." in ran.out
+    assert lines[-1] == "rlplan fit rlplan-sweeps/sweep-1/n8-B16-s5/metrics.jsonl"
+    assert len(lines) <= 24
+    document = run("show", "n8", "--format", "json").json
+    assert (document["sweep"], document["state"], document["step"]) == ("sweep-1", "finished", 10)
+    assert document["points"][-1]["step"] == 10
 
 
-def test_json_is_one_document(run: Run, use: Use) -> None:
-    use(Scripted(flags={3: ("truncation",), 5: ("truncation",)}))
+def test_its_data_are_those_of_its_trial(run: Run, simulate: Callable[..., None]) -> None:
+    simulate()
     document = run(*SMALL, "--format", "json").json
-    assert document["task"] == "sum-easy"
-    assert document["recipe"] == "easy"
-    assert (document["rollouts_per_prompt"], document["prompts_per_batch"], document["update_steps"]) == (16, 32, 10)
-    assert document["folder"] == "here"
-    assert [point["step"] for point in document["points"]] == list(range(11))
-    assert document["final"] == document["points"][-1]
-    assert set(document["final"]) == {
-        *("step", "rollouts", "tokens", "seconds", "gpu_hours", "score", "score_standard_error", "further_scores")
-    }
-    assert document["final"]["further_scores"]["best@4"] == [document["final"]["score"], 0.02]
-    assert document["growth"] is None
-    assert document["flags"] == [{"flag": "truncation", "first_step": 3, "steps": 2}]
+    assert (document["kind"], document["trial"], document["recipe"]) == ("trial", "n16-B32-s0", "easy")
+    rows = run(*SMALL, "--format", "csv").rows
+    assert [float(row["score"]) for row in rows] == [point["score"] for point in document["points"]]
 
 
-def test_csv_is_the_curve_which_fit_reads_without_flags(run: Run, use: Use, tmp_path: Path) -> None:
-    use(Scripted())
-    ran = run(*SMALL, "--format", "csv")
-    assert ran.out == (tmp_path / "here/curve.csv").read_text()
-    rows = list(csv.DictReader(ran.out.splitlines()))
-    columns = ["step", "rollouts", "tokens", "seconds", "gpu_hours", "score", "score_standard_error"]
-    columns += [f"{kind}@{k}{of}" for kind in ("best", "worst") for k in (2, 4) for of in ("", "_standard_error")]
-    assert list(rows[0]) == columns
-    assert [rows[-1][name] for name in ("best@4", "best@4_standard_error")] == [rows[-1]["score"], "0.02"]
-    assert [rows[-1][name] for name in ("worst@2", "worst@2_standard_error")] == ["", ""]  # it was not measured
-    fitted = run("fit", "here/curve.csv", "--format", "json")
-    assert "guessed: x is 'gpu_hours', the score is 'score'" in fitted.json["curves"][0]["notes"]
-
-
-def test_elsewhere_than_at_a_terminal_there_is_a_plain_line_for_each_validation(run: Run, use: Use) -> None:
-    use(Scripted(flags={3: ("truncation",), 4: ("truncation",)}, metrics={4: {"reward_failures": 1.0}}))
-    ran = run(*SMALL, "--validate-every", "2560")
-    assert ran.err.splitlines() == [
-        "sum-easy, recipe easy, n 16 × B 32, here",
-        "step 0/10, 0 rollouts, score 0.400 ± 0.010",
-        "step 3: truncation: more than 15% of the responses are cut: raise --response-tokens",
-        "step 4: reward-failures: 1 reward could not be had (raised, hung or no number) and count as failed answers",
-        "step 5/10, 2,560 rollouts, score 0.413 ± 0.010, pass rate 0.413, 1,024 rollouts/s",
-        "step 10/10, 5,120 rollouts, score 0.442 ± 0.010, pass rate 0.442, 1,024 rollouts/s",
-    ]
-
-
-def test_a_trial_that_cannot_go_on_exits_with_5_and_keeps_its_metrics(run: Run, use: Use, tmp_path: Path) -> None:
-    backend = use(Scripted(fails_at=4))
+def test_a_run_that_fails_exits_with_5_and_is_run_again_by_retry(run: Run, simulate: Callable[..., None]) -> None:
+    simulate(at_step=4)
     ran = run(*SMALL)
     assert ran.code == 5
-    assert ran.out == ""
-    assert ran.err.splitlines()[-1] == (
-        "rlplan: the trial failed after step 3 (nan): 3 updates in a row had a loss that is not finite. What it did is "
-        "in here/metrics.jsonl"
+    assert "`rlplan retry sweep-1`" in ran.err
+
+
+def test_a_run_that_costs_more_than_its_limit_says_so(run: Run, simulate: Callable[..., None]) -> None:
+    simulate()
+    ran = run("train", "--task", "sum-easy", "--steps", "1000", "--budget", "0.01")
+    assert ran.code == 0, ran.err
+    said = " ".join(ran.out.split())
+    assert re.search(
+        r"Stopped before update 1,000: its limit of 0\.010* GPU-hours is used up; --budget gives more", said
     )
-    assert steps(tmp_path / "here") == [0, 1, 2, 3]
-    assert backend.closed
 
 
-def test_what_the_backend_refuses_leaves_no_folder(run: Run, use: Use, tmp_path: Path) -> None:
-    backend = use(Scripted())
-    ran = run(*SMALL, "--model", "/nowhere")
-    assert ran.code == 2
-    assert "model '/nowhere' is no local checkpoint" in ran.err
-    assert not (tmp_path / "here").exists()
-    assert backend.closed
+def test_a_task_alone_is_enough() -> None:
+    trial = trial_of()
+    assert (trial.rollouts_per_prompt, trial.prompts_per_batch, trial.seed) == (16, 32, 0)
+    assert (trial.task.model, trial.task.max_response_tokens, trial.machine.device) == (None, None, "cpu")
+    assert trial.validation.every_rollouts == 5 * 512
+    assert trial_of(task="sum-hard").recipe.name == "hard"  # which a proposal would price
+    plan = planned(TrainRequest(task="sum-easy"))
+    (candidate,) = plan.candidates
+    assert (candidate.pilot_steps, candidate.update_steps, candidate.segment_steps) == (100, 100, 5)
+    assert plan.pilot_gpu_hours > 100 * candidate.gpu_hours_per_step_high
 
 
-def test_loss_that_is_not_finite_is_null_in_the_metrics(run: Run, use: Use, tmp_path: Path) -> None:
-    use(Scripted(metrics={2: {"loss": float("nan"), "grad_norm": float("inf")}}, flags={2: ("nan-loss",)}))
-    ran = run(*SMALL)
-    assert "step 2: nan-loss: loss or gradient is not finite" in ran.err
-    text = (tmp_path / "here/metrics.jsonl").read_text()
-    assert "NaN" not in text
-    assert "Infinity" not in text
-    assert metrics(tmp_path / "here")[2]["metrics"]["loss"] is None
+def test_the_learning_rate_scales_with_the_root_of_the_rollouts_unless_it_is_given() -> None:
+    recipe = load_configuration(task="sum-easy").config.recipe
+    smaller = trial_of(rollouts_per_prompt=16, prompts_per_batch=16).learning_rate
+    assert smaller == pytest.approx(recipe.learning_rate * math.sqrt(256 / recipe.learning_rate_rollouts))
+    assert trial_of(rollouts_per_prompt=32, prompts_per_batch=32).learning_rate == pytest.approx(2 * smaller)
+    assert trial_of(learning_rate=0.5).learning_rate == 0.5
+
+
+def test_flags_say_what_the_trial_computes_and_where() -> None:
+    trial = trial_of(growth="4x@32", temperature=0.7, warmup=3, threads=2, compile=True, micro_batch_tokens=99)
+    assert (trial.growth, trial.temperature, trial.warmup_steps) == ("4x", 0.7, 3)
+    assert (trial.machine.threads, trial.machine.compile, trial.machine.micro_batch_tokens) == (2, True, 99)
+    trial = trial_of(problems=60, samples=2, validate_every=1024)
+    assert (trial.validation.problems, trial.validation.samples, trial.validation.every_rollouts) == (60, 2, 1024)
+
+
+def test_a_file_is_below_the_flags_and_above_the_task(tmp_path: Path) -> None:
+    (tmp_path / "rlplan.toml").write_text(
+        '[workload]\ntask = "sum-easy"\n[validation]\nproblems = 50\nsamples = 2\nevery_steps = 7\n'
+        '[recipe]\nname = "dapo"\nlearning_rate = 1e-2\nlearning_rate_rollouts = 512\n'
+    )
+    trial = trial_of(task=None, problems=60)
+    assert (trial.task.name, trial.recipe.name) == ("sum-easy", "dapo")
+    assert (trial.validation.problems, trial.validation.samples) == (60, 2)
+    assert trial.validation.every_rollouts == 7 * 512
+    assert math.isclose(trial.learning_rate, 1e-2)
+    (tmp_path / "rlplan.toml").write_text('[axes]\nrecipes = ["easy", "dapo"]\n')
+    with pytest.raises(InputError, match="compares recipes, models or rates"):
+        planned(TrainRequest(task="sum-easy"))
+
+
+def test_problems_of_ones_own_take_nothing_from_an_embedded_task(tmp_path: Path) -> None:
+    (tmp_path / "rlplan.toml").write_text('[workload]\ntask = "sum-easy"\n')
+    (tmp_path / "mine.jsonl").write_text('{"prompt": "1+1", "answer": "2"}\n')
+    with pytest.raises(InputError, match="needs --model FOLDER and --response-tokens too"):
+        planned(TrainRequest(task="mine.jsonl", device="cpu"))
+    (tmp_path / "model").mkdir()
+    shape = "num_hidden_layers num_attention_heads hidden_size intermediate_size vocab_size max_position_embeddings"
+    (tmp_path / "model" / "config.json").write_text(str(dict.fromkeys(shape.split(), 2)).replace("'", '"'))
+    trial = trial_of(task="mine.jsonl", model="model", response_tokens=1, device="cpu")
+    assert trial.task.name == str(tmp_path / "mine.jsonl")  # in full: a run is resumed from any directory
+    assert trial.task.model == str(tmp_path / "model")
+    assert (trial.task.reward, trial.task.max_response_tokens) == ("math", 1)
+    assert trial.learning_rate == pytest.approx(1e-6 * math.sqrt(0.5))
+
+
+@given(st.integers(1, 5000))
+def test_a_run_is_validated_about_twenty_times(steps: int) -> None:
+    every = validation_steps(steps)
+    assert min(steps, 13) <= steps // every <= 30
+    assert every == 1 or steps % every < every
+
+
+def test_a_refused_run_stores_nothing(run: Run, tmp_path: Path) -> None:
+    assert run(*SMALL, "--device", "gpu").code == 2
+    assert not (tmp_path / "rlplan.db").exists()

@@ -23,7 +23,7 @@ PAGES = (
     f"{SWEEP}/sections/now",
     f"{SWEEP}/trials/1",
     f"{SWEEP}/data.json",
-    f"{SWEEP}/events",
+    f"{SWEEP}/state",
     "/healthz",
     "/static/rlplan.css",
 )
@@ -94,11 +94,10 @@ class Target:
 
 
 def answer(client: socket.socket, method: str = "GET") -> Answer:
-    """Read one answer; of a stream only its head, since it has no end."""
+    """Read one answer."""
     with HTTPResponse(client, method=method) as response:
         response.begin()
-        streams = (response.getheader("content-type") or "").startswith("text/event-stream")
-        text = "" if streams else response.read().decode("utf-8", "replace")
+        text = response.read().decode("utf-8", "replace")
         return Answer(response.status, tuple(response.getheaders()), text)
 
 
@@ -129,9 +128,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(database: Path, *, token: str | None = None, control: bool = False) -> Iterator[Target]:
+def serving(database: Path, *, token: str | None = None) -> Iterator[Target]:
     """Serve in a thread of this process."""
-    settings = Settings(str(database), port=free_port(), token=token, control=control)
+    settings = Settings(str(database), port=free_port(), token=token)
     server = Server(Dashboard(settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening(settings)]})
     thread.start()

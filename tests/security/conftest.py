@@ -23,7 +23,7 @@ def database(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Fort:
-    """A dashboard in a process of its own, with a token and control: what is attacked most."""
+    """A dashboard in a process of its own, with a token: what is attacked most."""
 
     target: Target
     database: Path
@@ -43,7 +43,7 @@ def fort(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fort]:
     with sweep.store.write() as session:
         take_lease(session, "sweep-1", Driver("driver-1", "node-7", 4711), datetime.now(UTC))
     rlplan = str(Path(sys.executable).with_name("rlplan"))
-    command = [rlplan, "dashboard", "--db", str(database), "--port", str(port), "--control"]
+    command = [rlplan, "dashboard", "--db", str(database), "--port", str(port)]
     env = {"PATH": os.environ["PATH"], "RLPLAN_DASHBOARD_TOKEN": TOKEN, "OMP_NUM_THREADS": "1"}
     with (
         log.open("w", encoding="utf-8") as terminal,

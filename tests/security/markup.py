@@ -5,7 +5,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-OURS = {"src", "href", "action", "formaction", "hx-get", "data-events"}
+OURS = {"src", "href", "action", "formaction", "hx-get", "data-state"}
 
 
 class Page(HTMLParser):

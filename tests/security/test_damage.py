@@ -16,8 +16,7 @@ from tests.security.attacker import TRACES
 QUICK = {
     "status": ("status",),
     "list": ("status", "--all"),
-    "sweep": ("show", "sweep-1"),
-    "plan": ("show", "plan-1"),
+    "plan": ("rank", "plan-1"),
     "trial": ("show", "TRIAL"),
     "rank": ("rank",),
     "decisions": ("decisions",),
@@ -25,23 +24,23 @@ QUICK = {
     "export": ("export", "-", "--what", "all", "--format", "json"),
 }
 SLOW = {"recommend": ("recommend",), "report": ("report", "out.html")}
-PICTURE = {"status", "sweep", "trial", "export", "report"}
+PICTURE = {"status", "trial", "export", "report"}
 
 # By table: what happens to it, and who reads that. No JSON, JSON of another shape, no date, none of an enumeration,
 # text or bytes for a number, more than any number, bytes that are no text, a parent that is gone.
 DAMAGE = {
     "plans": [
-        ("workload = '{'", {"status", "list", "plan", "sweep", "export", "report", "recommend"}),
-        ("hardware = '[7]'", {"plan", "status", "sweep"}),
-        ("pilot_gpu_hours = 'x'", {"plan", "status", "list", "sweep"}),
+        ("workload = '{'", {"status", "list", "plan", "export", "report", "recommend"}),
+        ("hardware = '[7]'", {"plan", "status"}),
+        ("pilot_gpu_hours = 'x'", {"plan", "status", "list"}),
     ],
     "candidates": [("axes = '[1,[2]]'", {"plan", "report"}), ("gpu_hours_per_step = 9e999", {"plan", "report"})],
     "sweeps": [
-        ("config = '{'", {*QUICK, *SLOW} - {"plan"}),
-        ("config = '[1]'", {"status", "list", "sweep", "trial", "rank", "decisions", "export"}),
-        ("created_at = 'soon'", {"status", "list", "sweep", "rank", "decisions"}),
-        ("status = 'gone'", {"status", "list", "sweep", "rank", "decisions", "recommend"}),
-        ("plan_id = 77", {"status", "sweep"}),
+        ("config = '{'", {*QUICK, *SLOW}),
+        ("config = '[1]'", {"status", "list", "trial", "rank", "decisions", "export"}),
+        ("created_at = 'soon'", {"status", "list", "rank", "decisions"}),
+        ("status = 'gone'", {"status", "list", "rank", "decisions", "recommend"}),
+        ("plan_id = 77", {"status"}),
     ],
     "trials": [
         ("axes = 'all of them'", PICTURE | {"points"}),
@@ -64,10 +63,10 @@ DAMAGE = {
         ("at = 'yesterday'", {"decisions", "status", "export", "report"}),
     ],
     "fits": [("predicted_mean = 'low'", PICTURE), ("made_at = 'x'", {"export"})],
-    "charges": [("gpu_hours = 9e999", {"status", "list", "sweep"})],
-    "recommendations": [("details = '{'", {"status", "list", "sweep", "report"})],
+    "charges": [("gpu_hours = 9e999", {"status", "list"})],
+    "recommendations": [("details = '{'", {"status", "list", "report"})],
     "rankings": [
-        ("expected_score = 'best'", {"status", "rank", "sweep", "report"}),
+        ("expected_score = 'best'", {"status", "rank", "report"}),
         ("axes = '{'", {"rank", "status"}),
     ],
 }

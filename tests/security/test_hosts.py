@@ -47,7 +47,7 @@ FORGED = (
 
 @pytest.mark.parametrize("host", FORGED)
 def test_a_forged_host_gets_nothing_even_with_the_token(fort: Fort, host: str) -> None:
-    for path in ("/", f"{SWEEP}/data.json", f"{SWEEP}/events"):
+    for path in ("/", f"{SWEEP}/data.json", f"{SWEEP}/state"):
         given = fort.target.get(path, host=host.format(port=fort.target.port))
         assert given.status in (400, 421)
         harmless(given, "n512", "qwen", "rlplan.db")

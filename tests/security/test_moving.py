@@ -13,7 +13,7 @@ import pytest
 
 from rlplan.web.dashboard import source
 from tests.rlplan.sweep_rows import seeded
-from tests.security.attacker import SWEEP, Answer, Target, harmless, serving, until
+from tests.security.attacker import SWEEP, Answer, Target, harmless, serving
 
 
 @pytest.fixture
@@ -90,12 +90,12 @@ def test_a_database_without_its_sweep_is_not_shown_from_memory(target: Target, d
 
 
 def test_who_looks_on_hears_that_it_went_and_came_back(database: Path, target: Target) -> None:
-    with target.connected(target.head(f"{SWEEP}/events")) as client:
-        until(client, rb"event: state\ndata: .*versions")
-        database.rename(database.with_suffix(".away"))
-        assert b"Traceback" not in until(client, rb'data: \{"trouble": "[^"]*there is no results database')
-        database.with_suffix(".away").rename(database)
-        until(client, rb"data: .*versions")
+    becomes(target, f"{SWEEP}/state", lambda given: "versions" in given.text)
+    database.rename(database.with_suffix(".away"))
+    told = becomes(target, f"{SWEEP}/state", lambda given: '{"trouble": "there is no results database' in given.text)
+    assert "Traceback" not in told.text
+    database.with_suffix(".away").rename(database)
+    becomes(target, f"{SWEEP}/state", lambda given: "versions" in given.text)
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link to nothing", "link to itself"])

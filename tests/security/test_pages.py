@@ -86,7 +86,7 @@ def test_of_a_plan_that_waits_it_is_text(database: Path, attack: str) -> None:
 @pytest.mark.parametrize("name", [SCRIPT.replace("/", "|"), TEMPLATE.replace("/", "|"), STEERING, "a?b#c%d", "..", "é"])
 def test_a_sweep_of_any_name_is_found_by_its_link(database: Path, name: str) -> None:
     named(database, name)
-    with visiting(database, control=True) as client:
+    with visiting(database) as client:
         links = [each["href"] for tag, each in clean(shown(client, "/")).elements if tag == "a"]
         page = clean(client.get(links[0].replace("/..", "/%2E%2E")).text)
         assert name in Page(shown(client, "/")).text

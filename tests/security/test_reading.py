@@ -19,7 +19,6 @@ READING = (
     ["status"],
     ["status", "--all"],
     ["rank"],
-    ["show"],
     ["show", "n512-B32-s0"],
     ["decisions"],
     ["export", "-", "--what", "points"],

@@ -26,10 +26,8 @@ SHOWING = (
     ["decisions"],
     ["decisions", "--trial", "nothing"],
     ["decisions", "--action", "nothing"],
-    ["show"],
-    ["show", "{sweep}"],
     ["show", "{trial}"],
-    ["show", "{plan}"],
+    ["rank", "{plan}"],
     ["show", STEERING],
     ["pause"],
     ["resume", STEERING],
@@ -120,9 +118,9 @@ def test_any_text_comes_back_from_csv(rows: list[list[str]]) -> None:
 
 def test_half_a_character_is_no_reason_to_fail(run: Run, process: Run, database: Path) -> None:  # noqa: F811
     planted(database, HALVES)
-    for command in (["status"], ["rank"], ["show"], ["decisions"], ["export", "all", "--force"]):
+    for command in (["status"], ["rank"], ["decisions"], ["export", "all.{format}", "--force"]):
         for format in ("csv", "json") if command[0] == "export" else ("table", "json"):
-            ran = run(*command, "--format", format, "--db", str(database))
+            ran = run(*(each.format(format=format) for each in command), "--format", format, "--db", str(database))
             assert ran.code == 0, (command, ran.err)
     ran = process("status", "--format", "csv", "--db", str(database), OMP_NUM_THREADS="1")
     assert (ran.code, ran.err) == (0, "")

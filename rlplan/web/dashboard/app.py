@@ -4,20 +4,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
 from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from budgets.errors import InputError, NotFoundError, RlplanError, StoreError
-from planner.store import open_store
-from planner.store.driving import RequestRefusedError
-from planner.store.driving import request as ask_driver
-from planner.store.schema import RequestKind
 from planner.store.sweeps import sweep_named
 from rlplan.reading.believing import beliefs
 from rlplan.reading.plans import UnrunPlan, plan_meant, unrun_plans
@@ -26,19 +21,16 @@ from rlplan.web.dashboard import pages
 from rlplan.web.dashboard.assets import assets, served
 from rlplan.web.dashboard.live import LiveSweeps
 from rlplan.web.dashboard.pages import Listing, problem, written
-from rlplan.web.dashboard.security import ForgedError, Guard, check_form, seal_of
+from rlplan.web.dashboard.security import Guard
 from rlplan.web.dashboard.settings import Settings
-from rlplan.web.dashboard.snapshots import ALL, FRONT, Snapshot, SweepReader
-from rlplan.web.dashboard.source import LOCK_SECONDS, Source
+from rlplan.web.dashboard.snapshots import ALL, FRONT, Snapshot, SweepReader, part_of
+from rlplan.web.dashboard.source import Source
 from rlplan.web.plan import plan_sections
-from runner.processes import is_dead
 
 MOST_DIGITS = 9  # of a sweep's number: what has more is none, and no integer of the database
 FRONT_PARTS = 2  # of a plan, on the first page where nothing has run yet
 KEPT_SECONDS = 1.0  # for which the list is not read again, however many look at it
 CODES: tuple[tuple[type[RlplanError], int], ...] = (
-    (ForgedError, 403),
-    (RequestRefusedError, 409),
     (NotFoundError, 404),
     (StoreError, 503),
     (InputError, 400),
@@ -79,14 +71,12 @@ class Dashboard:
             "/sweeps/{sweep}/sections/{section}": self.section,
             "/sweeps/{sweep}/trials/{trial}": self.trial,
             "/sweeps/{sweep}/data.json": self.data,
-            "/sweeps/{sweep}/events": self.events,
+            "/sweeps/{sweep}/state": self.state,
             "/healthz": self.health,
             "/static/{name}": self.static,
         }
         for path, answer in shown.items():
             app.add_api_route(path, answer, methods=["GET", "HEAD"], response_model=None)
-        if self.settings.control:
-            app.add_api_route("/sweeps/{sweep}/{kind}", self.ask, methods=["POST"], response_model=None)
         app.add_exception_handler(RlplanError, _said)
         app.add_exception_handler(HTTPException, _not_served)
         app.add_exception_handler(Exception, _our_bug)
@@ -146,19 +136,17 @@ class Dashboard:
             return error
 
     async def sweep(self, request: Request) -> Response:
-        """Show a sweep, with the buttons that control it where that is allowed."""
+        """Show a sweep."""
         snapshot = await self.live.snapshot(request.path_params["sweep"])
-        if not self.settings.control:
-            return HTMLResponse(snapshot.page(lambda: pages.sweep_page(snapshot, None)))
-        return HTMLResponse(pages.sweep_page(snapshot, seal_of(request)))
+        return HTMLResponse(snapshot.page(lambda: pages.sweep_page(snapshot)))
 
     async def section(self, request: Request) -> Response:
-        """Show one section of a sweep's page, with its version in a header."""
+        """Show one section of a sweep's page; who has it already is told so."""
         name = request.path_params["section"]
         if name not in (FRONT, *ALL):
             raise NotFoundError(f"there is no such section; there are {', '.join(ALL)}")
         shown = await self.live.part(request.path_params["sweep"], name)
-        return HTMLResponse(shown.html, headers={"x-version": shown.version})
+        return tagged(request, shown.html, shown.version, "text/html")
 
     async def trial(self, request: Request) -> Response:
         """Show one trial."""
@@ -182,9 +170,10 @@ class Dashboard:
 
         return Response(await run_sync(write, abandon_on_cancel=True), media_type="application/json")
 
-    async def events(self, request: Request) -> Response:
-        """Tell what changes in a sweep, as it changes."""
-        return await self.live.watch(request.path_params["sweep"])
+    async def state(self, request: Request) -> Response:
+        """Say which sections of a sweep are of which version: what its page asks again and again."""
+        said = await self.live.state(request.path_params["sweep"])
+        return tagged(request, said, part_of(said).version, "application/json")
 
     async def health(self, _: Request) -> Response:
         """Say whether the database can be read."""
@@ -202,24 +191,6 @@ class Dashboard:
         if asset is None:
             raise NotFoundError("there is no such file")
         return served(asset, request)
-
-    async def ask(self, request: Request) -> Response:
-        """Ask something of a sweep's driver, and show the sweep again."""
-        sweep, kind = request.path_params["sweep"], request.path_params["kind"]
-        if kind not in list(RequestKind):
-            raise NotFoundError(f"a sweep can be asked to {', '.join(RequestKind)}, and nothing else")
-        await check_form(request)
-        visitor = request.client.host if request.client else "unknown"
-        await run_sync(self._ask, sweep, RequestKind(kind), visitor)
-        return RedirectResponse(str(request.url_for("sweep", sweep=sweep).path), status_code=303)
-
-    def _ask(self, sweep: str, kind: RequestKind, visitor: str) -> None:
-        """Write a request for the sweep's driver: the only place that writes, and open for writing only that long."""
-        with self.source.store() as store, store.read() as session:
-            name = sweep_named(session, sweep).name  # opened for writing, a database that is gone would be made anew
-        with open_store(self.settings.database, lock_timeout_seconds=LOCK_SECONDS) as store, store.write() as session:
-            dead = is_dead(sweep_named(session, name))
-            ask_driver(session, name, kind, f"the dashboard ({visitor})", datetime.now(UTC), driver_is_dead=dead)
 
     async def _listing(self, request: Request) -> Listing:
         given = request.query_params.get("before")
@@ -239,6 +210,14 @@ class Dashboard:
             return listed
 
 
+def tagged(request: Request, text: str, version: str, kind: str) -> Response:
+    """Answer with a text, or that it is still the one that the visitor has."""
+    tag = f'"{version}"'
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers={"etag": tag})
+    return Response(text, media_type=kind, headers={"etag": tag})
+
+
 async def _said(request: Request, error: Exception) -> Response:
     assert isinstance(error, RlplanError)
     return problem(request, next((code for kind, code in CODES if isinstance(error, kind)), 500), str(error))
@@ -247,8 +226,7 @@ async def _said(request: Request, error: Exception) -> Response:
 async def _not_served(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     allowed = (error.headers or {}).get("Allow", "")
-    only = "only shows: it changes nothing" if "GET" in allowed else "is that of a button, and shows nothing"
-    words = {404: "There is no such page.", 405: f"This address {only}."}
+    words = {404: "There is no such page.", 405: "This address only shows: it changes nothing."}
     answer = problem(request, error.status_code, words.get(error.status_code, str(error.detail)))
     if allowed:
         answer.headers["allow"] = allowed

@@ -148,8 +148,8 @@ def plan_page(plan: Plan, database: str) -> str:
     return written("plan.html", plan=plan, about=about_plan(plan), parts=parts, titles=PLAN_TITLES)
 
 
-def sweep_page(snapshot: Snapshot, seal: str | None) -> str:
-    """Write the page of a sweep; with a seal it has the buttons that control it."""
+def sweep_page(snapshot: Snapshot) -> str:
+    """Write the page of a sweep."""
     # What comes later is fetched even if it is there: the page itself is to be small.
     ready = {name: part for name, part in snapshot.parts.items() if not (snapshot.is_large and name in LARGE)}
     sections = [
@@ -162,7 +162,7 @@ def sweep_page(snapshot: Snapshot, seal: str | None) -> str:
         for name in ALL
     ]
     picture = snapshot.story.picture
-    return written("sweep.html", picture=picture, story=snapshot.story, sections=sections, seal=seal)
+    return written("sweep.html", picture=picture, story=snapshot.story, sections=sections)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,16 @@
-"""Stands before every page: whom it lets through, what every answer carries, and which forms are believed."""
+"""Stands before every page: whom it lets through, and what every answer carries."""
 
-import asyncio
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from budgets.errors import InputError
 from rlplan.web.dashboard.pages import problem
 from rlplan.web.dashboard.settings import Settings
 
@@ -25,7 +23,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "img-src 'self' data: blob:",
         "font-src 'self'",
         "connect-src 'self'",
-        "form-action 'self'",
+        "form-action 'none'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
     )
@@ -34,20 +32,14 @@ HEADERS = (
     (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"same-origin"),  # with no-referrer a form of our own would come from "null"
+    (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
 ADDRESS = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|\d+(\.\d+){3})(:\d{1,5})?")
 OWN = "rlplan.own"  # in the scope of a request that is meant for this dashboard
-ADMITTED, SEAL = "admitted", "seal"  # in a visitor's session
-MOST_BYTES, MOST_FIELDS = 2000, 10  # of a form with one seal in it
-FORM_SECONDS = 15.0  # in which a form has to come
-
-
-class ForgedError(InputError):
-    """A form did not come from a page of this dashboard."""
+ADMITTED = "admitted"  # in a visitor's session
 
 
 class Guard:
@@ -110,11 +102,10 @@ class Guard:
         return scheme.lower() == "bearer" and same(token.strip(), self._settings.token or "")
 
     def _wrong_method(self, request: Request) -> Response | None:
-        allowed = {"GET", "HEAD"} | ({"POST"} if self._settings.control else set())
-        if request.method in allowed:
+        if request.method in ("GET", "HEAD"):
             return None
         answer = problem(request, 405, "This dashboard only shows: it changes nothing.")
-        answer.headers["allow"] = ", ".join(sorted(allowed))
+        answer.headers["allow"] = "GET, HEAD"
         return answer
 
 
@@ -126,52 +117,6 @@ def cookie_name(settings: Settings) -> str:
 def same(given: str, right: str) -> bool:
     """Whether both are the same, in a time that does not tell where they differ."""
     return bool(right) and secrets.compare_digest(given.encode("utf-8", "surrogatepass"), right.encode())
-
-
-def seal_of(request: Request) -> str:
-    """Return what the forms of a visitor's session bring back."""
-    seal: str = request.session.get(SEAL) or secrets.token_hex(32)
-    if request.session.get(SEAL) != seal:
-        request.session[SEAL] = seal
-    return seal
-
-
-async def check_form(request: Request) -> None:
-    """Raise ForgedError unless the form was shown to this visitor, by this dashboard."""
-    if not _is_from_here(request):
-        raise ForgedError("the form came from another site, so nothing was asked of the sweep")
-    form = await _form(request)
-    if not same(form.get("seal", ""), request.session.get(SEAL, "")):
-        raise ForgedError("the form is from an older page: go back to the sweep, reload it and press again")
-
-
-def _is_from_here(request: Request) -> bool:
-    """Whether the browser says that the form was on a page of this host; one that says nothing is not believed."""
-    origin = request.headers.get("origin")
-    if origin is None:
-        return request.headers.get("sec-fetch-site") == "same-origin"
-    try:
-        parts = urlsplit(origin)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and parts.netloc == request.headers.get("host")
-
-
-async def _form(request: Request) -> Mapping[str, str]:
-    body = b""
-    try:
-        async with asyncio.timeout(FORM_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MOST_BYTES:
-                    raise ForgedError("the form is larger than any of this dashboard's")
-    except (ClientDisconnect, TimeoutError) as error:
-        raise ForgedError("the form did not come whole") from error
-    try:
-        fields = parse_qs(body.decode("ascii", "replace"), max_num_fields=MOST_FIELDS)
-    except ValueError as error:
-        raise ForgedError("the form has more fields than any of this dashboard's") from error
-    return {name: values[0] for name, values in fields.items()}
 
 
 def _without_token(request: Request) -> Response:

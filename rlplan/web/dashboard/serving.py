@@ -6,12 +6,9 @@ import os
 import socket
 import sys
 import threading
-import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from budgets.errors import InputError
 from planner.store import open_store
@@ -27,29 +24,16 @@ if TYPE_CHECKING:
 SWITCH_SECONDS = 0.001
 ENDING_SECONDS = 1  # for answers that are under way when it ends
 MOST_CONNECTIONS = 1000
-STUCK_SECONDS = 15.0  # in which the other end must send a request, or take a part of what it is being sent
-TICKS = 10  # of a tenth of a second, between two looks at who is stuck
-
-
-class Connection(H11Protocol):
-    """uvicorn's connection; nonsense behind a request that is being answered only ends it."""
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP; while another answer is on its way, nothing can be said."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
-        else:
-            self.transport.abort()
 
 
 class Server(uvicorn.Server):
-    """A server that drops who is stuck, and lets those go who look on before it waits for its connections to end."""
+    """A server that says when it can be visited, and reads nothing more once it ends."""
 
     def __init__(self, dashboard: Dashboard, started: "Callable[[], None] | None" = None) -> None:
         super().__init__(
             uvicorn.Config(
                 dashboard,
-                http=Connection,
+                http="h11",
                 ws="none",
                 lifespan="off",  # nothing is begun before the first visitor, and serve() ends what is under way
                 access_log=False,  # addresses may hold the token
@@ -62,7 +46,6 @@ class Server(uvicorn.Server):
             )
         )
         self._dashboard, self._started = dashboard, started
-        self._waiting: dict[Connection, tuple[object, float]] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and say so."""
@@ -71,29 +54,9 @@ class Server(uvicorn.Server):
             self._started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End; pages that look on would otherwise be waited for."""
+        """End; what is being read would otherwise be waited for."""
         self._dashboard.live.close()
         await super().shutdown(sockets)
-
-    async def on_tick(self, counter: int) -> bool:
-        """Do what is to be done every tenth of a second; uvicorn itself waits for a request without end."""
-        if counter % TICKS == 0:
-            self._drop_who_is_stuck(time.monotonic())
-        return await super().on_tick(counter)
-
-    def _drop_who_is_stuck(self, now: float) -> None:
-        before, self._waiting = self._waiting, {}
-        for connection in cast(list[Connection], list(self.server_state.connections)):
-            left, cycle = connection.transport.get_write_buffer_size(), connection.cycle
-            if cycle is not None and not cycle.response_complete and not left:
-                continue  # it waits for us
-            state, since = before.get(connection, (None, now))
-            if state != (cycle, left):
-                since = now
-            elif now - since > STUCK_SECONDS:
-                # Not closed: that would wait until the other end has taken what is left.
-                connection.transport.abort()
-            self._waiting[connection] = (cycle, left), since
 
 
 def serve(settings: Settings) -> int:
@@ -151,10 +114,6 @@ def announcement(settings: Settings) -> list[str]:
     lines = [f"rlplan dashboard of {masked(settings.database)}: {settings.url}"]
     if settings.token is not None and not is_loopback(settings.host):
         lines.append("Whoever has this address can look; it is not encrypted on its way: see ssh -L for that.")
-    if settings.control and settings.token is None:
-        lines.append("Any user of this machine can pause, resume and stop a sweep: --token auto keeps others out.")
-    elif settings.control:
-        lines.append("With --control, who looks can also pause, resume and stop a sweep.")
     return [*lines, "Ctrl-C ends it; the sweep goes on."]
 
 

@@ -23,7 +23,6 @@ class Settings:
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     token: str | None = None
-    control: bool = False
 
     @property
     def url(self) -> str:
@@ -49,7 +48,7 @@ class Settings:
         return address is not None and address.is_unspecified
 
 
-def checked(database: str, host: str, port: int, token: str | None, control: bool) -> Settings:
+def checked(database: str, host: str, port: int, token: str | None) -> Settings:
     """Return the settings; InputError for what would let strangers in, or cannot work."""
     if token == MAKE_ONE:
         token = secrets.token_urlsafe(24)
@@ -62,7 +61,7 @@ def checked(database: str, host: str, port: int, token: str | None, control: boo
             f"--host {host} shows the sweeps to all who reach this machine, so it needs a token: add --token "
             f"{MAKE_ONE}, or set {TOKEN_VARIABLE} ({SHORTEST_TOKEN} characters or more). Leave --host out to be alone"
         )
-    return Settings(database, host, port, token, control)
+    return Settings(database, host, port, token)
 
 
 def _check_token(token: str) -> None:

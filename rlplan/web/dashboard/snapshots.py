@@ -4,7 +4,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -28,8 +28,6 @@ LARGE = ("curves", "frontier", "budget", "decisions")
 
 # Some of what is shown changes without a row, such as how long the driver has been silent.
 OLDEST_SECONDS = 10.0
-# A large part is kept up to date for so long after it was asked for; pages that show it ask whenever it changes.
-ASKED_SECONDS = 60.0
 
 # A fit of a large sweep takes seconds: it is not to take more than a fifth of a core away from what shows it.
 SHORTEST_PAUSE_SECONDS = 5.0
@@ -68,16 +66,14 @@ class Part:
 class Snapshot:
     """What is shown of a sweep until its rows change.
 
-    The parts of a large sweep come `later`: they are drawn when somebody asks for them, once for all. Until they are
-    drawn anew, those of the snapshot before stand in for them.
+    The large parts of a large sweep are drawn when somebody asks for them, once for all.
     """
 
     mark: str
     story: Story
     fitted: Fitted | None
-    parts: Mapping[str, Part]
+    parts: dict[str, Part]
     draw: Callable[[str], Part]
-    later: frozenset[str] = frozenset()  # not drawn yet from these rows
     is_large: bool = False
     made_at: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -103,10 +99,14 @@ class Snapshot:
         return self._made["page"]
 
     def message(self) -> str:
-        """Return what those who look on are told: which sections there are in which version."""
+        """Return what those who look on are told: which sections there are in which version.
+
+        A large part that nobody has asked for is as new as the rows are.
+        """
+        late = dict.fromkeys(LARGE, self.mark)
         return json.dumps(
             {
-                "versions": {name: part.version for name, part in self.parts.items()},
+                "versions": late | {name: part.version for name, part in list(self.parts.items())},
                 "read_at": self.story.read_at.astimezone(UTC).isoformat(timespec="seconds"),
             }
         )
@@ -134,19 +134,8 @@ class SweepReader:
         self._memory: Memory = {}
         self._drawn: Drawn = {}
         self._generation = 0
-        self._asked: dict[str, float] = {}
-        self._lock, self._drawing, self._taking = threading.Lock(), threading.Lock(), threading.Lock()
-        self._touched = time.monotonic()
+        self._lock, self._drawing = threading.Lock(), threading.Lock()
         self.snapshot: Snapshot | None = None
-
-    def touch(self) -> None:
-        """Note that somebody looks."""
-        self._touched = time.monotonic()
-
-    @property
-    def idle_seconds(self) -> float:
-        """How long nobody has looked."""
-        return time.monotonic() - self._touched
 
     def look(self) -> bool:
         """Read the sweep anew if there is anything new, and say whether there was."""
@@ -184,37 +173,15 @@ class SweepReader:
         self._fit_after = now + max(SHORTEST_PAUSE_SECONDS, (now - began) * PAUSE_PER_SECOND_OF_WORK)
         self.is_fitting = False
 
-    def has(self, name: str) -> bool:
-        """Whether a part is there at once."""
-        return self.snapshot is not None and name in self.snapshot.parts
-
     def part(self, name: str) -> Part:
-        """Return a part; one of a large sweep that nobody has asked for lately has to be drawn first."""
-        self._asked[name] = time.monotonic()
-        assert self.snapshot is not None
-        ready = self.snapshot.parts.get(name)
-        if ready is not None:
-            return ready
-        with self._drawing:
-            return self.snapshot.parts.get(name) or self._draw(name)
-
-    def renew(self) -> bool:
-        """Draw one part anew that was asked for lately and is of older rows, and say whether there was one."""
-        with self._drawing:
-            for name in LARGE:
-                if self.snapshot is not None and name in self.snapshot.later and name in self.snapshot.parts:
-                    self._draw(name)
-                    return True
-        return False
-
-    def _draw(self, name: str) -> Part:
-        assert self.snapshot is not None
-        drawn_from = self.snapshot
-        part = drawn_from.draw(name)
-        with self._taking:
-            later = self.snapshot.later - {name} if self.snapshot.mark == drawn_from.mark else self.snapshot.later
-            self.snapshot = replace(self.snapshot, parts={**self.snapshot.parts, name: part}, later=later)
-        return part
+        """Return a part; a large one that nobody has asked for has to be drawn first."""
+        shown = self.snapshot
+        assert shown is not None
+        if name not in shown.parts:
+            with self._drawing:
+                if name not in shown.parts:
+                    shown.parts[name] = shown.draw(name)
+        return shown.parts[name]
 
     def _take(self, key: str, told: Story, fitted: Fitted | None) -> None:
         shown = drawable(told, self._drawn)
@@ -222,15 +189,9 @@ class SweepReader:
         def draw(name: str) -> Part:
             return part_of(self._render(name, shown, fitted))
 
-        later = frozenset(LARGE) if is_large(told) else frozenset()
-        parts = {name: draw(name) for name in (FRONT, *ALL) if name not in later}
-        with self._taking:
-            before = self.snapshot.parts if self.snapshot else {}
-            parts |= {name: before[name] for name in later & before.keys() if self._is_asked(name)}
-            self.snapshot = Snapshot(key, told, fitted, parts, draw, later, is_large=bool(later))
-
-    def _is_asked(self, name: str) -> bool:
-        return time.monotonic() - self._asked.get(name, -ASKED_SECONDS) < ASKED_SECONDS
+        large = is_large(told)
+        parts = {name: draw(name) for name in (FRONT, *ALL) if not (large and name in LARGE)}
+        self.snapshot = Snapshot(key, told, fitted, parts, draw, is_large=large)
 
     def _is_stale(self, key: str, fitted: Fitted | None) -> bool:
         shown = self.snapshot

@@ -6,9 +6,9 @@ import pytest
 
 import rlplan
 from rlplan.actions import sweeping
+from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import Finished
-from rlplan.actions.train_signals import Interrupts
 from rlplan.api.book import Book
 from rlplan.live.sweep_running import Began
 from runner.ports.simulation import SimulationChoice

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rlplan
-from rlplan.actions.train_signals import Interrupts
+from rlplan.actions.interrupts import Interrupts
 from tests.rlplan.recommend_sweeps import ended
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "python.md"

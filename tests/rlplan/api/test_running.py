@@ -10,8 +10,8 @@ import pytest
 
 import rlplan
 from rlplan.actions import sweeping
+from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import Finished
-from rlplan.actions.train_signals import Interrupts
 from rlplan.commands.sweeping import resume as resume_command
 from rlplan.commands.sweeping import retry as retry_command
 from rlplan.commands.sweeping import sweep as sweep_command

@@ -42,7 +42,7 @@ def test_a_sweep_is_shown_with_its_answer_its_money_its_curves_and_its_ranks(dat
 def test_it_follows_the_sweep_live(visitor: TestClient) -> None:
     page = visitor.get("/").text
     version = re.search(r'data-part="front" data-version="(\w+)" hx-get="/sweeps/sweep-1/sections/front"', page)
-    assert 'data-events="/sweeps/sweep-1/events"' in page
+    assert 'data-state="/sweeps/sweep-1/state"' in page
     assert version is not None
     assert visitor.get("/sweeps/sweep-1/sections/front").status_code == 200
 
@@ -65,7 +65,7 @@ def test_where_nothing_has_run_the_newest_plan_is_shown(planned: Path) -> None:
         page = client.get("/").text
         assert "one would take n = 8, B = 64" in page
         assert f"rlplan sweep plan-1 --db {planned}" in page
-        assert "data-events" not in page
+        assert "data-state" not in page
 
 
 def test_plans_that_were_never_run_are_listed_and_have_a_page(sweep: Seeder, visitor: TestClient) -> None:

@@ -48,7 +48,9 @@ def test_a_sweep_has_all_its_sections(visitor: TestClient) -> None:
         assert f'data-part="{name}"' in page.text
         answer = visitor.get(f"/sweeps/sweep-1/sections/{name}")
         assert f'id="{name}"' in answer.text
-        assert re.fullmatch("[0-9a-f]{16}", answer.headers["x-version"])
+        assert re.fullmatch('"[0-9a-f]{16}"', answer.headers["etag"])
+        again = visitor.get(f"/sweeps/sweep-1/sections/{name}", headers={"if-none-match": answer.headers["etag"]})
+        assert (again.status_code, again.text) in ((304, ""), (200, again.text))  # it may have been fitted meanwhile
     assert not re.search(r"<script(?! src=|[^>]*application/json)", page.text), "scripts stand in files"
     assert not re.search(r"<[^>]+\son\w+=", page.text), "handlers stand in files"
     assert "<form" not in page.text
@@ -59,14 +61,14 @@ def version_with(visitor: TestClient, score: str) -> str:
     began = time.monotonic()
     while score not in (answer := visitor.get("/sweeps/sweep-1/sections/curves")).text:
         assert time.monotonic() - began < PATIENCE_SECONDS, f"{score} has not come"
-    return str(answer.headers["x-version"])
+    return str(answer.headers["etag"])
 
 
 def test_a_new_point_is_on_the_page(sweep: Seeder, visitor: TestClient) -> None:
     before = visitor.get("/sweeps/sweep-1/sections/curves")
     assert "0.9876" not in before.text
     sweep.score(1, 31, 0.98765)
-    assert version_with(visitor, "0.9876") != before.headers["x-version"]
+    assert version_with(visitor, "0.9876") != before.headers["etag"]
 
 
 def test_of_a_large_sweep_what_takes_long_comes_later(
@@ -80,7 +82,7 @@ def test_of_a_large_sweep_what_takes_long_comes_later(
     first = visitor.get("/sweeps/sweep-1/sections/curves")
     assert first.text.count('data-chart="curve-') == 7
     sweep.score(1, 31, 0.98765)
-    assert version_with(visitor, "0.9876") != first.headers["x-version"]
+    assert version_with(visitor, "0.9876") != first.headers["etag"]
 
 
 def test_a_trial_is_shown_with_its_moves_and_its_failure(visitor: TestClient) -> None:
@@ -112,3 +114,13 @@ def test_files_are_kept_by_their_version(visitor: TestClient) -> None:
     plain = visitor.get("/static/htmx.min.js", headers={"accept-encoding": "identity"})
     assert "content-encoding" not in plain.headers
     assert plain.text.startswith("var htmx")
+
+
+def test_a_page_is_told_that_nothing_is_new(visitor: TestClient) -> None:
+    tag = ""
+    began = time.monotonic()
+    while (answer := visitor.get("/sweeps/sweep-1/state", headers={"if-none-match": tag})).status_code != 304:
+        assert set(answer.json()["versions"]) >= set(ALL)
+        assert time.monotonic() - began < PATIENCE_SECONDS
+        tag = answer.headers["etag"]
+    assert answer.text == ""

@@ -46,8 +46,8 @@ def test_ctrl_c_ends_it_although_pages_are_open(sweep: Seeder, database: Path) -
         assert process.stderr is not None
         assert f"http://127.0.0.1:{port}/?token={TOKEN}" in process.stderr.readline()
         target = Target(port, TOKEN)
-        with target.connected(target.head("/sweeps/sweep-1/events")) as client:
-            until(client, rb"event: state")
+        with target.connected(target.head("/sweeps/sweep-1/state")) as client:
+            until(client, rb"versions")
             process.send_signal(signal.SIGINT)
             assert process.wait(20) == 0
         assert "Traceback" not in process.stderr.read()

@@ -11,14 +11,14 @@ TOKEN = "0123456789abcdef"
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "node-7.cluster", "128.0.0.1"])
 def test_another_host_needs_a_token(host: str) -> None:
     with pytest.raises(InputError, match=r"it needs a token: add --token auto"):
-        checked("x.db", host, 8787, None, False)
-    assert checked("x.db", host, 8787, TOKEN, False).token == TOKEN
+        checked("x.db", host, 8787, None)
+    assert checked("x.db", host, 8787, TOKEN).token == TOKEN
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.0.1", "::1", "localhost", "LOCALHOST"])
 def test_this_machine_alone_needs_none(host: str) -> None:
     assert is_loopback(host)
-    assert checked("x.db", host, 8787, None, False).token is None
+    assert checked("x.db", host, 8787, None).token is None
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ def test_this_machine_alone_needs_none(host: str) -> None:
 )
 def test_a_token_that_protects_nothing_is_refused(token: str) -> None:
     with pytest.raises(InputError, match="--token auto makes one"):
-        checked("x.db", "127.0.0.1", 8787, token, False)
+        checked("x.db", "127.0.0.1", 8787, token)
 
 
 def test_a_token_is_made() -> None:
-    first, second = (checked("x.db", "0.0.0.0", 8787, "auto", False).token for _ in range(2))
+    first, second = (checked("x.db", "0.0.0.0", 8787, "auto").token for _ in range(2))
     assert first is not None
     assert len(first) >= 32
     assert first != second

@@ -1,14 +1,11 @@
 """A sweep that is looked at: read once for all who look on, fitted meanwhile, and what fails is told."""
 
 import asyncio
-import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
-from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from budgets.errors import NotFoundError
 from rlplan.reading.story import Beliefs, Story
@@ -92,55 +89,42 @@ def test_what_fails_is_told_and_what_was_believed_stays(reading: Reading) -> Non
         assert (reader.snapshot.beliefs, reader.snapshot.fitted.problem) == (NOTHING, problem)
 
 
-async def heard(told: AsyncIterator[ServerSentEvent]) -> str:
-    """Return the version of the curves that a browser is told of next."""
-    async with asyncio.timeout(20):
-        while (event := await anext(told)).event != "state":
-            pass
-    version: str = json.loads(event.data)["versions"]["curves"]
-    return version
-
-
-def test_who_is_slow_gets_the_newest_and_holds_nobody_up(
-    sweep: Seeder, reading: Reading, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lives, "POLL_SECONDS", 0.02)
+def test_one_reads_however_many_look_on(sweep: Seeder, reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     readers: list[SweepReader] = []
 
     def reader(_: str) -> SweepReader:
         readers.append(reading(lambda _: NOTHING))
         return readers[-1]
 
-    def events(answer: EventSourceResponse) -> AsyncIterator[ServerSentEvent]:
-        return cast(AsyncIterator[ServerSentEvent], answer.body_iterator)
-
     async def scene() -> None:
         live = LiveSweeps(reader)
-        slow, quick = events(await live.watch("sweep-1")), events(await live.watch("sweep-1"))
-        await heard(slow)
-        last = await heard(quick)
-        for step in (31, 32, 33):
-            sweep.score(1, step, 0.9)
-            while (told := await heard(quick)) == last:
-                pass
-            last = told
-        assert await heard(slow) == last
+        first = await live.snapshot("sweep-1")
+        assert all(each is first for each in await asyncio.gather(*(live.snapshot("sweep-1") for _ in range(9))))
+        sweep.score(1, 31, 0.9)
+        assert await live.snapshot("sweep-1") is first, "it has just been read"
+        monkeypatch.setattr(lives, "FRESH_SECONDS", 0.0)
+        async with asyncio.timeout(20):
+            while (await live.snapshot("sweep-1")).mark == first.mark:
+                await asyncio.sleep(0.01)
         live.close()
 
     asyncio.run(scene())
-    assert len(readers) == 1, "one reads, however many look on"
+    assert len(readers) == 1
 
 
-def test_nobody_reads_what_nobody_looks_at(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lives, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(lives, "IDLE_SECONDS", 0.0)
+def test_who_comes_after_a_while_waits_for_the_newest(
+    sweep: Seeder, reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lives, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(lives, "STALE_SECONDS", 0.0)
 
     async def scene() -> None:
         live = LiveSweeps(lambda _: reading(lambda _: NOTHING))
         first = await live.snapshot("sweep-1")
-        while [task for task in asyncio.all_tasks() if task.get_name().startswith("reads")]:
-            await asyncio.sleep(0.01)
-        assert (await live.snapshot("sweep-1")).mark == first.mark
+        sweep.score(1, 31, 0.9)
+        while (newest := await live.snapshot("sweep-1")).mark == first.mark:  # no longer than what is read may take
+            await asyncio.sleep(0)
+        assert newest.story.picture.trials != first.story.picture.trials
         live.close()
 
-    asyncio.run(scene())
+    asyncio.run(asyncio.wait_for(scene(), 60))

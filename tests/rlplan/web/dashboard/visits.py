@@ -18,9 +18,9 @@ PATIENCE_SECONDS = 120
 
 @contextmanager
 def visiting(
-    database: Path | str, *, token: str | None = None, control: bool = False, host: str = DEFAULT_HOST, **options: Any
+    database: Path | str, *, token: str | None = None, host: str = DEFAULT_HOST, **options: Any
 ) -> Iterator[TestClient]:
     """Open a dashboard, and visit it."""
-    dashboard = Dashboard(checked(str(database), host, DEFAULT_PORT, token, control))
+    dashboard = Dashboard(checked(str(database), host, DEFAULT_PORT, token))
     with TestClient(dashboard, base_url=HOME, headers=PAGE, follow_redirects=False, **options) as client:
         yield client
