@@ -1,17 +1,21 @@
 """What the steps of adopted runs took, as measured costs: a record for each stretch of a run, in its order."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 
-from budgets.work import Phase
+from budgets.calibration import priced_phases, priced_whole
+from budgets.coefficients import Coefficients
+from budgets.work import Phase, total
 from planner.adopting.records import LoggedRun, Step
 from planner.adopting.together import Entry
 from planner.proposals import Request
 from planner.store.records import WHOLE
 from planner.store.schema import CostRecord
+from rlplan.actions.calibrating import measured_steps
 
 MOST_STRETCHES = 10  # of a run: responses grow while it trains
 STRETCH_STEPS = 5  # at least, so that one slow step is not the typical one
@@ -61,6 +65,16 @@ def whole_seconds(run: LoggedRun, steps: Sequence[Step]) -> float | None:
         if each.took is not None and each.took > outside:
             took.append((each.took - outside) / (each.step - before))
     return statistics.median(took) if took else None
+
+
+def times_their_price(records: Sequence[CostRecord], request: Request, known: Coefficients) -> float | None:
+    """Return how many times their price whole steps took, as a geometric mean; None where no log times them."""
+    logs = []
+    for step in measured_steps(records, request.traits):
+        if step.whole is not None:
+            phases = priced_phases(request.workload, request.hardware.gpu, step, known)
+            logs.append(math.log(step.whole / total(priced_whole(phases, step.traits))))
+    return math.exp(statistics.fmean(logs)) if logs else None
 
 
 def _row(

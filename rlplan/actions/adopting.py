@@ -23,12 +23,10 @@ from planner.config import Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.config.trainer import BUILTIN
 from planner.proposals import Request
-from planner.store import Store, open_store
+from planner.store import open_store
 from planner.store.schema import CostRecord, SweepStatus
-from rlplan.actions.adopted_costs import cost_rows
-from rlplan.actions.adopted_prices import PhaseRatio, oddities, ratios
+from rlplan.actions.adopted_costs import cost_rows, times_their_price
 from rlplan.actions.adopted_rows import calibrated, open_candidates, plan_row, store_costs, store_sweep
-from rlplan.actions.calibrating import coefficients_of
 from rlplan.actions.configuring import AskedSection, load_configuration
 from rlplan.actions.sweep_request import own_folder
 from runner.sweep.planning import AnyPath, SweepChoice, Text
@@ -78,8 +76,7 @@ class Adopted:
     plan: str | None = None
     sweep: str | None = None
     prices: int = 0  # of runs whose seconds are stored
-    phases: tuple[PhaseRatio, ...] = ()  # their prices beside what they took
-    odd: tuple[str, ...] = ()
+    times_price: float | None = None  # that their steps took, by what was known before; None where no log times steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,22 +168,14 @@ def _store(request: AdoptRequest, found: ComparableRuns, database: str) -> Adopt
             for entry, cost in zip(entries, costs, strict=True):
                 if cost and not entry.scored:
                     store_costs(session, entry, cost)
-        stored = _compared(stored, store, workload, costs)
-    return replace(stored, notes=tuple(notes))
+    return replace(stored, notes=tuple(notes), times_price=_times_price(entries, workload, costs))
 
 
-def _compared(stored: Adopted, store: Store, request: Request, costs: Sequence[Sequence[CostRecord]]) -> Adopted:
-    """Add how far prices were from what the runs took, and are now that they have learnt of them, and what is odd."""
-    taken = [(entry, each) for entry, each in zip(stored.entries, costs, strict=True) if each]
-    if not taken:
-        return stored
-    trainers = {entry.run.trainer for entry, _ in taken}
-    gpu = request.hardware.gpu
-    before = prior(gpu, trainers.pop()) if len(trainers) == 1 else request.coefficients
-    after = coefficients_of(store, request.workload, gpu, request.traits, before)
-    phases = ratios([record for _, records in taken for record in records], request, before, after)
-    odd = [f"{entry.run.path.name}: {said}" for entry, each in taken for said in oddities(each, request, before)]
-    return replace(stored, phases=tuple(phases), odd=tuple(odd))
+def _times_price(entries: Sequence[Entry], request: Request, costs: Sequence[Sequence[CostRecord]]) -> float | None:
+    """Return how many times their price steps took, by the prior of who trained them where that is one trainer."""
+    trainers = {entry.run.trainer for entry, each in zip(entries, costs, strict=True) if each}
+    known = prior(request.hardware.gpu, trainers.pop()) if len(trainers) == 1 else request.coefficients
+    return times_their_price([record for each in costs for record in each], request, known)
 
 
 def _money(request: AdoptRequest, curves: Sequence[Entry]) -> Money:

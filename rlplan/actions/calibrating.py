@@ -46,14 +46,6 @@ def measured_by(
     return replace(found, coefficients=replace(found.coefficients, evidence=evidence(counted, gpu, sweeps)))
 
 
-def coefficients_of(
-    store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients
-) -> Coefficients:
-    """Return what the steps that were measured with this GPU and model teach; what was known before without any."""
-    found = measured_by(store, workload, gpu, traits, before)
-    return before if found is None else found.coefficients
-
-
 def known_of(
     store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients, *, given_mean: bool
 ) -> tuple[Coefficients, Workload]:

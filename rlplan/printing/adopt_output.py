@@ -1,17 +1,16 @@
 """Prints what was read of runs that are adopted, and what became of them."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from planner.adopting.together import Entry
 from planner.axes import said
-from rlplan.actions.adopted_prices import PhaseRatio
 from rlplan.actions.adopting import Adopted
 from rlplan.printing.sweep_output import command
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import aligned_hours, hours
+from rlplan.wording.numbers import hours
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
@@ -43,8 +42,7 @@ def adopted_data(adopted: Adopted) -> dict[str, Any]:
         "sweep": adopted.sweep,
         "plan": adopted.plan,
         "prices": adopted.prices,
-        "prices_by_phase": [asdict(each) for each in adopted.phases],
-        "odd": list(adopted.odd),
+        "times_price": adopted.times_price,
         "runs": [_data(row) for row in _rows(adopted)],
         "notes": list(adopted.notes),
     }
@@ -118,23 +116,11 @@ def _drawn(adopted: Adopted, database: str, canvas: Canvas) -> Iterator[Part]:
             f"They are trials of {adopted.sweep}: `{command('rank', adopted.sweep, database)}`, "
             f"`{command('recommend', adopted.sweep, database)}`."
         )
-    if adopted.phases:
-        yield ""
-        yield canvas.line("Prices beside what the steps took", "bold")
-        yield table_of(adopted.phases, PHASES, canvas)
-    for each in adopted.odd:
-        yield from canvas.lines(f"Odd: {each}.")
     if adopted.prices:
         runs = "1 run" if adopted.prices == 1 else f"{adopted.prices} runs"
-        yield from canvas.lines(f"What the steps of {runs} took is stored, and counts for the prices of plans.", "dim")
-
-
-PHASES: Sequence[Column[PhaseRatio]] = (
-    Column("phase", lambda each: each.phase, Cells.NAMES),
-    Column("seconds a step", lambda each: aligned_hours(each.measured_seconds)),
-    Column("price ÷ measured, before", lambda each: f"{each.before:.2f}"),
-    Column("with these runs", lambda each: f"{each.after:.2f}"),
-)
+        times = adopted.times_price
+        off = "" if times is None else f"Their steps took {times:.2g} times what they were priced at. "
+        yield from canvas.lines(f"{off}What the steps of {runs} took is stored, and counts for the prices of plans.")
 
 
 def _or_ask(value: float | None) -> str:

@@ -202,13 +202,9 @@ def test_from_python(run: Run, five: list[str]) -> None:
 def test_what_runs_taught_of_prices_is_shown_counts_and_can_be_taken_back(run: Run, five: list[str]) -> None:
     before = read(run, "price", "--model", "qwen2.5-0.5b", "--gpu", "h100", "--gpus", "1")
     found = read(run, "adopt", *five[:2], *GIVEN)
-    by_phase = {each["phase"]: each for each in found["prices_by_phase"]}
-    assert by_phase["whole step"]["measured_seconds"] == pytest.approx(SECONDS)
-    assert by_phase["whole step"]["after"] == pytest.approx(1, abs=0.1)
-    assert any("run-0: generation takes" in said for said in found["odd"])
+    assert found["times_price"] > 0
     shown = run("adopt", *five[:2], *GIVEN, width=150)
-    assert "price ÷ measured, before" in shown.out
-    assert "Odd: run-0: generation takes" in shown.out
+    assert f"Their steps took {found['times_price']:.2g} times what they were priced at." in shown.out
     priced = ("price", "--model", "qwen2.5-0.5b", "--gpu", "h100", "--gpus", "1")
     source = {each["what"]: each["source"] for each in read(run, *priced)["assumptions"]}["cost of a step"]
     assert source == "calibrated by 60 steps of run-0, 1 h100; 60 steps of run-1, 1 h100"

@@ -1,6 +1,5 @@
 """What the logs of runs elsewhere teach about prices."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from budgets.calibration import priced_phases
-from budgets.coefficients import Coefficients
 from budgets.work import Phase, total
 from planner.adopting.records import LoggedRun, Step
 from planner.adopting.settings import GpuSplit, Settings
@@ -19,8 +17,7 @@ from planner.config import build_request, resolve
 from planner.config.layers import flag_layer
 from planner.proposals import Request
 from planner.store.schema import CostRecord
-from rlplan.actions.adopted_costs import cost_rows
-from rlplan.actions.adopted_prices import oddities
+from rlplan.actions.adopted_costs import cost_rows, times_their_price
 from rlplan.actions.calibrating import calibration_of, measured_steps
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -128,39 +125,15 @@ def test_the_mean_response_is_that_of_the_later_steps(
     records = rows(request_, entry(lengths=lengths))
     found = calibration_of(records, request_.workload, request_.hardware.gpu, request_.traits)
     assert found.mean_response == pytest.approx(expected, rel=0.05)
-    growing = [each for each in oddities(records, request_, request_.coefficients) if each.startswith("responses grow")]
-    assert len(growing) == (lengths[0] < lengths[1])
 
 
-# What is odd
-
-
-def prior_of(request: Request) -> Coefficients:
-    return replace(request.coefficients, length_log_sd=0.0)
-
-
-def slow(request: Request, **times: float) -> Entry:
-    """A run whose phases took so many times their prices; `rest` is added to the step."""
-    (record,) = rows(request, entry(1, seconds=TIMED))
-    (step,) = measured_steps([record], request.traits)
-    phases = priced_phases(request.workload, request.hardware.gpu, step, prior_of(request))
+@pytest.mark.parametrize("times", [1.0, 0.5, 30.0])
+def test_it_is_said_how_many_times_their_price_steps_took(request_: Request, times: float) -> None:
+    known = replace(request_.coefficients, length_log_sd=0.0)
+    (record,) = rows(request_, entry(1, seconds=TIMED))
+    (step,) = measured_steps([record], request_.traits)
+    phases = priced_phases(request_.workload, request_.hardware.gpu, step, known)
     names = {"generate": Phase.GENERATE, "logprob": Phase.OLD_LOG_PROBS, "update": Phase.TRAIN, "sync": Phase.SYNC}
-    seconds = {name: times.get(name, 1.0) * total(phases[phase]) for name, phase in names.items()}
-    return entry(seconds=seconds | {"step": (1 + times.get("rest", 0.0)) * sum(seconds.values())})
-
-
-@pytest.mark.parametrize(
-    ("times", "says"),
-    [
-        ({}, None),
-        ({"update": 1.6}, None),  # within what trainers and set-ups differ by
-        ({"sync": 30.0}, r"weight sync takes [\d.]+ s a step, 30 times its price"),
-        ({"generate": 0.1}, r"generation takes [\d.]+ s a step, 1/10 of its price"),
-        ({"rest": 0.25}, r"[\d.]+ s of a step \(20%\) belong to no phase that its log times"),
-    ],
-)
-def test_what_is_odd_of_a_run_is_told(request_: Request, times: dict[str, float], says: str | None) -> None:
-    records = rows(request_, slow(request_, **times))
-    found = oddities(records, request_, request_.coefficients)
-    assert len(found) == (says is not None)
-    assert says is None or re.fullmatch(says, found[0])
+    seconds = {name: total(phases[phase]) for name, phase in names.items()}
+    records = rows(request_, entry(seconds=seconds | {"step": times * sum(seconds.values())}))
+    assert times_their_price(records, request_, known) == pytest.approx(times, rel=0.05)
