@@ -13,6 +13,7 @@ from planner.pooling.model import sigmoid
 from planner.pooling.points import ORIGIN, Points, binned, clock, stacked
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
+from planner.store.finals import pilots_of
 from planner.view import TrialView, has_curve
 from rlplan.reading.health import collapsed_from
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored
@@ -23,27 +24,30 @@ from runner.sweep.learnt import pool_of
 def beliefs(database: str | Store, sweep: str | None = None) -> Beliefs:
     """Return what is believed of a sweep, by default the newest; NotFoundError when there is none of that name.
 
-    Where nothing can be recommended, `why_not` says why, and what can be said of the curves is said all the same.
+    What is recommended is the answer of the pilots, also where the sweep is their final run. Where nothing can be
+    recommended, `why_not` says why, and what can be said of the curves is said all the same.
     """
     opened = nullcontext(database) if isinstance(database, Store) else open_store(database, read_only=True)
     with opened as store:
         try:
             known = stored(store, sweep)
-            return believed(known)
+            with store.read() as session:
+                pilots = pilots_of(session, known.sweep).name
+            return believed(known, None if pilots == known.sweep.name else stored(store, pilots))
         except (NotFoundError, StoreUnavailableError):
             raise
         except (InputError, StoreError) as error:
             return Beliefs(None, f"no recommendation: {error}", {}, {})
 
 
-def believed(known: Stored) -> Beliefs:
-    """Return what is believed of a sweep that was read; the curves are fitted once."""
+def believed(known: Stored, pilots: Stored | None = None) -> Beliefs:
+    """Return what is believed of a sweep that was read, of a final run with its pilots; curves are fitted once."""
     view = known.board.view(0)
     seen = [trial for trial in view.trials.values() if has_curve(trial)]
     joint = pool_of(known.board.spec).worlds(view, DRAWS) if seen else None
     found, why_not = None, None
     try:
-        found = recommended_for(known, joint=joint)
+        found = recommended_for(known, joint=joint) if pilots is None else recommended_for(pilots)
     except (NotFoundError, BudgetError) as error:
         why_not = str(error)
     bands = bands_of(joint, seen) if joint else {}

@@ -26,6 +26,7 @@ from rlplan.actions.sweeping import resume, start
 from rlplan.charts.final import final_chart
 from rlplan.printing.status_sweeps import print_sweeps
 from rlplan.printing.sweep_output import print_finished, print_status
+from rlplan.reading.believing import beliefs
 from rlplan.reading.finals import final_standing, record_of, record_said
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.recommend_reading import recommended
@@ -282,6 +283,9 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
 
 
 def test_what_asks_for_a_recommendation_gets_that_of_the_pilots(launched: str) -> None:
+    found = beliefs(launched, "sweep-1-final").recommended
+    assert found is not None
+    assert found.answer == recommended(launched, "sweep-1-final").answer == recommended(launched, "sweep-1").answer
     asked = [ranking(launched, name) for name in (None, "sweep-1", "sweep-1-final", "plan-1")]
     assert {each.sweep for each in asked} == {"sweep-1"}
     assert len({each.rows for each in asked}) == 1
