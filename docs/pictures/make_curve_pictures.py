@@ -18,13 +18,14 @@ from planner.curves.curve import Curve
 from planner.curves.verdicts import Verdict
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import fit_files
-from rlplan.charts.fit_drawing import page_of
-from rlplan.charts.fit_panels import Panel, columns, curve_panels
+from rlplan.charts.fit_panels import Panel, curve_panels
+from rlplan.web.fits import fit_page
 
 LEVEL = 0.9
 COLOURS = 128  # of the palette: flat areas need few, and the file is a third as large
 MOST_POINTS = 250
-WIDTH = 480  # pixels a panel
+TALL = 4000  # pixels: all that is pictured is on the screen, and so drawn
+DRAWN = '() => [...document.querySelectorAll("[data-chart]")].every((each) => "drawn" in each.dataset)'
 SHAPES_BY_VERDICT = {
     Verdict.RISING: "sigmoid",
     Verdict.SATURATED: "saturating",
@@ -103,13 +104,14 @@ def panel(curve: Curve, name: str, request: FitRequest) -> Panel:
 def save(path: Path, drawn: list[Panel]) -> None:
     """Draw panels on a page, take a picture of it, and keep the file small."""
     page_file = path.with_suffix(".html")
-    page_file.write_bytes(page_of(drawn))
+    page_file.write_text(fit_page(drawn), encoding="utf-8")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": WIDTH * columns(len(drawn)), "height": 400})
+        width = 1440 if len(drawn) > 4 else 1000  # three or two panels side by side
+        page = browser.new_page(viewport={"width": width, "height": TALL})
         page.goto(page_file.resolve().as_uri())
-        page.locator("#fits .main-svg").first.wait_for()
-        page.screenshot(path=path, full_page=True)
+        page.wait_for_function(DRAWN)
+        page.locator(".panels").screenshot(path=path)
         browser.close()
     page_file.unlink()
     with Image.open(path) as picture:

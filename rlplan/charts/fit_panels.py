@@ -119,11 +119,6 @@ def law_panels(fits: LawFits) -> list[Panel]:
     return [_law_panel(fitted, fits.level) for fitted in fits.fits[:MOST_PANELS]]
 
 
-def columns(count: int) -> int:
-    """Return how many panels stand side by side."""
-    return next(wide for wide, most in ((1, 1), (2, 4), (3, 9), (4, MOST_PANELS)) if count <= most)
-
-
 def _curve_panel(curve: FittedCurve, band: Band, level: float) -> Panel:
     whole = curve.whole
     is_used = (whole.x <= curve.used.x[-1]) & ((whole.x >= curve.cut) | (whole.x == 0))

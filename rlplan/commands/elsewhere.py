@@ -50,16 +50,29 @@ def fit(
     from rlplan.actions.fit_request import FitRequest  # noqa: PLC0415
     from rlplan.actions.fitting import fit_files  # noqa: PLC0415
     from rlplan.printing.fit_output import print_comparison, print_fits, print_laws  # noqa: PLC0415
+    from rlplan.wording.terminal import tell  # noqa: PLC0415
 
     request = FitRequest.of(asked)
     if law is None and compare_by is None:
-        return print_fits(fit_files(files, request), format, plot)
+        fits = fit_files(files, request)
+        code = print_fits(fits, format)
+        if plot is not None and fits.curves:
+            from rlplan.web.fits import write_fits  # noqa: PLC0415
+
+            tell(write_fits(fits, plot))
+        return code
     from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables  # noqa: PLC0415
 
     tables, failures = read_tables(files)
     if compare_by is not None:
         return print_comparison(*compare_recipes(tables, request, failures), format)
-    return print_laws(fit_law(tables, request, failures), format, plot)
+    laws = fit_law(tables, request, failures)
+    code = print_laws(laws, format)
+    if plot is not None and laws.fits:
+        from rlplan.web.fits import write_laws  # noqa: PLC0415
+
+        tell(write_laws(laws, plot))
+    return code
 
 
 def watch(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import attrgetter, itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,8 +35,8 @@ EXPLAINED = 5  # curves up to which the evidence is written out
 NAMED = 3  # curves that are named beside a note they share
 
 
-def print_fits(fits: Fits, format: Format, plot: Path | None) -> int:
-    """Print what was fitted, draw it if asked to, report what failed, and return the exit code."""
+def print_fits(fits: Fits, format: Format) -> int:
+    """Print what was fitted, report what failed, and return the exit code."""
     if fits.curves:
         if format is Format.JSON:
             print_json(fits_data(fits))
@@ -46,14 +45,10 @@ def print_fits(fits: Fits, format: Format, plot: Path | None) -> int:
             print_csv(list(rows[0]), rows)
         else:
             print_drawn(lambda canvas: _parts(fits, canvas))
-        if plot is not None:
-            from rlplan.charts.fit_drawing import write_fits  # noqa: PLC0415
-
-            tell(write_fits(fits, plot))
     return _failed(fits.failures)
 
 
-def print_laws(fits: "LawFits", format: Format, plot: Path | None) -> int:
+def print_laws(fits: "LawFits", format: Format) -> int:
     """Print what tables say of a law, as `print_fits` does of curves."""
     if fits.fits:
         if format is Format.JSON:
@@ -62,10 +57,6 @@ def print_laws(fits: "LawFits", format: Format, plot: Path | None) -> int:
             print_csv(("law", "name", "identified", "what", "x", "median", "low", "high", "level"), law_rows(fits))
         else:
             print_drawn(lambda canvas: _law_parts(fits, canvas))
-        if plot is not None:
-            from rlplan.charts.fit_drawing import write_laws  # noqa: PLC0415
-
-            tell(write_laws(fits, plot))
     return _failed(fits.failures)
 
 

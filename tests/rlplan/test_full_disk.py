@@ -55,7 +55,7 @@ def test_a_database_that_has_no_room_is_not_left_half_made(run: Run, disk: Path,
 def test_what_needs_more_room_than_there_is_says_how_much(run: Run, disk: Path, one: str) -> None:
     ran = run("fit", one, "--plot", str(disk / "p.html"))
     assert ran.code == 2
-    assert f"the disk is full: {disk} has 0.07 MB free, and 4." in ran.err
+    assert f"the disk is full: {disk} has 0.07 MB free, and 1." in ran.err
     assert os.listdir(disk) == []
 
 
