@@ -84,8 +84,7 @@ class Planned:
 def describe(request: LaunchRequest, database: str) -> Planned:
     """Say what would be launched, and store nothing."""
     with open_store(database, read_only=True) as store:
-        known = _launchable(store, request)
-        return _planned(store, known, _switched(store, known, request))
+        return _ready(store, request)[2]
 
 
 def launch(
@@ -97,13 +96,9 @@ def launch(
 ) -> Finished:
     """Store a sweep's final run with what is promised of it, and drive it to its end."""
     with open_store(database) as store:
-        known = _launchable(store, request)
-        request = _switched(store, known, request)
-        planned = _planned(store, known, request)
+        known, request, planned = _ready(store, request)
         if request.ray_address is None and planned.shortfall:
             raise InputError(planned.shortfall)
-        for note in planned.notes:
-            tell(note)
         driver = this_driver()
         name = _store(store, known, planned, request, driver)
         with store.read() as session:
@@ -116,12 +111,15 @@ def launch(
 def store_only(request: LaunchRequest, database: str) -> str:
     """Store a sweep's final run for a driver that comes later, and return its name."""
     with open_store(database) as store:
-        known = _launchable(store, request)
-        request = _switched(store, known, request)
-        planned = _planned(store, known, request)
-        for note in planned.notes:
-            tell(note)
+        known, request, planned = _ready(store, request)
         return _store(store, known, planned, request, None)
+
+
+def _ready(store: Store, request: LaunchRequest) -> tuple[Stored, LaunchRequest, Planned]:
+    """Return the sweep, the request with what is switched to, and the final run that comes of both."""
+    known = _launchable(store, request)
+    request = _switched(store, known, request)
+    return known, request, _planned(store, known, request)
 
 
 def _launchable(store: Store, request: LaunchRequest) -> Stored:
@@ -313,6 +311,8 @@ def _require_new(session: Session, sweep: Sweep, configuration: Configuration, *
 
 def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest, driver: Driver | None) -> str:
     """Store the final run, whose promise never changes; its driver, if it has one, holds it from its first moment."""
+    for note in planned.notes:
+        tell(note)
     now, run, board = datetime.now(UTC), planned.run, known.board
     spec = spec_of_final(board.spec, run)
     with store.write() as session:

@@ -75,12 +75,8 @@ def start(
     """Store a sweep of a plan, new or given, and run it."""
     plan_name = plan_to_run(request, database)
     with open_store(database) as store:
-        plan = store.plan(plan_name)
-        spec, others = within_plan(store, plan, spec_of(request, plan, database))
-        for note in (*notes_of(request, spec), *others):
-            tell(note)
         seat = DriversSeat(this_driver(), request.ray_address, interrupts, began, config=request.config)
-        return begin(store, plan, spec, seat)
+        return begin(store, *_asked_for(store, request, plan_name, database), seat)
 
 
 def begin(store: Store, plan: Plan, spec: SweepSpec, seat: DriversSeat) -> Finished:
@@ -95,8 +91,16 @@ def store_only(request: SweepRequest, database: str) -> str:
     """Store a sweep of a plan, new or given, for a driver that comes later, and return its name."""
     plan_name = plan_to_run(request, database)
     with open_store(database) as store:
-        plan = store.plan(plan_name)
-        return _store(store, plan, within_plan(store, plan, spec_of(request, plan, database))[0], None)[0]
+        return _store(store, *_asked_for(store, request, plan_name, database), None)[0]
+
+
+def _asked_for(store: Store, request: SweepRequest, plan_name: str | None, database: str) -> tuple[Plan, SweepSpec]:
+    """Return the plan and the settings that are asked for, and say what is done otherwise."""
+    plan = store.plan(plan_name)
+    spec, others = within_plan(store, plan, spec_of(request, plan, database))
+    for note in (*notes_of(request, spec), *others):
+        tell(note)
+    return plan, spec
 
 
 def resume(

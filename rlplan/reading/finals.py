@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from sqlalchemy import func, select
@@ -206,8 +207,7 @@ class Record:
     @property
     def typical_price(self) -> float | None:
         """The median factor."""
-        middle = sorted(self.prices)
-        return middle[len(middle) // 2] if middle else None
+        return median(self.prices) if self.prices else None
 
 
 def record_of(session: Session) -> Record | None:

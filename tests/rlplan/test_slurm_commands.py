@@ -66,9 +66,13 @@ def test_a_sweep_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_pat
     assert "created" in run("status").out
 
 
-def test_a_job_that_is_only_written_can_be_submitted_by_hand(run: Run, tmp_path: Path) -> None:
+def test_a_job_that_is_only_written_can_be_submitted_by_hand(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlplan.actions.sweeping.notes_of", lambda *_: ["the clip is trained otherwise"])
     ran = run(*SWEEP, "--dry-run", "--format", "json")
     assert ran.code == 0
+    assert "the clip is trained otherwise" in ran.err  # as without Slurm
     document = ran.json
     assert (document["sweep"], document["job"], document["nodes"]) == ("sweep-1", None, 1)
     assert document["script"] == str(script_of(tmp_path))
