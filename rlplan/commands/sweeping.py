@@ -83,7 +83,7 @@ def sweep(
     from rlplan.printing.sweep_output import print_dry_run  # noqa: PLC0415
 
     request = SweepRequest.of(asked)
-    if rehearse:
+    if _rehearses(rehearse, slurm, sbatch, dry_run):
         from rlplan.actions.rehearsing import rehearse as tried  # noqa: PLC0415
         from rlplan.printing.doctor_output import print_rehearsal  # noqa: PLC0415
 
@@ -118,7 +118,7 @@ def resume(
     """
     changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
     changes |= {"ray_address": ray_address, "workers": workers}
-    if _for_slurm(slurm, sbatch, ray_address, dry_run):
+    if _for_slurm(slurm, sbatch, ray_address, dry_run, wait):
         return _submitted(sweep, changes | {"sbatch": sbatch or (), "write_only": dry_run}, db, format)
     if wait:
         changes["wait"] = wait
@@ -241,7 +241,7 @@ def launch(
     request = LaunchRequest(
         sweep, allocation, validations, stop_when_won, switch, ray_address, from_best, learning_rate
     )
-    if rehearse:
+    if _rehearses(rehearse, slurm, sbatch, dry_run):
         from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
         from rlplan.printing.doctor_output import print_rehearsal  # noqa: PLC0415
 
@@ -256,12 +256,25 @@ def launch(
     return run_sweep(partial(run, request, db), db, format)
 
 
-def _for_slurm(slurm: bool, sbatch: list[str] | None, ray_address: str | None, dry_run: bool = False) -> bool:
+def _rehearses(rehearse: bool, slurm: bool, sbatch: list[str] | None, dry_run: bool) -> bool:
+    """Whether it is only to be tried; refused beside what would do something else."""
+    from budgets.errors import InputError  # noqa: PLC0415
+
+    if rehearse and (slurm or sbatch or dry_run):
+        raise InputError("--rehearse tries it here and now: leave out --slurm, --sbatch and --dry-run")
+    return rehearse
+
+
+def _for_slurm(
+    slurm: bool, sbatch: list[str] | None, ray_address: str | None, dry_run: bool = False, wait: float = 0.0
+) -> bool:
     """Whether a job is to be submitted; refused is what makes no sense with it, or without it."""
     from budgets.errors import InputError  # noqa: PLC0415
 
     if not slurm and (sbatch or dry_run):
         raise InputError(f"{'--sbatch' if sbatch else '--dry-run'} is about a job: give --slurm too")
+    if slurm and wait:
+        raise InputError("--wait is for a driver here; a job waits for the one before by itself: leave it out")
     if slurm and ray_address is not None:
         raise InputError(
             f"--slurm and --ray-address {ray_address} are both given: a job starts a Ray of its own; leave one out"

@@ -115,6 +115,8 @@ def names(folder: Path) -> list[str]:
         ("launch --learning-rate 1e-6", 2, "give --from-best"),
         ("launch --from-best --learning-rate 0", 2, "--learning-rate 0"),
         ("launch --from-best --learning-rate -1e-6", 2, "--learning-rate -1e-06"),
+        *((f"{line} --rehearse --dry-run", 2, "--rehearse tries it here and now") for line in ("sweep", "launch")),
+        ("resume --slurm --wait 600", 2, "--wait is for a driver here"),
         *((line, 2, "give --slurm too") for line in ("sweep --sbatch=--qos=a", "resume --dry-run", "retry --dry-run")),
         ("report new.html sweep-9", 3, "there is no sweep 'sweep-9'"),
         ("report .", 2, "is a folder"),
