@@ -1,6 +1,7 @@
 """Who looks at what: each sweep that is looked at is read once for all, when what is known of it has become old."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 
@@ -23,9 +24,18 @@ class LiveSweep:
         self.trouble: RlplanError | None = None
         self.asked_at = time.monotonic()
         self._fits = fits
-        self._read_at, self._took = 0.0, 0.0
+        self._read_at, self._took = -math.inf, 0.0
         self._reading: asyncio.Task[None] | None = None
         self._fitting: asyncio.Task[None] | None = None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """How the sweep stands; RlplanError when it cannot be read."""
+        if self.trouble is not None:
+            raise self.trouble
+        if self.reader.snapshot is None:
+            raise StoreUnavailableError("the dashboard is being closed")
+        return self.reader.snapshot
 
     async def renew(self) -> None:
         """Have what is known renewed where it has become old, and wait for that where it is stale."""
@@ -71,24 +81,19 @@ class LiveSweeps:
 
     async def snapshot(self, name: str) -> Snapshot:
         """Return how a sweep stands, waiting only when nobody has looked for a while; RlplanError when it cannot."""
-        sweep = await self._sweep(name)
-        if sweep.trouble is not None:
-            raise sweep.trouble
-        if sweep.reader.snapshot is None:
-            raise StoreUnavailableError("the dashboard is being closed")
-        return sweep.reader.snapshot
+        return (await self._sweep(name)).snapshot
 
     async def state(self, name: str) -> str:
         """Return which sections a sweep has in which version, or why it cannot be read now."""
         sweep = await self._sweep(name)
-        if sweep.trouble is not None:
-            return trouble_message(str(sweep.trouble))
-        return (await self.snapshot(name)).message()
+        return sweep.snapshot.message() if sweep.trouble is None else trouble_message(str(sweep.trouble))
 
     async def part(self, name: str, section: str) -> Part:
         """Return a part of a sweep's page."""
-        await self.snapshot(name)
-        return await run_sync(self._sweeps[name].reader.part, section, abandon_on_cancel=True)
+        sweep = await self._sweep(name)
+        if (ready := sweep.snapshot.parts.get(section)) is not None:
+            return ready
+        return await run_sync(sweep.reader.part, section, abandon_on_cancel=True)
 
     def close(self) -> None:
         """Read nothing more."""
@@ -99,7 +104,7 @@ class LiveSweeps:
         if name not in self._sweeps:
             reader = await run_sync(self._reader_of, name, abandon_on_cancel=True)
             if len(self._sweeps) >= MOST_SWEEPS:  # the one that was left longest ago
-                self._sweeps.pop(min(self._sweeps, key=lambda each: self._sweeps[each].asked_at)).close()
+                self._sweeps.pop(min(self._sweeps, key=lambda each: self._sweeps[each].asked_at))
             self._sweeps.setdefault(name, LiveSweep(reader, self._fits))
         sweep = self._sweeps[name]
         await sweep.renew()
