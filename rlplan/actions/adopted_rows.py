@@ -130,6 +130,12 @@ def calibrated(request: Request, known: Sequence[CostRecord]) -> Request:
     return replace(request, coefficients=coefficients, variants=variants)
 
 
+def require_runnable(plan: Plan, candidates: Sequence[Candidate], choice: SweepChoice) -> None:
+    """Refuse a plan that no sweep can be stored of."""
+    plan.name, plan.candidates = "the plan", list(candidates)
+    _spec(plan, choice)
+
+
 def store_sweep(
     store: Store,
     plan: tuple[Plan, Sequence[Candidate]],

@@ -26,7 +26,14 @@ from planner.proposals import Request
 from planner.store import open_store
 from planner.store.schema import CostRecord, SweepStatus
 from rlplan.actions.adopted_costs import cost_rows, times_their_price
-from rlplan.actions.adopted_rows import calibrated, open_candidates, plan_row, store_costs, store_sweep
+from rlplan.actions.adopted_rows import (
+    calibrated,
+    open_candidates,
+    plan_row,
+    require_runnable,
+    store_costs,
+    store_sweep,
+)
 from rlplan.actions.configuring import AskedSection, load_configuration
 from rlplan.actions.sweep_request import own_folder
 from runner.sweep.planning import AnyPath, SweepChoice, Text
@@ -136,6 +143,17 @@ def _store(request: AdoptRequest, found: ComparableRuns, database: str) -> Adopt
     stored = Adopted(entries, (None,) * len(entries), {}, (), prices=sum(bool(cost) for cost in costs))
     if unscored := [entry.run.path.name for entry in entries if not entry.scored]:
         notes.append(f"{', '.join(unscored)}: not validated after an update, so only what their steps took is stored")
+    if curves:
+        plan, candidates = plan_row(workload, resolved, curves, money.pilot_gpu_hours, money.final_gpu_hours)
+        choice = SweepChoice(
+            problems=request.problems,
+            model=request.checkpoint,
+            reward=request.reward,
+            validation=request.validation,
+            trainer=request.trainer,
+            folder=own_folder(request.folder, database),
+        )
+        require_runnable(plan, candidates, choice)  # before a database is made
     with open_store(database) as store:
         if curves:
             goes_on = money.goes_on and _trainable(request, resolved)
@@ -144,19 +162,10 @@ def _store(request: AdoptRequest, found: ComparableRuns, database: str) -> Adopt
                     "nothing says what further trials would be trained on: with --problems and --checkpoint, or with "
                     "--trainer, the sweep could go on"
                 )
-            plan, candidates = plan_row(workload, resolved, curves, money.pilot_gpu_hours, money.final_gpu_hours)
             if goes_on:
                 known = store.cost_records(gpu=workload.hardware.gpu.name, model=workload.workload.model.name)
                 priced = calibrated(workload, [*known, *(cost for each in costs for cost in each)])
                 candidates += open_candidates(priced, candidates)
-            choice = SweepChoice(
-                problems=request.problems,
-                model=request.checkpoint,
-                reward=request.reward,
-                validation=request.validation,
-                trainer=request.trainer,
-                folder=own_folder(request.folder, database),
-            )
             pairs = [(entry, cost) for entry, cost in zip(entries, costs, strict=True) if entry.scored]
             ends = SweepStatus.INTERRUPTED if goes_on else SweepStatus.FINISHED
             rows = (plan, candidates)

@@ -191,6 +191,12 @@ def test_no_run_and_no_gpu_are_named(run: Run, five: list[str]) -> None:
     assert "no log says which GPU it ran on: give --gpu" in ran.err
 
 
+def test_a_refused_trainer_leaves_no_database(run: Run, five: list[str], tmp_path: Path) -> None:
+    ran = run("adopt", *five, *GIVEN, "--trainer", "nobodys")
+    assert ran.code == 2
+    assert not (tmp_path / "rlplan.db").exists()
+
+
 def test_from_python(run: Run, five: list[str]) -> None:
     sweep = rlplan.adopt(five, gpu="h100", validation_problems=500, db="own.db")
     assert sweep is not None
