@@ -26,6 +26,7 @@ from planner.trials import TrialState
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import SweepRequest, machine, notes_of, plan_to_run, spec_of, within_plan
+from rlplan.wording.extras import require_for_sweeps
 from rlplan.wording.terminal import tell
 from runner.processes import has_driver, is_dead, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.deciding import deciding
@@ -73,6 +74,7 @@ def start(
     began: Began = lambda sweep: None,
 ) -> Finished:
     """Store a sweep of a plan, new or given, and run it."""
+    require_for_sweeps()
     plan_name = plan_to_run(request, database)
     with open_store(database) as store:
         seat = DriversSeat(this_driver(), request.ray_address, interrupts, began, config=request.config)

@@ -23,6 +23,7 @@ from rlplan.actions.given_plan import given_candidate, given_plan
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import SweepRequest, machine, spec_of
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, begin
+from rlplan.wording.extras import require_for_sweeps
 from runner.machine import cpu_cores
 from runner.processes import this_driver
 from runner.sweep.planned import CPU
@@ -87,6 +88,7 @@ def train(
     began: Began = lambda sweep: None,
 ) -> Finished:
     """Store a sweep of one trial, and run it; it goes on as any other sweep does."""
+    require_for_sweeps()
     plan = planned(request)
     spec = spec_of_run(request, plan, database)
     with open_store(database) as store:

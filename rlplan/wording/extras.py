@@ -2,6 +2,8 @@
 
 from importlib.util import find_spec
 
+from budgets.errors import InputError
+
 EXTRAS = {
     "sweep": ("ray", "torch", "transformers", "safetensors", "math_verify", "optuna"),
     "dashboard": ("fastapi", "uvicorn", "itsdangerous"),
@@ -16,8 +18,7 @@ def extra_with(module: str | None) -> str | None:
     return extra and f"this needs {package}, which is not installed: pip install 'rlplan[{extra}]'"
 
 
-def lacking_for_sweeps(*, ours: bool) -> str | None:
-    """Say what a sweep lacks before anything of it is stored: Ray, and torch where the trainer is ours."""
-    needed = ("ray", *(("torch", "transformers") if ours else ()))
-    missing = next((each for each in needed if find_spec(each) is None), None)
-    return None if missing is None else extra_with(missing)
+def require_for_sweeps() -> None:
+    """Refuse a sweep before anything of it is stored where the packages of its extra are missing."""
+    if find_spec("ray") is None:
+        raise InputError(str(extra_with("ray")))
