@@ -39,9 +39,10 @@ class Face(TyperGroup):
         """Run a command and exit with its code."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given or bool(os.environ.get("RLPLAN_DEBUG"))
-        options["standalone_mode"] = False
+        words = [arg for arg in given if arg != "--debug"]
+        options |= {"standalone_mode": False, "obj": tuple(words)}
         try:
-            result = super().main([arg for arg in given if arg != "--debug"], *rest, **options)
+            result = super().main(words, *rest, **options)
             sys.stdout.flush()
         except TyperException as error:
             if (ours := _refused_by_us(error)) is not None:

@@ -10,6 +10,7 @@ from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def fit(
+    context: typer.Context,
     files: Annotated[
         list[Path], typer.Argument(help="CSV, JSONL, TensorBoard, any trainer's log as it is, or a run's folder.")
     ],
@@ -41,6 +42,7 @@ def fit(
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html page.")] = None,
     format: options.FormatOption = Format.TABLE,
+    explain: options.ExplainOption = False,
 ) -> int:
     """Fit learning curves and predict where they go, with intervals and a verdict; or a law; or compare recipes.
 
@@ -55,7 +57,7 @@ def fit(
     request = FitRequest.of(asked)
     if law is None and compare_by is None:
         fits = fit_files(files, request)
-        code = print_fits(fits, format)
+        code = print_fits(fits, format, options.invocation(context, DEFAULT_DATABASE, explain), undrawn=plot is None)
         if plot is not None and fits.curves:
             from rlplan.web.fits import write_fits  # noqa: PLC0415
 
@@ -76,6 +78,7 @@ def fit(
 
 
 def watch(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A log, a table or a folder that `rlplan fit` reads.")],
     x: options.XColumnOption = None,
     y: options.YColumnOption = None,
@@ -88,6 +91,7 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
     every: Annotated[float, options.plain("--every", "Seconds between two looks.")] = 10.0,
     format: options.FormatOption = Format.TABLE,
+    explain: options.ExplainOption = False,
 ) -> int:
     """Follow a run: a line a validation, or JSON lines. Exit code 5 on a warning, at which it ends.
 
@@ -97,10 +101,12 @@ def watch(
     from rlplan.actions.watching import WatchRequest, followed  # noqa: PLC0415
     from rlplan.printing.watch_output import print_watched  # noqa: PLC0415
 
-    return print_watched(followed(WatchRequest.of(asked)), format)
+    called = options.invocation(context, DEFAULT_DATABASE, explain)
+    return print_watched(followed(WatchRequest.of(asked)), run, format, called, once=once)
 
 
 def adopt(
+    context: typer.Context,
     runs: Annotated[list[Path], typer.Argument(help="A run's folder with its log and settings, or its log alone.")],
     rollouts_per_prompt: Annotated[int | None, options.whole("--rollouts-per-prompt", "n, where it is unread.")] = None,
     prompts_per_batch: Annotated[int | None, options.whole("--prompts-per-batch", "B, where it is unread.")] = None,
@@ -137,6 +143,7 @@ def adopt(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what was read, and store nothing.")] = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
+    explain: options.ExplainOption = False,
 ) -> int:
     """Take runs that exist, of any trainer, as finished trials of a sweep: a ranking without training anything.
 
@@ -147,7 +154,7 @@ def adopt(
     from rlplan.actions.adopting import adopt as adopted  # noqa: PLC0415
     from rlplan.printing.adopt_output import print_adopted  # noqa: PLC0415
 
-    return print_adopted(adopted(AdoptRequest.of(asked), db), db, format)
+    return print_adopted(adopted(AdoptRequest.of(asked), db), format, options.invocation(context, db, explain))
 
 
 def replay(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -10,6 +10,9 @@ from budgets.errors import InputError
 from rlplan.commands.completing import gpus, models, plans, policies, recipes, sweeps, tasks, trainers
 from rlplan.wording.formats import Format
 from rlplan.wording.typed_numbers import gpu_hours, plain_number, whole_number
+
+if TYPE_CHECKING:
+    from rlplan.wording.next_steps import Invocation
 
 Value = TypeVar("Value")
 
@@ -46,6 +49,13 @@ def one_name(argument: str | None, option: str | None, flag: str) -> str | None:
     return argument if argument is not None else option
 
 
+def invocation(context: typer.Context, database: str, explain: bool) -> "Invocation":
+    """Return how a command was called, for what its answer says to type next."""
+    from rlplan.wording.next_steps import Invocation  # noqa: PLC0415 (opens the way to the store)
+
+    return Invocation(tuple(context.find_root().obj or ()), database, explain)
+
+
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 DatabaseOption = Annotated[
     str, typer.Option("--db", envvar="RLPLAN_DB", help="The results database: a path, or an SQLAlchemy URL.")
@@ -59,6 +69,10 @@ PlanArgument = Annotated[
     str | None, typer.Argument(help="A stored plan, such as plan-3; the newest without it.", autocompletion=plans)
 ]
 TaskOption = Annotated[str | None, typer.Option(help="An embedded task, on this machine's CPU.", autocompletion=tasks)]
+
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="Print the whole answer: what it rests on, and all of its lines.")
+]
 
 # Of rows that are listed.
 TopOption = Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many rows, from the top.")]
@@ -185,7 +199,10 @@ WorkersOption = Annotated[
 
 # Of a sweep that Slurm runs.
 SlurmOption = Annotated[
-    bool, typer.Option("--slurm", help="Submit it to Slurm as a job that goes on by itself; [slurm] says with what.")
+    bool,
+    typer.Option(
+        "--slurm", help="Submit it to Slurm as a job that goes on by itself, as the table slurm of the file says."
+    ),
 ]
 SbatchOption = Annotated[
     list[str] | None,

@@ -25,9 +25,11 @@ PRICED = (
     "task",
     "config",
 )
+OF_PLANS = ("task", "model", "gpu", "gpus", "response_tokens", "mean_response_tokens", "recipe", "difficulty", "config")
 
 
 def propose(
+    context: typer.Context,
     budget: Annotated[float | None, options.money("--budget", "GPU-hours for pilots and final run together.")] = None,
     model: options.CatalogueModelOption = None,
     gpu: options.GpuOption = None,
@@ -54,7 +56,10 @@ def propose(
     config: options.ConfigOption = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
-    top: Annotated[int, typer.Option(min=1, help="How many rows the table shows; JSON and CSV have all.")] = 12,
+    top: Annotated[
+        int | None, typer.Option(min=1, metavar="<int>", help="How many rows the table shows; JSON and CSV have all.")
+    ] = None,
+    explain: options.ExplainOption = False,
 ) -> None:
     """Price and rank every allocation for a budget, split pilot and final, and store the plan.
 
@@ -66,10 +71,11 @@ def propose(
     from rlplan.printing.plan_output import print_plan  # noqa: PLC0415
 
     plan = make_plan(load_configuration(config, task, flagged(asked)), db, learn_from=learn_from)
-    print_plan(plan, format, top, db)
+    print_plan(plan, format, top, options.invocation(context, db, explain))
 
 
 def preview(
+    context: typer.Context,
     plan: options.PlanArgument = None,
     policy: options.PolicyOption = "rlplan",
     draws: Annotated[
@@ -82,6 +88,7 @@ def preview(
     seed: options.SeedOption = 0,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
+    explain: options.ExplainOption = False,
 ) -> None:
     """Simulate the sweep of a plan: expected regret, spend and wall time for several shares of pilots.
 
@@ -100,10 +107,11 @@ def preview(
         seed=seed,
         learn_from=None if learn_from is None else tuple(learn_from),
     )
-    print_preview(run(request, db), format)
+    print_preview(run(request, db), format, options.invocation(context, db, explain))
 
 
 def price(
+    context: typer.Context,
     runs: Annotated[
         Path | None, typer.Argument(metavar="[RUNS.csv]", help="A table of runs instead; see docs/costs-table.md.")
     ] = None,
@@ -143,6 +151,7 @@ def price(
     config: options.ConfigOption = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
+    explain: options.ExplainOption = False,
 ) -> None:
     """Price a step: seconds and GPU-hours with an interval, by phase, memory and layout, and what one change would do.
 
@@ -173,6 +182,9 @@ def price(
         file = trainer if described else None
         choice = SweepChoice(problems=problems, model=checkpoint, reward=reward, trainer=file)
         measured = run(resolved, rollouts_per_prompt, prompts_per_batch, choice, db)
-        print_measured(measured, {name: asked[name] for name in PRICED if asked[name] is not None}, db, format)
+        given = {name: asked[name] for name in PRICED if asked[name] is not None}
+        print_measured(measured, given, format, options.invocation(context, db, explain))
         return
-    print_price(price_one(resolved, rollouts_per_prompt, prompts_per_batch, db), format)
+    priced = price_one(resolved, rollouts_per_prompt, prompts_per_batch, db)
+    of_plans = {name: asked[name] for name in OF_PLANS if asked[name] is not None}
+    print_price(priced, format, of_plans, options.invocation(context, db, explain))

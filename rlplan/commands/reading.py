@@ -20,6 +20,7 @@ from rlplan.wording.terminal import tell
 
 
 def status(
+    context: typer.Context,
     sweep: options.SweepArgument = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow it until it rests; Ctrl-C leaves.")] = False,
     all_sweeps: Annotated[bool, typer.Option("--all", help="List every sweep of the database instead.")] = False,
@@ -41,6 +42,7 @@ def status(
     top: options.TopOption = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
+    explain: options.ExplainOption = False,
 ) -> int:
     """Show how a sweep stands, or list all sweeps; it only reads, and never disturbs a running sweep.
 
@@ -55,9 +57,9 @@ def status(
 
         if sweep is not None or watch:
             raise InputError("--all lists every sweep: leave out the name of one and --watch")
-        print_sweeps(db, format, chosen)
+        print_sweeps(format, chosen, options.invocation(context, db, explain))
         return 0
-    from rlplan.printing.sweep_output import print_status, sweep_name  # noqa: PLC0415
+    from rlplan.printing.status_output import print_status, sweep_name  # noqa: PLC0415
 
     name = sweep_name(db, sweep)
     if watch:
@@ -66,10 +68,11 @@ def status(
         if chosen != ALL:
             raise InputError("--watch shows what finds room: leave out --status, --sort, --reverse and --top")
         follow(db, name)
-    return print_status(db, name, format, chosen)
+    return print_status(name, format, options.invocation(context, db, explain), chosen)
 
 
 def recommend(
+    context: typer.Context,
     sweep: options.SweepArgument = None,
     budget: Annotated[
         float | None, options.money("--budget", "As if this were all there is, pilots and final run together.")
@@ -77,6 +80,7 @@ def recommend(
     target: Annotated[float | None, options.money("--target", "Another final run than the plan's.")] = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
+    explain: options.ExplainOption = False,
 ) -> None:
     """Say which allocation to run in full, how sure that is, and the command that runs it; it only reads.
 
@@ -84,10 +88,11 @@ def recommend(
     """
     from rlplan.printing.recommend_output import print_recommendation  # noqa: PLC0415
 
-    print_recommendation(db, sweep, budget, target, format)
+    print_recommendation(sweep, budget, target, format, options.invocation(context, db, explain))
 
 
 def rank(
+    context: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(metavar="[SWEEP|PLAN]", help="The newest sweep without it.", autocompletion=plans_and_sweeps),
@@ -117,6 +122,7 @@ def rank(
     ] = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
+    explain: options.ExplainOption = False,
 ) -> None:
     """Rank the allocations: expected score with its interval, P(best), GPU-hours; of a sweep, or of a plan as proposed.
 
@@ -125,7 +131,8 @@ def rank(
     from rlplan.printing.rank_output import RankRequest, print_ranking  # noqa: PLC0415
 
     asked = options.one_name(name, sweep, "--sweep")
-    print_ranking(db, RankRequest(asked, top, status, sort, reverse, where, stored), format)
+    request = RankRequest(asked, top, status, sort, reverse, where, stored)
+    print_ranking(request, format, options.invocation(context, db, explain))
 
 
 def show(
@@ -149,6 +156,7 @@ def show(
 
 
 def decisions(
+    context: typer.Context,
     sweep: options.SweepArgument = None,
     trial: Annotated[
         str | None, typer.Option(metavar="<name>", help="Only decisions about this trial.", autocompletion=trials)
@@ -163,6 +171,7 @@ def decisions(
     last: Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many, the newest.")] = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
+    explain: options.ExplainOption = False,
 ) -> None:
     """List the decisions of a sweep, each with its reason; --format json adds the numbers it rested on.
 
@@ -171,7 +180,8 @@ def decisions(
     from rlplan.printing.sweep_decisions import print_decisions  # noqa: PLC0415
     from rlplan.reading.decisions import DecisionChoice  # noqa: PLC0415
 
-    print_decisions(db, sweep, DecisionChoice(trial, action, since, last), format)
+    choice = DecisionChoice(trial, action, since, last)
+    print_decisions(sweep, choice, format, options.invocation(context, db, explain))
 
 
 def report(

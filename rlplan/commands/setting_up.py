@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import DatabaseOption, FormatOption
+from rlplan.commands.options import DatabaseOption, ExplainOption, FormatOption, invocation
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def doctor(
+    context: typer.Context,
     deep: Annotated[
         bool, typer.Option("--deep", help="Also try torch, transformers and Ray, which takes up to a minute.")
     ] = False,
@@ -19,6 +20,7 @@ def doctor(
     ] = False,
     db: DatabaseOption = DEFAULT_DATABASE,
     format: FormatOption = Format.TABLE,
+    explain: ExplainOption = False,
 ) -> int:
     """Say what this machine can run, what is missing and how to get it; exits with 3 when no sweep can run.
 
@@ -28,7 +30,7 @@ def doctor(
 
     if upgrade:
         upgrade_database(db)
-    return print_examination(db, format, deep=deep)
+    return print_examination(format, invocation(context, db, explain), deep=deep)
 
 
 def init(

@@ -12,6 +12,7 @@ from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def sweep(
+    context: typer.Context,
     plan: options.PlanArgument = None,
     task: Annotated[
         str | None,
@@ -94,7 +95,7 @@ def sweep(
 
         return print_submitted(submit_new(request, db, sbatch=sbatch or (), write_only=dry_run), db, format)
     if dry_run:
-        print_dry_run(describe(request, db), format)
+        print_dry_run(describe(request, db), format, options.invocation(context, db, explain=False))
         return 0
     return run_sweep(partial(start, request, db), db, format)
 
@@ -192,6 +193,7 @@ def stop(
 
 
 def launch(
+    context: typer.Context,
     sweep: options.SweepArgument = None,
     allocation: Annotated[
         str | None, typer.Option(metavar="n=<int>,B=<int>", help="Another allocation than the recommended one.")
@@ -252,7 +254,7 @@ def launch(
 
         return print_submitted(submit_final(request, db, sbatch=sbatch or (), write_only=dry_run), db, format)
     if dry_run:
-        return print_planned(describe(request, db), format)
+        return print_planned(describe(request, db), format, options.invocation(context, db, explain=False))
     return run_sweep(partial(run, request, db), db, format)
 
 

@@ -7,12 +7,14 @@ from typing import Any
 from planner.adopting.together import Entry
 from planner.axes import said
 from rlplan.actions.adopting import Adopted
-from rlplan.printing.sweep_output import command
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import hours
+from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
+from rlplan.wording.numbers import hours, plural
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas, tell
+
+SHOWN_LINES = 3  # of what is lacking and of what is odd, on the first screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class _Row:
     missing: tuple[str, ...]
 
 
-def print_adopted(adopted: Adopted, database: str, format: Format) -> int:
+def print_adopted(adopted: Adopted, format: Format, invocation: Invocation) -> int:
     """Print the runs as they were read; return the exit code."""
     for note in adopted.notes:
         tell(f"note: {note}")
@@ -32,7 +34,7 @@ def print_adopted(adopted: Adopted, database: str, format: Format) -> int:
         rows = [_flat(row) for row in adopted_data(adopted)["runs"]]
         print_csv(list(dict.fromkeys(name for row in rows for name in row)), rows)
     else:
-        print_drawn(lambda canvas: _drawn(adopted, database, canvas))
+        print_drawn(lambda canvas: _drawn(adopted, invocation, canvas))
     return 0
 
 
@@ -91,8 +93,10 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     return flat | {name: "; ".join(row[name]) for name in ("missing", "notes")}
 
 
-def _drawn(adopted: Adopted, database: str, canvas: Canvas) -> Iterator[Part]:
-    rows = _rows(adopted)
+def _drawn(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    rows, in_full = _rows(adopted), invocation.explain
+    yield from canvas.lines(_what(adopted), "bold")
+    yield ""
     columns: list[Column[_Row]] = [
         Column("run", lambda row: row.entry.run.path.name, Cells.PATHS),
         Column("trainer", lambda row: row.entry.run.trainer or "-", Cells.NAMES),
@@ -105,22 +109,37 @@ def _drawn(adopted: Adopted, database: str, canvas: Canvas) -> Iterator[Part]:
         Column("GPU-h", lambda row: hours(row.entry.gpu_hours)),
         Column("scores", lambda row: len(row.entry.run.scores)),
         Column("last", lambda row: f"{s[-1].score:.3f}" if (s := row.entry.run.scores) else "-"),
-        Column("score is", lambda row: row.entry.run.score or "-", Cells.PATHS, gives_way=True),
-        Column("trial", lambda row: row.trial or "-", Cells.NAMES, shown=adopted.sweep is not None),
+        Column("score is", lambda row: row.entry.run.score or "-", Cells.PATHS, shown=in_full, gives_way=True),
+        Column("trial", lambda row: row.trial or "-", Cells.NAMES, shown=in_full and adopted.sweep is not None),
     ]
-    yield table_of(rows, columns, canvas)
-    for path, flags in adopted.missing.items():
-        yield from canvas.lines(f"{path.name}: not read, so give {', '.join(flags)}.")
+    shown = rows if in_full else rows[:ROWS]
+    yield table_of(shown, columns, canvas)
+    if hidden := len(rows) - len(shown):
+        yield canvas.line(f"{plural(hidden, 'run')} not shown", "dim")
+    lacking = [f"{path.name}: not read, so give {', '.join(flags)}." for path, flags in adopted.missing.items()]
+    for text in lacking if in_full else lacking[:SHOWN_LINES]:
+        yield from canvas.lines(text)
     if adopted.sweep is not None:
-        yield from canvas.lines(
-            f"They are trials of {adopted.sweep}: `{command('rank', adopted.sweep, database)}`, "
-            f"`{command('recommend', adopted.sweep, database)}`."
-        )
-    if adopted.prices:
-        runs = "1 run" if adopted.prices == 1 else f"{adopted.prices} runs"
-        times = adopted.times_price
-        off = "" if times is None else f"Their steps took {times:.2g} times what they were priced at. "
-        yield from canvas.lines(f"{off}What the steps of {runs} took is stored, and counts for the prices of plans.")
+        steps = [
+            NextStep(invocation.command("recommend", adopted.sweep), "what to run, and how sure that is"),
+            NextStep(invocation.command("rank", adopted.sweep), "all of them, ranked"),
+        ]
+    else:  # to explain them once more would store them once more
+        steps = [invocation.without("stores them", "--dry-run")]
+        steps += [] if in_full else [invocation.explained("which series are the scores")]
+    yield from next_steps(steps, canvas)
+
+
+def _what(adopted: Adopted) -> str:
+    """Say what became of the runs."""
+    runs = plural(len(adopted.entries), "run")
+    times = adopted.times_price
+    off = "" if times is None else f" Their steps took {times:.2g} times what they were priced at."
+    priced = f"{off} The steps of {plural(adopted.prices, 'run')} count for prices now." if adopted.prices else ""
+    if adopted.sweep is None:
+        return f"{runs} read.{priced}"
+    trials = sum(trial is not None for trial in adopted.trials)
+    return f"{runs} read: {plural(trials, 'trial')} of {adopted.sweep}.{priced}"
 
 
 def _or_ask(value: float | None) -> str:

@@ -9,8 +9,9 @@ from rlplan.actions.configuring import absent
 from rlplan.doctor.examination import examine
 from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.exits import ExitCode
-from rlplan.wording.console import print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
@@ -21,12 +22,12 @@ _STYLES = {Health.OK: "green", Health.MIND: "yellow", Health.BAD: "bold red"}
 _SAID = {
     Health.OK: "This machine can run sweeps.",
     Health.MIND: "This machine can run sweeps; mind what is marked.",
-    Health.BAD: "No sweep runs here before what is marked bad is mended.",
+    Health.BAD: "No sweep runs here: mend what is marked bad first.",
 }
 _REHEARSED = {
     Health.OK: "It can be run as it is planned.",
     Health.MIND: "It can be run; mind what is marked.",
-    Health.BAD: "It would fail before what is marked bad is mended.",
+    Health.BAD: "It would fail: mend what is marked bad first.",
 }
 
 
@@ -39,9 +40,13 @@ def upgrade_database(database: str) -> None:
             tell(notice)
 
 
-def print_examination(database: str, format: Format, *, deep: bool) -> int:
+def print_examination(format: Format, invocation: Invocation, *, deep: bool) -> int:
     """Examine this machine, print what was found, and return the exit code."""
-    bad = _printed(list(examine(database, deep=deep)), format, _SAID) is Health.BAD
+    found = list(examine(invocation.database, deep=deep))
+    bad = verdict(found) is Health.BAD
+    steps = [NextStep("rlplan propose --task sum-easy --budget 0.3", "plans a first sweep")] if not bad else []
+    steps += [] if invocation.explain else [invocation.explained("every finding")]
+    _printed(found, format, _SAID, steps, in_full=invocation.explain)
     return ExitCode.NOT_FOUND if bad else ExitCode.DONE
 
 
@@ -51,24 +56,48 @@ def print_rehearsal(findings: Iterable[Finding], format: Format) -> int:
     for each in findings:
         tell(f"{each.health}: {each.what}: {each.found}")
         found.append(each)
-    bad = _printed(found, format, _REHEARSED) is Health.BAD
-    return ExitCode.BAD_INPUT if bad else ExitCode.DONE
+    _printed(found, format, _REHEARSED, [], in_full=True)
+    return ExitCode.BAD_INPUT if verdict(found) is Health.BAD else ExitCode.DONE
 
 
-def _printed(found: Sequence[Finding], format: Format, verdicts: Mapping[Health, str]) -> Health:
-    """Print what was found, and return how bad the worst of it is."""
-    worst = verdict(found)
+def _printed(
+    found: Sequence[Finding],
+    format: Format,
+    verdicts: Mapping[Health, str],
+    steps: Sequence[NextStep],
+    *,
+    in_full: bool,
+) -> None:
     rows = [{**asdict(each), "health": each.health.value} for each in found]
     if format is Format.JSON:
-        print_json({"verdict": worst.value, "findings": rows})
+        print_json({"verdict": verdict(found).value, "findings": rows})
     elif format is Format.CSV:
         print_csv(COLUMNS, rows)
     else:
-        print_drawn(lambda canvas: lines(found, canvas, verdicts))
-    return worst
+        print_drawn(lambda canvas: _drawn(found, canvas, verdicts, steps, in_full=in_full))
 
 
-def lines(found: Sequence[Finding], canvas: Canvas, said: Mapping[Health, str] = _SAID) -> "Iterator[Text]":
+def _drawn(
+    found: Sequence[Finding],
+    canvas: Canvas,
+    verdicts: Mapping[Health, str],
+    steps: Sequence[NextStep],
+    *,
+    in_full: bool,
+) -> Iterator[Part]:
+    """Return the verdict and what it rests on; on the first screen what is well is named alone."""
+    yield from canvas.lines(verdicts[verdict(found)], "bold")
+    yield ""
+    named = [] if in_full else [each.what for each in found if each.health is Health.OK]
+    if shown := [each for each in found if each.what not in named]:
+        yield from lines(shown, canvas)
+    if named:
+        yield from canvas.lines(f"ok: {', '.join(named)}.")
+    if steps:
+        yield from next_steps(steps, canvas)
+
+
+def lines(found: Sequence[Finding], canvas: Canvas) -> "Iterator[Text]":
     """Write each finding under its name; a command is never broken, so that it can be copied."""
     from rich.text import Text  # noqa: PLC0415
 
@@ -80,8 +109,6 @@ def lines(found: Sequence[Finding], canvas: Canvas, said: Mapping[Health, str] =
             yield from _hanging(" " * indent, each.why, indent, canvas)
         if each.do:
             yield Text(canvas.spelled(f"{' ' * 6}> {each.do}"), style="bold", overflow="fold")
-    yield canvas.line("")
-    yield from canvas.lines(said[verdict(found)], "bold")
 
 
 def _hanging(first: str, text: str, indent: int, canvas: Canvas, style: str = "") -> "Iterator[Text]":

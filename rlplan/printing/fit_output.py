@@ -1,6 +1,7 @@
 """Prints fitted curves, laws and compared recipes: as a table for a person, as JSON or CSV; and has them drawn."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,9 @@ from rlplan.actions.fitting import Fits, FittedCurve
 from rlplan.exits import ExitCode
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import count, hours, some_of
-from rlplan.wording.tables import Cells, Column, listed, table_of
+from rlplan.wording.next_steps import ROWS, Invocation, next_steps
+from rlplan.wording.numbers import count, hours, plural, some_of
+from rlplan.wording.tables import Cells, Column, listed, shortened, table_of
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ EXPLAINED = 5  # curves up to which the evidence is written out
 NAMED = 3  # curves that are named beside a note they share
 
 
-def print_fits(fits: Fits, format: Format) -> int:
+def print_fits(fits: Fits, format: Format, invocation: Invocation, *, undrawn: bool) -> int:
     """Print what was fitted, report what failed, and return the exit code."""
     if fits.curves:
         if format is Format.JSON:
@@ -44,7 +46,7 @@ def print_fits(fits: Fits, format: Format) -> int:
             rows = csv_rows(fits)
             print_csv(list(rows[0]), rows)
         else:
-            print_drawn(lambda canvas: _parts(fits, canvas))
+            print_drawn(lambda canvas: _parts(fits, undrawn, invocation, canvas))
     return _failed(fits.failures)
 
 
@@ -134,16 +136,32 @@ def _computes(value: Interval) -> str:
     return f"{compute(value.median)} ({compute(value.low)}–{compute(value.high)})"
 
 
-def _parts(fits: Fits, canvas: Canvas) -> Iterator[Part]:
-    from rich.text import Text  # noqa: PLC0415
-
-    wide = canvas.width >= WIDE
-    yield Text(_title(fits), "bold")
-    yield Text(_legend(fits), "dim")
+def _parts(fits: Fits, undrawn: bool, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    wide, in_full = canvas.width >= WIDE, invocation.explain
+    yield from canvas.lines(_title(fits), "bold")
+    if len(fits.curves) == 1:
+        yield from canvas.lines(_expected(fits.curves[0]))
     yield ""
-    yield _table(fits, canvas)
-    yield from listed("Why", [] if wide else _reasons(fits))
-    yield from listed("Mind", _notes(fits))
+    shown = fits.curves if in_full else fits.curves[:ROWS]
+    yield _table(replace(fits, curves=shown), canvas)
+    if (hidden := len(fits.curves) - len(shown)) > 0:
+        yield canvas.line(f"{plural(hidden, 'curve')} not shown", "dim")
+    notes = _notes(fits)
+    if in_full:
+        yield from canvas.lines(_legend(fits), "dim")
+        yield from listed("Why", [] if wide else _reasons(fits))
+    yield from listed("Mind", notes if in_full else [shortened(note, 2 * canvas.width - 20) for note in notes[:NAMED]])
+    drawn = [invocation.with_flags("draws it", "--plot", "fit.html")] if undrawn else []
+    rest = [] if in_full else [invocation.explained("why, and every note")]
+    if further := [*drawn, *rest]:
+        yield from next_steps(further, canvas)
+
+
+def _expected(curve: FittedCurve) -> str:
+    """Say where a curve is and where it should be, in a sentence."""
+    last = curve.fit.predictions[-1] if curve.fit.predictions else None
+    goes = f" Expected {_interval(last)} at {curve.whole.x_name} {compute(last.x)}." if last is not None else ""
+    return f"It is {curve.fit.verdict.value.replace('-', ' ')}: {score(curve.now.mean)} now.{goes}"
 
 
 def _title(fits: Fits) -> str:

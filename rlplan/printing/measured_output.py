@@ -1,21 +1,22 @@
 """Prints what a few steps took beside their price, and what a step is priced at now."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.pricing import Price
-from planner.store.engine import masked
 from rlplan.actions.configuring import flag_of
 from rlplan.actions.measuring import STEPS, Measured, MeasuredPhase
 from rlplan.reading.price_data import interval
-from rlplan.wording.console import Part, WholeCommand, print_csv, print_drawn, print_json
-from rlplan.wording.formats import DEFAULT_DATABASE, Format
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
+from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import aligned_hours
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
 
-def print_measured(measured: Measured, given: Mapping[str, Any], database: str, format: Format) -> None:
+def print_measured(measured: Measured, given: Mapping[str, Any], format: Format, invocation: Invocation) -> None:
     """Print what was measured; as CSV, its phases. `given` are the flags' values that describe the set-up."""
     rows = [_row(each) for each in measured.phases]
     if format is Format.JSON:
@@ -23,7 +24,7 @@ def print_measured(measured: Measured, given: Mapping[str, Any], database: str, 
     elif format is Format.CSV:
         print_csv(list(rows[0]), rows)
     else:
-        print_drawn(lambda canvas: _drawn(measured, given, database, canvas))
+        print_drawn(lambda canvas: _drawn(measured, given, invocation, canvas))
 
 
 def measured_data(measured: Measured) -> dict[str, Any]:
@@ -59,7 +60,7 @@ PHASES: Sequence[Column[MeasuredPhase]] = (
 )
 
 
-def _drawn(measured: Measured, given: Mapping[str, Any], database: str, canvas: Canvas) -> Iterator[Part]:
+def _drawn(measured: Measured, given: Mapping[str, Any], invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     asked, before, after = measured.before.asked, measured.before, measured.after
     hardware = asked.hardware
     yield from canvas.lines(
@@ -79,12 +80,12 @@ def _drawn(measured: Measured, given: Mapping[str, Any], database: str, canvas: 
         f"A step is priced at {_said(after)} now, before at {_said(before)}, validations and saves included."
     )
     yield from canvas.lines("The steps are stored: prices and plans of this model on these GPUs count them.")
-    yield ""
-    yield canvas.line("Next", "bold")
-    elsewhere = [] if database == DEFAULT_DATABASE or masked(database) != database else ["--db", database]
     flags = [word for name, value in given.items() for word in (flag_of(name), str(value))]
-    yield WholeCommand(["rlplan", "price", *flags, *elsewhere])
-    yield WholeCommand(["rlplan", "price", "--forget", measured.source, *elsewhere])
+    steps = [
+        NextStep(invocation.command("price", shlex.join(flags)), "the price as it is now"),
+        NextStep(invocation.command("price", shlex.join(["--forget", measured.source])), "takes this back"),
+    ]
+    yield from next_steps(steps, canvas)
 
 
 def _said(price: Price) -> str:

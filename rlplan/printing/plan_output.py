@@ -1,7 +1,6 @@
-"""Prints a plan: as tables for a person, as JSON or CSV for a program."""
+"""Prints a plan: a first screen or all of it for a person, JSON or CSV for a program."""
 
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 
 from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, Outlook, PilotGrant, Proposal
@@ -9,29 +8,27 @@ from planner.proposals.propose import LEVEL_NOTE, USUAL_NOTE
 from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.plan_layouts import (
+    deadline_lines,
+    doubt_line,
+    ground_lines,
+    layout_notes,
     layouts_table,
-    marked_rank,
-    runs,
-    said_of_deadline,
-    said_of_doubt,
-    said_of_layouts,
-    said_of_the_grounds,
-    said_of_the_ranking,
 )
-from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
+from rlplan.printing.plan_screen import candidates_table, next_after, plan_screen, standing_of, title
+from rlplan.reading.plan_data import csv_rows, plan_data
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.layout import said_of_layout, shares
-from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
-from rlplan.wording.sharing import said_of_pilots, warned_of_pilots
-from rlplan.wording.tables import Cells, Column, axes_column, listed, table_of
+from rlplan.wording.layout import said_of_layout
+from rlplan.wording.next_steps import ROWS, Invocation
+from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, steps
+from rlplan.wording.sharing import gain_of_pilots, warned_of_pilots
+from rlplan.wording.tables import listed
 from rlplan.wording.terminal import Canvas, tell
 
-WIDE = 110  # columns from which learning rate, epochs and notes stand in the table itself
-SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
+NOT_COUNTED = "Not counted: a learning rate or a recipe that fails, and the price of a step"
 
 
-def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> None:
+def print_plan(plan: StoredPlan, format: Format, top: int | None, invocation: Invocation) -> None:
     """Print a stored plan; data goes to stdout, everything else to stderr."""
     for notice in plan.notices:
         tell(notice)
@@ -40,31 +37,32 @@ def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> Non
     elif format is Format.CSV:
         rows = csv_rows(plan.proposal, plan.dollars)
         print_csv(list(rows[0]), rows)
-        tell(f"stored as {plan.name} in {masked(database)}")
+        tell(f"stored as {plan.name} in {masked(invocation.database)}")
     else:
-        print_drawn(lambda canvas: _parts(plan, top, database, canvas))
+        drawn = _explained if invocation.explain else plan_screen
+        print_drawn(lambda canvas: drawn(plan, top, invocation, canvas))
 
 
-def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> Iterator[Part]:
+def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     from rich.text import Text  # noqa: PLC0415
 
     proposal = plan.proposal
     # The top of the ranking, every candidate that gets a pilot, however low it ranks, and the usual choices.
-    shown = [each for each in proposal.candidates if each.rank <= top or each.pilot.steps or each.standing.usual]
-    yield Text(_title(plan), style="bold")
+    shown = [
+        each for each in proposal.candidates if each.rank <= (top or ROWS) or each.pilot.steps or each.standing.usual
+    ]
+    yield Text(title(plan), style="bold")
     if warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours):
         yield Text(warned, style="yellow")
-    yield Text(_legend(proposal), style="dim")
     yield ""
-    yield _ranking(proposal, shown, canvas)
-    if len(shown) < len(proposal.candidates):
-        hidden = len(proposal.candidates) - len(shown)
+    yield candidates_table(proposal, shown, canvas)
+    if hidden := len(proposal.candidates) - len(shown):
         yield Text(f"{hidden} more: --top {len(proposal.candidates)}, or --format csv", style="dim")
-    yield ""
-    yield from map(Text, said_of_the_ranking(proposal))
+    yield from (Text(line, style="dim") for line in _legend(proposal))
+    yield Text(standing_of(proposal))
     for heading, lines in (
         ("How the budget is split", _split(proposal, plan.dollars)),
-        ("What the first place rests on, and what each alone would put first", said_of_the_grounds(proposal)),
+        ("What the first place rests on, and what each alone would put first", ground_lines(proposal)),
         ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
         ("Mind", _reminders(shown, proposal.candidates)),
     ):
@@ -72,89 +70,40 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> Iterato
     if len(proposal.layouts) > 1:
         yield Text("\nRow 1 on other numbers of GPUs", style="bold")
         yield layouts_table(proposal, canvas)
-        yield from (Text(line, style="dim") for line in said_of_layouts(proposal))
+        yield from (Text(line, style="dim") for line in layout_notes(proposal))
     yield Text("\nWhat this takes for granted", style="bold")
     yield _assumptions(plan)
-    yield f"\nStored as {plan.name} in {masked(database)}; `rlplan init` writes a file to change any of this."
+    stored = f"Stored as {plan.name} in {masked(invocation.database)}."
+    yield f"\n{stored} `rlplan init` writes a file to change any of this."
+    yield from next_after(plan, invocation, canvas)
 
 
-def _title(plan: StoredPlan) -> str:
-    request, recipes = plan.proposal.request, recipe_names(plan.proposal)
-    models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
-    hardware, piloted = request.hardware, bool(plan.proposal.pilot_gpu_hours)
-    pilots = request.pilot_hardware if piloted else hardware
-    share = shares(hardware.gpus, hardware.gpus_per_trial, pilots.gpus_per_trial)
-    return (
-        f"{plan.name}: {hours(request.budget_gpu_hours)} GPU-hours for {models} on "
-        f"{hardware.gpus} {hardware.gpu.name}{share}, {request.difficulty} problems, "
-        f"{'recipes' if ',' in recipes else 'recipe'} {recipes}"
-    )
-
-
-def _legend(proposal: Proposal) -> str:
-    decides = "; the pilots decide" if proposal.pilot_gpu_hours else ""
-    return (
-        f"n rollouts per prompt × B prompts per batch × M update steps; M is what {hours(proposal.final_gpu_hours)} "
-        f"GPU-hours buy, or less where more passes over the prompts are expected to do harm. Signal: the share of "
-        f"groups whose rewards differ. Ranked by expected score, a prior with its 90 % interval{decides}."
-    )
-
-
-def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> Part:
-    wide = canvas.width >= WIDE
-    in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
-    columns: Sequence[Column[Candidate]] = (
-        Column("#", marked_rank),
-        Column("n", attrgetter("cell.allocation.rollouts_per_prompt")),
-        Column("B", attrgetter("cell.allocation.prompts_per_batch")),
-        Column("M", lambda candidate: steps(candidate.cell.allocation.update_steps)),
-        Column(
-            "GPU-s/step" if in_seconds else "GPU-h/step",
-            lambda candidate: aligned_hours(candidate.cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
-            gives_way=True,
-        ),
-        Column("rollouts", lambda candidate: count(candidate.cell.allocation.rollouts), gives_way=True),
-        Column("signal", lambda candidate: f"{candidate.cell.signal_fraction:.0%}", gives_way=True),
-        Column("expected score", _score),
-        Column("pilot", lambda candidate: f"{steps(candidate.pilot.steps)} steps" if candidate.pilot.steps else "–"),
-        axes_column(shown),
-        Column("against first", _against, shown=wide),
-        Column("GPU-h", lambda c: hours(c.pilot.gpu_hours) if c.pilot.steps else "–", shown=wide),
-        Column("lr", lambda candidate: f"{candidate.learning_rate:.2g}", shown=wide),
-        Column("epochs", lambda c: f"{c.epochs:.2g}" if c.epochs < 10 else f"{c.epochs:,.0f}", shown=wide),
-        Column("notes", lambda candidate: ", ".join(candidate.notes), Cells.TEXTS, shown=wide),
-    )
-    return table_of(shown, columns, canvas, dim=lambda candidate: not candidate.pilot.steps)
-
-
-def _score(candidate: Candidate) -> str:
-    score = candidate.cell.expected_score
-    return f"{score.median:.2f} ({score.low:.2f}–{score.high:.2f})"
-
-
-def _against(candidate: Candidate) -> str:
-    standing = candidate.standing
-    return f"{standing.median:+.3f} ± {standing.high - standing.median:.2f}" if candidate.rank > 1 else "–"
+def _legend(proposal: Proposal) -> list[str]:
+    return [
+        f"Steps are what {hours(proposal.final_gpu_hours)} GPU-hours buy, or fewer where more passes over the prompts "
+        "should do harm.",
+        "Signal is the share of groups whose rewards differ. Scores are a prior with its 90 % interval.",
+        "Level: better than row 1 with a probability of 25 % or more. *: a usual choice.",
+    ]
 
 
 def _split(proposal: Proposal, dollars: Sequence[float]) -> list[str]:
     hardware, shared = proposal.request.hardware, proposal.request.pilot_hardware
     pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
     used = sum(pilot.gpu_hours for pilot in pilots)
-    at_once = min(shared.parallel_trials, max(1, len(pilots)))
-    pilot_time = duration(used / (at_once * shared.gpus_per_trial))
-    told = f"{len(pilots)} pilots take {hours(used)}, about {pilot_time}, in segments of {_segments(pilots)}"
+    pilot_time = duration(proposal.pilot_wall_hours)
+    granted = f"{plural(len(pilots), 'pilot')} of {hours(used)}, about {pilot_time}, in segments of {_segments(pilots)}"
     price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
     lines = [
-        f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {told}" if pilots else "pilots  none",
+        f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {granted}" if pilots else "pilots  none",
         f"final   {hours(proposal.final_gpu_hours)} GPU-hours{_final_use(proposal)}",
     ]
     if layout := said_of_layout(hardware.gpus, hardware.gpus_per_trial, shared.gpus_per_trial, len(pilots)):
         lines.append(f"layout  {layout}")
     if pilots:
-        lines.append(f"worth   {said_of_pilots(proposal.sharing)}")
-    lines += [f"time    {line}" for line in said_of_deadline(proposal)]
-    lines.append(f"doubt   of the price: {said_of_doubt(proposal)}")
+        lines.append(f"worth   {gain_of_pilots(proposal.sharing)}, against no pilots. {NOT_COUNTED}.")
+    lines += [f"time    {line}" for line in deadline_lines(proposal)]
+    lines.append(f"doubt   a step's price: {doubt_line(proposal)}")
     if price >= 1:
         lines.append(
             f"price   about ${price:,.0f} at ${hardware.gpu.dollars_per_hour:g} a GPU-hour, the catalogue's figure"
@@ -177,8 +126,8 @@ def _final_use(proposal: Proposal) -> str:
     if not stops:
         return time
     return (
-        f", of which row 1 uses {hours(used)}{time}: beyond {first.epochs:,.3g} passes over the prompts it is expected "
-        "to lose more than it gains; more prompts would use the rest"
+        f", of which row 1 uses {hours(used)}{time}: beyond {first.epochs:,.3g} passes over the prompts it should lose "
+        "more than it gains; more prompts would use the rest"
     )
 
 
@@ -197,18 +146,18 @@ def _outlook(outlook: Outlook) -> str:
     expected = f", score {score.median:.2f} ({score.low:.2f}–{score.high:.2f})"
     axes = f" with {said(outlook.best.variant.axes)}" if outlook.best.variant.axes else ""
     law = outlook.published_rollouts_per_prompt
-    published = f"; IsoCompute's law alone says n = {law:.0f}" if law else ""
+    published = f"; IsoCompute's law alone: n = {law:.0f}" if law else ""
     return (
         f"{budget}: n = {allocation.rollouts_per_prompt}, B = {allocation.prompts_per_batch}, "
-        f"M = {steps(allocation.update_steps)}{axes}{expected}{published}"
+        f"{steps(allocation.update_steps)} steps{axes}{expected}{published}"
     )
 
 
 def _unseen(candidates: Sequence[Candidate]) -> list[str]:
-    """Name the values of an axis that no pilot has, so that nothing can be said of them."""
+    """Name the values of an axis that no pilot has, so that nothing is learnt of them."""
     piloted = values_by_axis(candidate.axes for candidate in candidates if candidate.pilot.steps)
     return [
-        f"no pilot of {said(((name, value),))}: the pilot budget, or pilot.most_pilots, allows for no more"
+        f"No pilot of {said(((name, value),))}: the pilot budget, or pilot.most_pilots, allows no more."
         for name, values in values_by_axis(candidate.axes for candidate in candidates).items()
         for value in values
         if value not in piloted.get(name, ())
@@ -220,13 +169,13 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
     rows: dict[str, list[int]] = {}
     for candidate in shown:
         for note in (note.split(" (")[0] for note in candidate.notes):
-            if note not in (LEVEL_NOTE, USUAL_NOTE):  # of which the ranking's own lines tell
+            if note not in (LEVEL_NOTE, USUAL_NOTE):  # which the table shows
                 rows.setdefault(note, []).append(candidate.rank)
-    lines = [f"{note}: {'row' if len(ranks) == 1 else 'rows'} {runs(ranks)}" for note, ranks in rows.items()]
+    lines = [f"{'Row' if len(ranks) == 1 else 'Rows'} {listing(ranks)}: {note}." for note, ranks in rows.items()]
     lines += _unseen(candidates)
     without = sum(not candidate.pilot.steps for candidate in shown)
     if 0 < without < len(shown):
-        lines.append(f"{without} of these rows get no pilot; --format json says why for each")
+        lines.append(f"{without} of these rows get no pilot; --format json has the reason of each.")
     return lines
 
 

@@ -10,12 +10,13 @@ from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Prev
 from rlplan.printing.replay_output import chosen_data
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import aligned_hours, duration, hours
+from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
+from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural
 from rlplan.wording.tables import Column, table_of
 from rlplan.wording.terminal import Canvas
 
 
-def print_preview(preview: Preview, format: Format) -> None:
+def print_preview(preview: Preview, format: Format, invocation: Invocation) -> None:
     """Print what is to be expected at each pilot fraction."""
     if format is Format.JSON:
         print_json(preview_data(preview))
@@ -23,7 +24,7 @@ def print_preview(preview: Preview, format: Format) -> None:
         rows = [_flat(summary) for summary in preview.summaries]
         print_csv(list(rows[0]), rows)
     else:
-        print_drawn(lambda canvas: _drawn(preview, canvas))
+        print_drawn(lambda canvas: _drawn(preview, invocation, canvas))
 
 
 def preview_data(preview: Preview) -> dict[str, Any]:
@@ -60,40 +61,52 @@ def _flat(summary: FractionSummary) -> dict[str, Any]:
     return flat
 
 
-def _drawn(preview: Preview, canvas: Canvas) -> Iterator[Part]:
-    worlds = "one world" if preview.draws == 1 else f"{preview.draws} worlds"
-    yield canvas.line(f"{preview.policy} on {preview.plan}, in {worlds} drawn from the prior", "bold")
-    trials = "one trial" if preview.workers == 1 else f"{preview.workers} trials"
-    final = f", the final run on {preview.gpus_per_trial}" if preview.pilot_gpus != preview.gpus_per_trial else ""
-    yield from canvas.lines(
-        f"{hours(preview.budget_gpu_hours)} GPU-hours; {trials} at once, each on {preview.pilot_gpus}{final}. Scores "
-        "are those of the final run, which has what the pilots leave; ± is one standard error.",
-        "dim",
-    )
+def _drawn(preview: Preview, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    yield canvas.line(f"{preview.plan}: what pilots should bring", "bold")
+    for line in _best(preview):
+        yield from canvas.lines(line)
     yield ""
     columns: Sequence[Column[FractionSummary]] = (
         Column("pilots", lambda each: f"{each.pilot_fraction:.3g}"),
         Column("GPU-hours", lambda each: aligned_hours(each.gpu_hours_spent.mean)),
         Column("they take", lambda each: duration(each.pilot_wall_hours.mean)),
-        Column("final score", lambda each: _told(each.score)),
-        Column("regret", lambda each: _told(each.regret)),
+        Column("final score", lambda each: _with_error(each.score)),
+        Column("below the best", lambda each: _with_error(each.regret)),
         Column(f"within {EQUIVALENCE_MARGIN:g}", lambda each: f"{each.probability_near_best.mean:.0%}"),
     )
-    yield table_of(preview.summaries, columns, canvas)
+    shown = preview.summaries if invocation.explain else preview.summaries[:ROWS]
+    yield table_of(shown, columns, canvas)
     yield ""
-    yield from canvas.lines(_best(preview))
+    yield from canvas.lines(
+        f"Policy {preview.policy} in {plural(preview.draws, 'world')} drawn from the prior; ± is one standard error. "
+        "Below the best: what the choice scores less than the best one.",
+        "dim",
+    )
+    if invocation.explain:
+        yield from _explained(preview, canvas)
+    show = NextStep(invocation.command("rank", preview.plan), "its rows, ranked")
+    more = [] if invocation.explain else [invocation.explained("what is assumed")]
+    yield from next_steps([show, *more], canvas)
+
+
+def _explained(preview: Preview, canvas: Canvas) -> Iterator[Part]:
+    trials = f"{plural(preview.workers, 'trial')} at once, each on {plural(preview.pilot_gpus, 'GPU')}"
+    final = f"; the final run on {preview.gpus_per_trial}" if preview.pilot_gpus != preview.gpus_per_trial else ""
+    yield from canvas.lines(
+        f"{hours(preview.budget_gpu_hours)} GPU-hours; {trials}{final}. The final run has what the pilots leave.", "dim"
+    )
     without = [
-        f"{_told(preview.without_pilots('first_ranked'))} with the plan's first, "
+        f"{_with_error(preview.without_pilots('first_ranked'))} with the plan's first, "
         f"{named_configuration(preview.first_ranked)}",
-        f"{_told(preview.without_pilots('random'))} with one at random",
-        f"{_told(preview.without_pilots('best'))} with the best, if it were known",
+        f"{_with_error(preview.without_pilots('random'))} with one at random",
+        f"{_with_error(preview.without_pilots('best'))} with the best, if it were known",
     ]
     yield from canvas.lines(f"All on a final run without pilots: {'; '.join(without)}.")
     for assumed in preview.assumptions:
         yield from canvas.lines(f"Assumed: {assumed}.", "dim")
 
 
-def _best(preview: Preview) -> str:
+def _best(preview: Preview) -> Iterator[str]:
     """Say which share is the best, and before all else when it is none."""
     shares = {each.pilot_fraction: each for each in preview.summaries}
     best, alike = shares[preview.best_fraction], list(preview.as_good)
@@ -102,38 +115,34 @@ def _best(preview: Preview) -> str:
     )
     if piloted is not None and NO_PILOTS in (best.pilot_fraction, *alike):
         alone = best.pilot_fraction == NO_PILOTS and piloted.pilot_fraction not in alike
-        judged = "Pilots cost more than they show" if alone else "Pilots are not told apart from none"
+        share = f"{piloted.pilot_fraction:.3g} of the budget"
+        if alone:
+            yield f"Pilots cost more than they gain: at best, with {share}, {_gain(piloted.gain_over_first_ranked)}."
+        else:
+            yield f"No measurable difference between pilots, with {share}, and none."
         others = [each for each in (best.pilot_fraction, *alike) if each not in (NO_PILOTS, piloted.pilot_fraction)]
-        return (
-            f"{judged}: with {piloted.pilot_fraction:.3g} of the budget, the best share played, the "
-            f"final run ends {_gain(piloted.gain_over_first_ranked)} than the plan's first on the whole budget"
-            f"{_named(others, ' is', ' are', ' not distinguishable either')}."
+        if others:
+            yield f"Level with it: {_shares(others)}."
+        return
+    yield f"Best share for pilots: {best.pilot_fraction:.3g} of the budget" + (
+        f"; level with it: {_shares(alike)}." if alike else "."
+    )
+    if piloted is not None:
+        yield (
+            f"Its pilots take {duration(best.pilot_wall_hours.mean)}, the final run {duration(best.final_wall_hours)}; "
+            f"{_gain(best.gain_over_first_ranked)}."
         )
-    told = (
-        f"Best expected final score: a pilot fraction of {best.pilot_fraction:.3g}"
-        f"{_named(alike, '', '', ' not distinguishable')}."
-    )
-    if piloted is None:
-        return told
-    return (
-        f"{told} Its pilots take {duration(best.pilot_wall_hours.mean)} and the final run "
-        f"{duration(best.final_wall_hours)}; that is {_gain(best.gain_over_first_ranked)} than to run the plan's first "
-        "without pilots."
-    )
 
 
-def _named(fractions: Sequence[float], one: str, several: str, what: str) -> str:
-    if not fractions:
-        return ""
-    verb = one if len(fractions) == 1 else several
-    return f", and {' and '.join(f'{each:.3g}' for each in sorted(fractions))}{verb}{what}"
+def _shares(fractions: Sequence[float]) -> str:
+    return listing([f"{each:.3g}" for each in sorted(fractions)])
 
 
 def _gain(estimate: Estimate) -> str:
-    size = _told(Estimate(abs(estimate.mean), estimate.standard_error))
-    return f"{size} {'better' if estimate.mean >= 0 else 'worse'}"
+    size = _with_error(Estimate(abs(estimate.mean), estimate.standard_error))
+    return f"{size} {'above' if estimate.mean >= 0 else 'below'} row 1 without pilots"
 
 
-def _told(estimate: Estimate) -> str:
+def _with_error(estimate: Estimate) -> str:
     error = "" if estimate.standard_error is None else f" ± {estimate.standard_error:.3f}"
     return f"{estimate.mean:.3f}{error}"

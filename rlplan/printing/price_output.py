@@ -1,6 +1,7 @@
 """Prints the price of a step: as tables for a person, as JSON or CSV for a program."""
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from rlplan.actions.pricing import Priced
 from rlplan.reading.price_data import price_data, runs_data
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, some_of
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from rlplan.wording.assumptions import Assumption
 
 
-def print_price(priced: Priced, format: Format) -> None:
-    """Print what a step of one configuration costs; as CSV, its phases."""
+def print_price(priced: Priced, format: Format, asked: Mapping[str, object], invocation: Invocation) -> None:
+    """Print what a step of one configuration costs; as CSV, its phases. A plan can be asked for with `asked` too."""
     if format is Format.JSON:
         print_json(price_data(priced.price, priced.changes, priced.assumptions, priced.dollars))
     elif format is Format.CSV:
@@ -30,7 +32,17 @@ def print_price(priced: Priced, format: Format) -> None:
         ]
         print_csv(list(rows[0]), rows)
     else:
-        print_drawn(lambda canvas: _drawn(priced, canvas))
+        budget = "0.3" if "task" in asked else "5000"
+        words = [word for name, value in asked.items() for word in (f"--{name.replace('_', '-')}", _typed(value))]
+        planned = NextStep(invocation.command("propose", shlex.join(["--budget", budget, *words])), "plans a budget")
+        if invocation.explain:
+            print_drawn(lambda canvas: _explained(priced, planned, canvas))
+        else:
+            print_drawn(lambda canvas: _screen(priced, planned, invocation, canvas))
+
+
+def _typed(value: object) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def print_runs(runs: Sequence[PricedRun], format: Format) -> None:
@@ -95,19 +107,44 @@ def _told(found: Summary, rows: int) -> str:
     )
 
 
-def _drawn(priced: Priced, canvas: Canvas) -> Iterator[Part]:
+SHOWN_CHANGES = 3  # of what one change would do, the best first
+LEAST_SHARE = 0.01  # of a step's time, from which on a phase is on the first screen
+
+
+def _screen(priced: Priced, planned: NextStep, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Return the answer, the phases that take its time, and the changes that make a rollout cheaper."""
     price = priced.price
-    yield canvas.line(_title(price), "bold")
+    least = LEAST_SHARE * sum(each.median for each in price.phases)
+    yield from _answer(priced, [each for each in price.phases if each.median >= least], canvas)
+    yield from canvas.lines(f"{_layout(price)[:-1]}; training takes {price.memory_used:.0%} of the memory.")
+    cheaper = [each for each in priced.changes if each.price is not None and (each.saved or 0) > 0]
+    if cheaper:
+        yield ""
+        yield canvas.line("What makes a rollout cheaper", "bold")
+        yield table_of(cheaper[:SHOWN_CHANGES], CHANGES, canvas)
+    yield from next_steps([planned, invocation.explained("every change, every assumption")], canvas)
+
+
+def _answer(priced: Priced, phases: Sequence[PhasePrice], canvas: Canvas) -> Iterator[Part]:
+    price = priced.price
+    yield from canvas.lines(_title(price), "bold")
     yield from canvas.lines(_summary(price))
     if priced.dollars is not None:
         yield from canvas.lines(
             f"By tokens: ${aligned_hours(priced.dollars)} a step, whatever the GPUs ([cost] per_million)."
         )
+    evidence = price.asked.coefficients.evidence
+    measured = f"by {evidence}" if evidence else "no step of this set-up was measured yet"
+    yield from canvas.lines(f"Known within × {price.factor:.2g} (90 %): {measured}.")
     yield ""
-    yield table_of(price.phases, PHASES, canvas)
+    yield table_of(phases, PHASES, canvas)
     yield ""
-    yield from canvas.lines(_layout(price))
-    yield from canvas.lines(_memory(price))
+
+
+def _explained(priced: Priced, planned: NextStep, canvas: Canvas) -> Iterator[Part]:
+    yield from _answer(priced, priced.price.phases, canvas)
+    yield from canvas.lines(_layout(priced.price))
+    yield from canvas.lines(_memory(priced.price))
     yield ""
     yield canvas.line("What one change would do", "bold")
     yield table_of([each for each in priced.changes if each.price is not None], CHANGES, canvas)
@@ -117,6 +154,7 @@ def _drawn(priced: Priced, canvas: Canvas) -> Iterator[Part]:
     yield ""
     yield canvas.line("What this takes for granted", "bold")
     yield table_of(priced.assumptions, ASSUMPTIONS, canvas, headed=False)
+    yield from next_steps([planned], canvas)
 
 
 PHASES: Sequence[Column[PhasePrice]] = (

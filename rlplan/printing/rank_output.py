@@ -13,11 +13,11 @@ from rlplan.reading.sweep_data import RANKING_COLUMNS, with_axes
 from rlplan.reading.sweep_picture import Source
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, moment, probability
+from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, probability
 from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
-SHOWN = 20  # rows of a table when nothing is said
 WIDE = 100  # columns from which learning rate and recipe are shown
 STATES = (*(state.value for state in TrialState), "proposed")
 SORT_KEYS: dict[str, SortKey[RankedRow]] = {
@@ -45,14 +45,14 @@ class RankRequest:
     stored: bool = False
 
 
-def print_ranking(database: str, request: RankRequest, format: Format) -> None:
+def print_ranking(request: RankRequest, format: Format, invocation: Invocation) -> None:
     """Print the ranking of a sweep or a plan."""
-    found = ranking(database, request.name, stored=request.stored)
+    found = ranking(invocation.database, request.name, stored=request.stored)
     wanted = chosen_rows(found.rows, request)
     if found.note:
         tell(f"{found.sweep}: {found.note}")
     if format is Format.TABLE:
-        print_drawn(lambda canvas: _report(found, wanted, request, canvas))
+        print_drawn(lambda canvas: _report(found, wanted, request, invocation, canvas))
         return
     shown = wanted[: request.top]
     if format is Format.JSON:
@@ -98,15 +98,29 @@ def _columns(rows: Sequence[RankedRow]) -> dict[str, Callable[[RankedRow], Any]]
     return short | axes | {name: attrgetter(name) for name in plain}
 
 
-def _report(found: Ranking, wanted: Sequence[RankedRow], request: RankRequest, canvas: Canvas) -> Iterator[Part]:
+def _report(
+    found: Ranking, wanted: Sequence[RankedRow], request: RankRequest, invocation: Invocation, canvas: Canvas
+) -> Iterator[Part]:
+    rows = request.top or (len(wanted) if invocation.explain else ROWS)
     yield from canvas.lines(_title(found), "bold")
     yield from canvas.lines(_legend(found), "dim")
     yield ""
-    shown = wanted[: request.top or SHOWN]
+    shown = wanted[:rows]
     if shown:
         yield _table(shown, canvas)
     for line in _hidden(found, wanted, shown):
         yield from canvas.lines(line, "dim")
+    further = [] if len(shown) == len(wanted) else [invocation.explained("every row")]
+    yield from next_steps([_next(found, invocation), *further], canvas)
+
+
+def _next(found: Ranking, invocation: Invocation) -> NextStep:
+    """Name what this ranking is for: the plan that it heads, or the answer that rests on it."""
+    if found.sweep is None:
+        return NextStep(invocation.command("preview", found.plan), "simulates its sweep")
+    if found.source is Source.PROPOSED:
+        return NextStep(invocation.command("status", found.sweep), "how its pilots stand")
+    return NextStep(invocation.command("recommend", found.sweep), "which one to run, and how sure that is")
 
 
 def _title(found: Ranking) -> str:
@@ -127,13 +141,12 @@ def _counted(found: Ranking) -> str:
 
 def _legend(found: Ranking) -> str:
     dearest = max((row.gpu_hours_to_target for row in found.rows), default=0.0)
-    final = f"M update steps take a final run of up to {hours(dearest)} GPU-hours. " if dearest else ""
+    final = f"Steps are those of a final run of up to {hours(dearest)} GPU-hours. " if dearest else ""
     if all(row.expected_score is None for row in found.rows):
-        return f"{final}No published study says what they score: they are ranked by updates that carry signal."
+        return f"{final}No published study gives their scores: they are ranked by updates that carry signal."
     if found.source is Source.PROPOSED:
-        prior = "The scores are a prior from published studies with 90 % intervals"
-        return f"{final}{prior}; what pilots show counts for more."
-    return f"{final}The scores are of such a run, with 90 % intervals; spent is what its pilots took."
+        return f"{final}Scores are a prior from published studies with 90 % intervals; pilots count for more."
+    return f"{final}Scores have 90 % intervals; spent is what the pilots took."
 
 
 def _table(rows: Sequence[RankedRow], canvas: Canvas) -> Part:
@@ -142,7 +155,7 @@ def _table(rows: Sequence[RankedRow], canvas: Canvas) -> Part:
     columns: Sequence[Column[RankedRow]] = (
         RANK,
         *SIZE,
-        Column("score", _score),
+        Column("expected score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
         Column("P(best)", lambda row: probability(row.probability_best)),
         Column(
             "spent",
@@ -156,15 +169,6 @@ def _table(rows: Sequence[RankedRow], canvas: Canvas) -> Part:
         Column("recipe", attrgetter("recipe"), Cells.TEXTS, shown=wide and not axes.shown),
     )
     return table_of(rows, columns, canvas, dim=lambda row: row.expected_score is None)
-
-
-def _score(row: RankedRow) -> str:
-    """Write three digits, since a hundredth is what the best differ by."""
-    if row.expected_score is None:
-        return UNKNOWN
-    if row.score_low is None or row.score_high is None:
-        return f"{row.expected_score:.3f}"
-    return f"{row.expected_score:.3f} ({row.score_low:.3f}–{row.score_high:.3f})"
 
 
 def _hidden(found: Ranking, wanted: Sequence[RankedRow], shown: Sequence[RankedRow]) -> Iterator[str]:

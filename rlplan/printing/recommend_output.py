@@ -1,22 +1,27 @@
-"""Prints a recommendation: what to run, how sure that is, what would change it, warnings, and the command to run."""
+"""Prints a recommendation: what to run, how sure that is and what to type next, or all that it rests on."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
+from planner.axes import said
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choosing import Choice
+from planner.recommending.facts import percent
+from planner.store.schema import SweepStatus
 from rlplan.reading.recommend_reading import COLUMNS, Recommended, csv_rows, recommended, recommended_data
 from rlplan.reading.sweep_picture import overrun
+from rlplan.reading.sweep_words import level_with_it
 from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps, one_screen
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps
 from rlplan.wording.tables import SIZE, Column, axes_column, table_of
-from rlplan.wording.terminal import Canvas
+from rlplan.wording.terminal import Canvas, capital
 
-NAMES = ("n=", "n = ")  # what begins with one is not capitalised
-MOST_ALIKE = 4  # that are not told from the best, and are listed
+MOST_ALIKE = 4  # that are level with the best, and are listed
 WIDE = 110  # columns from which the table has the learning rate, and what was seen
-
+SHOWN_CAUTIONS = 2
+IN_THE_FIRST_LINES = ("unsure",)  # cautions that need no line of their own
 
 EXPECTED: Sequence[Column[Choice]] = (
     *SIZE,
@@ -28,19 +33,93 @@ EXPECTED: Sequence[Column[Choice]] = (
 
 
 def print_recommendation(
-    database: str, sweep: str | None, budget: float | None, target: float | None, format: Format
+    sweep: str | None, budget: float | None, target: float | None, format: Format, invocation: Invocation
 ) -> None:
     """Print the answer of a stored sweep."""
-    found = recommended(database, sweep, budget=budget, target=target)
+    found = recommended(invocation.database, sweep, budget=budget, target=target)
     if format is Format.JSON:
         print_json(recommended_data(found))
     elif format is Format.CSV:
         print_csv(COLUMNS, csv_rows(found))
     else:
-        print_drawn(lambda canvas: _whole(found, canvas))
+        drawn = _whole if invocation.explain else _screen
+        print_drawn(lambda canvas: drawn(found, invocation, canvas))
 
 
-def _whole(found: Recommended, canvas: Canvas) -> Iterator[Part]:
+def _screen(found: Recommended, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    answer = found.answer
+    above: list[Part] = [*canvas.lines(_what(found), "bold")]
+    for text in _how_sure(found):
+        above += canvas.lines(text)
+    above.append("")
+    cautions = [each.text for each in answer.cautions if each.kind not in IN_THE_FIRST_LINES][:SHOWN_CAUTIONS]
+    below: list[Part] = [""]
+    for text in (*_runner_up(answer), *outlook(answer), *cautions):
+        below += canvas.lines(f"{capital(text)}.")
+    below += next_steps([_run(found, invocation), invocation.explained("what it rests on")], canvas)
+    yield from one_screen(above, lambda rows: _choices(answer, rows, canvas), below, None)
+
+
+def _what(found: Recommended) -> str:
+    chosen = found.answer.chosen
+    so_far = "So far: run" if found.kept is not None and found.kept.so_far else "Run"
+    axes = f", {said(chosen.axes)}" if chosen.axes else ""
+    return (
+        f"{so_far} n = {chosen.rollouts_per_prompt}, B = {chosen.prompts_per_batch}{axes} for "
+        f"{steps(chosen.update_steps)} steps at learning rate {rate(chosen.learning_rate)}, recipe {chosen.recipe}."
+    )
+
+
+def _how_sure(found: Recommended) -> Iterator[str]:
+    answer, chosen, pilot = found.answer, found.answer.chosen, found.launch.continues
+    score = interval(chosen.expected_score, chosen.score_low, chosen.score_high)
+    yield (
+        f"Expected score {score} after {hours(chosen.gpu_hours)} GPU-hours; "
+        f"{percent(chosen.probability_within_002)} likely within 0.02 of the best choice."
+        f"{level_with_it(len(answer.level), len(answer.equivalent))}"
+    )
+    if pilot is not None:
+        yield f"It continues pilot {pilot.trial}: {hours(pilot.gpu_hours)} GPU-hours are already paid."
+    else:
+        yield answer.valued
+
+
+def _runner_up(answer: FinalAnswer) -> Iterator[str]:
+    if (rival := answer.runner_up) is not None:
+        axes = f", {said(rival.choice.axes)}" if rival.choice.axes else ""
+        name = f"n = {rival.choice.rollouts_per_prompt}, B = {rival.choice.prompts_per_batch}{axes}"
+        yield f"Runner-up: {name}, {percent(rival.probability_wins)} likely to end higher"
+
+
+def _run(found: Recommended, invocation: Invocation) -> NextStep:
+    """Name what runs the answer, or what has to come before."""
+    if found.status is SweepStatus.RUNNING:
+        return NextStep(invocation.command("status --watch", found.sweep), "follows the sweep")
+    if found.status is SweepStatus.INTERRUPTED:
+        return NextStep(invocation.command("resume", found.sweep), "goes on with the pilots")
+    if found.asked_for:
+        return NextStep(invocation.command("recommend", found.sweep), "for the final run of the plan")
+    return NextStep(invocation.command("launch", found.sweep), "runs it against this forecast")
+
+
+def _choices(answer: FinalAnswer, rows: int, canvas: Canvas) -> Part:
+    """Lay out the chosen one, its runner-up, those that are level with it, and the next by expectation."""
+    rival = [answer.runner_up.choice] if answer.runner_up is not None else []
+    wanted = [answer.chosen, *rival, *answer.equivalent, *answer.ranked]
+    first = list({choice.configuration: choice for choice in wanted}.values())[:rows]
+    shown = sorted(first, key=lambda each: (each.configuration != answer.chosen.configuration, -each.expected_score))
+    columns: Sequence[Column[Choice]] = (
+        *SIZE,
+        axes_column(shown),
+        Column("expected score", lambda each: interval(each.expected_score, each.score_low, each.score_high)),
+        Column("within 0.02", lambda each: percent(each.probability_within_002)),
+        Column("best", lambda each: percent(each.probability_best), gives_way=True),
+        Column("pilot GPU-h", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
+    )
+    return table_of(shown, columns, canvas)
+
+
+def _whole(found: Recommended, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     yield from report(found, canvas)
     yield from how_to_run(found.launch.command, found.launch.note, canvas)
     state = "" if found.status.value == "finished" else f", which is {found.status.value}"
@@ -52,6 +131,7 @@ def _whole(found: Recommended, canvas: Canvas) -> Iterator[Part]:
         f"{hours(found.pilot_gpu_hours)} pilot GPU-hours are spent{beyond}; the intervals are of 90 %.",
         "dim",
     )
+    yield from next_steps([_run(found, invocation)], canvas)
 
 
 def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") -> Iterator[Part]:
@@ -65,7 +145,7 @@ def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") ->
     hidden = len(answer.equivalent) - MOST_ALIKE
     if hidden > 0:
         more = "one more is" if hidden == 1 else f"{hidden} more are"
-        yield from canvas.lines(f"{more} not told from the best: {rest} lists all", "dim")
+        yield from canvas.lines(f"{more} level with the best: {rest} lists all", "dim")
     rival = [answer.runner_up.sentence] if answer.runner_up is not None else []
     yield from _listed(canvas, [*rival, *outlook(answer)])
     if answer.cautions:
@@ -101,8 +181,8 @@ def outlook(answer: FinalAnswer) -> list[str]:
     if enough is not None:
         lines.append(
             f"{enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%} of the final run) "
-            f"should reach {enough.expected_score:.3f}, within 0.02 of it, with n={enough.rollouts_per_prompt}, "
-            f"B={enough.prompts_per_batch}"
+            f"should reach {enough.expected_score:.2f}, within 0.02 of it, with n = {enough.rollouts_per_prompt}, "
+            f"B = {enough.prompts_per_batch}"
         )
     return lines
 
@@ -110,6 +190,5 @@ def outlook(answer: FinalAnswer) -> list[str]:
 def _listed(canvas: Canvas, texts: Iterable[str]) -> Iterator[Part]:
     narrower = Canvas(canvas.width - 2, unicode=canvas.unicode)
     for text in texts:
-        said = text if text.startswith(NAMES) else text[0].upper() + text[1:]
-        for number, line in enumerate(narrower.lines(said)):
+        for number, line in enumerate(narrower.lines(capital(text))):
             yield canvas.line(("- " if number == 0 else "  ") + line.plain)

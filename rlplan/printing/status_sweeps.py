@@ -16,10 +16,12 @@ from rlplan.reading.sweep_words import TrialChoice
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import aligned_hours, interval, steps
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps
+from rlplan.wording.numbers import aligned_hours, interval, plural, some_of, steps
 from rlplan.wording.tables import Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas
 
+SHOWN, NAMED = 14, 8  # sweeps, and plans, that fit one screen
 WIDE = 100  # columns from which the policy, the seed and the time of its making are shown
 COLUMNS = (
     "sweep",
@@ -47,9 +49,9 @@ SORT_KEYS: dict[str, SortKey[ListedSweep]] = {
 }
 
 
-def print_sweeps(database: str, format: Format, chosen: TrialChoice) -> None:
+def print_sweeps(format: Format, chosen: TrialChoice, invocation: Invocation) -> None:
     """Print all sweeps, the newest first, and the names of plans that no sweep has run."""
-    with open_store(database, read_only=True) as store, store.read() as session:
+    with open_store(invocation.database, read_only=True) as store, store.read() as session:
         rows, unused = listed_sweeps(session, datetime.now(UTC)), plans_without_sweep(session)
         record = record_of(session)
     if not rows and not unused:
@@ -63,7 +65,8 @@ def print_sweeps(database: str, format: Format, chosen: TrialChoice) -> None:
     elif format is Format.CSV:
         print_csv(COLUMNS, ({name: _data(row)[name] for name in COLUMNS} for row in wanted))
     else:
-        print_drawn(lambda canvas: _drawn(rows, wanted, unused, record, canvas))
+        shown = wanted if chosen.top or invocation.explain else wanted[:SHOWN]
+        print_drawn(lambda canvas: _drawn(rows, shown, unused, record, canvas, invocation))
 
 
 def _drawn(
@@ -72,17 +75,24 @@ def _drawn(
     unused: Sequence[str],
     record: Record | None,
     canvas: Canvas,
+    invocation: Invocation,
 ) -> Iterator[Part]:
     if wanted:
         yield _table(wanted, canvas)
     elif rows:
         yield from canvas.lines("No sweep is what is asked for.")
     if wanted and len(wanted) < len(rows):
-        yield from canvas.lines(f"{len(rows) - len(wanted):,} more sweeps are not shown", "dim")
+        yield from canvas.lines(f"{plural(len(rows) - len(wanted), 'more sweep')} not shown", "dim")
     if record is not None:
         yield from canvas.lines(record_said(record))
     if unused:
-        yield from canvas.lines(f"Plans that no sweep has run: {', '.join(unused)}", "dim")
+        yield from canvas.lines(f"Plans that no sweep has run: {some_of(unused, NAMED)}", "dim")
+    if wanted:
+        further = [NextStep(invocation.command("status", wanted[0].sweep), "how it stands")]
+    else:
+        further = [NextStep(invocation.command("rank", unused[-1]), "its rows, ranked")] if unused else []
+    if further:
+        yield from next_steps(further, canvas)
 
 
 def _data(row: ListedSweep) -> dict[str, Any]:
@@ -102,7 +112,7 @@ def _table(rows: Sequence[ListedSweep], canvas: Canvas) -> Part:
         Column("GPU-hours", lambda row: f"{aligned_hours(row.spent_gpu_hours)}/{aligned_hours(row.pilot_gpu_hours)}"),
         Column("n", lambda row: steps(row.rollouts_per_prompt)),
         Column("B", lambda row: steps(row.prompts_per_batch)),
-        Column("M", lambda row: steps(row.update_steps), shown=wide),
+        Column("steps", lambda row: steps(row.update_steps), shown=wide),
         Column("score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
         axes_column(rows),
         Column("made (UTC)", lambda row: f"{row.created_at:%Y-%m-%d %H:%M}", Cells.NAMES, shown=wide),

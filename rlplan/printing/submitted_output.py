@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlplan.printing.sweep_output import command
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import command
 from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:

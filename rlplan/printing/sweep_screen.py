@@ -34,10 +34,10 @@ def screen(
     top = [
         canvas.line(title(picture), "bold"),
         canvas.line(time_of(picture), "yellow" if picture.abandoned else "dim"),
-        _budget(picture.money, canvas),
+        budget_bar(picture.money, canvas),
     ]
     foot = [canvas.line(status, "yellow")] if status else []
-    decisions = [canvas.line(text, "" if i else "bold") for i, text in enumerate(_decisions(picture))]
+    decisions = [canvas.line(text, "" if i else "bold") for i, text in enumerate(decision_lines(picture))]
     answer = canvas.lines(sentence(picture.answer), "bold") if picture.answer else []
     below = [*_spaced(decisions), *_spaced(answer), *foot]
     if canvas.height is not None and canvas.height - len(top) - len(below) - 3 < FEWEST_ROWS:
@@ -86,7 +86,7 @@ def _trials(trials: Sequence[TrialRow], room: int | None, canvas: Canvas) -> lis
     return [*table(shown, canvas), canvas.line(f"and {len(hidden)} more: {tally(hidden)}", "dim")]
 
 
-def _budget(money: Money, canvas: Canvas) -> "Text":
+def budget_bar(money: Money, canvas: Canvas) -> "Text":
     """Draw what is spent, reserved and left as one bar, with the numbers beside it."""
     from rich.text import Text  # noqa: PLC0415
 
@@ -107,8 +107,9 @@ def _budget(money: Money, canvas: Canvas) -> "Text":
     )
 
 
-def _decisions(picture: Picture) -> list[str]:
-    last = picture.last_decisions[-SHOWN_DECISIONS:]
+def decision_lines(picture: Picture, most: int = SHOWN_DECISIONS) -> list[str]:
+    """Return the newest decisions below a heading."""
+    last = picture.last_decisions[-most:]
     if not last:
         return []
     heading = f"Last of {picture.decisions:,} decisions" if picture.decisions > 1 else "One decision"

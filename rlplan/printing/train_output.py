@@ -1,5 +1,6 @@
 """Prints what came of a single run: its score, its curve, and where it is stored."""
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,12 +8,13 @@ from typing import TYPE_CHECKING
 from planner.store import open_store
 from rlplan.exits import ExitCode
 from rlplan.printing.show_trial import chart, print_trial
-from rlplan.printing.sweep_output import command, print_finished
+from rlplan.printing.sweep_output import print_finished
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import with_error
-from rlplan.wording.console import Part, WholeCommand, print_drawn
+from rlplan.wording.console import Part, print_drawn
 from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import NextStep, command, next_steps
 from rlplan.wording.numbers import hours, steps
 from rlplan.wording.terminal import Canvas
 from runner.training.trial import METRICS
@@ -47,12 +49,13 @@ def _drawn(seen: Picture, database: str, canvas: Canvas) -> Iterator[Part]:
         limit = f"its limit of {hours(seen.money.pilot_gpu_hours)} GPU-hours is used up"
         yield from canvas.lines(f"Stopped before update {steps(trial.pilot_steps)}: {limit}; --budget gives more.")
     yield ""
-    yield from canvas.lines(
-        f"Stored as {trial.name} of {seen.sweep}; `{command('show', trial.name, database)}` has all."
-    )
-    yield ""
-    yield canvas.line("Next", "bold")
-    yield WholeCommand(("rlplan", "fit", str(_near(Path(seen.config["folder"]) / trial.name / METRICS))))
+    yield from canvas.lines(f"Stored as {trial.name} of {seen.sweep}.")
+    curve = shlex.join(["rlplan", "fit", str(_near(Path(seen.config["folder"]) / trial.name / METRICS))])
+    steps_after = [
+        NextStep(curve, "where its curve goes"),
+        NextStep(command("show", trial.name, database), "all of it"),
+    ]
+    yield from next_steps(steps_after, canvas)
 
 
 def _near(path: Path) -> Path:

@@ -24,7 +24,7 @@ class LearntFrom:
     def said(self) -> str:
         """Return it in a sentence."""
         named = ", ".join(f"{name}{_known(about)}" for name, about in self.sources.items())
-        return f"learnt from {named}; {self.weighed or 'what each weighs is told when the sweep has ended'}"
+        return f"learnt from {named}; {self.weighed or 'the weight of each comes when the sweep has ended'}"
 
 
 def learnt_from_of(session: Session, sweep_id: int, config: Mapping[str, Any]) -> LearntFrom | None:

@@ -142,18 +142,6 @@ def left_out_of(ranking: Iterable[RankedRow]) -> dict[Configuration, Configurati
     }
 
 
-def stored_launch(database: str, sweep: str, answer: StoredAnswer) -> Launch | None:
-    """Return how to run what a sweep recommended at its end; None where its settings cannot be read any more."""
-    configuration = Configuration(answer.rollouts_per_prompt, answer.prompts_per_batch, answer.axes)
-    final = Final(configuration, answer.update_steps, answer.gpu_hours_to_target)
-    with open_store(database, read_only=True) as store:
-        try:
-            known = stored(store, sweep)
-        except InputError:
-            return None
-    return launch(known.board, sweep, known.database, final, known.astray)
-
-
 def _board(session: Session, sweep: str, folder: Path | None) -> Board:
     try:
         return stored_board(session, sweep, folder)

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import said
-from planner.recommending.facts import alike
 from planner.store.schema import RequestKind
 from planner.trials import TrialState
 from rlplan.reading.points import Score
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, interval, moment, probability, steps
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, interval, moment, rate, steps
 
 
 def with_error(score: Score | None) -> str:
@@ -41,31 +40,33 @@ def reached(trial: TrialRow) -> str:
 
 
 def sentence(answer: StoredAnswer) -> str:
-    """Say what a sweep recommends."""
-    expected = f"{answer.expected_score:.2f} ({answer.score_low:.2f} to {answer.score_high:.2f})"
-    axes = f" with {said(answer.axes)}" if answer.axes else ""
+    """Say what a sweep recommends, what it should score, and how many others are level with it."""
+    axes = f", {said(answer.axes)}" if answer.axes else ""
+    run = f"So far, as of {moment(answer.made_at)}: run" if answer.so_far else "Run"
     level, others = (len(answer.details.get(name) or ()) for name in ("level", "equivalent"))
-    equals = alike(level, 1 + others)
-    take = f"{equals}; take " if equals else ""
+    score = interval(answer.expected_score, answer.score_low, answer.score_high)
     return (
-        f"{_recommended(answer)} for the remaining {hours(answer.gpu_hours_to_target)} GPU-hours: {take}"
-        f"n = {answer.rollouts_per_prompt}, B = {answer.prompts_per_batch}, M = {steps(answer.update_steps)}"
-        f"{axes} at learning rate {answer.learning_rate:.2g}; expected {expected}; "
-        f"P(best) {probability(answer.probability_best)}"
+        f"{run} n = {answer.rollouts_per_prompt}, B = {answer.prompts_per_batch}{axes} for "
+        f"{steps(answer.update_steps)} steps at learning rate {rate(answer.learning_rate)}. "
+        f"Expected score {score} after {hours(answer.gpu_hours_to_target)} GPU-hours.{level_with_it(level, others)}"
     )
 
 
-def _recommended(answer: StoredAnswer) -> str:
-    return f"So far, as of {moment(answer.made_at)}, recommended" if answer.so_far else "Recommended"
+def level_with_it(level: int, equivalent: int) -> str:
+    """Say how many others will do as well, or are not told from it; nothing where it stands alone."""
+    others = level - 1 if level > 1 else equivalent if level == 0 else 0
+    if not others:
+        return ""
+    return f" {others} other {'choice is' if others == 1 else 'choices are'} level with it."
 
 
 def time_of(picture: Picture) -> str:
-    """Say since when a sweep runs, until when at most, and who drives it, or how to go on with it."""
+    """Say since when a sweep runs, until when at most, and who drives it."""
     so_far = duration(picture.elapsed_seconds / SECONDS_PER_HOUR)
     driver = picture.driver
     if picture.abandoned:
         heard = f", last heard of {duration(driver.silent_seconds / SECONDS_PER_HOUR)} ago" if driver else ""
-        return f"go on with `rlplan resume {picture.sweep}`: its driver is gone{heard}"
+        return f"its driver is gone{heard}"
     if driver and driver.alive and picture.hold is not None:
         return f"{_held(picture, picture.hold)}; {so_far} so far"
     if driver and driver.alive:
@@ -73,12 +74,12 @@ def time_of(picture: Picture) -> str:
         until = f", at most {duration(left / SECONDS_PER_HOUR)} left" if left is not None else ""
         return f"{so_far} so far{until}; driven by process {driver.pid} on {driver.host}"
     if picture.at_rest and picture.status not in ("finished", "failed"):
-        return f"stopped after {so_far}; go on with `rlplan resume {picture.sweep}`"
+        return f"stopped after {so_far}"
     return f"took {so_far}" if picture.at_rest else "not begun yet"
 
 
 def _held(picture: Picture, hold: Hold) -> str:
-    """Say who holds a sweep since when, what still runs, and how to let it go on."""
+    """Say who holds a sweep since when, and what still runs."""
     stopped = hold.kind is RequestKind.STOP
     if hold.taken_at is None:
         state = "to be stopped" if stopped else "to be paused"
@@ -86,8 +87,7 @@ def _held(picture: Picture, hold: Hold) -> str:
         state = f"{'stopping' if stopped else 'paused'} since {hold.taken_at:%H:%M:%S} UTC"
     running = sum(trial.state is TrialState.RUNNING for trial in picture.trials)
     first = f", {running} {'segment' if running == 1 else 'segments'} under way" if running else ""
-    go_on = "" if stopped else f"; go on with `rlplan resume {picture.sweep}`"
-    return f"{state} on request of {hold.by}{first}{go_on}"
+    return f"{state} on request of {hold.by}{first}"
 
 
 def tally(trials: Iterable[TrialRow]) -> str:

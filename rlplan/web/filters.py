@@ -5,17 +5,13 @@ from typing import Any
 
 from rlplan.charts.chart import Chart
 from rlplan.reading.sweep_words import remains
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, probability, steps
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, probability, rate, steps
+from rlplan.wording.terminal import capital
 
 
 def score(value: float | None) -> str:
     """Write a score with three digits, since a hundredth is what the best differ by."""
     return UNKNOWN if value is None else f"{value:.3f}"
-
-
-def rate(value: float | None) -> str:
-    """Write a learning rate."""
-    return UNKNOWN if value is None else f"{value:.2g}"
 
 
 def share(value: float | None) -> str:
@@ -51,11 +47,6 @@ def words(name: str) -> str:
     return name.replace("_", " ").replace("gpu hour", "GPU-hour")
 
 
-def capital(sentence: str) -> str:
-    """Begin a sentence with a capital, unless it begins with the name of a quantity."""
-    return sentence if sentence.startswith(("n=", "n =", "B=")) else sentence[:1].upper() + sentence[1:]
-
-
 def tied(sentence: str) -> str:
     """Keep a percent sign on the line of its number."""
     return sentence.replace(" %", "\u00a0%")
@@ -68,6 +59,6 @@ def chart_json(chart: Chart) -> Any:
     return Markup(chart.json)
 
 
-_ALL = (score, rate, share, clock, figure, words, capital, tied, chart_json, remains)
-_NUMBERS = (hours, aligned_hours, duration, steps, probability)
+_ALL = (score, share, clock, figure, words, tied, chart_json, remains)
+_NUMBERS = (hours, aligned_hours, duration, steps, probability, rate, capital)
 FILTERS: dict[str, Any] = {each.__name__: each for each in (*_ALL, *_NUMBERS)}

@@ -6,9 +6,9 @@ from planner.axes import said
 from planner.store.schema import Plan
 from rlplan.charts.budget import split_chart
 from rlplan.charts.heat import plan_maps
-from rlplan.printing.sweep_output import command
 from rlplan.reading.plans import layout_of
 from rlplan.web import page
+from rlplan.wording.next_steps import command
 
 TITLES = {
     "plan": "Plan",

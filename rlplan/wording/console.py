@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
 from rlplan.wording.file_writing import write_csv
-from rlplan.wording.terminal import Canvas, harmless
+from rlplan.wording.terminal import Canvas, capital, harmless
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 
 @dataclass(frozen=True, slots=True)
-class WholeCommand:
-    """A command that is broken between its flags alone, so that it can be pasted; what is longer than a line stays."""
+class Unbroken:
+    """Lines that stay as they are, whatever the width: a command that is cut cannot be pasted."""
 
-    arguments: Sequence[str]
+    lines: Sequence[str]
 
 
-Part = Union["RenderableType", WholeCommand]
+Part = Union["RenderableType", Unbroken]
 
 
 def print_drawn(draw: Callable[[Canvas], Iterable[Part]]) -> None:
@@ -42,13 +42,13 @@ def text_of(console: "Console", parts: Iterable[Part]) -> str:
 def how_to_run(command: Sequence[str] | None, note: str, canvas: Canvas) -> Iterator[Part]:
     """Return the parts of a command, where there is one, and of what is to be known of it."""
     if command is not None:
-        yield WholeCommand(command)
-    yield from canvas.lines(f"{note[:1].upper()}{note[1:]}.", "dim")
+        yield Unbroken(wrapped_command(command, canvas.width))
+    yield from canvas.lines(f"{capital(note)}.", "dim")
 
 
 def _text(console: "Console", part: Part) -> str:
-    if isinstance(part, WholeCommand):  # not through the console, which cuts at its width
-        lines = [harmless(line) for line in wrapped_command(part.arguments, console.width)]
+    if isinstance(part, Unbroken):  # not through the console, which cuts at its width
+        lines = [harmless(line) for line in part.lines]
     else:
         with console.capture() as captured:
             console.print(part)

@@ -4,22 +4,24 @@ from collections.abc import Sequence
 from datetime import datetime
 
 UNKNOWN = "–"
+ROUNDED_TO_100 = 99.95  # from which on three digits are 100
 
 
 def hours(amount: float) -> str:
     """Write GPU-hours: thousands set off, three digits for small ones."""
-    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
+    return f"{amount:,.0f}" if amount >= ROUNDED_TO_100 else f"{amount:.3g}"
 
 
 def aligned_hours(amount: float | None) -> str:
     """Write GPU-hours for a column: always three digits, so that their sizes can be compared at a glance."""
     if amount is None:
         return UNKNOWN
-    return f"{amount:,.0f}" if amount >= 100 else f"{amount:#.3g}"
+    return f"{amount:,.0f}" if amount >= ROUNDED_TO_100 else f"{amount:#.3g}"
 
 
 def count(number: float) -> str:
     """Write a large count with its unit, such as 9.4M."""
+    number = float(f"{number:.3g}") if number >= 1000 else number  # or 999,600 would be 1000k
     for size, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.3g}{unit}"
@@ -38,8 +40,31 @@ def duration(wall_hours: float) -> str:
     seconds = wall_hours * 3600
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
-            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
+            return f"{seconds / size:.2g} {unit}" if seconds < 99.5 * size else f"{seconds / size:,.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def rate(value: float | None) -> str:
+    """Write a learning rate, such as 1.4e-6."""
+    return UNKNOWN if value is None else f"{value:.2g}".replace("e-0", "e-")
+
+
+def plural(number: int, what: str) -> str:
+    """Write a count with its noun."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def listing(names: Sequence[object]) -> str:
+    """Write names as an enumeration, such as 1, 2 and 5."""
+    *first, last = map(str, names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def difference(amount: float, error: float) -> str:
+    """Write a difference of scores with its 90 % error; one that is smaller was not measured."""
+    if abs(amount) <= error:
+        return "no measurable difference"
+    return f"{abs(amount):.2g} {'higher' if amount > 0 else 'lower'} (± {error:.2g})"
 
 
 def moment(at: datetime) -> str:

@@ -1,5 +1,6 @@
 """Tables for a person: each is a list of its columns, of which each says how a row is written in it."""
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -47,7 +48,7 @@ RANK: Column[Any] = Column("#", attrgetter("rank"))
 SIZE: tuple[Column[Any], ...] = (
     Column("n", attrgetter("rollouts_per_prompt")),
     Column("B", attrgetter("prompts_per_batch")),
-    Column("M", lambda row: steps(row.update_steps)),
+    Column("steps", lambda row: steps(row.update_steps)),
 )
 
 
@@ -64,6 +65,11 @@ def listed(heading: str, lines: Sequence[str]) -> "Iterator[RenderableType]":
     if lines:
         yield Text(f"\n{heading}", "bold")
         yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in lines)
+
+
+def shortened(text: str, signs: int) -> str:
+    """Return a text of so many signs at most, cut between words with a mark that it was."""
+    return textwrap.shorten(text, signs, placeholder=" …", break_on_hyphens=False)
 
 
 def table_of(

@@ -1,5 +1,6 @@
 """What is written for people: whether it can be drawn live, and that no name or log in it steers their terminal."""
 
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+NAME = re.compile(r"[nB] ?=|n\d")
 Progress = Callable[[float], None]  # told how much is done
 
 
@@ -42,6 +44,11 @@ def progress_shown(what: str, total: float) -> Iterator[Progress]:
 def tell(text: str) -> None:
     """Write a line for people, beside the data, on stderr; a name in it that has more lines begins no new one."""
     print(harmless(text).replace("\n", "\\n"), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def capital(text: str) -> str:
+    """Return a sentence with a capital at its beginning, unless that is a name, such as n = 8 or n8-B64-s0."""
+    return text if NAME.match(text) else text[:1].upper() + text[1:]
 
 
 def harmless(text: str) -> str:
@@ -87,4 +94,4 @@ class Canvas:
 
     def lines(self, text: str, style: str = "") -> list["Text"]:
         """Return a text as lines that are broken between words."""
-        return [self.line(part, style) for part in wrap(self.spelled(text), self.width)]
+        return [self.line(part, style) for part in wrap(self.spelled(text), self.width, break_on_hyphens=False)]

@@ -1,8 +1,11 @@
 """Numbers as a person types them: thousands may be set off by commas or underscores."""
 
 import math
+import re
 
 from budgets.errors import InputError
+
+THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(?![\d,])")  # 0,5 is no 5: who writes so means a half
 
 
 def number_in(text: str) -> float:
@@ -49,4 +52,5 @@ def names_in(text: str) -> list[str]:
 
 
 def _plainly(text: str) -> str:
-    return text.strip().replace(",", "").replace("_", "")
+    text = text.strip()
+    return (text.replace(",", "") if THOUSANDS.match(text) else text).replace("_", "")

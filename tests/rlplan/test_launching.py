@@ -24,8 +24,9 @@ from rlplan.actions.launching import LaunchRequest, describe, launch
 from rlplan.actions.sweep_request import describe as sweeping_as_asked
 from rlplan.actions.sweeping import resume, start
 from rlplan.charts.final import final_chart
+from rlplan.printing.status_output import print_status
 from rlplan.printing.status_sweeps import print_sweeps
-from rlplan.printing.sweep_output import print_finished, print_status
+from rlplan.printing.sweep_output import print_finished
 from rlplan.reading.believing import beliefs
 from rlplan.reading.finals import Record, final_standing, record_of, record_said
 from rlplan.reading.rank_reading import ranking
@@ -34,6 +35,7 @@ from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_words import ALL
 from rlplan.web.report import write_report
 from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import Invocation
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
 from tests.rlplan.test_sweeping import Simulated, Stopping, interrupted, request, simulate
@@ -200,16 +202,16 @@ def test_a_fall_is_warned_of_until_the_score_comes_back(
 def test_status_shows_the_final_run_first_and_the_list_how_promises_held(
     launched: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_status(launched, "sweep-1", Format.TABLE)
+    print_status("sweep-1", Format.TABLE, Invocation((), launched))
     printed = capsys.readouterr().out
     assert printed.startswith("Final run sweep-1-final of sweep-1: n=")
     assert "The final run ended with 0." in printed
-    print_status(launched, "sweep-1", Format.JSON)
+    print_status("sweep-1", Format.JSON, Invocation((), launched))
     final = json.loads(capsys.readouterr().out)["final"]
     assert (final["sweep"], final["of_sweep"], final["warnings"]) == ("sweep-1-final", "sweep-1", [])
     assert final["end"]["reached"] == final["scores"][-1]["score"]
     assert final["promised"]["low"] < final["promised"]["score"] < final["promised"]["high"]
-    print_sweeps(launched, Format.TABLE, ALL)
+    print_sweeps(Format.TABLE, ALL, Invocation((), launched))
     assert "The one final run that ended did " in capsys.readouterr().out
 
 
@@ -268,7 +270,7 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
     stopped = launch(LaunchRequest(validations=40), swept, interrupts=Interrupting.stops)
     assert stopped.interrupted
     advice = next(each for each in rows(swept, Decision) if each.action == "switch")
-    print_status(swept, "sweep-1", Format.TABLE)
+    print_status("sweep-1", Format.TABLE, Invocation((), swept))
     assert "GPU-hours that are left, n=" in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     switched = launch(LaunchRequest(validations=8, switch=True), swept)

@@ -1,6 +1,5 @@
 """`rlplan price --measure`: a few steps are trained here, and count for the price of their set-up."""
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
 from runner.sweep.planning import SweepChoice
 from tests.rlplan.conftest import Run
+from tests.rlplan.test_screens import next_of
 
 ROOT = Path(__file__).parents[2]
 SUMS = ("--task", "sum-easy", "-n", "4", "-B", "4")
@@ -39,9 +39,9 @@ def test_steps_of_our_trainer_narrow_the_price_and_can_be_taken_back(run: Run) -
     assert after["high"] / after["low"] < 0.5 * before["high"] / before["low"]
     assert not Path("rlplan-sweeps").exists()
 
-    in_full, back = (line for line in shown if line.startswith("rlplan price"))
-    assert run(*shlex.split(in_full)[1:]).code == 0
-    assert run(*shlex.split(back)[1:]).code == 0
+    in_full, back = next_of("\n".join(shown))
+    assert run(*in_full[1:]).code == 0
+    assert run(*back[1:]).code == 0
     assert run("price", *SUMS, "--format", "json").json["seconds_per_step"] == before
 
 

@@ -172,10 +172,7 @@ def read(pattern: str, text: str, names: Iterable[str]) -> Iterator[Said]:
         yield from ((where, name, said) for name, said in zip(names, groups[2:], strict=True))
 
 
-SENTENCE = (
-    rf"n = (\d+), B = (\d+), M = {NUMBER} at learning rate \S+; expected {NUMBER} \({NUMBER} to {NUMBER}\); "
-    r"P\(best\) ([\d.<>]+\d)"
-)
+SENTENCE = rf"n = (\d+), B = (\d+) for {NUMBER} steps at learning rate \S+ Expected score {SCORE}"
 
 
 def by_sql(faces: Faces) -> Iterator[Said]:
@@ -199,9 +196,10 @@ def by_status(faces: Faces) -> Iterator[Said]:
     yield from ((None, "target", each["target_gpu_hours"]) for each in document["trials"] if each["target_gpu_hours"])
     yield None, "spent", document["budget"]["spent_gpu_hours"]
     yield from cells(faces.csv("status"))
-    text = faces.out("status")
+    text = faces.out("status", "--explain")
+    yield from read(SENTENCE, _flat(faces.out("status")), FIGURES[:4])
     yield from _trials(faces, text)
-    yield from read(SENTENCE, _flat(text), FIGURES)
+    yield from read(SENTENCE, _flat(text), FIGURES[:4])
     yield from _said(rf"{NUMBER} spent, ", text, "spent")
 
 
@@ -235,9 +233,12 @@ def by_recommend(faces: Faces) -> Iterator[Said]:
     yield None, "target", document["target_gpu_hours"]
     (same,) = (each["choice"] for each in document["budgets"] if each["factor"] == 1)
     yield from answer(same)
-    text = faces.out("recommend")
+    text = faces.out("recommend", "--explain")
     yield from read(rf"^ *(\d+) +(\d+) +{NUMBER} +{SCORE} +{NUMBER} ", text, FIGURES)
     yield from _said(rf" {NUMBER} of \S+ pilot GPU-hours are spent", text, "spent")
+    text = faces.out("recommend")
+    yield from read(rf"^ *(\d+) +(\d+) +{NUMBER} +{SCORE} ", text, FIGURES[:4])
+    yield from _said(rf"Expected score {NUMBER} \(", text, "expected_score")
 
 
 def _said(pattern: str, text: str, name: str) -> Iterator[Said]:
@@ -302,7 +303,7 @@ def by_dashboard(faces: Faces) -> Iterator[Said]:
     ((*figures,),) = re.findall(line, shown)
     yield from ((cell, name, said) for name, said in zip(FIGURES[1:], figures, strict=True))
     yield from _ranked(page)
-    yield from read(SENTENCE, _flat(page), FIGURES)
+    yield from read(SENTENCE, _flat(page), FIGURES[:4])
 
 
 def by_python(faces: Faces) -> Iterator[Said]:
@@ -358,7 +359,7 @@ def test_every_face_says_what_is_stored(face: Callable[[Faces], Iterator[Said]],
 OF_MONEY: dict[str, Callable[[Faces], list[str]]] = {
     "sweep": lambda faces: re.findall(rf"{NUMBER} spent, {NUMBER} too many of", faces.out("status"))[0],
     "recommend": lambda faces: re.findall(
-        rf"{NUMBER} of \S+ pilot GPU-hours are spent, {NUMBER} too many", _flat(faces.out("recommend"))
+        rf"{NUMBER} of \S+ pilot GPU-hours are spent, {NUMBER} too many", _flat(faces.out("recommend", "--explain"))
     )[0],
     "json": lambda faces: [faces.json("status")["budget"][name] for name in ("spent_gpu_hours", "overrun_gpu_hours")],
     "report": lambda faces: re.findall(

@@ -96,7 +96,9 @@ def test_a_plan_without_a_sweep_shows_its_candidates(run: Run, finished: str) ->
     ran = run("rank", "plan-2")
     assert ran.code == 0
     assert ran.out.startswith("plan-2: one allocation as proposed; no sweep has run them yet")
-    assert ran.out.splitlines()[-1].split() == ["1", "16", "64", "400", "0.700", "(0.600–0.800)", "–", "–", "proposed"]
+    row = next(line.split() for line in ran.out.splitlines() if line.startswith("1 "))
+    assert row == ["1", "16", "64", "400", "0.70", "(0.60–0.80)", "–", "–", "proposed"]
+    assert ran.out.splitlines()[-1] == "  rlplan preview plan-2  simulates its sweep"
 
 
 @pytest.mark.parametrize(
@@ -123,8 +125,8 @@ def test_rows_are_chosen_and_sorted(request_: RankRequest, ranks: list[int]) -> 
 
 
 def test_the_table_says_how_many_rows_it_leaves_out(run: Run, finished: str) -> None:
-    assert "10 more: --top 30, or --format csv" in run("rank").out
-    assert "more" not in run("rank", "--top", "30").out
+    assert "22 more: --top 30, or --format csv" in run("rank").out
+    assert "more" not in run("rank", "--top", "30").out + run("rank", "--explain").out
     shown = run("rank", "--status", "paused", "--top", "2").out
     assert "7 of 30 allocations are what --status and --where ask for" in shown
     assert "None of 30 allocations" in run("rank", "--status", "lost").out

@@ -22,17 +22,19 @@ def document(run: Run, *args: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_the_table_has_all_parts_and_fits(run: Run, tmp_path: Path, width: int) -> None:
+def test_the_whole_answer_has_all_parts_and_fits(run: Run, tmp_path: Path, width: int) -> None:
     ended(tmp_path / "rlplan.db")
-    ran = run("recommend", "--target", PILOTED, width=width)
+    ran = run("recommend", "--target", PILOTED, "--explain", width=width)
     assert (ran.code, ran.err) == (0, "")
     text = " ".join(ran.out.split())
     assert re.match(r"\d+ are not told apart yet; take n=\d+, B=\d+ for ", text)
     for part in ("expected P(best)", "Runner-up: n=", "× this budget", "Mind", "To run it"):
         assert part in text
     assert "rlplan launch sweep-1 --allocation n=" in text
+    assert "rlplan train" not in text  # the final run is held to its forecast
     assert f"It starts from the base model; the folder {tmp_path / 'trials'} is not there." in text.replace("- ", "-")
     assert all(len(line) <= width for line in ran.out.splitlines())
+    assert "  rlplan launch sweep-1" in run("recommend").out
 
 
 def test_the_document_is_the_whole_answer(run: Run, tmp_path: Path) -> None:
@@ -78,14 +80,14 @@ def test_an_answer_says_of_when_it_is_and_one_that_cannot_be_read_is_worked_out(
     ended(tmp_path / "rlplan.db")
     stored = document(run)
     assert (stored["source"], stored["so_far"]) == ("stored", False)
-    assert "the answer stored at its end, 2026-01-01 " in " ".join(run("recommend").out.split())
+    assert "the answer stored at its end, 2026-01-01 " in " ".join(run("recommend", "--explain").out.split())
     assert document(run, "--target", "0.6")["source"] == "now"
     with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
         row = session.scalars(select(Recommendation)).one()
         row.details = {"reason": row.details["reason"]}
     again = document(run)
     assert (again["source"], again["made_at"]) == ("now", None)
-    assert "no answer is stored that can be read" in " ".join(run("recommend").out.split())
+    assert "no answer is stored that can be read" in " ".join(run("recommend", "--explain").out.split())
     for figure in ("rollouts_per_prompt", "prompts_per_batch", "update_steps", "expected_score", "score_low"):
         assert again["recommendation"][figure] == pytest.approx(stored["recommendation"][figure])
 

@@ -77,7 +77,7 @@ def test_what_would_fail_is_said_and_exits_with_2(
     assert found["trainer"].health is Health.BAD
     assert found["trainer"].why.startswith("unrecognized arguments: --rollouts (n16-")
     assert print_rehearsal(found.values(), Format.TABLE) == ExitCode.BAD_INPUT
-    assert "It would fail before what is marked bad is mended." in capsys.readouterr().out
+    assert "It would fail: mend what is marked bad first." in capsys.readouterr().out
 
 
 def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

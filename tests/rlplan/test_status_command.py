@@ -29,9 +29,10 @@ def database(tmp_path: Path) -> str:
 def test_all_sweeps_are_listed_with_what_they_say(run: Run, database: str) -> None:
     ran = run("status", "--all")
     assert ran.code == 0
-    *_, row, unrun = ran.out.splitlines()
+    *_, row, unrun, _, _, further = ran.out.splitlines()
     assert row.split() == ["sweep-1", "plan-1", "qwen3-8b", "finished", "326/1,000", "512", "32", "0.74", "(0.68–0.79)"]
     assert unrun == "Plans that no sweep has run: plan-2"
+    assert further == "  rlplan status sweep-2  how it stands"
     document = run("status", "--all", "--format", "json").json
     first = document["sweeps"][1]
     assert (first["trials"], first["spent_gpu_hours"], first["rollouts_per_prompt"]) == (7, 326.5, 512)
@@ -49,7 +50,7 @@ def test_the_list_is_sorted_and_filtered(run: Run, database: str) -> None:
     assert names("--reverse") == ["sweep-1", "sweep-2"]
     assert names("--top", "1") == ["sweep-2"]
     assert names("--status", "finished") == ["sweep-1"]
-    assert "1 more sweeps are not shown" in run("status", "--all", "--top", "1").out
+    assert "1 more sweep not shown" in run("status", "--all", "--top", "1").out
     assert "No sweep is what is asked for" in run("status", "--all", "--status", "failed").out
 
 
@@ -93,7 +94,7 @@ def test_trials_are_sorted_and_filtered_in_every_format(
         lines = run("status", "sweep-1", *args, width=200).out.splitlines()
         assert [line.split()[0] for line in lines if line.startswith("n") and line[1].isdigit()] == names
     if "running,paused" in args:
-        assert "not shown: 1 planned, " in run("status", "sweep-1", *args).out
+        assert "4 not shown: 1 planned, " in run("status", "sweep-1", *args).out
 
 
 def test_what_a_sweeps_checkpoints_take_is_said(run: Run, database: str, tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_what_a_sweeps_checkpoints_take_is_said(run: Run, database: str, tmp_pat
         path = tmp_path / "sweep-1" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(size))
-    said = " ".join(run("status", "sweep-1").out.split())
+    said = " ".join(run("status", "sweep-1", "--explain").out.split())
     assert "3 MiB checkpoints, 1 MiB other files in" in said
     assert run("status", "sweep-1", "--format", "json").json["storage"]["checkpoints"] == 3 << 20
     assert run("status", "sweep-2", "--format", "json").json["storage"] is None

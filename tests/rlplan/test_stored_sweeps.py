@@ -11,8 +11,9 @@ from budgets.errors import InputError
 from planner.store import open_store
 from planner.store.schema import Decision, Plan, Sweep
 from rlplan.actions.sweeping import resume, start
-from rlplan.printing.sweep_output import print_status
+from rlplan.printing.status_output import print_status
 from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import Invocation
 from runner.storage.place import Place
 from tests.rlplan.test_sweeping import interrupted, request, stored
 
@@ -63,9 +64,9 @@ def test_each_sweep_has_a_place_of_its_own_which_status_shows(
         place = sweep.config["storage"]
         assert place.startswith(f"{url}/sweep-1-")
         assert Place(place).names().keys() == {"sweep.json"}
-        print_status(f"{name}.db", sweep.name, Format.JSON)
+        print_status(sweep.name, Format.JSON, Invocation((), f"{name}.db"))
         assert json.loads(capsys.readouterr().out)["stored_at"] == place
-        print_status(f"{name}.db", sweep.name, Format.TABLE)
+        print_status(sweep.name, Format.TABLE, Invocation((), f"{name}.db", explain=True))
         assert f"acopyofeachtrialin{place}" in "".join(capsys.readouterr().out.split())  # it may be two lines
     assert len(list((tmp_path / "copies").iterdir())) == 2
 

@@ -78,20 +78,20 @@ def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, databa
     assert (
         ran.out
         == """\
-#     n   B    M             score  P(best)  spent    status
-1   512  32  571  0.74 (0.68–0.79)     0.62   20.0  finished
-2   128  64  390  0.71 (0.65–0.76)     0.27   20.0  finished
-3  1024  64  390                 –        –   20.0  finished
+Run n = 512, B = 32 for 571 steps at learning rate 4e-6. Expected score 0.74
+(0.68–0.79) after 3,997 GPU-hours.
+The pilots spent 326 of 1,000 GPU-hours (committed 319, idle 4.50, failed 3.00),
+614 left; sweep-1 took 90 min.
 
-GPU-hours of the pilots: 326 of 1,000 spent (committed 319, idle 4.50, failed
-3.00), 614 left
-failed, out-of-memory: n1024-B1024-s0 (torch.OutOfMemoryError: 81 GiB wanted)
-sweep-1 took 90 min, 16 decisions; `rlplan status sweep-1` shows its trials
+#     n   B  steps             score  P(best)  spent    status
+1   512  32    571  0.74 (0.68–0.79)     0.62   20.0  finished
+2   128  64    390  0.71 (0.65–0.76)     0.27   20.0  finished
+3  1024  64    390                 –        –   20.0  finished
+Failed, out-of-memory: n1024-B1024-s0 (torch.OutOfMemoryError: 81 GiB wanted)
 
-Recommended for the remaining 3,997 GPU-hours: n = 512, B = 32, M = 571 at
-learning rate 4e-06; expected 0.74 (0.68 to 0.79); P(best) 0.62
-Why: the runner-up is n=128, B=64 with 0.71 (0.65 to 0.76)
-How sure that is says `rlplan recommend sweep-1`
+Next
+  rlplan recommend sweep-1  how sure this is
+  rlplan launch sweep-1     runs it in full
 """
     )
 
@@ -119,7 +119,7 @@ def test_the_json_document_keeps_its_contract(run: Run, driven: Driven, database
 
 def test_a_sweep_without_a_recommendation_says_so(run: Run, driven: Driven, tmp_path: Path) -> None:
     seeded(tmp_path / "rlplan.db").store.close()
-    assert "\nsweep-1 ended without a recommendation" in run("sweep").out
+    assert "sweep-1 ended without a recommendation" in run("sweep").out
     document = run("sweep", "--format", "json").json
     assert (document["recommendation"], document["ranking"]) == (None, [])
     assert run("sweep", "--format", "csv").out.startswith("rank,rollouts_per_prompt")
@@ -199,7 +199,7 @@ def test_ctrl_c_leaves_a_watch_with_the_last_picture(run: Run, tmp_path: Path, m
     monkeypatch.setattr("rlplan.live.sweep_running.Follower", Impatient)
     ran = run("status", "--watch")
     assert ran.code == 0
-    assert "go on with `rlplan resume sweep-1`" in ran.out
+    assert "  rlplan resume sweep-1    goes on with it" in ran.out
 
 
 def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> None:
@@ -207,7 +207,7 @@ def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> Non
     pruned = (
         "15  2026-03-01 13:20:00  prune   n16-B128-s0     P(n=16, B=128 is best at 4,000 GPU-hours) is 0.004, below"
     )
-    assert ran.out.splitlines()[1].startswith(pruned)
+    assert ran.out.splitlines()[2].startswith(pruned)
     document = run("decisions", "--trial", "n32-B32-s0", "--format", "json").json
     assert document["sweep"] == "sweep-1"
     assert [each["action"] for each in document["decisions"]] == ["start", "continue", "prune"]

@@ -83,8 +83,8 @@ def test_a_pipe_gets_one_line_for_each_thing_that_matters(seeder: Seeder, capsys
         "n64-B128-s0 pruned at step 20: P(best) is 0.01, below 0.02",
         "n512-B32-s0 failed at step 30: nan: the loss is not finite",
         "stop: nothing can overtake the leader",
-        "Recommended for the remaining 3,997 GPU-hours: n = 512, B = 32, M = 571 at learning rate 4e-06; "
-        "expected 0.74 (0.68 to 0.79); P(best) 0.62",
+        "Run n = 512, B = 32 for 571 steps at learning rate 4e-6. "
+        "Expected score 0.74 (0.68–0.79) after 3,997 GPU-hours.",
     ]
 
 
@@ -142,7 +142,7 @@ def test_the_thread_sees_what_is_written_and_the_last_word_is_shown(seeder: Seed
         seeder.recommend()
         seeder.end(SweepStatus.FINISHED)
     assert follower.at_rest.is_set()
-    assert [line.split(" ")[0] for line in display.news] == ["n64-B128-s0", "Recommended"]
+    assert [line.split(" ")[0] for line in display.news] == ["n64-B128-s0", "Run"]
     assert display.pictures[-1].status == "finished"
     assert not follower._thread.is_alive()
 

@@ -51,7 +51,9 @@ def test_status_and_report_tell_what_was_learnt_from_where(database: str, run: R
     assert document["learnt_from"]["sources"] == {"sweep-1": source["about"]}
     assert sum(document["learnt_from"]["weights"].values()) == pytest.approx(1.0)
     told = document["learnt_from"]["weighed"]
-    assert "learnt from sweep-1 (task sum-easy, model " in " ".join(run("status", "--db", database).out.split())
+    assert "learnt from sweep-1 (task sum-easy, model " in " ".join(
+        run("status", "--explain", "--db", database).out.split()
+    )
     assert run("report", "page.html", "--db", database).code == 0
     assert told in html.unescape(Path("page.html").read_text())
 
@@ -61,7 +63,7 @@ def test_a_sweep_under_way_names_its_sources_before_they_are_weighed(database: s
     document = run("status", "--db", database, "--format", "json").json
     assert list(document["learnt_from"]["sources"]) == ["sweep-1"]
     assert document["learnt_from"]["weights"] is None
-    assert "told when the sweep has ended" in " ".join(run("status", "--db", database).out.split())
+    assert "comes when the sweep has ended" in " ".join(run("status", "--explain", "--db", database).out.split())
 
 
 @pytest.mark.parametrize(

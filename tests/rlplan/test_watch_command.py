@@ -1,4 +1,5 @@
 import json
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def test_a_healthy_run_is_a_line_a_validation_and_exit_code_0(run: Run, tmp_path
     ran = run("watch", str(table(tmp_path / "run.csv", RISING)), "--once", "--answers", "2000")
 
     assert ran.code == 0
-    assert len(ran.out.splitlines()) == len(RISING)
+    assert len(re.findall("^run: 0", ran.out, re.MULTILINE)) == len(RISING)
     assert "run: 0.610 ± 0.011 at step 80" in ran.out
 
 
@@ -40,7 +41,7 @@ def test_a_fall_is_said_once_and_the_exit_code_is_5(run: Run, tmp_path: Path) ->
 
     assert ran.code == 5
     assert ran.out.count("WARNING (fall)") == 1
-    assert "Go back to the checkpoint at 70" in ran.out
+    assert "Go back to the checkpoint at 70" in " ".join(ran.out.split())
     ran = run("watch", "run.csv", "--once", "--answers", "2000", "--format", "csv")
     assert [row["rule"] for row in ran.rows].count("fall") == 1
 

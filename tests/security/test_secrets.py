@@ -8,9 +8,9 @@ from sqlalchemy import select
 from planner.store import open_store
 from planner.store.engine import masked
 from planner.store.schema import Plan, Sweep, Trial
-from rlplan.printing.sweep_output import command
 from rlplan.web.dashboard.serving import announcement
 from rlplan.web.dashboard.settings import Settings
+from rlplan.wording.next_steps import command
 from tests.rlplan.conftest import Run, run  # noqa: F401 (a fixture)
 from tests.rlplan.web.dashboard.visits import visiting
 

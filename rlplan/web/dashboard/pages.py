@@ -17,7 +17,6 @@ from budgets.errors import NotFoundError, RlplanError
 from planner.store.schema import Plan, Transition
 from rlplan.charts.chart import Chart
 from rlplan.charts.curves import curve_panels
-from rlplan.printing.sweep_output import command
 from rlplan.reading.plans import UnrunPlan, about_plan
 from rlplan.reading.story import Beliefs, Story, Stretch
 from rlplan.reading.sweep_picture import TrialRow
@@ -29,6 +28,7 @@ from rlplan.web.page import TITLES, encodable, environment, section
 from rlplan.web.plan import TITLES as PLAN_TITLES
 from rlplan.web.plan import plan_sections
 from rlplan.web.sections import answer_section, ranking_section
+from rlplan.wording.next_steps import command
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -35,7 +35,7 @@ def stop(interrupts: Interrupts) -> None:
 )
 def test_the_arguments_are_the_flags(function: Any, command: Any, flags: set[str]) -> None:
     given = {name.replace("trials", "trial") for name in inspect.signature(function).parameters}
-    assert given == set(inspect.signature(command).parameters) - {"format"} - flags
+    assert given == set(inspect.signature(command).parameters) - {"context", "format"} - flags
 
 
 @pytest.mark.parametrize("in_a_thread", [False, True])  # which gets no signals

@@ -110,6 +110,6 @@ def test_it_recommends_as_the_command_does(sweep: rlplan.Sweep, run: Run) -> Non
 
 def test_an_answer_prints_as_the_command_does(sweep: rlplan.Sweep, run: Run) -> None:
     words = str(sweep.recommend()).replace("frame() lists all", "--format csv lists all").split()
-    printed = run("recommend", width=100).out.split()
+    printed = run("recommend", "--explain", width=100).out.split()
     launch = words.index("To", words.index("Mind"))
     assert words[: launch + 3] == printed[: launch + 3]

@@ -43,7 +43,7 @@ def test_a_column_that_gives_way_is_left_out_before_another_is_broken(width: int
     ],
 )
 def test_no_number_of_a_large_plan_is_cut_at_80_columns(run: Run, further: tuple[str, ...]) -> None:
-    shown = run("propose", *further).out
+    shown = run("propose", *further, "--explain").out
     assert max(map(len, shown.splitlines())) <= 80
     assert re.search(r"[\d,.]+ ?\w*…", shown) is None
     models = ", ".join(further[3].split(",")) if "--models" in further else ""

@@ -1,0 +1,188 @@
+"""The first screen of a plan: what to do first, the best guess and how sure it is, and what to type next."""
+
+import math
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+
+from budgets.cost import Z90
+from budgets.signal import BetaPassRates, MeasuredPassRates
+from planner.axes import said, value_of, values_by_axis
+from planner.proposals import Candidate, Proposal
+from rlplan.actions.proposing import StoredPlan
+from rlplan.printing.plan_layouts import deadline_lines
+from rlplan.reading.plan_data import recipe_names
+from rlplan.wording.console import Part
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps, one_screen
+from rlplan.wording.numbers import aligned_hours, difference, duration, hours, listing, plural, rate, steps
+from rlplan.wording.sharing import gain_of_pilots, warned_of_pilots
+from rlplan.wording.tables import Column, axes_column, table_of
+from rlplan.wording.terminal import Canvas
+
+SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
+
+
+def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Return the parts of the screen; rows that get a pilot and the usual choices are in its table."""
+    proposal = plan.proposal
+    above: list[Part] = [*canvas.lines(title(plan), "bold")]
+    if warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours):
+        above += canvas.lines(warned, "yellow")
+    for text in (_pilots(proposal), *_best_guess(proposal), standing_of(proposal)):
+        above += canvas.lines(text)
+    above.append("")
+    below: list[Part] = ["", *canvas.lines(_unknown(plan)), *next_after(plan, invocation, canvas)]
+    yield from one_screen(above, lambda rows: candidates_table(proposal, _shown(proposal, rows), canvas), below, top)
+
+
+def title(plan: StoredPlan) -> str:
+    """Name the plan, its budget, what is trained and on what."""
+    request, recipes = plan.proposal.request, recipe_names(plan.proposal)
+    models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
+    return (
+        f"{plan.name}: {hours(request.budget_gpu_hours)} GPU-hours, {models} on {request.hardware.gpus} "
+        f"{request.hardware.gpu.name}, {request.difficulty} problems, "
+        f"{'recipes' if ',' in recipes else 'recipe'} {recipes}"
+    )
+
+
+def _pilots(proposal: Proposal) -> str:
+    piloted = [candidate for candidate in proposal.candidates if candidate.pilot.steps]
+    if not piloted:
+        return "No pilots: the whole budget goes into the final run."
+    used = sum(candidate.pilot.gpu_hours for candidate in piloted)
+    they, verb = ("It", "s") if len(piloted) == 1 else ("They", "")
+    compared = f", and compare {names}" if (names := _compared(piloted)) else ""
+    return (
+        f"Pilots first: {plural(len(piloted), 'run')}, {hours(used)} GPU-hours "
+        f"({used / proposal.request.budget_gpu_hours:.0%}), about {duration(proposal.pilot_wall_hours)}. "
+        f"{they} measure{verb} step price and response length{compared}. "
+        f"{gain_of_pilots(proposal.sharing)}."
+    )
+
+
+def _compared(piloted: Sequence[Candidate]) -> str:
+    """Name what the pilots differ in."""
+    differing: dict[str, set[object]] = {
+        "n": {each.cell.key[0] for each in piloted},
+        "B": {each.cell.key[1] for each in piloted},
+    }
+    for name in values_by_axis(each.axes for each in piloted):  # a row without an axis has the plan's own value there
+        differing[f"{name.replace('_', ' ')}s"] = {value_of(each.axes, name) for each in piloted}
+    names = [name for name, values in differing.items() if len(values) > 1]
+    return listing(names) if names else ""
+
+
+def _best_guess(proposal: Proposal) -> Iterator[str]:
+    first, hardware = proposal.candidates[0], proposal.request.hardware
+    n, B = first.cell.key
+    score, of = first.cell.expected_score, first.cell.allocation
+    axes = f", {said(first.axes)}" if first.axes else ""
+    share = f"{hardware.gpus_per_trial}" + (f" of {hardware.gpus}" if hardware.gpus > hardware.gpus_per_trial else "")
+    stops = of.update_steps < first.cell.affordable_steps
+    used = first.cell.gpu_hours if stops else proposal.final_gpu_hours
+    dollars = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
+    price = f", ${dollars:,.0f} in all" if dollars >= 1 else ""
+    yield (
+        f"Best guess today: n = {n}, B = {B}{axes}, {steps(of.update_steps)} steps at learning rate "
+        f"{rate(first.learning_rate)}."
+    )
+    yield (
+        f"Expected score {score.median:.2f} ({score.low:.2f}–{score.high:.2f}), "
+        f"{duration(used / hardware.gpus_per_trial)} on {share} {hardware.gpu.name}{price}."
+    )
+    if stops:
+        yield f"It uses {hours(used)} GPU-hours: more passes over the prompts should do harm."
+    yield from deadline_lines(proposal)
+
+
+def standing_of(proposal: Proposal) -> str:
+    """Say how many choices are level with the first, and how the usual ones stand against it."""
+    level, count = len(proposal.level) - 1, len(proposal.candidates)
+    are = "is" if level == 1 else "are"
+    usual = {_sized(each): _against_first(each) for each in proposal.usual}
+    if len(set(usual.values())) == 1:
+        against = f"{'usual choices' if len(usual) > 1 else 'the usual choice'} (*): {next(iter(usual.values()))}"
+    else:
+        against = "; ".join(f"usual {name}: {stands}" for name, stands in usual.items())
+    return f"{level or 'None'} of {count - 1} others {are} level with it; {against}."
+
+
+def _sized(candidate: Candidate) -> str:
+    (n, B), asked = candidate.cell.key, candidate.standing.usual
+    near = f" (nearest to n = {asked[0]}, B = {asked[1]})" if asked is not None and (n, B) != asked else ""
+    return f"n = {n}, B = {B}{near}"
+
+
+def _against_first(candidate: Candidate) -> str:
+    standing = candidate.standing
+    return "this one" if candidate.rank == 1 else difference(standing.median, standing.high - standing.median)
+
+
+def _shown(proposal: Proposal, rows: int) -> list[Candidate]:
+    """Return the first row, the usual choices, those with a pilot, and the top of the ranking, as many as there are."""
+    wanted = sorted(
+        proposal.candidates,
+        key=lambda each: (each.rank > 1, not each.standing.usual, not each.pilot.steps, each.rank),
+    )
+    return sorted(wanted[:rows], key=attrgetter("rank"))
+
+
+def candidates_table(proposal: Proposal, shown: Sequence[Candidate], canvas: Canvas) -> Part:
+    """Lay out the candidates, with how each stands against the first."""
+    in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
+    columns: Sequence[Column[Candidate]] = (
+        Column("#", lambda each: f"{'*' if each.standing.usual else ''}{each.rank}"),
+        Column("n", attrgetter("cell.allocation.rollouts_per_prompt")),
+        Column("B", attrgetter("cell.allocation.prompts_per_batch")),
+        axes_column(shown),
+        Column("steps", lambda each: steps(each.cell.allocation.update_steps)),
+        Column(
+            "GPU-s/step" if in_seconds else "GPU-h/step",
+            lambda each: aligned_hours(each.cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
+            gives_way=True,
+        ),
+        Column("signal", lambda each: f"{each.cell.signal_fraction:.0%}", gives_way=True),
+        Column("learning rate", lambda each: rate(each.learning_rate), gives_way=True),
+        Column("expected score", _score),
+        Column("against #1", _against),
+        Column("pilot", lambda each: f"{steps(each.pilot.steps)} steps" if each.pilot.steps else "–"),
+    )
+    return table_of(shown, columns, canvas, dim=lambda each: not each.pilot.steps)
+
+
+def _score(candidate: Candidate) -> str:
+    score = candidate.cell.expected_score
+    return f"{score.median:.2f} ({score.low:.2f}–{score.high:.2f})"
+
+
+def _against(candidate: Candidate) -> str:
+    standing = candidate.standing
+    if candidate.rank == 1 or standing.level:
+        return "–" if candidate.rank == 1 else "level"
+    return f"{standing.median:+.2f} ± {standing.high - standing.median:.2f}"
+
+
+def _unknown(plan: StoredPlan) -> str:
+    """Say which facts that nobody gave matter most, and how far the price may be off."""
+    proposal, request = plan.proposal, plan.proposal.request
+    doubt, factor = proposal.doubt, math.exp(Z90 * proposal.candidates[0].cell.cost.log_sd)
+    bought = f"{steps(doubt.fewest_steps)} to {steps(doubt.most_steps)} steps"
+    known = f"A step's price is known within × {factor:.2g}: {bought}."
+    missing = []
+    if any(each.what == "responses" and each.source.startswith("expected of") for each in plan.assumptions):
+        missing.append("mean response length (--mean-response-tokens)")
+    if not isinstance(request.workload.pass_rates, MeasuredPassRates | BetaPassRates):
+        missing.append("pass rates (--pass-rates-file)")
+    return f"{known} Not given: {listing(missing)}." if missing else known
+
+
+def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Name the sweep where it runs as it stands; elsewhere what is to be trained on has to be filled in."""
+    if any(each.what == "model" and each.source.startswith("task ") for each in plan.assumptions):
+        run = NextStep(invocation.command("sweep", plan.name), "runs the pilots")
+    else:
+        own = invocation.command("sweep", f"{plan.name} --trainer verl --problems FILE.jsonl --model FOLDER")
+        yield from canvas.lines(f"Run it: {own}")
+        run = NextStep(invocation.command("preview", plan.name), "simulates its sweep")
+    further = [] if invocation.explain else [invocation.explained("what this rests on")]
+    yield from next_steps([run, *further], canvas)

@@ -1,0 +1,95 @@
+"""Every answer is one screen: 24 lines of 80 columns, plain words, and what can be typed next, which works."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from rlplan.actions.sweeping import Finished
+from rlplan.cli import app
+from rlplan.printing.sweep_output import print_finished
+from rlplan.wording.formats import Format
+from tests.rlplan.adopted_runs import FIVE, folders
+from tests.rlplan.conftest import Run
+from tests.rlplan.fit_samples import write
+
+# No reader should need one of these twice.
+DIALECT = re.compile(
+    r"\b(told|said|foretold|heed|bears|dear|luck|misjudged)\b|in hindsight|what it shows|not seen to|more of it|lies in"
+)
+SCREENS = (
+    "propose --budget 5000",
+    "propose --task sum-easy --budget 0.3",
+    "propose --task sum-easy --budget 0.5 --recipes easy,dapo",
+    "price -n 16 -B 128 --mean-response-tokens 2400",
+    "preview --draws 1 --policy full --pilot-fractions 0,0.2",
+    "status",
+    "status --all",
+    "rank",
+    "recommend",
+    "recommend --target 3",
+    "decisions",
+    "fit one.csv",
+    "adopt runs/run-0 runs/run-1 runs/run-2 runs/run-3 runs/run-4 --gpu h100 --dry-run",
+    "doctor",
+    "watch one.csv --once",
+    "launch --dry-run",
+    "sweep --dry-run --task sum-easy --budget 0.3",
+)
+QUICK = ("status", "rank", "recommend", "decisions", "show", "fit", "price")
+
+
+@pytest.fixture(scope="module")
+def folder(swept_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a sweep that has ended, a curve and runs of others."""
+    made = tmp_path_factory.mktemp("screens")
+    shutil.copytree(swept_folder, made, dirs_exist_ok=True)
+    write(made / "one.csv")
+    folders(made / "runs", FIVE)
+    return made
+
+
+def next_of(screen: str) -> list[list[str]]:
+    """Return the commands below Next as a shell would split them."""
+    below = re.sub(r" \\\n +", " ", screen.partition("\nNext\n")[2])
+    commands = [line.strip() for line in below.splitlines() if line.startswith("  rlplan ")]
+    return [shlex.split(re.split(r" {2,}", command)[0], comments=True) for command in commands]
+
+
+def check(screen: str) -> None:
+    assert len(screen.splitlines()) <= 24, screen
+    assert max(map(len, screen.splitlines())) <= 80, screen
+    assert DIALECT.search(screen) is None, screen
+    group: Any = get_command(app)
+    assert 1 <= len(next_of(screen)) <= 2, screen
+    for _, verb, *words in next_of(screen):
+        with group.get_command(None, verb).make_context(verb, words):
+            pass
+
+
+@pytest.mark.parametrize("asked", SCREENS)
+def test_an_answer_is_one_screen_that_ends_with_what_works(
+    run: Run, folder: Path, asked: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    ran = run(*asked.split(), "--db", "rl.db") if asked.startswith("propose") else run(*asked.split())
+    assert ran.code == 0, ran.err
+    check(ran.out)
+    if asked.startswith("propose"):
+        assert all(words[-2:] == ["--db", "rl.db"] for words in next_of(ran.out))
+    for _, *words in next_of(ran.out):
+        if words[0] in QUICK and words[0] != asked.partition(" ")[0]:
+            assert run(*words).code == 0, words
+
+
+def test_a_sweep_ends_with_one(run: Run, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = Finished("sweep-1", interrupted=False, failed_trials=0, all_failed=None, spent_gpu_hours=0.2, notes=())
+    print_finished(ended, str(folder / "rlplan.db"), Format.TABLE)
+    screen = capsys.readouterr().out.replace(str(folder), "")
+    check(screen)
+    assert [words[1] for words in next_of(screen)] == ["recommend", "launch"]
