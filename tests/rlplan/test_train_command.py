@@ -57,8 +57,8 @@ def test_a_run_is_a_sweep_of_one_trial_that_makes_all_of_its_updates(run: Run, s
     lines = ran.out.splitlines()
     assert lines[0].startswith("sum-easy, n = 8, B = 16: score 0.")
     assert " after 10 updates, " in lines[0]
-    assert "Stored as n8-B16-s5 of sweep-1; `rlplan show n8-B16-s5` has all." in ran.out
-    assert lines[-1] == "rlplan fit rlplan-sweeps/sweep-1/n8-B16-s5/metrics.jsonl"
+    assert "Stored as n8-B16-s5 of sweep-1." in ran.out
+    assert "  rlplan fit rlplan-sweeps/sweep-1/n8-B16-s5/metrics.jsonl  " in lines[-2]
     assert len(lines) <= 24
     document = run("show", "n8", "--format", "json").json
     assert (document["sweep"], document["state"], document["step"]) == ("sweep-1", "finished", 10)
