@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
+from budgets.errors import InputError
 from planner.checking import Section, explained
 from planner.config import Layer, Resolved, file_layer, flag_layer, resolve, task_layers
 from rlplan.wording.typed_numbers import names_in
@@ -75,6 +76,21 @@ def load_configuration(
 def flagged(asked: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
     """Return what of a plan is asked for by key of the configuration, each under its flag; names may be one text."""
     return {key: (flag_of(name), _as_configured(name, asked[name])) for name, key in KEYS.items() if name in asked}
+
+
+def with_log(flags: Mapping[str, tuple[str, Any]], log: Path | None) -> Mapping[str, tuple[str, Any]]:
+    """Return flags with the mean response length of a trainer's log; refused where both are given."""
+    if log is None:
+        return flags
+    from planner.adopting.records import read_run  # noqa: PLC0415 (for a log alone)
+
+    key = KEYS["mean_response_tokens"]
+    if flags.get(key, ("", None))[1] is not None:
+        raise InputError(f"--from-log {log} and --mean-response-tokens say the same thing twice: leave one out")
+    mean = read_run(log).typical("response_tokens")
+    if mean is None:
+        raise InputError(f"--from-log {log}: no response lengths are in it; give --mean-response-tokens instead")
+    return {**flags, key: (f"--from-log {log}", mean)}
 
 
 def _as_configured(name: str, value: Any) -> Any:

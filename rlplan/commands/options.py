@@ -138,6 +138,10 @@ ResponseTokensOption = Annotated[int | None, whole("--response-tokens", "Most to
 MeanResponseOption = Annotated[
     float | None, plain("--mean-response-tokens", "Mean tokens of a response: what a price depends on most.")
 ]
+FromLogOption = Annotated[
+    Path | None,
+    typer.Option("--from-log", metavar="<log>", help="A trainer's log of such a run: its mean response length counts."),
+]
 RecipeOption = Annotated[
     str | None,
     typer.Option(help="A recipe, such as grpo or scalerl, or a path to a .toml file.", autocompletion=recipes),

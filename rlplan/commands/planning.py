@@ -18,6 +18,7 @@ PRICED = (
     "gpus",
     "response_tokens",
     "mean_response_tokens",
+    "from_log",
     "prompt_tokens",
     "recipe",
     "trainer",
@@ -25,7 +26,10 @@ PRICED = (
     "task",
     "config",
 )
-OF_PLANS = ("task", "model", "gpu", "gpus", "response_tokens", "mean_response_tokens", "recipe", "difficulty", "config")
+OF_PLANS = (
+    *("task", "model", "gpu", "gpus", "response_tokens", "mean_response_tokens", "from_log", "recipe", "difficulty"),
+    "config",
+)
 
 
 def propose(
@@ -40,6 +44,7 @@ def propose(
     within: options.WithinOption = None,
     response_tokens: options.ResponseTokensOption = None,
     mean_response_tokens: options.MeanResponseOption = None,
+    from_log: options.FromLogOption = None,
     recipe: options.RecipeOption = None,
     recipes: options.RecipesOption = None,
     models: options.ModelsOption = None,
@@ -66,11 +71,11 @@ def propose(
     Example: rlplan propose --budget 5000 --model qwen3-8b --gpu h100 --gpus 64
     """
     asked = dict(locals())
-    from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
+    from rlplan.actions.configuring import flagged, load_configuration, with_log  # noqa: PLC0415
     from rlplan.actions.proposing import make_plan  # noqa: PLC0415
     from rlplan.printing.plan_output import print_plan  # noqa: PLC0415
 
-    plan = make_plan(load_configuration(config, task, flagged(asked)), db, learn_from=learn_from)
+    plan = make_plan(load_configuration(config, task, with_log(flagged(asked), from_log)), db, learn_from=learn_from)
     print_plan(plan, format, top, options.invocation(context, db, explain))
 
 
@@ -126,6 +131,7 @@ def price(
     gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs the run has.")] = None,
     response_tokens: options.ResponseTokensOption = None,
     mean_response_tokens: options.MeanResponseOption = None,
+    from_log: options.FromLogOption = None,
     prompt_tokens: Annotated[float | None, options.plain("--prompt-tokens", "Mean tokens of a prompt.")] = None,
     recipe: options.RecipeOption = None,
     trainer: Annotated[
@@ -159,7 +165,7 @@ def price(
     """
     asked = dict(locals())
     from planner.config.trainer import COMMAND  # noqa: PLC0415
-    from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
+    from rlplan.actions.configuring import flagged, load_configuration, with_log  # noqa: PLC0415
     from rlplan.actions.pricing import price_one, price_table  # noqa: PLC0415
     from rlplan.printing.price_output import print_forgotten, print_price, print_runs  # noqa: PLC0415
 
@@ -173,7 +179,8 @@ def price(
         return
     described = trainer is not None and trainer.endswith(".toml")
     named = COMMAND if described else trainer
-    resolved = load_configuration(config, task, flagged(asked) | {"trainer.name": ("--trainer", named)})
+    flags = {**with_log(flagged(asked), from_log), "trainer.name": ("--trainer", named)}
+    resolved = load_configuration(config, task, flags)
     if measure:
         from rlplan.actions.measuring import measure as run  # noqa: PLC0415
         from rlplan.printing.measured_output import print_measured  # noqa: PLC0415

@@ -1,4 +1,5 @@
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +180,18 @@ def test_the_table_fits_a_terminal_and_csv_has_a_row_a_run(run: Run, tmp_path: P
     assert max(map(len, drawn.splitlines())) <= 80
     assert "1 of 2 rows can be compared" in drawn
     assert [row["row_id"] for row in run("price", file, "--format", "csv").rows] == ["a", "b"]
+
+
+def test_a_log_tells_how_long_responses_are(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    rows = [
+        {"step": step, "data": {"response_length/mean": 900.0 + step, "critic/score/mean": 0.5}} for step in (1, 2, 3)
+    ]
+    log.write_text("\n".join(map(json.dumps, rows)))
+    said = run("price", "--from-log", str(log), "--format", "json").json
+    given = run("price", "--mean-response-tokens", "902", "--format", "json").json
+    assert said["gpu_hours_per_step"] == given["gpu_hours_per_step"]
+    twice = run("propose", "--budget", "5000", "--from-log", str(log), "--mean-response-tokens", "900")
+    assert (twice.code, "leave one out" in twice.err) == (2, True)
+    log.write_text('{"step": 1, "loss": 0.5}\n')
+    assert "no response lengths" in run("price", "--from-log", str(log)).err
