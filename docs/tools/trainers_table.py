@@ -60,10 +60,9 @@ def _clauses(found: Mapping[str, Sequence[Difference]]) -> dict[str, list[str]]:
 
 
 def _clause(difference: Difference) -> str:
-    """Return what becomes of a key; why is left to the refusal, but where no value says what is done."""
+    """Return what becomes of a key; why is left to the refusal."""
     instead = difference.done.partition(" as ")[2] if difference.near else "**refused**"
-    why = "" if difference.near and difference.ours else f" ({difference.why})"
-    return f"`{difference.key}` → {instead}{why}"
+    return f"`{difference.key}` → {instead}"
 
 
 def _named(having: Sequence[str], every: Sequence[str]) -> str:
