@@ -2,7 +2,7 @@
 
 Nothing is measured here: the cost model prices each run from what was published of it, once at its nominal
 assumptions and once for each of them moved within the bounds that VARIATIONS states. `--markdown` prints the tables
-as docs/concepts/costs.md has them.
+as docs/concepts/costs.md and bench/results/prices.md have them.
 """
 
 import argparse

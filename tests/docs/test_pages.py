@@ -43,7 +43,8 @@ def test_the_page_of_commands_is_what_help_prints() -> None:
 
 
 def test_the_check_against_public_runs_is_what_the_bench_prints() -> None:
-    shown = (DOCS / "concepts" / "costs.md").read_text(encoding="utf-8")
+    pages = (DOCS / "concepts" / "costs.md", ROOT / "bench" / "results" / "prices.md")
+    shown = "".join(page.read_text(encoding="utf-8") for page in pages)
     command = [sys.executable, "bench/cost_check.py", "--markdown"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     rows = [line for line in printed.splitlines() if line.startswith("| ") and "---" not in line]
