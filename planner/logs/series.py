@@ -38,7 +38,7 @@ class ScoreSeries:
     def notes(self, name: str) -> list[str]:
         """Return what to say of a curve whose score is this series."""
         others = [each for each in (*self.series, *self.others) if each != name]
-        return [f"the score is '{name}', {self.why}"] + [f"others with --y: {', '.join(others)}"] * bool(others)
+        return [f"the score is '{name}', {self.why}"] + [f"--y chooses another: {', '.join(others)}"] * bool(others)
 
 
 @cache

@@ -128,7 +128,7 @@ class FinalAnswer:
         if seeds:
             pilot = "its pilot" if seeds == 1 else f"the longest of its {seeds} pilots"
             return f"The forecast is for continuing {pilot}, not for a fresh run."
-        return "It has no pilot: the forecast rests on its neighbours."
+        return "It has no pilot of its own: the forecast rests on pilots of other n and B."
 
 
 def answer(

@@ -43,7 +43,7 @@ def at_end(table: TrialTable, goals: Vector) -> list[Action]:
     for row in np.flatnonzero(table["paused"] & (table["step"] >= goals)):
         trial, goal = table.trials[row], int(goals[row])
         seen = {"step": trial.step, "goal": goal}
-        actions.append(Finish(trial.trial, Why(f"{named(trial)} has had the {goal:,} steps it was to get", seen)))
+        actions.append(Finish(trial.trial, Why(f"{named(trial)} has run all of its {goal:,} steps", seen)))
     return actions
 
 

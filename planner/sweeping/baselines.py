@@ -18,7 +18,7 @@ class _Pilots(ABC):
     """Trains every trial to its pilot, segment by segment, in an order of its own."""
 
     name: str
-    done = "every trial that can be trained has had its pilot"
+    done = "every trial that can be trained has run its pilot"
 
     def __init__(self) -> None:
         self._table = TrialTable()
@@ -99,7 +99,7 @@ class MedianStopping(_Pilots):
     """
 
     name = "median"
-    done = "every trial has had its pilot or fell below the median"
+    done = "every trial has run its pilot or fell below the median"
 
     def __init__(self) -> None:
         super().__init__()

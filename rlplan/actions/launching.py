@@ -192,7 +192,10 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
 def _notes(run: FinalRun) -> list[str]:
     if run.update_steps == run.wanted_steps:
         return []
-    return [f"{run.update_steps:,} of {run.wanted_steps:,} updates are made: the rest pays for the start-up"]
+    return [
+        f"{run.update_steps:,} of the {run.wanted_steps:,} steps are run: the start-up and a margin for the last "
+        "segment take the rest"
+    ]
 
 
 def _wanted(known: Stored, request: LaunchRequest, layout: Layout) -> Wanted:

@@ -6,6 +6,7 @@ from planner.axes import said
 from rlplan.reading.starting import ByHand
 from rlplan.wording.console import print_csv, print_json, print_lines
 from rlplan.wording.formats import Format
+from rlplan.wording.numbers import rate
 
 COLUMNS = ("trainer", "argument")
 
@@ -22,7 +23,7 @@ def print_by_hand(found: ByHand, format: Format) -> None:
         print_lines(
             [
                 f"# {found.of}, row {row.rank}: n = {row.rollouts_per_prompt}, B = {row.prompts_per_batch}{of}",
-                f"# {row.update_steps:,} steps at learning rate {row.learning_rate:.3g}, recipe {row.recipe}",
+                f"# {row.update_steps:,} steps at learning rate {rate(row.learning_rate)}, recipe {row.recipe}",
                 *([f"# {found.note}"] if found.note else []),
                 *(f"{each} \\" for each in found.arguments[:-1]),
                 found.arguments[-1],

@@ -1,5 +1,6 @@
 """Prints what `rlplan doctor` found, and what a rehearsal did."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -88,13 +89,19 @@ def _drawn(
     """Return the verdict and what it rests on; on the first screen what is well is named alone."""
     yield from canvas.lines(verdicts[verdict(found)], "bold")
     yield ""
-    named = [] if in_full else [each.what for each in found if each.health is Health.OK]
-    if shown := [each for each in found if each.what not in named]:
+    well = [] if in_full else [each for each in found if each.health is Health.OK]
+    if shown := [each for each in found if each not in well]:
         yield from lines(shown, canvas)
-    if named:
-        yield from canvas.lines(f"ok: {', '.join(named)}.")
+    if well:
+        yield from canvas.lines(f"ok: {', '.join(map(_named, well))}.")
     if steps:
         yield from next_steps(steps, canvas)
+
+
+def _named(well: Finding) -> str:
+    """Name what is well; what is absent, and not needed for a first sweep, is called so."""
+    absent = re.match(r"(none|not installed)[:;]", well.found)
+    return f"{well.what} ({absent[1]})" if absent else well.what
 
 
 def lines(found: Sequence[Finding], canvas: Canvas) -> "Iterator[Text]":

@@ -63,7 +63,7 @@ def _planned(planned: "Planned", invocation: Invocation, canvas: Canvas) -> Iter
     )
     yield from canvas.lines(
         f"It takes about {hours(run.gpu_hours)} of the {hours(run.budget_gpu_hours)} GPU-hours left. "
-        f"A score and a checkpoint come every {run.segment_steps:,} steps."
+        f"It is validated and saved every {run.segment_steps:,} steps."
     )
     for note in planned.notes:
         yield from canvas.lines(f"{capital(note)}.")

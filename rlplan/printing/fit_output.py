@@ -159,8 +159,13 @@ def _parts(fits: Fits, undrawn: bool, invocation: Invocation, canvas: Canvas) ->
 
 def _expected(curve: FittedCurve) -> str:
     """Say where a curve is and where it should be, in a sentence."""
-    last = curve.fit.predictions[-1] if curve.fit.predictions else None
-    goes = f" Expected {_interval(last)} at {curve.whole.x_name} {compute(last.x)}." if last is not None else ""
+    goes = ""
+    if curve.fit.predictions:
+        last = curve.fit.predictions[-1]
+        place = f"{curve.whole.x_name} {compute(last.x)}"
+        goes = f" Expected {_interval(last)} at {place}."
+        if last.high - last.low > MOST_OF_THE_SCALE * _span(curve):  # its middle says nothing of where the curve goes
+            goes = f" Its score at {place} is not yet known: {score(last.low)} to {score(last.high)}."
     return f"It is {curve.fit.verdict.value.replace('-', ' ')}: {score(curve.now.mean)} now.{goes}"
 
 
@@ -230,9 +235,12 @@ def _points(number: int) -> str:
 
 def _asymptote(curve: FittedCurve) -> str:
     interval = curve.fit.parameters["A"]
-    # A scale without bounds has no span of its own; twice what was seen so far stands in for it.
-    span = 1.0 if curve.used.bounded else 2 * float(np.ptp(curve.used.y))
-    return "not yet known" if interval.high - interval.low > MOST_OF_THE_SCALE * span else _interval(interval)
+    return "not yet known" if interval.high - interval.low > MOST_OF_THE_SCALE * _span(curve) else _interval(interval)
+
+
+def _span(curve: FittedCurve) -> float:
+    """Return the span of the scale; one without bounds has twice what was seen so far instead."""
+    return 1.0 if curve.used.bounded else 2 * float(np.ptp(curve.used.y))
 
 
 def _interval(value: Interval | Prediction) -> str:

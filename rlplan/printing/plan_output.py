@@ -57,7 +57,7 @@ def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas
     yield ""
     yield candidates_table(proposal, shown, canvas)
     if hidden := len(proposal.candidates) - len(shown):
-        yield Text(f"{hidden} more: --top {len(proposal.candidates)}, or --format csv", style="dim")
+        yield Text(f"{hidden} more rows: --top {len(proposal.candidates)}, or --format csv", style="dim")
     yield from (Text(line, style="dim") for line in _legend(proposal))
     yield Text(standing_of(proposal))
     for heading, lines in (

@@ -8,6 +8,7 @@ from budgets.cost import Z90
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from planner.axes import said, value_of, values_by_axis
 from planner.proposals import Candidate, Proposal
+from planner.proposals.request import Standing
 from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.plan_layouts import deadline_lines
 from rlplan.reading.plan_data import recipe_names
@@ -18,6 +19,7 @@ from rlplan.wording.sharing import gain_of_pilots, warned_of_pilots
 from rlplan.wording.tables import Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas
 
+BEHIND = "likely lower"  # not level with the first, by no more than the error
 SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
 
 
@@ -48,14 +50,18 @@ def title(plan: StoredPlan) -> str:
 def _pilots(proposal: Proposal) -> str:
     piloted = [candidate for candidate in proposal.candidates if candidate.pilot.steps]
     if not piloted:
-        return "No pilots: the whole budget goes into the final run."
+        return "No pilots: the whole budget goes into the final run of row 1."
     used = sum(candidate.pilot.gpu_hours for candidate in piloted)
     they, verb = ("It", "s") if len(piloted) == 1 else ("They", "")
+    hardware, each = proposal.request.hardware, proposal.request.pilot_hardware.gpus_per_trial
+    on = ""
+    if each != hardware.gpus_per_trial:  # a step's GPU-hours are then not those of the table
+        on = f" on {each} {hardware.gpu.name}{' each' if len(piloted) > 1 else ''}"
     compared = f", and compare {names}" if (names := _compared(piloted)) else ""
     return (
-        f"Pilots first: {plural(len(piloted), 'run')}, {hours(used)} GPU-hours "
+        f"Pilots first: {plural(len(piloted), 'run')}{on}, {hours(used)} GPU-hours "
         f"({used / proposal.request.budget_gpu_hours:.0%}), about {duration(proposal.pilot_wall_hours)}. "
-        f"{they} measure{verb} step price and response length{compared}. "
+        f"{they} measure{verb} the price of a step and the response length{compared}. "
         f"{gain_of_pilots(proposal.sharing)}."
     )
 
@@ -101,10 +107,11 @@ def standing_of(proposal: Proposal) -> str:
     are = "is" if level == 1 else "are"
     usual = {_sized(each): _against_first(each) for each in proposal.usual}
     if len(set(usual.values())) == 1:
-        against = f"{'usual choices' if len(usual) > 1 else 'the usual choice'} (*): {next(iter(usual.values()))}"
+        names, verb = ("the usual choices", "are") if len(usual) > 1 else ("the usual choice", "is")
+        against = f"{names} (*) {verb} {next(iter(usual.values()))}"
     else:
-        against = "; ".join(f"usual {name}: {stands}" for name, stands in usual.items())
-    return f"{level or 'None'} of {count - 1} others {are} level with it; {against}."
+        against = "; ".join(f"the usual {name} is {stands}" for name, stands in usual.items())
+    return f"{level or 'None'} of {count - 1} others {are} level with row 1; {against}."
 
 
 def _sized(candidate: Candidate) -> str:
@@ -115,7 +122,11 @@ def _sized(candidate: Candidate) -> str:
 
 def _against_first(candidate: Candidate) -> str:
     standing = candidate.standing
-    return "this one" if candidate.rank == 1 else difference(standing.median, standing.high - standing.median)
+    if candidate.rank == 1:
+        return "row 1 itself"
+    if standing.level:
+        return "level too"
+    return difference(standing.median, _error(standing)) if _apart(standing) else BEHIND
 
 
 def _shown(proposal: Proposal, rows: int) -> list[Candidate]:
@@ -159,7 +170,16 @@ def _against(candidate: Candidate) -> str:
     standing = candidate.standing
     if candidate.rank == 1 or standing.level:
         return "–" if candidate.rank == 1 else "level"
-    return f"{standing.median:+.2f} ± {standing.high - standing.median:.2f}"
+    return f"{standing.median:+.2f} ± {_error(standing):.2f}" if _apart(standing) else BEHIND
+
+
+def _error(standing: Standing) -> float:
+    return standing.high - standing.median
+
+
+def _apart(standing: Standing) -> bool:
+    """Whether a row's difference from the first is more than its error."""
+    return abs(standing.median) > _error(standing)
 
 
 def _unknown(plan: StoredPlan) -> str:
@@ -167,22 +187,36 @@ def _unknown(plan: StoredPlan) -> str:
     proposal, request = plan.proposal, plan.proposal.request
     doubt, factor = proposal.doubt, math.exp(Z90 * proposal.candidates[0].cell.cost.log_sd)
     bought = f"{steps(doubt.fewest_steps)} to {steps(doubt.most_steps)} steps"
-    known = f"A step's price is known within × {factor:.2g}: {bought}."
+    known = f"A step's price is known within × {factor:.2g}: row 1 gets {bought}."
     missing = []
     if any(each.what == "responses" and each.source.startswith("expected of") for each in plan.assumptions):
         missing.append("mean response length (--mean-response-tokens)")
     if not isinstance(request.workload.pass_rates, MeasuredPassRates | BetaPassRates):
         missing.append("pass rates (--pass-rates-file)")
-    return f"{known} Not given: {listing(missing)}." if missing else known
+    return f"{known} Guessed: {', '.join(missing)}." if missing else known
 
 
 def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Name the sweep where it runs as it stands; elsewhere what is to be trained on has to be filled in."""
-    if any(each.what == "model" and each.source.startswith("task ") for each in plan.assumptions):
+    """Name the sweep where it runs as it stands; elsewhere what is to be trained on has to be filled in.
+
+    A plan without pilots has no sweep: its first row is trained here, or printed for who trains it.
+    """
+    task = next((each.source for each in plan.assumptions if each.what == "model" and each.source[:5] == "task "), None)
+    if not any(candidate.pilot.steps for candidate in plan.proposal.candidates):
+        run = _untested(plan, task, invocation)
+    elif task is not None:
         run = NextStep(invocation.command("sweep", plan.name), "runs the pilots")
     else:
         own = invocation.command("sweep", f"{plan.name} --trainer verl --problems FILE.jsonl --model FOLDER")
         yield from canvas.lines(f"Run it: {own}")
-        run = NextStep(invocation.command("preview", plan.name), "simulates its sweep")
+        run = NextStep(invocation.command("preview", plan.name), "simulates its pilots")
     further = [] if invocation.explain else [invocation.explained("what this rests on")]
     yield from next_steps([run, *further], canvas)
+
+
+def _untested(plan: StoredPlan, task: str | None, invocation: Invocation) -> NextStep:
+    of = plan.proposal.candidates[0].cell.allocation
+    if task is None:
+        return NextStep(invocation.command("launch", f"{plan.name} --print verl"), "row 1 as verl's flags")
+    sized = f"-n {of.rollouts_per_prompt} -B {of.prompts_per_batch} --steps {of.update_steps}"
+    return NextStep(f"rlplan train --{task} {sized}", "trains row 1")

@@ -62,14 +62,14 @@ def _flat(summary: FractionSummary) -> dict[str, Any]:
 
 
 def _drawn(preview: Preview, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    yield canvas.line(f"{preview.plan}: what pilots should bring", "bold")
+    yield canvas.line(f"{preview.plan}: what pilots should add to the final score", "bold")
     for line in _best(preview):
         yield from canvas.lines(line)
     yield ""
     columns: Sequence[Column[FractionSummary]] = (
-        Column("pilots", lambda each: f"{each.pilot_fraction:.3g}"),
+        Column("pilot share", lambda each: f"{each.pilot_fraction:.3g}"),
         Column("GPU-hours", lambda each: aligned_hours(each.gpu_hours_spent.mean)),
-        Column("they take", lambda each: duration(each.pilot_wall_hours.mean)),
+        Column("time", lambda each: duration(each.pilot_wall_hours.mean)),
         Column("final score", lambda each: _with_error(each.score)),
         Column("below the best", lambda each: _with_error(each.regret)),
         Column(f"within {EQUIVALENCE_MARGIN:g}", lambda each: f"{each.probability_near_best.mean:.0%}"),
@@ -78,8 +78,9 @@ def _drawn(preview: Preview, invocation: Invocation, canvas: Canvas) -> Iterator
     yield table_of(shown, columns, canvas)
     yield ""
     yield from canvas.lines(
-        f"Policy {preview.policy} in {plural(preview.draws, 'world')} drawn from the prior; ± is one standard error. "
-        "Below the best: what the choice scores less than the best one.",
+        f"{plural(preview.draws, 'simulated sweep')} a row, policy {preview.policy}, scores drawn from the prior; ± is "
+        "one standard error. Below the best: how much lower the choice scores than the best one; within "
+        f"{EQUIVALENCE_MARGIN:g}: how often it is that near.",
         "dim",
     )
     if invocation.explain:
@@ -119,10 +120,10 @@ def _best(preview: Preview) -> Iterator[str]:
         if alone:
             yield f"Pilots cost more than they gain: at best, with {share}, {_gain(piloted.gain_over_first_ranked)}."
         else:
-            yield f"No measurable difference between pilots, with {share}, and none."
+            yield f"No measurable difference between {share} for pilots and no pilots."
         others = [each for each in (best.pilot_fraction, *alike) if each not in (NO_PILOTS, piloted.pilot_fraction)]
         if others:
-            yield f"Level with it: {_shares(others)}."
+            yield f"The same holds for {'a share' if len(others) == 1 else 'shares'} of {_shares(others)}."
         return
     yield f"Best share for pilots: {best.pilot_fraction:.3g} of the budget" + (
         f"; level with it: {_shares(alike)}." if alike else "."

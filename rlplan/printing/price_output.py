@@ -203,8 +203,8 @@ def _summary(price: Price) -> str:
 def _layout(price: Price) -> str:
     placement = price.cost.placement
     if placement.colocated:
-        return f"Layout: all {placement.gpus} generate, then train."
-    return f"Layout: {placement.generator_gpus} generate while {placement.trainer_gpus} train."
+        return f"Layout: all {placement.gpus} GPUs generate, then train."
+    return f"Layout: {placement.generator_gpus} GPUs generate while {placement.trainer_gpus} train."
 
 
 def _memory(price: Price) -> str:

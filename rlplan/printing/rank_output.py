@@ -117,7 +117,7 @@ def _report(
 def _next(found: Ranking, invocation: Invocation) -> NextStep:
     """Name what this ranking is for: the plan that it heads, or the answer that rests on it."""
     if found.sweep is None:
-        return NextStep(invocation.command("preview", found.plan), "simulates its sweep")
+        return NextStep(invocation.command("preview", found.plan), "simulates its pilots")
     if found.source is Source.PROPOSED:
         return NextStep(invocation.command("status", found.sweep), "how its pilots stand")
     return NextStep(invocation.command("recommend", found.sweep), "which one to run, and how sure that is")
@@ -145,7 +145,7 @@ def _legend(found: Ranking) -> str:
     if all(row.expected_score is None for row in found.rows):
         return f"{final}No published study gives their scores: they are ranked by updates that carry signal."
     if found.source is Source.PROPOSED:
-        return f"{final}Scores are a prior from published studies with 90 % intervals; pilots count for more."
+        return f"{final}Scores come from published studies, with 90 % intervals, until pilots measure them."
     return f"{final}Scores have 90 % intervals; spent is what the pilots took."
 
 
@@ -176,6 +176,6 @@ def _hidden(found: Ranking, wanted: Sequence[RankedRow], shown: Sequence[RankedR
         yield f"None of {_counted(found)} is what --status and --where ask for."
         return
     if len(shown) < len(wanted):
-        yield f"{len(wanted) - len(shown):,} more: --top {len(wanted)}, or --format csv"
+        yield f"{len(wanted) - len(shown):,} more rows: --top {len(wanted)}, or --format csv"
     if len(wanted) < len(found.rows):
         yield f"{len(wanted):,} of {_counted(found)} are what --status and --where ask for"

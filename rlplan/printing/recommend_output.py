@@ -180,9 +180,9 @@ def outlook(answer: FinalAnswer) -> list[str]:
     lines, enough = [answer.elsewhere], answer.enough
     if enough is not None:
         lines.append(
-            f"{enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%} of the final run) "
-            f"should reach {enough.expected_score:.2f}, within 0.02 of it, with n = {enough.rollouts_per_prompt}, "
-            f"B = {enough.prompts_per_batch}"
+            f"A final run of {enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%}) with "
+            f"n = {enough.rollouts_per_prompt}, B = {enough.prompts_per_batch} should already reach "
+            f"{enough.expected_score:.2f}, at most 0.02 less"
         )
     return lines
 

@@ -105,7 +105,7 @@ def _table(rows: Sequence[ListedSweep], canvas: Canvas) -> Part:
     columns: Sequence[Column[ListedSweep]] = (
         Column("sweep", attrgetter("sweep"), Cells.NAMES),
         Column("plan", attrgetter("plan"), Cells.NAMES),
-        Column("of", attrgetter("workload"), Cells.NAMES),
+        Column("trains", attrgetter("workload"), Cells.NAMES),
         Column("policy", attrgetter("policy"), Cells.NAMES, shown=wide),
         Column("state", attrgetter("state"), Cells.NAMES),
         Column("trials", lambda row: f"{row.trials:,}", shown=wide),
@@ -113,7 +113,7 @@ def _table(rows: Sequence[ListedSweep], canvas: Canvas) -> Part:
         Column("n", lambda row: steps(row.rollouts_per_prompt)),
         Column("B", lambda row: steps(row.prompts_per_batch)),
         Column("steps", lambda row: steps(row.update_steps), shown=wide),
-        Column("score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
+        Column("expected score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
         axes_column(rows),
         Column("made (UTC)", lambda row: f"{row.created_at:%Y-%m-%d %H:%M}", Cells.NAMES, shown=wide),
     )

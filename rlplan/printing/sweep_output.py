@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.store import open_store
 from planner.store.records import RankedRow
-from planner.store.schema import RequestKind
+from planner.store.schema import RequestKind, SegmentOutcome
 from rlplan.exits import ExitCode
 from rlplan.printing.final_output import print_ended
 from rlplan.printing.status_output import failure_lines, final_of_sweep, sweep_document
@@ -18,7 +18,7 @@ from rlplan.reading.sweep_words import remains, sentence, time_of
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, command, next_steps
-from rlplan.wording.numbers import aligned_hours, duration, hours, interval, probability, steps
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, interval, probability, steps
 from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rlplan.actions.asking import Asked
     from rlplan.actions.sweep_request import DryRun, PlannedTrial
     from rlplan.actions.sweeping import Finished
+
+SPENT_AS = {SegmentOutcome.COMMITTED.value: "trained"}  # an outcome's name is the database's, not the reader's
 
 
 def print_finished(ended: "Finished", database: str, format: Format) -> int:
@@ -83,7 +85,7 @@ def _report(seen: Picture, invocation: Invocation, canvas: Canvas) -> Iterator[P
     yield ""
     yield _ranking(seen.answer, canvas)
     if (hidden := len(seen.answer.ranking) - ROWS) > 0:
-        yield from canvas.lines(f"{hidden:,} more: `{invocation.command('rank', seen.sweep)}`", "dim")
+        yield from canvas.lines(f"{hidden:,} more rows: `{invocation.command('rank', seen.sweep)}`", "dim")
     yield from failure_lines(seen, canvas)
     yield from next_steps(
         [
@@ -98,9 +100,9 @@ def _ranking(answer: StoredAnswer, canvas: Canvas) -> Part:
     columns: Sequence[Column[RankedRow]] = (
         RANK,
         *SIZE,
-        Column("score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
+        Column("expected score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
         Column("P(best)", lambda row: probability(row.probability_best)),
-        Column("spent", lambda row: aligned_hours(row.gpu_hours_spent)),
+        Column("spent", lambda row: aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN),
         Column("status", attrgetter("status")),
         axes_column(answer.ranking),
     )
@@ -109,7 +111,9 @@ def _ranking(answer: StoredAnswer, canvas: Canvas) -> Part:
 
 def _spending(seen: Picture) -> str:
     money = seen.money
-    went = ", ".join(f"{kind} {aligned_hours(gpu_hours)}" for kind, gpu_hours in uses(money).items() if gpu_hours)
+    went = ", ".join(
+        f"{SPENT_AS.get(kind, kind)} {aligned_hours(gpu_hours)}" for kind, gpu_hours in uses(money).items() if gpu_hours
+    )
     return (
         f"The pilots spent {aligned_hours(money.spent)} of {hours(money.pilot_gpu_hours)} GPU-hours"
         f"{f' ({went})' if went else ''}, {remains(money)}; {seen.sweep} {time_of(seen)}."

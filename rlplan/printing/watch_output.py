@@ -96,7 +96,7 @@ def _line(seen: Seen) -> str:
     if (scored := seen.scored) is not None:
         error = f" ± {scored.error:.3f}" if scored.error is not None else ""
         reward = f", training reward {scored.reward:.3f}" if scored.reward is not None else ""
-        parts.append(f"{seen.curve}: {scored.score:.3f}{error} at {seen.x_name} {scored.x:g}{reward}")
+        parts.append(f"{seen.curve}: score {scored.score:.3f}{error} at {seen.x_name} {scored.x:g}{reward}")
     if seen.left is not None:
         parts.append(_said_of_left(seen.left))
     if seen.warned is not None:

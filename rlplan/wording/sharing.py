@@ -4,17 +4,18 @@ from budgets.cost import Z90
 from planner.proposals import Sharing
 from planner.proposals.sharing import ALIKE
 from rlplan.wording.numbers import difference, hours
+from rlplan.wording.terminal import capital
 
 
 def warned_of_pilots(sharing: Sharing, budget_gpu_hours: float) -> str:
     """Say that the budget pays for no pilot, or that another share is expected to do better; else nothing."""
     if not sharing.best_fraction and not sharing.given:
-        return f"At {hours(budget_gpu_hours)} GPU-hours a pilot costs more than it gains: row 1 is run untested."
+        return f"At {hours(budget_gpu_hours)} GPU-hours pilots cost more than they gain."
     short, error = sharing.best_score - sharing.expected_score, Z90 * sharing.error
     if short > max(ALIKE, error):
         return (
-            f"With {_share(sharing.fraction)} for pilots the final run should end {difference(-short, error)} than "
-            f"with {_share(sharing.best_fraction)}: --pilot-fraction {sharing.best_fraction:g}."
+            f"{capital(_with(sharing.fraction))} the final run should end {difference(-short, error)} than "
+            f"{_with(sharing.best_fraction)}: use --pilot-fraction {sharing.best_fraction:g}."
         )
     return ""
 
@@ -26,9 +27,9 @@ def gain_of_pilots(sharing: Sharing) -> str:
     """
     gain, error = sharing.expected_gain, Z90 * sharing.error
     if abs(gain) <= max(ALIKE, error):
-        return "Gain in score: not measurable"
-    return f"{'Gain' if gain > 0 else 'Loss'} in score: {abs(gain):.2g} (± {error:.2g})"
+        return "Gain in the final score: too small to measure"
+    return f"{'Gain' if gain > 0 else 'Loss'} in the final score: {abs(gain):.2g} (± {error:.2g})"
 
 
-def _share(fraction: float) -> str:
-    return f"{fraction:.3g} of the budget" if fraction else "nothing"
+def _with(fraction: float) -> str:
+    return f"with {fraction:.3g} of the budget for pilots" if fraction else "without pilots"

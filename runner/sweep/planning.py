@@ -144,10 +144,11 @@ def _require_pilots(plan: Plan) -> None:
         return
     first = min(plan.candidates, key=lambda each: each.rank)
     task = plan.config.get("workload", {}).get("task")
+    sized = f"-n {first.rollouts_per_prompt} -B {first.prompts_per_batch} --steps {first.update_steps}"
+    run = f"train --task {task} {sized}" if task else f"launch {plan.name} --print verl"
     raise BudgetError(
-        f"{plan.name} has no pilots, and a sweep runs nothing else: its budget is for the final run, `rlplan train "
-        f"{f'--task {task} ' if task else ''}-n {first.rollouts_per_prompt} -B {first.prompts_per_batch} --steps "
-        f"{first.update_steps}`. For a sweep make the plan with --pilot-fraction 0.2 or another share"
+        f"{plan.name} has no pilots, and a sweep runs nothing else: its budget is for the final run, `rlplan {run}`. "
+        "For a sweep make the plan with --pilot-fraction 0.2 or another share"
     )
 
 

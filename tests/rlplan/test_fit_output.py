@@ -62,6 +62,12 @@ def test_the_table_fits_the_terminal_and_says_more_where_there_is_room(run: Run,
     assert "\x1b[" not in out
 
 
+def test_a_forecast_as_wide_as_the_scale_is_no_number(run: Run, tmp_path: Path) -> None:
+    x, y = np.arange(1, 41), np.random.default_rng(1).integers(0, 2, 40)
+    out = " ".join(run("fit", str(write(tmp_path / "noise.csv", "step,score", x=x, y=y))).out.split())
+    assert re.search(r"now\. Its score at step 160 is not yet known: 0\.\d+ to 1\.00\.", out)
+
+
 def test_names_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
     path = str(write(tmp_path / "run[red]$x$<b>.csv"))
     assert "run[red]$x$<b>" in run("fit", path, width=200).out

@@ -69,11 +69,25 @@ def test_a_plan_says_what_its_ranking_can_bear(run: Run) -> None:
     assert harder["expected_score"]["median"] < easier["expected_score"]["median"]
     out = run("propose", "--budget", "5000").out
     told = " ".join(out.split())
-    assert re.search(r"\d+ of \d+ others are level with it; usual choices \(\*\): no measurable difference\.", told)
+    assert re.search(r"\d+ of \d+ others are level with row 1; the usual choices \(\*\) are level too\.", told)
     assert all(re.search(rf"^ *\*\d+ +8 +{B} ", out, re.MULTILINE) for B in (64, 128))
     told = " ".join(run("propose", "--budget", "5000", "--explain").out.split())
     assert "What the first place rests on" in told
     assert "with 60,000 prompts" in told
+
+
+def test_a_plan_without_pilots_names_what_trains_its_first_row(run: Run) -> None:
+    out = run("propose", "--task", "sum-easy", "--budget", "0.02", "--pilot-fraction", "0").out
+    assert re.search(r"^  rlplan train --task sum-easy -n \d+ -B \d+ --steps \d+", out, re.MULTILINE)
+    assert "rlplan launch plan-2 --print verl" in run("propose", "--budget", "500").out
+    assert run("launch", "plan-2", "--print", "verl").code == 0
+    assert "rlplan launch plan-2 --print verl" in run("sweep", "plan-2").err
+
+
+def test_a_row_has_one_standing_on_a_screen(run: Run) -> None:
+    out = run("propose", "--task", "sum-easy", "--budget", "0.02").out
+    assert "the usual choice (*) is likely lower." in out
+    assert re.search(r"^ *\*\d+ .* likely lower ", out, re.MULTILINE)
 
 
 def test_csv_has_a_row_for_every_candidate(run: Run) -> None:
@@ -96,7 +110,7 @@ def test_all_of_a_plan_shows_every_pilot_and_fits_the_terminal(run: Run) -> None
     assert "assumed; see [gpus]" in out  # what stands in brackets is text and no markup
     assert out.count(" steps\n") >= sum(candidate["pilot_steps"] > 0 for candidate in plan["candidates"])
     assert f"--top {len(plan['candidates'])}" in out
-    assert "more: --top" not in run("propose", "--budget", "5000", "--top", "999", "--explain").out
+    assert "more rows: --top" not in run("propose", "--budget", "5000", "--top", "999", "--explain").out
 
 
 def test_the_plan_is_stored_and_ranked_allocations_answers(run: Run, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_plan_without_a_sweep_shows_its_candidates(run: Run, finished: str) ->
     assert ran.out.startswith("plan-2: one allocation as proposed; no sweep has run them yet")
     row = next(line.split() for line in ran.out.splitlines() if line.startswith("1 "))
     assert row == ["1", "16", "64", "400", "0.70", "(0.60–0.80)", "–", "–", "proposed"]
-    assert ran.out.splitlines()[-1] == "  rlplan preview plan-2  simulates its sweep"
+    assert ran.out.splitlines()[-1] == "  rlplan preview plan-2  simulates its pilots"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_rows_are_chosen_and_sorted(request_: RankRequest, ranks: list[int]) -> 
 
 
 def test_the_table_says_how_many_rows_it_leaves_out(run: Run, finished: str) -> None:
-    assert "22 more: --top 30, or --format csv" in run("rank").out
+    assert "22 more rows: --top 30, or --format csv" in run("rank").out
     assert "more" not in run("rank", "--top", "30").out + run("rank", "--explain").out
     shown = run("rank", "--status", "paused", "--top", "2").out
     assert "7 of 30 allocations are what --status and --where ask for" in shown

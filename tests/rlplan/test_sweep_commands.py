@@ -80,10 +80,10 @@ def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, databa
         == """\
 Run n = 512, B = 32 for 571 steps at learning rate 4e-6. Expected score 0.74
 (0.68–0.79) after 3,997 GPU-hours.
-The pilots spent 326 of 1,000 GPU-hours (committed 319, idle 4.50, failed 3.00),
+The pilots spent 326 of 1,000 GPU-hours (trained 319, idle 4.50, failed 3.00),
 614 left; sweep-1 took 90 min.
 
-#     n   B  steps             score  P(best)  spent    status
+#     n   B  steps    expected score  P(best)  spent    status
 1   512  32    571  0.74 (0.68–0.79)     0.62   20.0  finished
 2   128  64    390  0.71 (0.65–0.76)     0.27   20.0  finished
 3  1024  64    390                 –        –   20.0  finished

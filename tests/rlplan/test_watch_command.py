@@ -32,8 +32,8 @@ def test_a_healthy_run_is_a_line_a_validation_and_exit_code_0(run: Run, tmp_path
     ran = run("watch", str(table(tmp_path / "run.csv", RISING)), "--once", "--answers", "2000")
 
     assert ran.code == 0
-    assert len(re.findall("^run: 0", ran.out, re.MULTILINE)) == len(RISING)
-    assert "run: 0.610 ± 0.011 at step 80" in ran.out
+    assert len(re.findall("^run: score 0", ran.out, re.MULTILINE)) == len(RISING)
+    assert "run: score 0.610 ± 0.011 at step 80" in ran.out
 
 
 def test_a_fall_is_said_once_and_the_exit_code_is_5(run: Run, tmp_path: Path) -> None:

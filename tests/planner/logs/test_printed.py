@@ -50,7 +50,7 @@ def test_training_reward_serves_where_nothing_was_validated_and_the_note_warns(t
     assert points(curve) == [(1, 0.1), (2, 0.2), (3, 0.3)]
     assert noted(curve, "training reward of verl, as its log has no validation: over repeated epochs it also rises")
     path = log(tmp_path / "validated.log", printed.VERL)
-    assert noted(only(path), "others with --y: critic/score/mean")
+    assert noted(only(path), "--y chooses another: critic/score/mean")
     assert points(only(path, y="critic/score/mean")) == [(1, 0.3), (2, 0.35)]
 
 

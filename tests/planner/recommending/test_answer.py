@@ -46,7 +46,7 @@ def test_the_best_is_chosen_with_the_run_that_the_target_pays_for() -> None:
 
 @pytest.mark.parametrize(
     ("seeds", "said"),
-    [(0, "rests on its neighbours"), (1, "is for continuing its pilot"), (2, "the longest of its 2 pilots")],
+    [(0, "rests on pilots of other n and B"), (1, "is for continuing its pilot"), (2, "the longest of its 2 pilots")],
 )
 def test_it_is_said_whether_the_forecast_is_of_the_pilot_or_of_the_configuration(seeds: int, said: str) -> None:
     found = answered(sigmoids(TOPS), seeds_seen=seeds)
