@@ -197,8 +197,12 @@ def pilot_wall_hours(grants: Iterable[PilotGrant], hardware: Hardware) -> float:
     taken = [grant.gpu_hours for grant in grants if grant.steps]
     if not taken:
         return 0.0
-    at_once = min(hardware.parallel_trials, len(taken))
-    return max(math.fsum(taken) / at_once, *taken) / hardware.gpus_per_trial
+    return side_by_side(taken, hardware.parallel_trials) / hardware.gpus_per_trial
+
+
+def side_by_side(taken: Sequence[float], at_once: int) -> float:
+    """Return how long runs take together, some at once: never less than the longest."""
+    return max(math.fsum(taken) / min(at_once, len(taken)), *taken)
 
 
 def rounded_up(gpu_hours: float) -> float:

@@ -42,7 +42,7 @@ def _evidence(prospect: Prospect, facts: ConfigurationFacts) -> Iterator[Caution
     if facts.seen and prospect.target_gpu_hours > FAR_TIMES * facts.reached_gpu_hours:
         yield Caution(
             "extrapolation",
-            f"its longest pilot has seen {facts.reached_gpu_hours:.3g} GPU-hours: the prediction reaches "
+            f"its longest pilot took {facts.reached_gpu_hours:.3g} GPU-hours: the forecast reaches "
             f"{prospect.target_gpu_hours / facts.reached_gpu_hours:.0f} × as far",
         )
 

@@ -63,7 +63,7 @@ def nothing_left(view: View, table: TrialTable, wanted: NDArray[np.bool_], done:
     cheapest, price = table.trials[int(rows[np.argmin(prices)])], float(prices.min())
     reason = (
         f"the money is out: {hours(view.gpu_hours_left)} GPU-hours are left, and one more step of the cheapest trial, "
-        f"{named(cheapest)}, would take {hours(price)} with its start-up, to which a margin is kept"
+        f"{named(cheapest)}, needs {hours(price)} with its start-up, and a margin"
     )
     return [Stop(Why(reason, seen | {"least_price_gpu_hours": price, "cheapest_trial": cheapest.trial}))]
 

@@ -29,9 +29,9 @@ def numbers(chances: Chances, offer: Offer, gain: float, rate: float) -> dict[st
 def reason(view: View, numbers: dict[str, Any]) -> str:
     """Say why a segment is bought."""
     return (
-        f"what it shows is expected to raise the score of the choice by {numbers['expected_gain']:.2g}; at "
-        f"{hours(view.target_gpu_hours)} GPU-hours it is predicted {numbers['median']:.2f} ({numbers['low']:.2f} to "
-        f"{numbers['high']:.2f}) and P(best) is {numbers['probability_best']:.2g}"
+        f"this should improve the final choice by {numbers['expected_gain']:.2g}; expected score at "
+        f"{hours(view.target_gpu_hours)} GPU-hours {numbers['median']:.2f} ({numbers['low']:.2f} to "
+        f"{numbers['high']:.2f}), P(best) {numbers['probability_best']:.2g}"
     )
 
 
@@ -96,7 +96,7 @@ def nothing_to_gain(view: View, chances: Chances, worth: Sequence[Offer]) -> str
     return (
         f"{_what_is_so(view, worth, settled=bool(chances.near[leader] >= SETTLED))}; "
         f"P({named_configuration(chances.candidates[leader])} is best at {hours(view.target_gpu_hours)} GPU-hours) is "
-        f"{chances.best[leader]:.3f}, within {NEAR:g} of it {chances.near[leader]:.3f}"
+        f"{chances.best[leader]:.3f}, P(it is within {NEAR:g} of the best) {chances.near[leader]:.3f}"
     )
 
 
@@ -105,8 +105,8 @@ def _what_is_so(view: View, worth: Sequence[Offer], *, settled: bool) -> str:
         least = min(worth, key=lambda offer: offer.price)
         name = named_configuration(least.configuration)
         return (
-            f"too little is left for what would tell more: the cheapest of it, {name} up to step {least.to_step:,}, "
-            f"takes {hours(least.price)} with its start-up, to which a margin is kept; more pilot GPU-hours would do"
+            f"too little is left: the cheapest useful segment, {name} up to step {least.to_step:,}, needs "
+            f"{hours(least.price)} GPU-hours with its start-up, and a margin; more pilot GPU-hours would pay for it"
         )
     if not view.open_cells and not any(trial.ready for trial in view.trials.values()):
         return "nothing is left to be trained: every trial has come to its end"

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator
 
 from budgets.errors import BudgetError, InputError
 from planner.experience.plain import to_plain
+from planner.proposals.sharing import side_by_side
 from planner.store import Store, open_store
 from planner.store.engine import locate
 from planner.store.finals import spent_beside
@@ -93,7 +94,7 @@ def describe(request: SweepRequest, database: str) -> DryRun:
         if each.pilot_steps
     )
     lacking = shortfall(spec, plan, *machine()) if request.ray_address is None else None
-    wall = sum(trial.gpu_hours for trial in trials) / (spec.workers * spec.resources.slots)
+    wall = side_by_side([trial.gpu_hours for trial in trials], spec.workers) / spec.resources.slots
     notes = (*notes_of(request, spec), *others)
     return DryRun(plan.name, trials, spec.workers, spec.pilot_gpu_hours, wall, lacking, notes)
 

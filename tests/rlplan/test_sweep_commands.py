@@ -220,6 +220,12 @@ def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> Non
     assert run("decisions", "--last", "0").code == 2
 
 
+def test_pilots_take_as_long_in_a_rehearsed_sweep_as_in_its_plan(run: Run) -> None:
+    proposed = run("propose", "--task", "sum-easy", "--budget", "0.02").out
+    planned = run("sweep", "--dry-run").out
+    assert re.findall(r"about ([\d.]+ \w+)\.", proposed)[:1] == re.findall(r"about ([\d.]+ \w+)\.", planned)
+
+
 @pytest.mark.parametrize("command", [("sweep",), ("sweep", "plan-1", "--dry-run")])
 def test_a_plan_without_pilots_is_no_sweep_and_what_can_be_run_is_said(run: Run, command: tuple[str, ...]) -> None:
     assert run("propose", "--task", "sum-easy", "--budget", "0.3", "--pilot-fraction", "0").code == 0

@@ -130,7 +130,7 @@ def test_the_cheapest_choice_that_is_nearly_as_good_is_enough() -> None:
 
 
 CAUTIONS: list[tuple[dict[str, Any], str, str]] = [
-    ({"reached_gpu_hours": 4.0}, "extrapolation", "has seen 4 GPU-hours: the prediction reaches 25 × as far"),
+    ({"reached_gpu_hours": 4.0}, "extrapolation", "took 4 GPU-hours: the forecast reaches 25 × as far"),
     (
         {"gpu_hours_per_step": 0.01},
         "epochs",

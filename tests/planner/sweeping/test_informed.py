@@ -85,7 +85,7 @@ def test_workers_are_given_different_configurations() -> None:
     assert len({seen.trials[each.trial].configuration for each in advanced}) >= 3
     why = advanced[0].why
     assert {"expected_gain", "gain_per_gpu_hour", "probability_best", "price_gpu_hours"} <= set(why.seen)
-    assert "expected to raise the score of the choice" in why.reason
+    assert "should improve the final choice by" in why.reason
     assert 1 <= len(why.alternatives) <= 5
 
 
@@ -162,7 +162,7 @@ UNTOLD = [along(1, LINE[0], GOOD, 6), along(2, LINE[4], GOOD, 6)]
         ),
         (
             view([replace(each, start_up_gpu_hours=4.0, gpu_hours_per_step=0.1) for each in UNTOLD], left=6.0),
-            "too little is left for what would tell more: the cheapest of it, n=",
+            "too little is left: the cheapest useful segment, n=",
         ),
         (view(UNTOLD, left=0.0), "the money is out: 0 GPU-hours are left, and one more step of the cheapest trial"),
     ],
