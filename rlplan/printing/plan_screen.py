@@ -219,4 +219,4 @@ def _untested(plan: StoredPlan, task: str | None, invocation: Invocation) -> Nex
     if task is None:
         return NextStep(invocation.command("launch", f"{plan.name} --print verl"), "row 1 as verl's flags")
     sized = f"-n {of.rollouts_per_prompt} -B {of.prompts_per_batch} --steps {of.update_steps}"
-    return NextStep(f"rlplan train --{task} {sized}", "trains row 1")
+    return NextStep(invocation.command("train", f"--{task} {sized}"), "trains row 1")

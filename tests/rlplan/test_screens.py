@@ -23,7 +23,9 @@ DIALECT = re.compile(
 )
 SCREENS = (
     "propose --budget 5000",
+    "propose --budget 500",
     "propose --task sum-easy --budget 0.3",
+    "propose --task sum-easy --budget 0.02 --pilot-fraction 0",
     "propose --task sum-easy --budget 0.5 --recipes easy,dapo",
     "price -n 16 -B 128 --mean-response-tokens 2400",
     "preview --draws 1 --policy full --pilot-fractions 0,0.2",
