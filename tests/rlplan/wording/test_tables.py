@@ -47,7 +47,7 @@ def test_no_number_of_a_large_plan_is_cut_at_80_columns(run: Run, further: tuple
     assert max(map(len, shown.splitlines())) <= 80
     assert re.search(r"[\d,.]+ ?\w*…", shown) is None
     models = ", ".join(further[3].split(",")) if "--models" in further else ""
-    assert f"GPU-hours for {models}" in shown
+    assert f"GPU-hours, {models}" in shown
     for line in run("rank").out.splitlines():
         assert len(line) <= 80
         assert "…" not in line
