@@ -78,7 +78,7 @@ def flagged(asked: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
     return {key: (flag_of(name), _as_configured(name, asked[name])) for name, key in KEYS.items() if name in asked}
 
 
-def with_log(flags: Mapping[str, tuple[str, Any]], log: Path | None) -> Mapping[str, tuple[str, Any]]:
+def with_log(flags: Mapping[str, tuple[str, Any]], log: str | Path | None) -> Mapping[str, tuple[str, Any]]:
     """Return flags with the mean response length of a trainer's log; refused where both are given."""
     if log is None:
         return flags
@@ -87,7 +87,7 @@ def with_log(flags: Mapping[str, tuple[str, Any]], log: Path | None) -> Mapping[
     key = KEYS["mean_response_tokens"]
     if flags.get(key, ("", None))[1] is not None:
         raise InputError(f"--from-log {log} and --mean-response-tokens say the same thing twice: leave one out")
-    mean = read_run(log).typical("response_tokens")
+    mean = read_run(Path(log)).typical("response_tokens")
     if mean is None:
         raise InputError(f"--from-log {log}: no response lengths are in it; give --mean-response-tokens instead")
     return {**flags, key: (f"--from-log {log}", mean)}

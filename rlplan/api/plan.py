@@ -176,6 +176,7 @@ def propose(
     within: str | None = None,
     response_tokens: int | None = None,
     mean_response_tokens: float | None = None,
+    from_log: str | Path | None = None,
     recipe: str | None = None,
     recipes: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
@@ -204,6 +205,7 @@ def propose(
         within: Wall time by whose end pilots and final run are to be done, such as "5d" or "36h".
         response_tokens: Most tokens of a response.
         mean_response_tokens: Mean tokens of a response, what a price depends on most.
+        from_log: A trainer's log of such a run, whose mean response length counts.
         recipe: A recipe, such as grpo or scalerl, or a path to a .toml file.
         recipes: Recipes to compare with each other.
         models: Base models to compare with each other.
@@ -234,14 +236,15 @@ def propose(
         True
     """
     asked = dict(locals())
-    from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
+    from rlplan.actions.configuring import flagged, load_configuration, with_log  # noqa: PLC0415
     from rlplan.actions.proposing import make_plan  # noqa: PLC0415
     from rlplan.reading.plan_data import plan_data  # noqa: PLC0415 (half the time that a cold import takes)
 
     database = database_at(db)
     with arguments_named():
         file = None if config is None else Path(config)
-        stored = make_plan(load_configuration(file, task, flagged(asked)), database, learn_from=learn_from)
+        flags = with_log(flagged(asked), from_log)
+        stored = make_plan(load_configuration(file, task, flags), database, learn_from=learn_from)
     document = plan_data(stored.name, stored.proposal, stored.assumptions, stored.dollars)
     return Plan(database, document, tuple(stored.notices))
 

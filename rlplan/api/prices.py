@@ -15,6 +15,7 @@ def price(
     gpus: int | None = None,
     response_tokens: int | None = None,
     mean_response_tokens: float | None = None,
+    from_log: str | Path | None = None,
     prompt_tokens: float | None = None,
     recipe: str | None = None,
     trainer: str | None = None,
@@ -36,6 +37,7 @@ def price(
         gpus: How many GPUs the run has.
         response_tokens: Most tokens of a response.
         mean_response_tokens: Mean tokens of a response, what a price depends on most.
+        from_log: A trainer's log of such a run, whose mean response length counts.
         prompt_tokens: Mean tokens of a prompt.
         recipe: A recipe, such as grpo or scalerl, or a path to a .toml file.
         trainer: Whose trainer, such as verl: how fast it is was measured.
@@ -55,12 +57,12 @@ def price(
         True
     """
     asked = dict(locals())
-    from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
+    from rlplan.actions.configuring import flagged, load_configuration, with_log  # noqa: PLC0415
     from rlplan.actions.pricing import price_one  # noqa: PLC0415
     from rlplan.reading.price_data import price_data  # noqa: PLC0415
 
     with arguments_named():
-        flags = flagged(asked) | {"trainer.name": ("trainer", trainer)}
+        flags = {**with_log(flagged(asked), from_log), "trainer.name": ("trainer", trainer)}
         resolved = load_configuration(None if config is None else Path(config), task, flags)
         priced = price_one(resolved, rollouts_per_prompt, prompts_per_batch, database_at(db))
     return price_data(priced.price, priced.changes, priced.assumptions, priced.dollars)
