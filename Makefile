@@ -49,7 +49,7 @@ demo: setup  ## the whole story on sum-easy: propose, run the pilots, ranked all
 	@rm -rf demo && mkdir demo
 	$(BIN)/rlplan propose --task sum-easy --budget $(DEMO_HOURS) --db demo/rlplan.db
 	$(BIN)/rlplan sweep --db demo/rlplan.db
-	@echo 'Everything that was seen and decided lies in demo/rlplan.db: try $(BIN)/rlplan decisions --db demo/rlplan.db'
+	@echo 'All results and decisions are in demo/rlplan.db. Why each trial ended as it did: $(BIN)/rlplan decisions --db demo/rlplan.db'
 
 # Branches are counted where tests are about what decides, stores and drives: counting costs a quarter of the time.
 # In the order of the folders: by the number of tests, files of a few long ones would come last.

@@ -34,7 +34,7 @@ def value_or_neutral(axes: Axes, name: str) -> Value | None:
 
 def rate_factor(axes: Axes) -> float:
     """Return the factor on the rule's learning rate."""
-    return float(value_of(axes, LEARNING_RATE) or 1.0)
+    return float(value_or_neutral(axes, LEARNING_RATE) or 1.0)
 
 
 def without(axes: Axes, name: str) -> Axes:

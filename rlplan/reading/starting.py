@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from budgets.errors import InputError, UnknownNameError
-from planner.logs.starting import COMMAND, Start, line_of, starters
+from planner.adopting.starting import Start, line_of, starters
+from planner.config.trainer import COMMAND
 from planner.logs.trainers import load_trainer
 from planner.store.records import RankedRow
 from rlplan.reading.rank_reading import ranking

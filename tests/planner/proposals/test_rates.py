@@ -1,6 +1,7 @@
 """The first row is tried at another learning rate too, where nobody gave one."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,8 +31,10 @@ def tried(proposal: Proposal) -> list[Candidate]:
         ({"axes.recipes": ("--recipes", ["grpo", "dapo"])}, ()),
     ],
 )
-def test_the_default_plan_tries_other_rates_and_a_given_rate_stays(given: object, rates: tuple[float, ...]) -> None:
-    layer = flag_layer({"budget.gpu_hours": ("--budget", 5000.0), **dict(given)})  # type: ignore[call-overload]
+def test_the_default_plan_tries_other_rates_and_a_given_rate_stays(
+    given: dict[str, tuple[str, Any]], rates: tuple[float, ...]
+) -> None:
+    layer = flag_layer({"budget.gpu_hours": ("--budget", 5000.0), **given})
     assert build_request(resolve(layer)).other_rates == rates
 
 

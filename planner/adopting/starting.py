@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from planner.config.trainer import COMMAND
 from planner.logs.trainers import Trainer, load_trainer, trainer_names
 
-COMMAND = "command"
 PLACEHOLDERS = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate")  # of its TOML file, docs/trainers.md
 
 

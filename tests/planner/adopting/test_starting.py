@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.adopting.settings import settings_of
-from planner.logs.starting import Start, arguments_of, keys_of
+from planner.adopting.starting import Start, arguments_of, keys_of
 from planner.logs.trainers import load_trainer, trainer_names
 
 STARTS = st.builds(Start, st.integers(2, 512), st.integers(1, 2048), st.integers(1, 10_000), st.floats(1e-8, 1e-3))
