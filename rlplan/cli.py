@@ -108,7 +108,9 @@ def _refused_by_us(error: TyperException) -> RlplanError | None:
 
 def _usage(error: TyperException) -> str:
     message = error.format_message().replace("Value error, ", "")
-    return f"{message}{'' if message.endswith(('.', '?')) else '.'} Run `rlplan --help` for what there is."
+    context = getattr(error, "ctx", None)  # of the command whose words they are
+    asked = f"rlplan {context.info_name}" if context is not None and context.parent is not None else "rlplan"
+    return f"{message}{'' if message.endswith(('.', '?')) else '.'} Run `{asked} --help` for what there is."
 
 
 def _fail(message: str, code: ExitCode) -> None:

@@ -70,6 +70,7 @@ def names(folder: Path) -> list[str]:
         (f"{PLAN} --task sum-eazy", 2, "unknown task 'sum-eazy': did you mean 'sum-easy'"),
         (f"{PLAN} --config none.toml", 2, "none.toml does not exist; `rlplan init` writes one"),
         (f"{PLAN} --budgett 1", 2, "No such option: --budgett"),
+        (f"{PLAN} --budgett 1", 2, "Run `rlplan propose --help`"),
         (f"{PLAN} --gpus many", 2, "rlplan: --gpus 'many' is not a whole number: write it out"),
         (f"{PLAN} --baseline 16x128", 2, "--baseline: '16x128' does not name n (2 or more) and B"),
         (f"{PLAN} --format xml", 2, "'xml' is not one of 'table', 'json', 'csv'"),
