@@ -30,7 +30,7 @@ HOSTS = {"rlp-big-one": "10.77.5.1", "rlp-big-two": "10.77.5.2"}
 BUDGET = 5000
 PATIENCE = 500.0  # seconds until a world has gone wrong
 CUT_SECONDS = 60.0
-LAST_FAULT = 7  # the step of the last one that a trial is told to have
+LAST_FAULT = 7  # the step of the last one that a trial goes on from
 EACH_GPU_HOURS = 45.0  # of a pilot's updates: 100 real seconds of 8 GPUs
 CONFIG = """
 [workload]
@@ -189,8 +189,12 @@ def test_whatever_befalls_it_the_trials_and_scores_are_the_same(cluster: TwoHost
     pilots = [each for each in world.plan["candidates"] if each["pilot_steps"]]
     assert len(pilots) >= 5
     places = [f"rollouts_per_prompt = {n}\nprompts_per_batch = {B}" for n, B in map(cell, pilots)]
-    (tmp_path / "faulty.toml").write_text(FAULTS.format(*places[:3], LAST_FAULT))
     alike(tmp_path / "rlplan.db")
+    ((its_last,),) = world.rows(
+        "SELECT pilot_steps FROM candidates WHERE pilot_steps > 0 AND (rollouts_per_prompt, prompts_per_batch) = "
+        f"({', '.join(map(str, cell(pilots[2])))})"
+    )
+    (tmp_path / "faulty.toml").write_text(FAULTS.format(*places[:3], its_last))
     common = ("--ray-address", cluster.address, "--folder", "runs")
     process = world.start("sweep", "plan-1", "--trainer", "faulty.toml", "--policy", "full", *common)
     working = "SELECT id, worker FROM segments WHERE worker LIKE 'rlp-big-two%' AND outcome = 'reserved'"
@@ -230,7 +234,8 @@ def cell(candidate: dict[str, Any]) -> tuple[int, int]:
 def alike(database: Path) -> None:
     """Have every pilot of a plan take as long, so that five are under way until all has happened.
 
-    Five do not fit on the first host, and what interruptions cost is left of the budget.
+    Five do not fit on the first host, so that one works on the second when the link is cut: the one that fails
+    for good does so in its last step. What interruptions cost is left of the budget.
     """
     with closing(sqlite3.connect(database)) as connection:
         steps = f"max({LAST_FAULT + 1}, CAST({EACH_GPU_HOURS} / pilot_gpu_hours_per_step AS INTEGER))"
