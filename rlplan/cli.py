@@ -13,7 +13,7 @@ from budgets.errors import RlplanError
 from rlplan.commands.elsewhere import adopt, fit, replay, watch
 from rlplan.commands.planning import preview, price, propose
 from rlplan.commands.reading import dashboard, decisions, export, rank, recommend, report, show, status
-from rlplan.commands.setting_up import doctor, init
+from rlplan.commands.setting_up import doctor, init, mcp
 from rlplan.commands.sweeping import launch, pause, resume, retry, stop, sweep
 from rlplan.commands.train import train
 from rlplan.exits import ExitCode, exit_code
@@ -28,7 +28,7 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Run": (sweep, resume, retry, pause, stop, launch, train),
     "Read": (status, recommend, rank, show, decisions, report, dashboard, export),
     "From elsewhere": (fit, watch, adopt, replay),
-    "Set up": (doctor, init),
+    "Set up": (doctor, init, mcp),
 }
 
 

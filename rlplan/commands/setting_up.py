@@ -1,4 +1,4 @@
-"""`rlplan doctor` says what this machine can run; `rlplan init` writes a commented rlplan.toml."""
+"""`rlplan doctor` says what this machine can run, `init` writes a commented rlplan.toml, `mcp` serves an agent."""
 
 from pathlib import Path
 from typing import Annotated
@@ -49,3 +49,22 @@ def init(
         f"Wrote {path}, every key commented out: '#' before a default, '##' before an example of a key without one.",
         err=True,
     )
+
+
+def mcp(
+    context: typer.Context,
+    folder: Annotated[
+        Path, typer.Option("--folder", help="All that the agent may read and write.", exists=True, file_okay=False)
+    ] = Path(),
+    allow_runs: Annotated[
+        bool, typer.Option("--allow-runs", help="Let it store plans, and run, pause and stop sweeps and final runs.")
+    ] = False,
+    db: DatabaseOption = DEFAULT_DATABASE,
+) -> None:
+    """Serve rlplan to a coding agent, as tools over stdin and stdout; it only reads.
+
+    Example: claude mcp add rlplan -- rlplan mcp --folder experiments
+    """
+    from rlplan.agents.server import serve  # noqa: PLC0415
+
+    serve(context.find_root().command, folder, db, runs=allow_runs)

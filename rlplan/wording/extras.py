@@ -8,6 +8,7 @@ EXTRAS = {
     "sweep": ("ray", "torch", "transformers", "safetensors", "math_verify", "optuna"),
     "dashboard": ("fastapi", "uvicorn", "itsdangerous"),
     "tensorboard": ("tensorboard",),
+    "mcp": ("mcp",),
 }
 
 

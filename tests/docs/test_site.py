@@ -34,3 +34,4 @@ def test_every_page_is_there_and_fetches_nothing_and_no_tool_of_ours_is_publishe
     assert "semantic versioning" in (tmp_path / "changelog" / "index.html").read_text(encoding="utf-8").lower()
     assert 'href="../contributing/"' in (tmp_path / "extending" / "index.html").read_text(encoding="utf-8")
     assert list(tmp_path.rglob("*.py")) == []
+    assert "(concepts/costs/): A price is" in (tmp_path / "llms.txt").read_text(encoding="utf-8")
