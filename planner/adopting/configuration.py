@@ -39,7 +39,7 @@ def configuration_of(run: Path, given: Path | None = None, log: Path | None = No
     """
     found: Flat = {} if log is None else _of_log(log)
     for path in [*_files(run), *([given] if given is not None else [])]:
-        found |= _read(path)
+        found |= read_settings(path)
     return found
 
 
@@ -56,7 +56,8 @@ def _files(run: Path) -> list[Path]:
     return [*named[:1], *settings, *hydra]
 
 
-def _read(path: Path) -> Flat:
+def read_settings(path: Path) -> Flat:
+    """Return what one file sets."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
         match path.suffix:

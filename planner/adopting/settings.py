@@ -53,19 +53,32 @@ class GpuSplit:
         return self.generator_gpus, gpus - self.generator_gpus, False
 
 
-def settings_of(trainer: str | None, found: Flat) -> Settings:
-    """Return what a configuration says, by the keys of its trainer, or by our own names for them."""
-    known = _known(trainer, found)
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a configuration says by our names."""
+
+    values: Flat
+    keys: dict[str, str]  # of the trainer, that said them
+    assumed: Flat  # what the trainer takes where nothing is said
+
+
+def settings_of(trainer: str | None, found: Flat, *, whole: bool = False) -> Settings:
+    """Return what a configuration says, by the keys of its trainer, or by our own names for them.
+
+    Of a whole configuration the trainer's own defaults are taken where it is silent; a log may show only a part.
+    """
+    known = known_of(trainer, found, whole=whole).values
     n = _count(known, "rollouts_per_prompt")
     prompts = _prompts(known, n)
     updates, of_update = _updates(known, n, prompts)
     rate = _number(known, "learning_rate")
+    recipes = load_trainer(trainer).recipes if trainer is not None else {}  # the nearest by its names
     return Settings(
         rollouts_per_prompt=n,
         prompts_per_batch=prompts,
         learning_rate=rate if rate and rate > 0 else None,
         model=None if known.get("model") is None else str(known["model"]),
-        recipe=str(known["recipe"]) if isinstance(known.get("recipe"), str) else _recipe(trainer, found),
+        recipe=str(known["recipe"]) if isinstance(known.get("recipe"), str) else named_by(recipes, found),
         gpus=_gpus(known),
         seed=_count(known, "seed"),
         response_tokens=_count(known, "response_tokens"),
@@ -74,9 +87,9 @@ def settings_of(trainer: str | None, found: Flat) -> Settings:
     )
 
 
-def split_of(trainer: str | None, found: Flat, n: int | None, prompts: int | None) -> GpuSplit:
+def split_of(trainer: str | None, found: Flat, n: int | None, prompts: int | None, *, whole: bool = False) -> GpuSplit:
     """Return how a configuration uses the GPUs, and how often a batch, by the keys of its trainer."""
-    known = _known(trainer, found)
+    known = known_of(trainer, found, whole=whole).values
     generators = _beside(known) or (None if _take_turns(known) else _on_nodes(known, "generator_"))
     return GpuSplit(
         generators or None,
@@ -86,17 +99,17 @@ def split_of(trainer: str | None, found: Flat, n: int | None, prompts: int | Non
     )
 
 
-def _known(trainer: str | None, found: Flat) -> Flat:
+def known_of(trainer: str | None, found: Flat, *, whole: bool = False) -> Known:
     """Return what a configuration says by our names; what its trainer takes where it says nothing."""
     names = load_trainer(trainer) if trainer is not None else None
-    keys = names.keys if names else {}
-    known: Flat = dict(names.defaults) if names and found else {}
-    for name in [*keys, *(each.name for each in fields(Settings) if each.name not in ("notes", *keys))]:
-        if (
-            place := next((key for key in (name, *keys.get(name, ())) if found.get(key) is not None), None)
-        ) is not None:
-            known[name] = found[place]
-    return known
+    patterns = names.keys if names else {}
+    keys: dict[str, str] = {}
+    for name in [*patterns, *(each.name for each in fields(Settings) if each.name not in ("notes", *patterns))]:
+        if place := next((key for key in (name, *patterns.get(name, ())) if found.get(key) is not None), None):
+            keys[name] = place
+    defaults = {**names.defaults, **(names.assumed if whole else {})} if names and found else {}
+    assumed = {name: value for name, value in defaults.items() if name not in keys}
+    return Known(assumed | {name: found[key] for name, key in keys.items()}, keys, assumed)
 
 
 def _prompts(known: Flat, n: int | None) -> int | None:
@@ -151,15 +164,15 @@ def _on_nodes(known: Flat, kind: str) -> int | None:
     return None if per_node is None else per_node * (1 if nodes is None else nodes)
 
 
-def _recipe(trainer: str | None, found: Flat) -> str | None:
-    """Return the shipped recipe that a configuration comes nearest to by its names; None where it says too little."""
-    recipes = load_trainer(trainer).recipes if trainer is not None else {}
+def named_by(names: Mapping[str, Mapping[str, Any]], found: Flat) -> str | None:
+    """Return the first name any of whose keys has its value, or one of its values; None where none has."""
     said = {key: str(value).casefold() for key, value in found.items()}
     return next(
         (
             name
-            for name, any_of in recipes.items()
-            for key, value in any_of.items()
+            for name, any_of in names.items()
+            for key, values in any_of.items()
+            for value in (values if isinstance(values, list) else [values])
             if said.get(key) == str(value).casefold()
         ),
         None,

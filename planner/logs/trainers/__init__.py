@@ -31,8 +31,15 @@ _KEYS = (
     *("response_tokens", "validation_samples"),
     *("gpus", "nodes", "gpus_per_node", "train_gpus", "infer_gpus", "infer_nodes", "infer_gpus_per_node"),
     *("generator_nodes", "generator_gpus_per_node", "engines", "engine_gpus", "colocated", "asynchronous"),
+    *("prompt_tokens", "total_tokens", "epochs", "inner_epochs", "dataset", "dataset_problems", "filter_groups"),
+    *("precision", "lora_rank", "engine_tensor_parallel", "train_tensor_parallel", "train_pipeline_parallel"),
+    *("activation_checkpointing", "optimizer_offload", "parameter_offload", "engine_memory_share"),
+    *("dynamic_batches", "micro_batch_tokens", "micro_batch_sequences", "sharding"),
+    *("validation_every", "validation_problems", "save_every", "keep_checkpoints", "resume"),
+    *("lr_schedule", "schedule_steps", "warmup_steps", "warmup_share"),
+    *("kl", "kl_on", "clip_low", "clip_high", "staleness"),
 )
-_TABLES = {"metrics": _METRICS, "seconds": _PHASES, "keys": _KEYS, "defaults": _KEYS}
+_TABLES = {"metrics": _METRICS, "seconds": _PHASES, "keys": _KEYS, "defaults": _KEYS, "assumed": _KEYS}
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,10 @@ class Trainer:
     seconds: Mapping[str, tuple[Patterns, ...]]  # of each phase; the parts of a phase are added up
     keys: Mapping[str, Patterns]  # of its configuration
     defaults: Mapping[str, Any]  # what it takes where its configuration says nothing
+    assumed: Mapping[str, Any] = field(default_factory=dict)  # likewise, where the whole configuration is known
     recipes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any of its keys with this value tells it
+    sharding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # likewise, how the weights are kept
+    entries: Patterns = ()  # words of the command that starts it
     outside: Patterns = ("validation", "save")  # phases that the time of a whole step does not hold
     validates_first: bool = False  # whether the validation that is logged with a step is of the weights before it
     written: str = "{key}={value}"  # how its command line has a key; {flag} is the key with hyphens
@@ -74,7 +84,7 @@ def read_trainer(path: Path) -> Trainer:
     if missing := [name for name in ("marks", "validation") if not given.get(name)]:
         raise ConfigError(f"{path} lacks {' and '.join(missing)}: name series of its logs, such as marks = ['loss']")
     prefixes = ("", *_patterns(path, "prefixes", given.pop("prefixes", [])))
-    for name, before in (("marks", prefixes), ("validation", prefixes), ("outside", ("",))):
+    for name, before in (("marks", prefixes), ("validation", prefixes), ("outside", ("",)), ("entries", ("",))):
         if name in given:
             given[name] = _patterns(path, name, given[name], before)
     for table, allowed in _TABLES.items():
