@@ -23,7 +23,7 @@ from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_hours, named_sizes
 from planner.config.trainer import BUILTIN
 from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
-from planner.proposals.request import TRIED_RATES
+from planner.proposals.request import TRIED_RATES, TRIED_RECIPES
 from planner.recipes import Recipe, load_recipe
 
 DEFAULT_DIFFICULTY = "easy"
@@ -58,6 +58,7 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
         coefficients=variants[0].coefficients,
         variants=variants if len(variants) > 1 or variants[0].axes else (),
         other_rates=_other_rates(resolved),
+        other_recipes=_other_recipes(resolved),
         usual=named_sizes(config.proposal.baseline),
         learning_rate_range=(searched[0], searched[1]) if searched else None,
         chooses_gpus=config.hardware.gpus_per_trial is None and not hardware.gpu.one_process,
@@ -86,6 +87,13 @@ def _other_rates(resolved: Resolved) -> tuple[float, ...]:
     """Return the factors at which the first row is tried too: none where anybody gave a rate, or further axes."""
     given = resolved.source("recipe.learning_rate") != DEFAULT
     return () if given or has_axes(resolved.config.axes) else TRIED_RATES
+
+
+def _other_recipes(resolved: Resolved) -> tuple[RecipeTraits, ...]:
+    """Return the recipes with which the first row is tried too: none where anybody gave one, a rate or axes."""
+    if resolved.source("recipe.name") != DEFAULT or not _other_rates(resolved):
+        return ()
+    return tuple(_as_trained(resolved.config, load_recipe(name)) for name in TRIED_RECIPES)
 
 
 def _variants(

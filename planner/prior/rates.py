@@ -12,8 +12,9 @@ from typing import Final
 
 import numpy as np
 
+from planner.prior.draws import Weights
 from planner.prior.laws import MOST_GAIN, loss
-from planner.prior.studies import RATE_MISS, Values
+from planner.prior.studies import RATE_MISS, WIDTHS, Values
 
 LEAST_KEPT: Final = 0.2  # of the gain at any rate: no other is thought to gain more than five times as much
 
@@ -27,6 +28,13 @@ def at_rate(scores: Values, base: float, factor: float, share: float | Values = 
     columns = (len(scores), *(1,) * (scores.ndim - 1))
     kept = early.reshape(columns) * (1 - share) + end.reshape(columns) * share
     return np.asarray(base + np.minimum((scores - base) * kept, MOST_GAIN * (1 - base)), dtype=np.float32)
+
+
+def of_its_own(scores: Values, base: float, weights: Weights, number: int) -> Values:
+    """Return scores in all draws with what one of several recipes or models gains otherwise: no study tells of that."""
+    own = WIDTHS.variant * np.random.default_rng([2, number]).standard_normal(len(weights), dtype=np.float32)
+    factor = (1 + own - weights @ own).reshape(len(weights), *(1,) * (scores.ndim - 1))
+    return np.asarray(base + (scores - base) * factor, dtype=np.float32)
 
 
 @cache

@@ -8,7 +8,8 @@ from budgets.allocation import Allocation, steps_for_budget
 from budgets.cost import StepCost, step_cost
 from budgets.errors import InputError
 from budgets.signal import signal_fraction
-from planner.axes import LEARNING_RATE, with_rate, without
+from budgets.workload import RecipeTraits
+from planner.axes import RECIPE, with_rate
 from planner.prior.draws import Expected, prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.prior.published import HARMLESS_EPOCHS
@@ -128,8 +129,7 @@ class PricedGrid:
 
     def row(self, cell: PricedCell) -> int:
         """Return the place of a cell's run, at the rule's rate, in the prior's draws."""
-        axes = without(cell.variant.axes, LEARNING_RATE) if cell.variant.of_first_row else cell.variant.axes
-        return self._rows[self._places[cell.key, axes]]
+        return self._rows[self._places[cell.key, () if cell.variant.of_first_row else cell.variant.axes]]
 
     def ranked(self, gpu_hours: float) -> list[PricedCell]:
         """Return the cells that the GPU-hours buy at least one step of, best expected score first."""
@@ -164,16 +164,35 @@ class PricedGrid:
         )
         return at if cell.variant.learning_rate_factor == 1 else self._at_rate(at, cell.variant)
 
-    def with_rates(self, ranked: Sequence[PricedCell], of: Configuration, factors: Sequence[float]) -> list[PricedCell]:
-        """Return ranked cells with one of them at other learning rates too, which cost the same."""
+    def with_neighbours(self, ranked: Sequence[PricedCell], of: Configuration, request: Request) -> list[PricedCell]:
+        """Return ranked cells with one of them at other learning rates, and with other recipes, too."""
+        cell = next((each for each in ranked if each.configuration == of), None)
+        if cell is None:
+            return list(ranked)
         others = [
             self._at_rate(cell, replace(cell.variant, axes=axes, learning_rate_factor=factor, of_first_row=True))
-            for cell in ranked
-            if cell.configuration == of
-            for factor in factors
+            for factor in request.other_rates
             for axes in (with_rate(cell.variant.axes, factor),)
         ]
+        others += [each for traits in request.other_recipes if (each := self._with_recipe(cell, traits, request))]
         return sorted([*ranked, *others], key=_in_order)
+
+    def _with_recipe(self, cell: PricedCell, traits: RecipeTraits, request: Request) -> PricedCell | None:
+        """Return a cell as another recipe trains it, in no more updates; None where the prior has no such run.
+
+        Of a recipe nothing is known but its price, and a cheaper one has no more updates: that would rank it by price.
+        """
+        variant = replace(cell.variant, axes=((RECIPE, traits.name),), traits=traits, of_first_row=True)
+        cost = _price(request, variant, *cell.key)
+        at = self.costs[self._places[cell.key, cell.variant.axes]]
+        bought = steps_for_budget(
+            at.gpu_hours(cell.affordable_steps), cost.cost.gpu_hours_per_step, cost.cost.start_up_gpu_hours
+        )
+        steps = min(cell.affordable_steps, bought)
+        if steps < 1 or cost.run != at.run:
+            return None
+        found = self.prior.expected([self.row(cell)], [steps])
+        return self._cell(cost, found.steps[0], steps, found.scores[:, 0])
 
     def _at_rate(self, cell: PricedCell, variant: Variant) -> PricedCell:
         scores = at_rate(cell.scores, cell.base, variant.learning_rate_factor)

@@ -124,7 +124,7 @@ def grant_pilots(
 
 def _reason(cell: PricedCell, favourites: Sequence[Configuration]) -> str:
     if cell.variant.of_first_row:
-        return "the first row's n and B at another learning rate"
+        return f"the first row's n and B, {said(cell.variant.axes)}"
     return "favourite of the ranking" if cell.configuration in favourites else "fills a gap of the grid"
 
 

@@ -19,6 +19,9 @@ LARGEST_BUDGET_GPU_HOURS = 1e9
 USUAL = ((8, 64), (8, 128))  # n and B as recipes have them: 512 to 1,024 rollouts an update (docs/concepts/recipes.md)
 
 TRIED_RATES = (3.0,)  # times the rule's, beside it: two of eleven published rates are four times as high, one twice
+TRIED_RECIPES = (
+    "dr-grpo",
+)  # beside the default: one loss over another moves the end by a tenth (bench/results/plans.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Variant:
     traits: RecipeTraits
     learning_rate_factor: float = 1.0
     coefficients: Coefficients = field(default_factory=Coefficients)
-    of_first_row: bool = False  # whether it is the first row alone, at another learning rate
+    of_first_row: bool = False  # whether it is the first row alone, at another learning rate or with another recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class Request:
     coefficients: Coefficients = field(default_factory=Coefficients)
     variants: tuple[Variant, ...] = ()
     other_rates: tuple[float, ...] = ()  # times the rule's, at which the first row is tried too
+    other_recipes: tuple[RecipeTraits, ...] = ()  # with which the first row is tried too
     usual: tuple[tuple[int, int], ...] = USUAL  # each n and B that the proposal is compared with
     learning_rate_range: tuple[float, float] | None = None  # least and largest factor, where a sweep searches for it
     chooses_gpus: bool = False  # whether the final run gets as many GPUs as seem best; else the hardware's

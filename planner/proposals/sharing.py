@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from budgets.hardware import Hardware
-from planner.axes import LEARNING_RATE, without
-from planner.prior.rates import at_rate
-from planner.prior.studies import WIDTHS, Values
+from planner.axes import LEARNING_RATE, RECIPE, without
+from planner.prior.rates import at_rate, of_its_own
+from planner.prior.studies import Values
 from planner.prior.value import SeenPilot, Worth, worth_of
 from planner.proposals.grid import PricedGrid
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots, least_pilot_hours
@@ -81,18 +81,19 @@ class Shares:
         ranked = self._grid.ranked(self._in_time(left, 0.0))
         if not ranked:
             return None
-        rates, tried = self._request.other_rates, ranked[0].configuration
+        request, tried = self._request, ranked[0].configuration
         if not fraction or rules.cells == "all":
-            rates = ()
-        ranked = self._grid.with_rates(ranked, tried, rates)
+            request = replace(request, other_rates=(), other_recipes=())
+        ranked = self._grid.with_neighbours(ranked, tried, request)
         grants = grant_pilots(ranked, self._grid.prior.weights, fraction * budget, rules, validation)
         took = pilot_wall_hours(grants.values(), self._request.pilot_hardware)
         if self._request.within_hours is not None:
             left = self._in_time(left, took)
-            ranked = self._grid.with_rates(self._grid.ranked(left), tried, rates)
+            ranked = self._grid.with_neighbours(self._grid.ranked(left), tried, request)
             grants = {cell.configuration: grants[cell.configuration] for cell in ranked}
         if fraction and not self._enough(ranked, grants):
             return None
+        ranked = [each for each in ranked if not each.variant.of_first_row or grants[each.configuration].steps]
         if not any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked):
             return None
         return ranked, grants, left, took
@@ -127,14 +128,13 @@ class Shares:
         return SeenPilot(place, self._by_variant(cell, scores), cell.base, answers)
 
     def _by_variant(self, cell: PricedCell, scores: Values) -> Values:
-        """Return scores in all draws with what a recipe or a model has of its own, of which no study tells."""
+        """Return scores in all draws with what a recipe or a model has of its own."""
         kinds = list(dict.fromkeys(without(each.axes, LEARNING_RATE) for each in self._request.all_variants))
+        kinds += [((RECIPE, each.name),) for each in self._request.other_recipes]
         if len(kinds) == 1:
             return scores
-        weights, base = self._grid.prior.weights, cell.base
         number = kinds.index(without(cell.variant.axes, LEARNING_RATE))
-        own = WIDTHS.variant * np.random.default_rng([2, number]).standard_normal(len(weights), dtype=np.float32)
-        return base + (scores - base) * (1 + own - weights @ own)[:, np.newaxis]
+        return of_its_own(scores, cell.base, self._grid.prior.weights, number)
 
     def _in_time(self, gpu_hours: float, pilot_wall_hours: float) -> float:
         """Return what of the final run's GPU-hours its GPUs can take by the deadline."""

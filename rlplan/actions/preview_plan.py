@@ -8,12 +8,13 @@ from typing import Final
 import numpy as np
 
 from budgets.errors import BudgetError
+from planner.axes import RECIPE, text_of
 from planner.config import Config, Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.pooling.priors import Teacher
 from planner.prior.foretelling import Priced, foretold
 from planner.prior.laws import Circumstances, Run
-from planner.prior.rates import at_rate
+from planner.prior.rates import at_rate, of_its_own
 from planner.prior.studies import STUDIES, Values
 from planner.proposals import Candidate, Proposal, Request, propose
 from planner.proposals.grid import PricedGrid, price_cells
@@ -90,8 +91,9 @@ def setting_of(request: Request, splits: Sequence[Split], teacher: Teacher | Non
     """Return what all worlds of the plan have in common: its prior, at the final run that the whole budget buys."""
     grid = PricedGrid(price_cells(request))
     bought = {cell.key: cell for cell in grid.ranked(request.budget_gpu_hours)}
-    scores = _scores(grid, bought)
-    rates = {
+    recipes = [None, *(each.name for each in request.other_recipes)]
+    own = [_scores(grid, bought, number if len(recipes) > 1 else None) for number in range(len(recipes))]
+    neighbours = {
         each.cell.configuration: each.cell
         for split in splits
         for each in split.proposal.candidates
@@ -99,8 +101,15 @@ def setting_of(request: Request, splits: Sequence[Split], teacher: Teacher | Non
     }
     return Setting(
         cells=(
-            *(_cell(cell, request, scores[key]) for key, cell in bought.items()),
-            *(_at_rate(cell, _cell(bought[cell.key], request, scores[cell.key])) for cell in rates.values()),
+            *(_cell(cell, request, own[0][key]) for key, cell in bought.items()),
+            *(
+                _neighbour(
+                    cell,
+                    _cell(bought[cell.key], request, own[0][cell.key]),
+                    own[recipes.index(text_of(cell.variant.axes, RECIPE))][cell.key],
+                )
+                for cell in neighbours.values()
+            ),
         ),
         weights=grid.prior.weights,
         study=grid.prior.study,
@@ -111,11 +120,17 @@ def setting_of(request: Request, splits: Sequence[Split], teacher: Teacher | Non
     )
 
 
-def _scores(grid: PricedGrid, bought: Mapping[tuple[int, int], PricedCell]) -> dict[tuple[int, int], Values]:
-    """Return the scores of every cell in each draw of the prior, at three parts of its run."""
+def _scores(
+    grid: PricedGrid, bought: Mapping[tuple[int, int], PricedCell], number: int | None
+) -> dict[tuple[int, int], Values]:
+    """Return the scores of every cell in each draw of the prior, at three parts of its run, as a recipe has them."""
     steps = [bought[cell.key].allocation.update_steps if cell.key in bought else 1 for cell in grid.costs]
     along = np.stack([grid.after([max(1, int(part * count)) for count in steps]).scores for part in PARTS])
-    return {cell.key: along[:, :, place] for place, cell in enumerate(grid.costs)}
+    scores = {cell.key: along[:, :, place] for place, cell in enumerate(grid.costs)}
+    if number is None:
+        return scores
+    base = grid.costs[0].variant.workload.pass_rates.mean
+    return {key: of_its_own(each.T, base, grid.prior.weights, number).T for key, each in scores.items()}
 
 
 def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) -> Iterator[str]:
@@ -178,10 +193,17 @@ def _most_compared(proposal: Proposal) -> float:
     return max((_compared(each) for each in _candidates(proposal)), default=1.0)
 
 
-def _at_rate(cell: PricedCell, rule: DrawnCell) -> DrawnCell:
-    """Return a cell at another learning rate, from the same one at the rule's."""
-    scores = at_rate(rule.scores.T, rule.base, cell.variant.learning_rate_factor, np.array(PARTS)).T
-    return replace(rule, axes=cell.variant.axes, scores=scores)
+def _neighbour(cell: PricedCell, rule: DrawnCell, own: Values) -> DrawnCell:
+    """Return a cell at another learning rate, or with another recipe, from the same one as the plan has it."""
+    scores = at_rate(own.T, rule.base, cell.variant.learning_rate_factor, np.array(PARTS)).T
+    cost = cell.cost
+    return replace(
+        rule,
+        axes=cell.variant.axes,
+        scores=scores,
+        gpu_hours_per_step=cost.gpu_hours_per_step,
+        start_up_gpu_hours=cost.start_up_gpu_hours,
+    )
 
 
 def _cell(cell: PricedCell, request: Request, scores: Values) -> DrawnCell:

@@ -188,6 +188,8 @@ def _recipe(request: Request, resolved: Resolved) -> Assumption:
     told = "; ".join(f"{name} ({parts})" for name, parts in recipes.items())
     if len(recipes) > 1:
         return Assumption("recipes", told, resolved.source("axes.recipes"))
+    if request.other_recipes and request.pilots.fraction:
+        told += f"; row 1 also with {', '.join(each.name for each in request.other_recipes)}"
     source = resolved.source("recipe.name")
     return Assumption("recipe", told, source if source != DEFAULT else "by difficulty")
 

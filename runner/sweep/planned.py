@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
 from budgets.hardware import NODE_GPUS
-from planner.axes import LEARNING_RATE, without
+from planner.axes import LEARNING_RATE, RECIPE, text_of, without
 from planner.prior.foretelling import Priced, circumstances_of, foretold
 from planner.prior.laws import Run
 from planner.store.schema import Candidate, Plan, Trial
@@ -110,6 +110,12 @@ def nodes_of(plan: Plan, gpus: int) -> int:
 def compared_recipes(plan: Plan) -> list[str]:
     """Return the names or paths of the plan's recipes: those of the axis, the one it was made with, or fell to."""
     return list(_axis(plan, "recipes") or [plan.config["recipe"]["name"] or plan.recipe])
+
+
+def tried_recipes(plan: Plan) -> list[str]:
+    """Return the recipes with which the plan has a pilot of its first row, beside those that it compares."""
+    found = [text_of(each.axes, RECIPE) for each in plan.candidates if each.pilot_steps]
+    return [] if _axis(plan, "recipes") else [name for name in dict.fromkeys(found) if name]
 
 
 def compared_models(plan: Plan) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError
 
 from budgets.errors import BudgetError, InputError
-from planner.axes import suffix
+from planner.axes import RECIPE, suffix, text_of
 from planner.checking import Section, explained
 from planner.config import embedded_tasks
 from planner.config.layers import DEFAULT
@@ -22,6 +22,7 @@ from runner.sweep.planned import (
     compared_recipes,
     nodes_of,
     pilot_gpus,
+    tried_recipes,
 )
 from runner.sweep.spec import Resources, SweepSpec, Training
 from runner.sweep.standing_in import in_its_own_time
@@ -103,7 +104,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         raise explained(
             error, SweepSpec, {"workers": "--workers", "retries": "--retries", "seed": "--seed"}, "the plan"
         ) from error
-    spec = in_its_own_time(spec, plan.candidates)
+    spec = _without_untrainable(in_its_own_time(spec, plan.candidates), plan)
     _require_trainable(spec, plan)
     return spec
 
@@ -118,8 +119,20 @@ def _require_heeded(plan: Plan) -> None:
         )
 
 
-def _require_trainable(spec: SweepSpec, plan: Plan) -> None:
-    """Have the trainer look at every kind of trial that the plan has, before anything is stored."""
+def _without_untrainable(spec: SweepSpec, plan: Plan) -> SweepSpec:
+    """Return the settings without the recipes that are tried beside the plan's where the trainer cannot do them."""
+    for name in tried_recipes(plan) if spec.training.trainer else ():
+        kept = {each: recipe for each, recipe in spec.training.recipes.items() if each != name}
+        try:
+            _require_trainable(spec, plan, alone=name)
+        except InputError:
+            training = spec.training.model_copy(update={"recipes": kept if len(kept) > 1 else {}})
+            spec = spec.model_copy(update={"training": training})
+    return spec
+
+
+def _require_trainable(spec: SweepSpec, plan: Plan, alone: str | None = None) -> None:
+    """Have the trainer look at every kind of trial of the plan, or `alone` at those of one recipe."""
     training = spec.training
     if training.trainer is not None and training.trainer.name == COMMAND:
         for axis, values in (("recipe", training.recipes), ("model", training.models)):
@@ -129,7 +142,7 @@ def _require_trainable(spec: SweepSpec, plan: Plan) -> None:
                     f"{{{axis}}}: it would train the same for all; name it, or make a plan of one {axis}"
                 )
     for each in plan.candidates if spec.training.trainer else ():
-        if each.pilot_steps:
+        if each.pilot_steps and spec.trains(each.axes) and alone in (None, text_of(each.axes, RECIPE)):
             n, B = each.rollouts_per_prompt, each.prompts_per_batch
             config = spec.trial(n, B, each.learning_rate, spec.seed, each.axes)
             try:
@@ -153,8 +166,9 @@ def _require_pilots(plan: Plan) -> None:
 
 
 def new_trials(spec: SweepSpec, plan: Plan) -> list[Trial]:
-    """Return a trial for every cell of the plan that gets a pilot, in the order of their rank."""
-    return [new_trial(spec, each, each.axes, each.learning_rate) for each in plan.candidates if each.pilot_steps]
+    """Return a trial for every cell of the plan that gets a pilot and can be trained, in the order of their rank."""
+    piloted = (each for each in plan.candidates if each.pilot_steps and spec.trains(each.axes))
+    return [new_trial(spec, each, each.axes, each.learning_rate) for each in piloted]
 
 
 def new_trial(
@@ -249,7 +263,7 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
             f"{plan.name} compares by the {metric} of the answers to a problem, and {who} their mean alone: take "
             "[validation] metric = 'mean'"
         )
-    recipes = [load_recipe(name) for name in compared_recipes(plan)]
+    recipes = [load_recipe(name) for name in (*compared_recipes(plan), *tried_recipes(plan))]
     given = {
         "task": chosen,
         "recipe": recipes[0].model_dump(),

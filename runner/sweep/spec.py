@@ -110,6 +110,11 @@ class SweepSpec(Section):
         """Return the recipe of the trials with these axes."""
         return self.training.recipes.get(text_of(axes, RECIPE) or "", self.training.recipe)
 
+    def trains(self, axes: Axes) -> bool:
+        """Whether the recipe of these axes is one of the sweep's, which leaves out what its trainer cannot do."""
+        name = text_of(axes, RECIPE)
+        return name is None or name in self.training.recipes or name == self.training.recipe.name
+
     def trial(
         self, rollouts_per_prompt: int, prompts_per_batch: int, learning_rate: float, seed: int, axes: Axes = ()
     ) -> TrialConfig:
