@@ -188,8 +188,7 @@ def _recipe(request: Request, resolved: Resolved) -> Assumption:
     told = "; ".join(f"{name} ({parts})" for name, parts in recipes.items())
     if len(recipes) > 1:
         return Assumption("recipes", told, resolved.source("axes.recipes"))
-    source = resolved.source("recipe.name")
-    return Assumption("recipe", told, source if source != DEFAULT else "by difficulty")
+    return Assumption("recipe", told, resolved.source("recipe.name"))
 
 
 def _traits(traits: RecipeTraits) -> str:
