@@ -88,7 +88,7 @@ def rlplan(folder: Path, work: dict[str, Any]) -> None:
 
     config = TrialConfig(
         task=TaskChoice(name="throughput"),
-        recipe=Recipe(name="grpo without KL", objective=Objective()),
+        recipe=Recipe(name="grpo without KL", objective=Objective(aggregation="sample")),
         rollouts_per_prompt=work["n"],
         prompts_per_batch=work["B"],
         learning_rate=RATE,

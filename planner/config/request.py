@@ -41,7 +41,7 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
         counting = config.workload.model_copy(update={"prompt_set_size": counted})
         config = config.model_copy(update={"workload": counting})
     hardware = _hardware(config)
-    variants = _variants(config, difficulty, pass_rates, hardware.gpu, coefficients)
+    variants = _variants(config, pass_rates, hardware.gpu, coefficients)
     known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
     for variant in variants:
         require_fit(variant.workload, variant.traits, hardware, known_gpus)
@@ -69,9 +69,9 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
 def build_step(resolved: Resolved) -> tuple[Workload, Hardware, RecipeTraits, Coefficients]:
     """Return what a step's price depends on beside n and B; a budget is not needed."""
     config = collapse_single_values(resolved).config
-    difficulty, pass_rates = difficulty_and_rates(config)
+    _, pass_rates = difficulty_and_rates(config)
     workload, hardware = _workload(config, pass_rates, config.workload.model), _hardware(config)
-    return workload, hardware, recipe_traits(config, difficulty), _known(config, workload, hardware.gpu)
+    return workload, hardware, recipe_traits(config), _known(config, workload, hardware.gpu)
 
 
 def _hardware(config: Config) -> Hardware:
@@ -97,7 +97,7 @@ def _other_recipes(resolved: Resolved) -> tuple[RecipeTraits, ...]:
 
 
 def _variants(
-    config: Config, difficulty: str, pass_rates: PassRates, gpu: Gpu, coefficients: Coefficients | None
+    config: Config, pass_rates: PassRates, gpu: Gpu, coefficients: Coefficients | None
 ) -> tuple[Variant, ...]:
     """Return every combination of a model, a recipe, a growth and a learning rate; one where each has one value.
 
@@ -110,7 +110,7 @@ def _variants(
     # Those that are called alike could not be told apart later.
     require_distinct("axes.models", list(axes.models or ()), shapes.__getitem__)
     require_distinct("axes.recipes", list(axes.recipes or ()), lambda given: recipes[given].name)
-    traits = list(recipes.values()) or [recipe_traits(config, difficulty)]
+    traits = list(recipes.values()) or [recipe_traits(config)]
     growths = [growth_name(each) for each in axes.growths or ()]
     require_distinct("axes.growths", growths, str)
     growing: list[str | None] = [None] if growths in ([], [NONE]) else [*growths]
@@ -164,10 +164,9 @@ def counted_prompts(resolved: Resolved, rates: PassRates) -> int | None:
     return None if said or not isinstance(rates, MeasuredPassRates) else len(rates.rates)
 
 
-def recipe_traits(config: Config, difficulty: str) -> RecipeTraits:
-    """Return what costs in the named recipe, or in the healthy one: KL and entropy terms on easy problems only."""
-    name = config.recipe.name or ("hard" if difficulty in ("hard", "mixed") else "easy")
-    return _as_trained(config, load_recipe(name))
+def recipe_traits(config: Config) -> RecipeTraits:
+    """Return what costs in the named recipe."""
+    return _as_trained(config, load_recipe(config.recipe.name))
 
 
 def _as_trained(config: Config, recipe: Recipe) -> RecipeTraits:

@@ -25,7 +25,9 @@ class Advantage(Section):
     scale: Literal["group", "batch", "none"] = Field(
         "group", description="divide by the standard deviation of the group, of the batch's advantages, or not at all"
     )
-    epsilon: NotNegative = Field(1e-4, description="added to that standard deviation")
+    epsilon: OrNone[NotNegative] = Field(
+        None, description="added to that standard deviation; none: as the trainer has it, 1e-9 to 1e-4"
+    )
 
 
 class Objective(Section):
@@ -47,7 +49,7 @@ class Objective(Section):
     clip_low: OrNone[NotNegative] = Field(0.2, description="ratios are clipped at 1 − this; none: no lower clip")
     clip_high: OrNone[NotNegative] = Field(0.2, description="ratios are clipped at 1 + this; none: no upper clip")
     aggregation: Literal["sample", "prompt", "token", "constant", "sum"] = Field(
-        "sample",
+        "token",
         description="mean over tokens within each response, within each prompt's group, or over the whole batch; or "
         "the sum over a response's tokens, divided by the longest allowed length (constant) or not (sum)",
     )
@@ -140,7 +142,7 @@ class Optimizer(Section):
     """AdamW and the learning rate's shape; its height belongs to the plan."""
 
     learning_rate_schedule: str = Field("constant", description="after the warm-up; only constant can be swept")
-    warmup_steps: Annotated[int, Field(ge=0)] = Field(10, description="updates over which the rate rises linearly")
+    warmup_steps: Annotated[int, Field(ge=0)] = Field(0, description="updates over which the rate rises linearly")
     beta1: Annotated[float, Field(ge=0, lt=1)] = Field(0.9, description="decay of AdamW's first moment")
     beta2: Annotated[float, Field(ge=0, lt=1)] = Field(0.999, description="decay of AdamW's second moment")
     epsilon: Positive = Field(1e-8, description="AdamW's epsilon")
@@ -151,7 +153,7 @@ class Optimizer(Section):
 class Precision(Section):
     """Number formats that change the result."""
 
-    fp32_head: bool = Field(True, description="logits in FP32 in sampler and trainer, also under bf16 weights")
+    fp32_head: bool = Field(False, description="logits in FP32 in sampler and trainer, also under bf16 weights")
 
 
 class Recipe(Section):

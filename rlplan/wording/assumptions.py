@@ -190,8 +190,7 @@ def _recipe(request: Request, resolved: Resolved) -> Assumption:
         return Assumption("recipes", told, resolved.source("axes.recipes"))
     if request.other_recipes and request.pilots.fraction:
         told += f"; row 1 also with {', '.join(each.name for each in request.other_recipes)}"
-    source = resolved.source("recipe.name")
-    return Assumption("recipe", told, source if source != DEFAULT else "by difficulty")
+    return Assumption("recipe", told, resolved.source("recipe.name"))
 
 
 def _traits(traits: RecipeTraits) -> str:

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
 
     from planner.recipes.schema import Advantage, Rewards
 
+EPSILON = 1e-4  # added to a deviation where the recipe says nothing: TRL's
+
 
 def shaped_rewards(scores: "Tensor", lengths: "Tensor", longest: int, settings: "Rewards") -> "Tensor":
     """Scale scores (N) of 0 to 1 onto wrong to correct, and add the penalty of overlong responses.
@@ -47,7 +49,8 @@ def advantages(rewards: "Tensor", per_prompt: int, settings: "Advantage") -> "Te
     else:
         return centred.reshape(-1)
     # Without an epsilon, 0 ÷ 0 would turn a group without signal into NaN.
-    return (centred / (deviation + settings.epsilon).where(informative, 1.0)).reshape(-1)
+    epsilon = EPSILON if settings.epsilon is None else settings.epsilon
+    return (centred / (deviation + epsilon).where(informative, 1.0)).reshape(-1)
 
 
 def has_signal(rewards: "Tensor", per_prompt: int) -> "Tensor":

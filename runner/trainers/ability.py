@@ -1,6 +1,6 @@
 """What of a recipe a trainer does exactly, what it does nearly, and what not at all."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -14,6 +14,7 @@ UNCLIPPED = 1e9
 _WHOLE = 1.0  # as a lower clip: ratios are not negative
 
 Degree = Literal["exact", "approximate", "refused"]
+Rising = Literal["exact", "late", "by batch"]  # how the rate rises: late by an update, or one step for each batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,17 @@ def shared_differences(
     truncated: str | None = None,
     dropping: str | None = None,
     refilling: tuple[str, str] | None = None,
-    head: str | None = None,
+    head: bool = True,
+    sampler: bool = True,
+    epsilon: float | None = None,
+    rising: Rising = "exact",
 ) -> Iterator[Difference]:
     """Yield what several trainers do otherwise: none retires a prompt, and for the rest it is said why, where it is so.
 
-    Of refilling it is said beside it what they do instead.
+    Of refilling it is said beside it what they do instead. `head` and `sampler` are whether the output head can be in
+    FP32 and the ratio against the sampler, `epsilon` is what it adds to a group's deviation where that is fixed.
     """
-    filters = recipe.filters
+    filters, advantage, optimizer = recipe.filters, recipe.advantage, recipe.optimizer
     if stale and recipe.schedule.staleness_bound:
         yield Difference("schedule.staleness_bound", recipe.schedule.staleness_bound, stale, 0)
     if truncated and recipe.rewards.mask_truncated:
@@ -86,8 +91,42 @@ def shared_differences(
         yield Difference("filters.most_refills", filters.most_refills, *refilling, ours=False)
     if filters.retire_at is not None:
         yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
-    if head and recipe.precision.fp32_head:
-        yield Difference("precision.fp32_head", True, head, False)
+    if not head and recipe.precision.fp32_head:
+        yield Difference("precision.fp32_head", True, "but its output head has the weights' format", False)
+    if not sampler and recipe.objective.against == "sampler":
+        why = "but its ratio is against the trainer's own probabilities"
+        yield Difference("objective.against", "sampler", why, "trainer")
+    if epsilon is not None and advantage.scale == "group" and advantage.epsilon not in (None, epsilon):
+        yield Difference("advantage.epsilon", advantage.epsilon, f"but its is {epsilon:g}", epsilon)
+    if rising == "late" and optimizer.warmup_steps > 1:
+        why = "whose first update has a rate of 0"
+        yield Difference("optimizer.warmup_steps", optimizer.warmup_steps, why, "one update behind", ours=False)
+    if rising == "by batch" and optimizer.warmup_steps > 1 and recipe.schedule.updates_per_batch > 1:
+        why = "but its rate is one for all updates of a batch"
+        yield Difference("optimizer.warmup_steps", optimizer.warmup_steps, why, "a step for each batch", ours=False)
+
+
+def loss_differences(
+    objective: Objective,
+    clips: Collection[str],
+    aggregations: Collection[str],
+    fixed: str | None = None,
+    *,
+    by_response: Collection[str] = ("ppo", "none"),
+) -> Iterator[Difference]:
+    """Yield what of the loss a trainer has not, by the clips and averages that it has.
+
+    `fixed` is the average that this loss alone has, `by_response` the clips that it has for ratios of responses.
+    """
+    clip, aggregation = objective.clip, objective.aggregation
+    if clip not in clips:
+        yield Difference("objective.clip", clip, "which it has not", "ppo", near=False)
+    elif objective.ratio == "sequence" and clip not in by_response:
+        yield Difference("objective.ratio", "sequence", f"which it has not with clip '{clip}'", "token", near=False)
+    if fixed is not None and aggregation != fixed:
+        yield Difference("objective.aggregation", aggregation, f"but this loss of it has '{fixed}'", fixed)
+    elif fixed is None and aggregation not in aggregations:
+        yield Difference("objective.aggregation", aggregation, "which it has not", "token")
 
 
 def clip_bounds(objective: Objective, lowest: float = _WHOLE, highest: float = UNCLIPPED) -> tuple[float, float]:

@@ -99,6 +99,11 @@ def warmup_steps(config: TrialConfig) -> int:
     return own if config.warmup_steps is None else config.warmup_steps
 
 
+def warmup_batches(config: TrialConfig) -> int:
+    """Return the batches of rollouts over which it rises, where a trainer has one rate for all updates of each."""
+    return -(-warmup_steps(config) // config.recipe.schedule.updates_per_batch)
+
+
 def validation_steps(config: TrialConfig) -> int:
     """Return the updates between validations."""
     return max(1, config.validation.every_rollouts // config.rollouts_per_step)
@@ -115,9 +120,9 @@ def save_steps(config: TrialConfig, attempt: Attempt) -> int:
     return every if attempt.save_steps is None else min(every, attempt.save_steps)
 
 
-def save_batches(config: TrialConfig, attempt: Attempt) -> int:
+def save_batches(config: TrialConfig, attempt: Attempt, wanted: int | None = None) -> int:
     """Return the batches of rollouts between saves, where a trainer counts those as its steps."""
-    return max(1, save_steps(config, attempt) // config.recipe.schedule.updates_per_batch)
+    return max(1, (wanted or save_steps(config, attempt)) // config.recipe.schedule.updates_per_batch)
 
 
 def merged(ours: Mapping[str, Any], settings: Mapping[str, Any], free: Collection[str] = ()) -> dict[str, Any]:

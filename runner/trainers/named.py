@@ -13,7 +13,7 @@ from runner.ports.task import Task
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.ability import A_GPU, Difference, done_as
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
-from runner.trainers.driving import asked_itself, complete, opened_task, options_in, started
+from runner.trainers.driving import asked_itself, complete, opened_task, options_in, started, warmup_steps
 from runner.trainers.following import LineSource
 from runner.trainers.horizon import HorizonOptions, require_within, within
 from runner.trainers.told import readings
@@ -49,7 +49,9 @@ class NamedDriver:
         assert config.trainer is not None
         judge = partial(self.differences, machine=config.machine)
         recipe = done_as(self.title, config.recipe, judge, approximate=config.trainer.approximate)
-        return config.model_copy(update={"recipe": recipe})
+        updates, made = config.recipe.schedule.updates_per_batch, recipe.schedule.updates_per_batch
+        warmup = config.warmup_steps if made == updates else -(-warmup_steps(config) * made // updates)
+        return config.model_copy(update={"recipe": recipe, "warmup_steps": warmup})
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return the file that a program of ours writes in its interpreter."""

@@ -275,7 +275,7 @@ def test_a_machine_unlike_all_that_were_published_is_believed(
 
 def test_phases_that_were_timed_together_are_added_up() -> None:
     workload = workload_of(cap=4096)
-    (step,) = measure(workload, "grpo", BEFORE, np.random.default_rng(0), [(16, 64)], noise=0.0)
+    (step,) = measure(workload, "easy", BEFORE, np.random.default_rng(0), [(16, 64)], noise=0.0)
     both = (Phase.REFERENCE, Phase.TRAIN)
     rest = {phase: seconds for phase, seconds in step.seconds.items() if phase not in both}
     together = replace(step, seconds=rest, together={both: 1.5 * sum(step.seconds[phase] for phase in both)})

@@ -31,11 +31,11 @@ from tests.budgets.traits import TRAITS
 from tests.budgets.workloads import workload_of
 
 H100, A100 = catalogue.gpu("h100"), catalogue.gpu("a100-80")
-GRPO, SCALERL = TRAITS["grpo"], TRAITS["scalerl"]
+EASY, SCALERL = TRAITS["easy"], TRAITS["scalerl"]
 LOAD = StepLoad(prompts=64, generated=1024, trained=1024)
 
 
-def run_as(traits: RecipeTraits = GRPO, **change: Any) -> RecipeTraits:
+def run_as(traits: RecipeTraits = EASY, **change: Any) -> RecipeTraits:
     return replace(traits, execution=replace(USUAL, **change))
 
 
@@ -57,7 +57,7 @@ def test_engines_have_the_gpus_that_are_given() -> None:
 
     assert engine_sizes(workload, H100, 8, run_as(engine_gpus=2).execution) == [2]
     assert engine_sizes(workload, H100, 4, run_as(engine_gpus=8).execution) == []
-    assert wide == generate_seconds(workload, H100, 8, LOAD, GRPO, engine_gpus=8) != usual
+    assert wide == generate_seconds(workload, H100, 8, LOAD, EASY, engine_gpus=8) != usual
 
 
 def test_an_engine_that_is_too_small_is_refused_with_a_larger_one() -> None:
@@ -83,9 +83,9 @@ def test_a_micro_batch_takes_its_longest_and_the_more_the_more_are_padded(
 
 
 def test_padding_costs_every_pass_over_what_is_trained_on() -> None:
-    workload, padded = workload_of(), run_as(replace(GRPO, old_log_probs=True), packing=False)
+    workload, padded = workload_of(), run_as(replace(EASY, old_log_probs=True), packing=False)
     lengths = workload.responses
-    packed = replace(GRPO, old_log_probs=True)
+    packed = replace(EASY, old_log_probs=True)
     least = lengths.longest_of(4) / lengths.mean
     scoring, packed_scoring = (
         total(forward_seconds(workload, H100, 8, LOAD.trained, traits.execution)) for traits in (padded, packed)
@@ -93,11 +93,11 @@ def test_padding_costs_every_pass_over_what_is_trained_on() -> None:
     assert least * 0.9 < scoring / packed_scoring < least**2
     assert generated(workload, padded) == generated(workload, packed)
     alone = run_as(packing=False, micro_batch=1)
-    assert trained(workload, alone) == trained(workload, GRPO) < trained(workload, run_as(packing=False))
-    one, four = (training_bytes(workload, traits, 10**9) for traits in (GRPO, run_as(packing=False, micro_batch=4)))
+    assert trained(workload, alone) == trained(workload, EASY) < trained(workload, run_as(packing=False))
+    one, four = (training_bytes(workload, traits, 10**9) for traits in (EASY, run_as(packing=False, micro_batch=4)))
     assert four == pytest.approx(4 * one, rel=1e-3)  # a padded micro-batch must fit with all its sequences
     alike = workload_of(spread=0.0)
-    assert trained(alike, run_as(packing=False)) == trained(alike, GRPO)
+    assert trained(alike, run_as(packing=False)) == trained(alike, EASY)
 
 
 # Speculative decoding
@@ -126,18 +126,18 @@ def test_adapters_stand_beside_every_projection() -> None:
 
 def test_lora_saves_memory_and_no_time() -> None:
     workload = workload_of()
-    assert 1.0 <= trained(workload, run_as(lora_rank=16)) / trained(workload, GRPO) <= 1.15
+    assert 1.0 <= trained(workload, run_as(lora_rank=16)) / trained(workload, EASY) <= 1.15
 
 
 def test_what_needs_a_node_is_trained_on_two_gpus_with_lora() -> None:
     workload = workload_of("qwen2.5-32b", cap=4096)
-    full, adapted = (training_gpus(workload, traits, H100) for traits in (GRPO, run_as(lora_rank=32)))
+    full, adapted = (training_gpus(workload, traits, H100) for traits in (EASY, run_as(lora_rank=32)))
     assert full is not None
     assert full > 8
     assert adapted == 2
     assert training_bytes(workload, run_as(lora_rank=32), 1) > workload.model.weight_bytes
     with pytest.raises(InfeasibleError):
-        step_cost(workload, Hardware(H100, 2, 2), GRPO, 16, 64)
+        step_cost(workload, Hardware(H100, 2, 2), EASY, 16, 64)
     assert step_cost(workload, Hardware(H100, 2, 2), run_as(lora_rank=32), 16, 64).step_seconds > 0
 
 
@@ -154,11 +154,11 @@ def test_adapters_are_sent_alone_where_the_trainer_does_so() -> None:
 @pytest.mark.parametrize("gpu", [H100, A100], ids=["h100", "a100"])
 def test_fp8_rollouts_are_faster_and_at_most_twice_as_fast(model: str, cap: int, gpu: Gpu) -> None:
     workload = workload_of(model, cap=cap)
-    ratio = generated(workload, run_as(fp8_rollouts=True), gpu) / generated(workload, GRPO, gpu)
+    ratio = generated(workload, run_as(fp8_rollouts=True), gpu) / generated(workload, EASY, gpu)
     # More room for caches may save waves of decoding beside the halved weights; operations of bf16 save nothing.
     assert 0.4 < ratio <= 1
     assert ratio < 1 or gpu.fp8_times == 1
-    assert trained(workload, run_as(fp8_rollouts=True), gpu) == trained(workload, GRPO, gpu)
+    assert trained(workload, run_as(fp8_rollouts=True), gpu) == trained(workload, EASY, gpu)
 
 
 def test_fp8_weights_leave_room_for_caches_and_fit_smaller_engines() -> None:
@@ -172,9 +172,9 @@ def test_fp8_weights_leave_room_for_caches_and_fit_smaller_engines() -> None:
 
 def test_fp8_training_speeds_up_products_and_leaves_the_states() -> None:
     workload, fp8 = workload_of(), run_as(fp8_training=True)
-    assert 0.5 < trained(workload, fp8) / trained(workload, GRPO) < 1
-    assert trained(workload, fp8, A100) == trained(workload, GRPO, A100)
-    assert training_bytes(workload, fp8, 8) == training_bytes(workload, GRPO, 8)
+    assert 0.5 < trained(workload, fp8) / trained(workload, EASY) < 1
+    assert trained(workload, fp8, A100) == trained(workload, EASY, A100)
+    assert training_bytes(workload, fp8, 8) == training_bytes(workload, EASY, 8)
 
 
 # The reward
@@ -182,7 +182,7 @@ def test_fp8_training_speeds_up_products_and_leaves_the_states() -> None:
 
 @given(seconds=st.floats(1e-3, 600), parallel=st.integers(1, 4096), updates=st.integers(1, 16))
 def test_a_reward_takes_its_turns_and_at_least_one(seconds: float, parallel: int, updates: int) -> None:
-    traits = run_as(replace(GRPO, updates_per_batch=updates), reward_seconds=seconds, reward_parallel=parallel)
+    traits = run_as(replace(EASY, updates_per_batch=updates), reward_seconds=seconds, reward_parallel=parallel)
     taken = total(reward_seconds(LOAD, traits))
     assert updates * taken >= seconds * (1 - 1e-12)
     assert taken == pytest.approx(seconds * max(1 / updates, 1024 / parallel))
@@ -195,7 +195,7 @@ def test_a_validation_is_scored_where_scoring_takes_time() -> None:
     assert Driver.REWARD not in evaluate_seconds(workload, H100, 8)
 
 
-@pytest.mark.parametrize("traits", [GRPO, SCALERL], ids=["synchronous", "asynchronous"])
+@pytest.mark.parametrize("traits", [EASY, SCALERL], ids=["synchronous", "asynchronous"])
 def test_a_slower_reward_makes_no_step_cheaper(traits: RecipeTraits) -> None:
     hardware, workload = Hardware(H100, 64, 64), workload_of()
     costs = [

@@ -24,7 +24,7 @@ from tests.budgets.traits import TRAITS
 from tests.budgets.workloads import workload_of
 
 GPUS = [catalogue.gpu(name) for name in catalogue.names("gpus")]
-GRPO, HARD, SCALERL = (TRAITS[name] for name in ("grpo", "hard", "scalerl"))
+EASY, HARD, SCALERL = (TRAITS[name] for name in ("easy", "hard", "scalerl"))
 
 
 def refusal(workload: Workload, recipe: str, gpu: str, gpus: int, *, alternatives: bool = False) -> str:
@@ -44,7 +44,7 @@ def test_states_are_shared_and_activations_are_not() -> None:
     assert training_bytes(workload, HARD, 1) == states + activation_bytes(workload)
     assert training_bytes(workload, HARD, 8) == states / 8 + activation_bytes(workload)
     # A KL term keeps a second copy of the weights, 2 bytes each.
-    assert training_bytes(workload, GRPO, 1) - training_bytes(workload, HARD, 1) == workload.model.weight_bytes
+    assert training_bytes(workload, EASY, 1) - training_bytes(workload, HARD, 1) == workload.model.weight_bytes
 
 
 @pytest.mark.parametrize(

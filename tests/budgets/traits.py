@@ -3,7 +3,7 @@
 from budgets.workload import RecipeTraits
 
 _LIST = (
-    RecipeTraits("grpo", reference_pass=True),
+    RecipeTraits("grpo"),
     RecipeTraits("dr-grpo"),
     RecipeTraits("dapo", updates_per_batch=16, refills_groups=True),
     RecipeTraits("gspo", updates_per_batch=4),

@@ -5,10 +5,8 @@ from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
 from runner.ports.trial import Machine, TrialConfig
-from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, shared_differences
-from runner.trainers.driving import warmup_steps
-
-_CLIPS = ("ppo", "none", "cispo")
+from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, loss_differences, shared_differences
+from runner.trainers.driving import warmup_batches
 
 
 def recipe_keys(config: TrialConfig, longest: int) -> dict[str, Any]:
@@ -62,7 +60,7 @@ def _loss(objective: Objective) -> dict[str, Any]:
 def _optimizer(config: TrialConfig) -> dict[str, Any]:
     """Return AdamW and the rate: its schedule goes on once for all updates of a batch of rollouts."""
     optimizer = config.recipe.optimizer
-    steps = -(-warmup_steps(config) // config.recipe.schedule.updates_per_batch)
+    steps = warmup_batches(config)
     constant = {"name": "torch.optim.lr_scheduler.ConstantLR", "kwargs": {"factor": 1.0, "total_iters": 1}}
     rising = {"start_factor": 1 / max(1, steps), "end_factor": 1.0, "total_iters": max(1, steps - 1)}
     warmup = {"name": "torch.optim.lr_scheduler.LinearLR", "kwargs": rising}
@@ -82,30 +80,19 @@ def _optimizer(config: TrialConfig) -> dict[str, Any]:
 
 def differences(recipe: Recipe, machine: Machine) -> Iterator[Difference]:
     """Yield what NeMo-RL would do otherwise."""
-    yield from _of_loss(recipe.objective)
+    objective = recipe.objective
+    its = "sequence" if objective.ratio == "sequence" else "token"
+    fixed = "sample" if its == "sequence" else "token" if objective.clip == "cispo" else None
+    yield from loss_differences(objective, ("ppo", "none", "cispo"), ("sample", "token"), fixed)
     yield from shared_differences(
         recipe,
         stale="but it is run synchronously",
         dropping="but it keeps groups without a gradient",
         refilling=("but it fails when they do not suffice", "an error after so many"),
-        head="but its head has the weights' format" if machine.weights == "bfloat16" else None,
+        head=machine.weights != "bfloat16",
+        sampler=False,
+        rising="by batch",
     )
-
-
-def _of_loss(objective: Objective) -> Iterator[Difference]:
-    if objective.clip not in _CLIPS:
-        yield Difference("objective.clip", objective.clip, "which it has not", "ppo", near=False)
-    if objective.clip == "cispo" and objective.ratio == "sequence":
-        yield Difference("objective.ratio", "sequence", "which it has not with cispo", "token", near=False)
-    needed = "sample" if objective.ratio == "sequence" else "token" if objective.clip == "cispo" else None
-    if needed is not None and objective.aggregation != needed:
-        yield Difference("objective.aggregation", objective.aggregation, f"but this loss has '{needed}'", needed)
-    elif objective.aggregation not in ("sample", "token"):
-        yield Difference("objective.aggregation", objective.aggregation, "which it has not", "token")
-    if objective.against == "sampler":
-        why = "but its ratio is against the trainer's own probabilities"
-        yield Difference("objective.against", "sampler", why, "trainer")
-    its = "sequence" if objective.ratio == "sequence" else "token"
     if objective.truncated_importance is not None and objective.truncated_importance_level != its:
         given = objective.truncated_importance_level
         yield Difference("objective.truncated_importance_level", given, f"but with this ratio it is the {its}'s", its)

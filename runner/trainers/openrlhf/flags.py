@@ -40,7 +40,8 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: Horizon
         "train.max_epochs": 1,
         "train.seed": config.seed,
         "actor.adam.lr": config.learning_rate,
-        "actor.lr_scheduler": "constant_with_warmup",  # its default falls, by the length of the file
+        "actor.lr_scheduler": "cosine_warmup_with_min_lr",  # of which the first update has a rate already
+        "actor.min_lr_ratio": 1.0,  # so that it is constant
         "actor.lr_warmup_ratio": warmup_ratio(config, options),
         "actor.gradient_checkpointing_enable": True,
         "eval.dataset": str(folder / VALIDATION),

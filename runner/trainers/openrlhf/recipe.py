@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from planner.recipes.schema import Recipe
+from planner.recipes.schema import Objective, Recipe
 from runner.ports.trial import Machine
-from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, shared_differences
+from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, loss_differences, shared_differences
 
 _EPSILON = 1e-9  # which it adds to the deviation of a group
 _AGGREGATIONS = {"token": "token-mean", "sample": "seq-mean-token-mean"}
@@ -48,47 +48,32 @@ def recipe_flags(recipe: Recipe, longest: int) -> dict[str, Any]:
 
 def differences(recipe: Recipe, _: Machine) -> Iterator[Difference]:
     """Yield what OpenRLHF would do otherwise."""
-    yield from _of_objective(recipe)
-    yield from _of_advantage(recipe)
+    yield from _of_objective(recipe.objective)
+    if recipe.advantage.scale == "batch":
+        why = "where it centres and divides over tokens, not over responses"
+        yield Difference("advantage.scale", "batch", why, "the deviation over tokens", ours=False)
     yield from shared_differences(
         recipe,
         stale="but it generates, then trains",
         truncated="which it has not",
         dropping="but such groups stay in the batch, and in its means",
         refilling=("but it refills until the batch is whole", "no bound"),
-        head="but its output head is in bf16",
+        head=False,
+        sampler=False,
+        epsilon=_EPSILON,
     )
 
 
-def _of_objective(recipe: Recipe) -> Iterator[Difference]:
-    objective = recipe.objective
-    if objective.clip not in ("ppo", "none"):
-        yield Difference("objective.clip", objective.clip, "which it has not", "ppo", near=False)
-    if objective.against == "sampler":
-        why = "but its ratio is against the trainer's own probabilities"
-        yield Difference("objective.against", "sampler", why, "trainer")
-    aggregation = objective.aggregation
-    if objective.ratio == "sequence" and aggregation != "sample":
-        yield Difference("objective.aggregation", aggregation, "but its gspo has 'sample'", "sample")
-        aggregation = "sample"
-    elif aggregation not in _AGGREGATIONS:
-        yield Difference("objective.aggregation", aggregation, "which it has not", "token")
-        aggregation = "token"
+def _of_objective(objective: Objective) -> Iterator[Difference]:
+    fixed = "sample" if objective.ratio == "sequence" else None
+    yield from loss_differences(objective, ("ppo", "none"), _AGGREGATIONS, fixed)
     if objective.truncated_importance is not None and objective.ratio == "sequence":
         why = "which it has not beside a ratio of whole responses"
         yield Difference("objective.truncated_importance", objective.truncated_importance, why, None)
     elif objective.truncated_importance is not None and objective.truncated_importance_level != "token":
         why = "where it leaves out responses instead of weighing them"
         yield Difference("objective.truncated_importance_level", "sequence", why, "token")
-    if objective.kl and aggregation != "token":
+    aggregation = fixed or objective.aggregation
+    if objective.kl and aggregation == "sample":
         why = f"which it averages over the batch's tokens, not as '{aggregation}'"
         yield Difference("objective.kl", objective.kl, why, "a mean over tokens", ours=False)
-
-
-def _of_advantage(recipe: Recipe) -> Iterator[Difference]:
-    advantage = recipe.advantage
-    if advantage.scale == "batch":
-        why = "where it centres and divides over tokens, not over responses"
-        yield Difference("advantage.scale", "batch", why, "the deviation over tokens", ours=False)
-    elif advantage.scale == "group" and advantage.epsilon != _EPSILON:
-        yield Difference("advantage.epsilon", advantage.epsilon, f"but its is {_EPSILON:g}", _EPSILON)

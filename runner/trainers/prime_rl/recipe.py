@@ -20,9 +20,10 @@ _NEVER = 1.0  # no probability moves by more
 def recipe_keys(config: TrialConfig) -> dict[str, Any]:
     """Return what of its configuration follows from the recipe."""
     objective, filters, optimizer = config.recipe.objective, config.recipe.filters, config.recipe.optimizer
-    warmup = warmup_steps(config)
-    # `linear` without a decay rises and then stays, whatever max_steps is; `constant` has no warm-up.
-    rate = {"type": "linear", "warmup_steps": warmup, "decay_steps": 0} if warmup else {"type": "constant"}
+    rate: dict[str, Any] = {"type": "constant"}
+    if (warmup := warmup_steps(config)) > 1:  # `linear` without a decay rises from its least rate and then stays
+        least = config.learning_rate / warmup
+        rate = {"type": "linear", "warmup_steps": warmup - 1, "decay_steps": 0, "min_lr": least}
     low, high = clip_bounds(objective, _NEVER, _NEVER)
     return {
         "inference.enable_fp32_lm_head": config.recipe.precision.fp32_head,

@@ -5,10 +5,11 @@ from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
 from runner.ports.trial import Machine
-from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, shared_differences
+from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, loss_differences, shared_differences
 
 _EPSILON = 1e-6  # which it adds to the deviation of a group
 _ADAM_EPSILON = 1e-8
+_CLIPS = ("ppo", "none", "cispo", "soft")
 _REDUCTIONS = {
     "token": "token_mean",
     "sample": "sequence_mean",
@@ -66,20 +67,21 @@ def _loss(objective: Objective) -> dict[str, Any]:
 
 def differences(recipe: Recipe, _: Machine) -> Iterator[Difference]:
     """Yield what SkyRL would do otherwise."""
-    yield from _of_objective(recipe)
-    yield from _of_terms(recipe)
-    filters, rewards, advantage = recipe.filters, recipe.rewards, recipe.advantage
+    yield from loss_differences(recipe.objective, _CLIPS, _REDUCTIONS)
+    yield from _of_terms(recipe.objective)
+    filters, rewards = recipe.filters, recipe.rewards
     yield from shared_differences(
         recipe,
         stale="but this entry point of it generates, then trains",
         refilling=("but it refills until the batch is whole", "no bound"),
-        head="but its output head is in bf16",
+        head=False,
+        sampler=False,
+        epsilon=_EPSILON,
+        rising="late",
     )
-    if advantage.scale == "batch":
+    if recipe.advantage.scale == "batch":
         why = "where it centres and divides over tokens, padding included"
         yield Difference("advantage.scale", "batch", why, "the deviation over tokens", ours=False)
-    elif advantage.scale == "group" and advantage.epsilon != _EPSILON:
-        yield Difference("advantage.epsilon", advantage.epsilon, f"but its is {_EPSILON:g}", _EPSILON)
     if rewards.overlong_share:
         why = "but a reward of it does not see how many tokens there were"
         yield Difference("rewards.overlong_share", rewards.overlong_share, why, 0.0)
@@ -90,22 +92,7 @@ def differences(recipe: Recipe, _: Machine) -> Iterator[Difference]:
         yield Difference("optimizer.epsilon", recipe.optimizer.epsilon, "which it cannot set", _ADAM_EPSILON)
 
 
-def _of_objective(recipe: Recipe) -> Iterator[Difference]:
-    objective = recipe.objective
-    if objective.clip == "gamma":
-        yield Difference("objective.clip", "gamma", "which it has not", "soft", near=False)
-    if objective.ratio == "sequence" and objective.clip not in ("ppo", "none"):
-        why = f"which it has not beside objective.clip = '{objective.clip}'"
-        yield Difference("objective.ratio", "sequence", why, "token", near=False)
-    if objective.against == "sampler":
-        why = "but its ratio is against the trainer's own probabilities"
-        yield Difference("objective.against", "sampler", why, "trainer")
-    if objective.aggregation not in _REDUCTIONS:
-        yield Difference("objective.aggregation", objective.aggregation, "which it has not", "token")
-
-
-def _of_terms(recipe: Recipe) -> Iterator[Difference]:
-    objective = recipe.objective
+def _of_terms(objective: Objective) -> Iterator[Difference]:
     if objective.kl and objective.kl_weighted:
         yield Difference("objective.kl_weighted", True, "which it has not", False)
     if objective.kl and objective.aggregation != "sample":

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from planner.recipes.schema import Objective, Recipe
+from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine, TrialConfig
-from runner.trainers.ability import Difference, clip_bounds, shared_differences
+from runner.trainers.ability import Difference, clip_bounds, loss_differences, shared_differences
 from runner.trainers.driving import warmup_steps
 
 _ENDLESS = 1_000_000  # updates: the rate must not depend on where a segment ends, nor its warm-up be longer
-_CLIPS = ("ppo", "none", "cispo")
 _NONZERO = "slime.rollout.filter_hub.dynamic_sampling_filters.check_reward_nonzero_std"
 
 
@@ -18,7 +17,7 @@ def recipe_flags(config: TrialConfig) -> dict[str, Any]:
     objective, optimizer = config.recipe.objective, config.recipe.optimizer
     low, high = clip_bounds(objective)
     estimator = "cispo" if objective.clip == "cispo" else "gspo" if objective.ratio == "sequence" else "grpo"
-    truncated = objective.truncated_importance
+    truncated, warmup = objective.truncated_importance, max(1, warmup_steps(config))
     return {
         "--advantage-estimator": estimator,
         "--eps-clip": low,
@@ -38,7 +37,8 @@ def recipe_flags(config: TrialConfig) -> dict[str, Any]:
         "--lr": config.learning_rate,
         "--lr-decay-style": "constant",
         "--lr-decay-iters": _ENDLESS,
-        "--lr-warmup-iters": warmup_steps(config),
+        "--lr-warmup-iters": warmup - 1,  # which begin at a rate of 0, unless it is told of another
+        "--lr-warmup-init": config.learning_rate / warmup if warmup > 1 else 0.0,
         "--adam-beta1": optimizer.beta1,
         "--adam-beta2": optimizer.beta2,
         "--adam-eps": optimizer.epsilon,
@@ -49,26 +49,15 @@ def recipe_flags(config: TrialConfig) -> dict[str, Any]:
 
 def differences(recipe: Recipe, _: Machine) -> Iterator[Difference]:
     """Yield what slime would do otherwise; Megatron trains in bf16."""
-    yield from _of_loss(recipe.objective)
+    objective = recipe.objective
+    yield from loss_differences(objective, ("ppo", "none", "cispo"), ("sample", "token"))
     yield from shared_differences(
         recipe,
         stale="but its train.py is synchronous",
         dropping="but it keeps groups without a gradient",
         refilling=("but it samples others for as long as it takes", "no bound"),
-        head="but its head has the weights' format",
+        head=False,
     )
-    if recipe.optimizer.warmup_steps:
-        why = "whose first update has a rate of 0"
-        yield Difference("optimizer.warmup_steps", recipe.optimizer.warmup_steps, why, "one update behind", ours=False)
-
-
-def _of_loss(objective: Objective) -> Iterator[Difference]:
-    if objective.clip not in _CLIPS:
-        yield Difference("objective.clip", objective.clip, "which it has not", "ppo", near=False)
-    if objective.clip == "cispo" and objective.ratio == "sequence":
-        yield Difference("objective.ratio", "sequence", "which it has not with cispo", "token", near=False)
-    if objective.aggregation not in ("sample", "token"):
-        yield Difference("objective.aggregation", objective.aggregation, "which it has not", "token")
     if objective.truncated_importance is not None and objective.truncated_importance_level != "token":
         yield Difference("objective.truncated_importance_level", "sequence", "but its is each token's", "token")
     if objective.entropy and objective.aggregation != "token":

@@ -8,12 +8,12 @@ from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
 from runner.ports.trial import Machine, TrialConfig
-from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, shared_differences
+from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, loss_differences, shared_differences
 
 _EPSILON = 1e-4  # which TRL adds to the deviation of a group
 _LOSSES = {"sample": "grpo", "token": "dapo", "constant": "dr_grpo", "sum": "luspo"}  # of a ratio that is clipped
 _AGGREGATIONS = {"cispo": "token", "soft": "sample", "gamma": "token"}
-_OTHERS = {"cispo": "cispo", "soft": "sapo", "gamma": "vespo"}
+_CLIPS = ("ppo", "none", "cispo", "soft", "gamma")
 
 
 def recipe_settings(config: TrialConfig) -> dict[str, Any]:
@@ -57,26 +57,18 @@ def _clip(objective: Objective) -> dict[str, Any]:
 
 def differences(recipe: Recipe, machine: Machine) -> Iterator[Difference]:
     """Yield what TRL would do otherwise."""
-    objective, filters, schedule = recipe.objective, recipe.filters, recipe.schedule
-    yield from shared_differences(recipe, stale="but its GRPOTrainer generates, then trains")
-    if machine.engine == "vllm" and objective.against == "sampler":
-        why = "but its ratio is against the trainer's own probabilities"
-        yield Difference("objective.against", "sampler", why, "trainer")
-    elif schedule.staleness_bound and objective.against == "sampler":
+    objective, filters = recipe.objective, recipe.filters
+    yield from loss_differences(objective, _CLIPS, _LOSSES, _AGGREGATIONS.get(objective.clip), by_response=_CLIPS)
+    yield from shared_differences(
+        recipe, stale="but its GRPOTrainer generates, then trains", sampler=machine.engine != "vllm", epsilon=_EPSILON
+    )
+    if machine.engine != "vllm" and recipe.schedule.staleness_bound and objective.against == "sampler":
         yield Difference("objective.against", "sampler", "which without staleness is the trainer itself", "trainer")
-    if objective.clip in _AGGREGATIONS:
-        if objective.aggregation != (its := _AGGREGATIONS[objective.clip]):
-            why = f"but its loss {_OTHERS[objective.clip]} has '{its}'"
-            yield Difference("objective.aggregation", objective.aggregation, why, its)
-    elif objective.aggregation not in _LOSSES:
-        yield Difference("objective.aggregation", objective.aggregation, "which it has not", "token")
     if objective.clip == "cispo" and objective.clip_low is not None:
         yield Difference("objective.clip_low", objective.clip_low, "but its cispo has no lower clip", None)
     if recipe.advantage.scale == "batch":
         why = "where it divides by the deviation of rewards, not of advantages"
         yield Difference("advantage.scale", "batch", why, "group")
-    elif recipe.advantage.scale == "group" and recipe.advantage.epsilon != _EPSILON:
-        yield Difference("advantage.epsilon", recipe.advantage.epsilon, f"but its is {_EPSILON:g}", _EPSILON)
     if filters.zero_variance != "keep":
         near = filters.zero_variance == "drop"  # groups without a gradient; refilling would generate others
         yield Difference("filters.zero_variance", filters.zero_variance, "but it keeps every group", "keep", near=near)

@@ -11,6 +11,7 @@ import torch
 from verl.trainer.ppo.core_algos import register_adv_est
 
 SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_name("advantage.json").read_text(encoding="utf-8"))
+EPSILON = 1e-6 if SETTINGS["epsilon"] is None else SETTINGS["epsilon"]  # verl's own where the recipe says nothing
 
 
 @register_adv_est("rlplan")
@@ -30,10 +31,10 @@ def advantages(
         if group.max() == group.min():
             continue
         centred[rows] = group - group.mean()
-        deviation[rows] = group.std() + SETTINGS["epsilon"]
+        deviation[rows] = group.std() + EPSILON
     if SETTINGS["scale"] == "group":
         centred = centred / deviation
     elif SETTINGS["scale"] == "batch" and centred.any():
-        centred = centred / (centred.square().sum().div(max(len(rewards) - 1, 1)).sqrt() + SETTINGS["epsilon"])
+        centred = centred / (centred.square().sum().div(max(len(rewards) - 1, 1)).sqrt() + EPSILON)
     spread = centred[:, None] * response_mask
     return spread, spread

@@ -4,6 +4,7 @@ import json
 import re
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,11 +20,11 @@ from runner.trainers.driving import (
     merged,
     options_in,
     require_chat,
-    save_steps,
+    save_batches,
     tokenizer_of,
     tracked,
-    validation_steps,
-    warmup_steps,
+    validation_batches,
+    warmup_batches,
 )
 from runner.trainers.in_own_ray import gpus_here
 from runner.trainers.laying import judged_files, programs
@@ -66,26 +67,26 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     """Return every key of verl by its dotted name; `scored` says whether its checkpoint's own score is known."""
     options, machine = options_in(config, VerlOptions), config.machine
     each_node = machine.gpus // machine.nodes
-    every = validation_steps(config)
+    updates, every = config.recipe.schedule.updates_per_batch, validation_batches(config)
     draws = zlib.crc32(f"{config.seed}/{attempt.from_step}".encode()) >> 1  # a resumed run does not draw the same again
     folder = attempt.folder.absolute()
     longest = task.max_prompt_tokens + task.max_response_tokens
     ours = {
         **recipe_keys(config.recipe, task.max_response_tokens),
-        **optimizer_keys(config.recipe, config.learning_rate, warmup_steps(config)),
+        **optimizer_keys(config.recipe, config.learning_rate, warmup_batches(config)),
         "actor_rollout_ref.model.path": str(Path(task.model_path).absolute()),
         "actor_rollout_ref.model.tokenizer_path": tokenizer_of(config, task, folder),
         "data.train_files": str(folder / "train.parquet"),
         "data.val_files": str(folder / "validation.parquet"),
         "data.max_prompt_length": task.max_prompt_tokens,
         "data.max_response_length": task.max_response_tokens,
-        "data.train_batch_size": config.prompts_per_batch,
+        "data.train_batch_size": config.prompts_per_batch * updates,
         "data.shuffle": False,  # they lie in the plan's order
         "data.validation_shuffle": False,
         "data.seed": config.seed,
         "reward.custom_reward_function.path": str(folder / "reward.py"),
         "reward.custom_reward_function.name": "compute_score",
-        f"{ACTOR}.ppo_mini_batch_size": config.prompts_per_batch,  # in prompts: one update for each batch
+        f"{ACTOR}.ppo_mini_batch_size": config.prompts_per_batch,  # of one update, in prompts
         f"{ACTOR}.use_dynamic_bsz": True,
         f"{ACTOR}.ppo_max_token_len_per_gpu": max(machine.micro_batch_tokens, longest),
         f"{ACTOR}.shuffle": False,
@@ -114,10 +115,10 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
         "trainer.device": "cuda",
         "trainer.nnodes": machine.nodes,
         "trainer.n_gpus_per_node": each_node,
-        "trainer.total_training_steps": attempt.to_step,
+        "trainer.total_training_steps": -(-attempt.to_step // updates),
         "trainer.total_epochs": _ENDLESS,
         "trainer.test_freq": every,
-        "trainer.save_freq": options.save_steps or save_steps(config, attempt),
+        "trainer.save_freq": save_batches(config, attempt, options.save_steps),
         "trainer.val_before_train": attempt.from_step == 0 or not scored,
         "trainer.validation_data_dir": str(folder / scores_folder(attempt)),
         "trainer.checkpoint_callback_class": f"{SAVING}.SaveNow",
@@ -167,7 +168,7 @@ def files_of(config: TrialConfig, task: Task, attempt: Attempt, keys: Mapping[st
         "advantage.json": json.dumps(config.recipe.advantage.model_dump()),
         "order.json": json.dumps(order),
         "overrides.json": json.dumps(words_of(keys), indent=1),
-        **tracked(TRACKER, attempt),
+        **tracked(TRACKER, replace(attempt, from_step=attempt.from_step // config.recipe.schedule.updates_per_batch)),
     }
 
 

@@ -60,6 +60,7 @@ class VerlDriver(NamedDriver):
     holds = ("actor", "data.pt")  # the last is written after all processes have saved
     words = _WORDS
     saves_on_request = True
+    counts_batches = True
 
     def check(self, config: TrialConfig) -> None:
         """Refuse a recipe or a layout that verl cannot run, and a task that cannot be opened."""
@@ -128,13 +129,16 @@ JUDGE = VerlDriver()
 
 
 class VerlLog:
-    """The lines of verl's file logger; where the answers of a validation lie beside it, its error is of those."""
+    """The lines of verl's file logger, one for each batch of rollouts.
+
+    Where the answers of a validation lie beside it, its error is of those.
+    """
 
     def __init__(self, config: TrialConfig, attempt: Attempt) -> None:
         self._path, self._lines = attempt.metrics, Lines(attempt.metrics)
         self._answers = attempt.folder / scores_folder(attempt)
         self._expected = config.validation.problems * config.validation.samples
-        self._from_step = attempt.from_step
+        self._from_step, self._updates = attempt.from_step, config.recipe.schedule.updates_per_batch
         self._began = False
         self._waited_for: int | None = None  # the step of a score whose answers were not all there when it was read
 
@@ -145,7 +149,8 @@ class VerlLog:
             self._began = True
             found.append(Reading(self._from_step))
         if self._waited_for is not None and (error := self._error(self._waited_for)) is not None:
-            found.append(Reading(self._waited_for, score_standard_error=error, whole=True))
+            waited = self._waited_for * self._updates
+            found.append(Reading(waited, score_standard_error=error, whole=True))
             self._waited_for = None
         return found + [each for line in self._lines.new() for each in self._meaning(line)]
 
@@ -163,7 +168,8 @@ class VerlLog:
         self._waited_for = step if scored is not None and error is None else None
         length = metrics.pop("response_tokens", None)
         seconds.pop(WHOLE_STEP, None)
-        return [Reading(step, scored, error, length, None, metrics, seconds, whole=self._waited_for is None)]
+        made, whole = step * self._updates, self._waited_for is None
+        return [Reading(made, scored, error, length, None, metrics, seconds, whole=whole)]
 
     def _error(self, step: int) -> float | None:
         """Return the error of a mean over problems, from the answers to each; None where they are not all there."""

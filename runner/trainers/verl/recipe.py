@@ -5,7 +5,7 @@ from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
 from runner.ports.trial import Machine
-from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, shared_differences
+from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, loss_differences, shared_differences
 
 OWN_ESTIMATOR = "rlplan"  # registered by advantages.py: verl's own adds 1e-6 to a deviation, and knows no scale `batch`
 _AGGREGATIONS = {
@@ -47,7 +47,7 @@ def recipe_keys(recipe: Recipe, longest: int) -> Keys:
         "algorithm.rollout_correction.rollout_is": _importance(objective),
         "algorithm.rollout_correction.rollout_is_threshold": objective.truncated_importance or 2.0,
         "algorithm.filter_groups.enable": recipe.filters.zero_variance == "refill",
-        "algorithm.filter_groups.metric": "reward",
+        "algorithm.filter_groups.metric": "acc",
         "reward.reward_manager.name": "dapo",
     }
     overlong = round(rewards.overlong_share * longest)
@@ -60,7 +60,7 @@ def recipe_keys(recipe: Recipe, longest: int) -> Keys:
 
 
 def optimizer_keys(recipe: Recipe, learning_rate: float, warmup: int) -> Keys:
-    """Return the keys of AdamW and of the rate, which rises in `warmup` updates, the first of which has a rate already.
+    """Return the keys of AdamW and of the rate, which rises in `warmup` batches, the first of which has a rate already.
 
     verl's schedule `constant` begins with a rate of 0; its cosine with a least share of 1 is as constant, and need not.
     """
@@ -82,27 +82,17 @@ def optimizer_keys(recipe: Recipe, learning_rate: float, warmup: int) -> Keys:
 
 def differences(recipe: Recipe, machine: Machine) -> Iterator[Difference]:
     """Yield what verl would do otherwise."""
-    objective, schedule = recipe.objective, recipe.schedule
+    objective = recipe.objective
     yield from shared_differences(
         recipe,
         stale="but it generates, then trains",
         truncated="but it trains on every response",
         dropping="but it keeps groups without a gradient",
         refilling=("but it samples others for as long as it takes", "no bound"),
-        head="but its head has the weights' format" if machine.weights == "bfloat16" else None,
+        head=machine.weights != "bfloat16",
+        rising="by batch",
     )
-    if schedule.updates_per_batch > 1:
-        why = "but it saves after whole batches, where a segment ends after any update"
-        yield Difference("schedule.updates_per_batch", schedule.updates_per_batch, why, 1)
-    if objective.clip == "gamma" or (objective.ratio == "sequence" and objective.clip not in ("ppo", "none")):
-        key, given = (
-            ("objective.clip", objective.clip) if objective.clip == "gamma" else ("objective.ratio", "sequence")
-        )
-        yield Difference(key, given, "which it has not with this clip", "ppo", near=False, ours=key == "objective.clip")
-    elif objective.clip == "soft" and objective.aggregation != "sample":
-        yield Difference("objective.aggregation", objective.aggregation, "but its loss sapo has 'sample'", "sample")
-    elif objective.aggregation not in _AGGREGATIONS:
-        yield Difference("objective.aggregation", objective.aggregation, "which it has not", "token")
+    yield from loss_differences(objective, _LOSSES, _AGGREGATIONS, "sample" if objective.clip == "soft" else None)
     if objective.entropy and objective.aggregation not in ("token", "prompt"):
         why = f"which it averages as it does losses, by '{objective.aggregation}'"
         yield Difference("objective.entropy", objective.entropy, why, "an average over responses", ours=False)

@@ -18,20 +18,18 @@ def built(**sections: dict[str, Any]) -> Request:
 
 
 @pytest.mark.parametrize(
-    ("workload", "difficulty", "recipe"),
+    ("workload", "difficulty"),
     [
-        ({"difficulty": "medium"}, "medium", "easy"),
-        ({"difficulty": "hard"}, "hard", "hard"),
-        ({"pass_rate": 0.45}, "easy", "easy"),
-        ({"pass_rate": 0.03}, "hard", "hard"),
-        ({"pass_rate": 0.9}, "mixed", "hard"),
+        ({"difficulty": "medium"}, "medium"),
+        ({"difficulty": "hard"}, "hard"),
+        ({"pass_rate": 0.45}, "easy"),
+        ({"pass_rate": 0.03}, "hard"),
+        ({"pass_rate": 0.9}, "mixed"),
     ],
 )
-def test_the_recipe_follows_the_difficulty_and_that_a_pass_rate(
-    workload: dict[str, Any], difficulty: str, recipe: str
-) -> None:
+def test_the_difficulty_follows_a_pass_rate_and_the_recipe_neither(workload: dict[str, Any], difficulty: str) -> None:
     request = built(workload=workload)
-    assert (request.difficulty, request.traits.name) == (difficulty, recipe)
+    assert (request.difficulty, request.traits.name) == (difficulty, "grpo")
     if "pass_rate" in workload:
         assert request.workload.pass_rates.mean == pytest.approx(workload["pass_rate"])
     assert built(workload=workload, recipe={"name": "scalerl"}).traits.name == "scalerl"
@@ -143,7 +141,7 @@ def test_the_resolved_configuration_is_complete_and_can_be_loaded_again() -> Non
     resolved = resolve([Layer("test", {**BUDGET, "workload": {"difficulty": "hard"}})])
     values = resolved_values(build_request(resolved), resolved)
     assert values["sources"] == {"budget.gpu_hours": "test", "workload.difficulty": "test"}
-    assert values["recipe_traits"]["name"] == "hard"
+    assert values["recipe_traits"]["name"] == "grpo"
     again = resolve([Layer("stored", {k: v for k, v in values.items() if k not in ("sources", "recipe_traits")})])
     assert again.config.hardware.gpus_per_trial == 64  # which was left open
     hardware = again.config.hardware.model_copy(update={"gpus_per_trial": None})

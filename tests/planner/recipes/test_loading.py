@@ -73,7 +73,7 @@ def test_files_inherit_files_relative_to_themselves(
     assert load_recipe("~/ours/mine/child.toml") == child
     assert child.name == "child"
     assert (child.objective.kl, child.objective.entropy) == (0.01, 0.001)
-    assert child.objective.aggregation == "sample"
+    assert child.objective.aggregation == "token"
 
 
 def test_none_undoes_an_inherited_number(write: Write) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from budgets.errors import InputError
+from planner.config.schema import Config
 from planner.recipes import recipe_names
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.ability import degree
@@ -17,6 +18,7 @@ from runner.trainers.catalogue import driver_of
 from tests.runner.trainers.standins import attempt, launched
 
 TABLED = ("prime-rl", "nemo-rl", "slime")  # of whose keys a table is all that is known
+NAMED = ("trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 OWN_RAY = ("verl", "openrlhf", "skyrl", "nemo-rl", "slime")
 TWO_NODES = Machine(gpus=4, nodes=2, device="cuda", engine="vllm")
 Made = Callable[..., TrialConfig]
@@ -41,6 +43,7 @@ Made = Callable[..., TrialConfig]
             {"checkpoints/latest_checkpointed_iteration.txt": "2"},
             [2],
         ),
+        ("verl", "gspo", [f"checkpoints/global_step_2/{part}" for part in ("actor/x", "data.pt")], {}, [8]),
         (
             "prime-rl",
             "plain",
@@ -145,15 +148,16 @@ def test_what_cannot_be_run_is_refused_with_what_can(
 @pytest.mark.parametrize(
     ("trainer", "recipe", "named"),
     [
-        ("trl", "minimax", "objective.aggregation = 'prompt', but its loss cispo has 'token'"),
+        ("trl", "minimax", "objective.aggregation = 'prompt', but this loss of it has 'token'"),
         ("verl", "scalerl", "staleness_bound = 8, but it generates, then trains"),
-        ("verl", "gspo", "updates_per_batch = 4, but it saves after whole batches"),
-        ("verl", "hard", "fp32_head = true, but its head"),
+        ("verl", "minimax", "warmup_steps = 100, but its rate is one for all updates of a batch"),
+        ("verl", "cispo", "fp32_head = true, but its output head"),
         ("prime-rl", "hard", "staleness_bound = 0, but it always generates while it trains"),
-        ("openrlhf", "hard", "advantage.epsilon = 0.0001, but its is 1e-09"),
+        ("openrlhf", "magistral", "advantage.scale = 'batch', where it centres"),
         ("skyrl", "dapo", "rewards.overlong_share = 0.2, but a reward of it"),
         ("nemo-rl", "scalerl", "retire_at = 0.9, but it asks every prompt again"),
-        ("slime", "hard", "warmup_steps = 10, whose first update has a rate of 0"),
+        ("slime", "magistral", "staleness_bound = 8, but its train.py is synchronous"),
+        ("skyrl", "hard", "warmup_steps = 10, whose first update has a rate of 0"),
     ],
 )
 def test_what_it_does_otherwise_is_named_and_run_only_where_that_is_wanted(
@@ -164,6 +168,13 @@ def test_what_it_does_otherwise_is_named_and_run_only_where_that_is_wanted(
     config = made(trainer, recipe, prompts_per_batch=1, approximate=False)
     with pytest.raises(InputError, match=f"{named}.*With --approximate it is run so"):
         driver_of(config).check(config)
+
+
+@pytest.mark.parametrize("trainer", [name for name in NAMED if name != "prime-rl"])
+def test_what_a_plan_takes_without_a_word_is_trained_exactly(trainer: str, made: Made) -> None:
+    default = Config.model_fields["recipe"].get_default(call_default_factory=True).name
+    config = made(trainer, default, approximate=False)
+    driver_of(config).check(config)
 
 
 @pytest.mark.parametrize("recipe", recipe_names())

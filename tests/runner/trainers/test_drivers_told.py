@@ -52,7 +52,7 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("trainer", "recipe", "changes", "keys"),
     [
-        ("trl", "hard", {}, {"loss_type": "grpo", "beta": 0.0, "scale_rewards": "group", "epsilon": 0.2}),
+        ("trl", "grpo", {}, {"loss_type": "dapo", "beta": 0.0, "scale_rewards": "group", "epsilon": 0.2}),
         ("trl", "easy", {}, {"beta": 1e-3, "entropy_coef": 1e-3, "use_bias_correction_kl": False}),
         ("trl", "dr-grpo", {}, {"loss_type": "dr_grpo", "scale_rewards": "none"}),
         ("trl", "gspo", {}, {"importance_sampling_level": "sequence", "epsilon": 3e-4, "steps_per_generation": 4}),
@@ -85,6 +85,19 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         ),
         (
             "verl",
+            "dapo",
+            {"options": {"save_steps": 40}},
+            {
+                "data.train_batch_size": "128",  # sixteen updates of a batch
+                f"{ACTOR}.ppo_mini_batch_size": "8",
+                "trainer.total_training_steps": "1",  # the whole batch that has the segment's last update
+                "trainer.save_freq": "2",
+                f"{ACTOR}.optim.lr_warmup_steps": "20",  # batches, by which its rate moves
+                "algorithm.filter_groups.metric": "acc",  # as reward.py beside it returns it
+            },
+        ),
+        (
+            "verl",
             "plain",
             {"options": {"settings": {"reward.num_workers": 4, "actor_rollout_ref.rollout.engine_kwargs.x": 8}}},
             {"reward.num_workers": "4", "actor_rollout_ref.rollout.engine_kwargs.x": "8"},
@@ -105,7 +118,8 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
                 "orchestrator.eval.interval": 3,
                 "orchestrator.eval.group_size": 2,
                 "trainer.scheduler.type": "linear",
-                "trainer.scheduler.warmup_steps": 10,
+                "trainer.scheduler.warmup_steps": 9,  # after the first, which has a tenth of the rate
+                "trainer.scheduler.min_lr": 1e-5,
                 "trainer.scheduler.decay_steps": 0,
                 "trainer.optim.lr": 1e-4,
                 "trainer.loss.dppo_mask_low": 0.2,
@@ -113,6 +127,7 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
             },
         ),
         ("prime-rl", "plain", {"warmup_steps": 0}, {"trainer.scheduler.type": "constant"}),
+        ("prime-rl", "dapo", {}, {"trainer.scheduler.warmup_steps": 19}),  # of the updates that it makes, one a batch
         (
             "openrlhf",
             "plain",
@@ -124,7 +139,8 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
                 "--ckpt.best_metric_key": ["none"],  # its own keeps one more checkpoint, by the score
                 "--train.batch_size": ["32"],
                 "--train.num_episodes": ["1"],
-                "--actor.lr_scheduler": ["constant_with_warmup"],
+                "--actor.lr_scheduler": ["cosine_warmup_with_min_lr"],
+                "--actor.min_lr_ratio": ["1.0"],  # so that it is constant
             },
         ),
         ("openrlhf", "hard", {}, {"--algo.advantage.is_correction_threshold": ["0.0", "2.0"]}),
@@ -153,7 +169,7 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
                 "trainer.ckpt_interval": 2001,  # it saves at a segment's end anyway
             },
         ),
-        ("skyrl", "grpo", {}, {f"{TRAINER}.kl_loss_coef": 0.04, f"{TRAINER}.loss_reduction": "sequence_mean"}),
+        ("skyrl", "easy", {}, {f"{TRAINER}.kl_loss_coef": 1e-3, f"{TRAINER}.loss_reduction": "token_mean"}),
         ("skyrl", "dr-grpo", {}, {f"{TRAINER}.grpo_norm_by_std": False, f"{TRAINER}.max_seq_len": 6}),
         ("skyrl", "hard", {}, {f"{TRAINER}.off_policy_correction.tis_ratio_type": "token"}),
         ("skyrl", "gspo", {}, {f"{TRAINER}.eps_clip_low": 3e-4, "trainer.train_batch_size": 32}),
@@ -184,6 +200,12 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         ),
         (
             "slime",
+            "hard",
+            {},
+            {"--lr-warmup-iters": ["9"], "--lr-warmup-init": ["1e-05"]},  # a tenth of the rate, not its default 0
+        ),
+        (
+            "slime",
             "gspo",
             {"options": {"settings": {"sglang-mem-fraction-static": 0.6, "--max-tokens-per-gpu": 99}}},
             {
@@ -194,6 +216,7 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
                 "--num-rollout": ["2"],
                 "--advantage-estimator": ["gspo"],
                 "--lr-decay-style": ["constant"],
+                "--lr-warmup-iters": ["0"],
                 "--lr-decay-iters": ["1000000"],  # else a segment's length, which a warm-up may not pass
                 "--max-tokens-per-gpu": ["99"],
                 "--sglang-mem-fraction-static": ["0.6"],

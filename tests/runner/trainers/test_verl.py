@@ -55,3 +55,14 @@ def test_start_up_is_over_when_it_opens_its_log(tmp_path: Path) -> None:
     assert source.read() == []
     one.metrics.touch()
     assert [(each.step, each.score) for each in source.read()] == [(4, None)]
+
+
+def test_each_of_its_steps_is_a_batch_which_may_be_several_updates(tmp_path: Path) -> None:
+    config = trial("verl", "gspo")
+    one = attempt(tmp_path, from_step=8, to_step=14, checkpoint=tmp_path / "checkpoints/global_step_2")
+    files = launched(config, one).files
+    one.metrics.write_text('{"step": 3, "data": {"actor/pg_loss": 0.5, "val-core/rlplan/acc/mean@2": 0.25}}\n')
+    (source,) = VerlDriver().sources(config, one)
+    assert [(each.step, each.score) for each in source.read()] == [(8, None), (12, 0.25)]
+    assert files["checkpoints/latest_checkpointed_iteration.txt"] == "2"
+    assert "trainer.total_training_steps=4" in files["overrides.json"]
