@@ -32,12 +32,17 @@ def at_rate(scores: Values, base: float, factor: float, share: float | Values = 
 
 def of_its_own(scores: Values, base: float, weights: Weights, number: int) -> Values:
     """Return scores in all draws with what one of several recipes or models gains otherwise: no study tells of that."""
-    own = WIDTHS.variant * np.random.default_rng([2, number]).standard_normal(len(weights), dtype=np.float32)
     gains = scores - base
-    otherwise = gains * (1 + own).reshape(len(weights), *(1,) * (scores.ndim - 1))
+    otherwise = gains * (1 + _own(number, len(weights))).reshape(len(weights), *(1,) * (scores.ndim - 1))
     expected, own_expected = weights @ gains, weights @ otherwise
     alike = np.divide(expected, own_expected, out=np.ones_like(expected), where=own_expected != 0)  # none is ahead
     return np.asarray(base + otherwise * alike, dtype=np.float32)
+
+
+@cache
+def _own(number: int, draws: int) -> Values:
+    drawn = np.random.default_rng([2, number]).standard_normal(draws, dtype=np.float32)
+    return np.asarray(WIDTHS.variant * drawn, dtype=np.float32)
 
 
 @cache
