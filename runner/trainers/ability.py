@@ -113,10 +113,12 @@ def loss_differences(
     fixed: str | None = None,
     *,
     by_response: Collection[str] = ("ppo", "none"),
+    entropy_alike: bool = False,
 ) -> Iterator[Difference]:
     """Yield what of the loss a trainer has not, by the clips and averages that it has.
 
-    `fixed` is the average that this loss alone has, `by_response` the clips that it has for ratios of responses.
+    `fixed` is the average that this loss alone has, `by_response` the clips that it has for ratios of responses, and
+    `entropy_alike` whether it averages entropies as it does losses.
     """
     clip, aggregation = objective.clip, objective.aggregation
     if clip not in clips:
@@ -127,6 +129,10 @@ def loss_differences(
         yield Difference("objective.aggregation", aggregation, f"but this loss of it has '{fixed}'", fixed)
     elif fixed is None and aggregation not in aggregations:
         yield Difference("objective.aggregation", aggregation, "which it has not", "token")
+    done = fixed or (aggregation if aggregation in aggregations else "token")
+    if entropy_alike and objective.entropy and done != "token":
+        why = f"which it averages as it does losses, by '{done}'"
+        yield Difference("objective.entropy", objective.entropy, why, "an average over responses", ours=False)
 
 
 def clip_bounds(objective: Objective, lowest: float = _WHOLE, highest: float = UNCLIPPED) -> tuple[float, float]:

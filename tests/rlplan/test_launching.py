@@ -269,7 +269,7 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
     fallen_from_the_beginning(monkeypatch, Interrupting)
     stopped = launch(LaunchRequest(validations=40), swept, interrupts=Interrupting.stops)
     assert stopped.interrupted
-    advice = next(each for each in rows(swept, Decision) if each.action == "switch")
+    advice = [each for each in rows(swept, Decision) if each.action == "switch"][-1]
     print_status("sweep-1", Format.TABLE, Invocation((), swept))
     assert "GPU-hours that are left, n=" in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)

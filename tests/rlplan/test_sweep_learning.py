@@ -120,7 +120,7 @@ def test_nothing_is_learnt_where_that_is_switched_off_or_nothing_is_believed(
 def test_a_harder_task_learns_unasked_from_an_easy_one(database: str, run: Run) -> None:
     shown = run("propose", "--task", "sum-hard", "--budget", "0.5", "--db", database, "--format", "json")
     (line,) = [each for each in shown.json["assumptions"] if each["what"] == "learnt from"]
-    assert line["value"].startswith("sweep-1 (same model, sum-easy, easy) ")
+    assert line["value"].startswith("sweep-1 (same model and recipe, sum-easy) ")
 
 
 def test_a_sweep_of_another_scale_is_not_learnt_from_unasked(database: str, run: Run) -> None:

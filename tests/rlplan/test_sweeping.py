@@ -32,7 +32,7 @@ from runner.trainers.standin.life import course_of
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
 
-COSTS = Costs(seconds_per_update=0.02, seconds_per_rollout=0.0014, start_up_seconds=3.0, seconds_per_answer=0.0001)
+COSTS = Costs(seconds_per_update=0.02, seconds_per_rollout=0.0011, start_up_seconds=3.0, seconds_per_answer=0.0001)
 QUIET_SECONDS = 30.0
 COMMAND = "train {rollouts_per_prompt} {prompts_per_batch} {learning_rate} {to_step}"
 ON_A_GPU = {

@@ -68,7 +68,7 @@ def test_a_run_is_a_sweep_of_one_trial_that_makes_all_of_its_updates(run: Run, s
 def test_its_data_are_those_of_its_trial(run: Run, simulate: Callable[..., None]) -> None:
     simulate()
     document = run(*SMALL, "--format", "json").json
-    assert (document["kind"], document["trial"], document["recipe"]) == ("trial", "n16-B32-s0", "easy")
+    assert (document["kind"], document["trial"], document["recipe"]) == ("trial", "n16-B32-s0", "grpo")
     rows = run(*SMALL, "--format", "csv").rows
     assert [float(row["score"]) for row in rows] == [point["score"] for point in document["points"]]
 
@@ -95,7 +95,7 @@ def test_a_task_alone_is_enough() -> None:
     assert (trial.rollouts_per_prompt, trial.prompts_per_batch, trial.seed) == (16, 32, 0)
     assert (trial.task.model, trial.task.max_response_tokens, trial.machine.device) == (None, None, "cpu")
     assert trial.validation.every_rollouts == 5 * 512
-    assert trial_of(task="sum-hard").recipe.name == "hard"  # which a proposal would price
+    assert trial_of(task="sum-hard").recipe.name == "grpo"  # which a proposal would price
     plan = planned(TrainRequest(task="sum-easy"))
     (candidate,) = plan.candidates
     assert (candidate.pilot_steps, candidate.update_steps, candidate.segment_steps) == (100, 100, 5)

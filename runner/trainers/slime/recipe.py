@@ -50,7 +50,7 @@ def recipe_flags(config: TrialConfig) -> dict[str, Any]:
 def differences(recipe: Recipe, _: Machine) -> Iterator[Difference]:
     """Yield what slime would do otherwise; Megatron trains in bf16."""
     objective = recipe.objective
-    yield from loss_differences(objective, ("ppo", "none", "cispo"), ("sample", "token"))
+    yield from loss_differences(objective, ("ppo", "none", "cispo"), ("sample", "token"), entropy_alike=True)
     yield from shared_differences(
         recipe,
         stale="but its train.py is synchronous",
@@ -60,6 +60,3 @@ def differences(recipe: Recipe, _: Machine) -> Iterator[Difference]:
     )
     if objective.truncated_importance is not None and objective.truncated_importance_level != "token":
         yield Difference("objective.truncated_importance_level", "sequence", "but its is each token's", "token")
-    if objective.entropy and objective.aggregation != "token":
-        why = f"which it averages as it does losses, by '{objective.aggregation}'"
-        yield Difference("objective.entropy", objective.entropy, why, "an average over responses", ours=False)

@@ -92,10 +92,8 @@ def differences(recipe: Recipe, machine: Machine) -> Iterator[Difference]:
         head=machine.weights != "bfloat16",
         rising="by batch",
     )
-    yield from loss_differences(objective, _LOSSES, _AGGREGATIONS, "sample" if objective.clip == "soft" else None)
-    if objective.entropy and objective.aggregation not in ("token", "prompt"):
-        why = f"which it averages as it does losses, by '{objective.aggregation}'"
-        yield Difference("objective.entropy", objective.entropy, why, "an average over responses", ours=False)
+    fixed = "sample" if objective.clip == "soft" else None
+    yield from loss_differences(objective, _LOSSES, _AGGREGATIONS, fixed, entropy_alike=True)
     if objective.kl_weighted:
         yield Difference("objective.kl_weighted", True, "which it has not", False)
 

@@ -17,10 +17,10 @@ def config(trainer: str, *recipes: str, approximate: bool = True, weights: str =
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        (config("verl", "grpo"), ["grpo"]),
+        (config("verl", "cispo"), ["cispo"]),
         (config("trl", "grpo", "minimax", "magistral"), ["minimax", "magistral"]),
         ({}, []),
-        (config("verl", "grpo", weights="float32"), []),
+        (config("verl", "cispo", weights="float32"), []),
         (config("trl", "minimax", approximate=False), []),  # which is refused before it starts
         (config("standin", "minimax"), []),
     ],
