@@ -188,6 +188,8 @@ def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
         del values["axes"]
     if counts.config.trainer.name == BUILTIN:
         del values["trainer"]
+    if not any(key.startswith("task.") for key in counts.sources):
+        del values["task"]
     values["workload"]["prompt_set_size"] = request.workload.prompt_set_size
     values["hardware"]["gpus_per_trial"] = request.hardware.gpus_per_trial
     values["recipe_traits"] = asdict(request.traits)

@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from planner.checking import Count, Positive, Section
 from planner.config.cost import CostSection
 from planner.config.slurm import SlurmSection
+from planner.config.task import TaskSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 
@@ -266,6 +267,7 @@ class Config(Section):
     proposal: ProposalSection = Field(default_factory=ProposalSection)
     pilot: PilotSection = Field(default_factory=PilotSection)
     axes: AxesSection = Field(default_factory=AxesSection)
+    task: TaskSection = Field(default_factory=TaskSection)
     trainer: TrainerChoice = Field(default_factory=TrainerChoice)
     storage: StorageSection = Field(default_factory=StorageSection)
     cluster: ClusterSection = Field(default_factory=ClusterSection)

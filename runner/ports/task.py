@@ -1,6 +1,6 @@
 """What a task is: problems to train on, fixed problems to validate on, and a reward that can be verified."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,6 +8,9 @@ Ids = list[int]
 Messages = tuple[dict[str, str], ...]  # of a chat: each has a role and a content
 Prompt = str | Messages
 _OUT_OF_RANGE = "out-of-range"
+CALLS, DOLLARS = "reward_calls", "reward_dollars"  # of a judge that is asked by HTTP
+SPENT = (CALLS, DOLLARS)  # metrics that add up
+FAILED_SHARE = "failed_reward_share"  # metric of a point: of the rewards that were asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Scores:
     values: list[float]
     failures: dict[str, int]
     notes: tuple[str, ...] = ()  # the first failure of each kind, in words
+    metrics: Sequence[Mapping[str, float]] = ()  # what else was said of each response; empty where nothing was
 
     @property
     def failed(self) -> int:
@@ -69,6 +73,23 @@ class Scores:
     def reason(self) -> str:
         """The first failure of them, in words."""
         return next((note for note in self.notes if f": {_OUT_OF_RANGE}: " not in note), "")
+
+
+def spent_in(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return those of the metrics that add up."""
+    return {name: metrics[name] for name in SPENT if name in metrics}
+
+
+def summed(metrics: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the mean of each metric over the responses that have it, as reward/NAME; what was spent is added up."""
+    found: dict[str, list[float]] = {}
+    for each in metrics:
+        for name, value in each.items():
+            found.setdefault(name, []).append(value)
+    return {
+        name if name in SPENT else f"reward/{name}": sum(values) / (1 if name in SPENT else len(values))
+        for name, values in found.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,24 +7,18 @@ from pydantic import Field, field_validator, model_validator
 
 from budgets.growth import Growth
 from planner.checking import Count, Positive, Section
+from planner.config.task import TaskSection
 from planner.config.trainer import TrainerChoice
 from planner.recipes.schema import Recipe
 from runner.ports.simulation import SimulationChoice
 
 
-class TaskChoice(Section):
+class TaskChoice(TaskSection):
     """Which task, and for a user's own one, which files, model and reward."""
 
     name: str = Field(description="an embedded task, or the path of a JSONL file of {prompt, answer}")
     model: str | None = Field(None, description="a local Hugging Face checkpoint; an embedded task has its own")
-    reward: str = Field(
-        "math",
-        description="math (math-verify), exact, or a Python function as package.module:name or path/to/file.py:name",
-    )
-    reward_seconds: Positive = Field(5.0, description="time limit of one reward")
-    failed_reward: float = Field(0.0, description="score of a response whose reward raised, hung or was no number")
     validation_file: str | None = Field(None, description="a JSONL file of validation problems; else held out of name")
-    max_prompt_tokens: Count = Field(1024, description="longer prompts are refused")
     max_response_tokens: Count | None = Field(None, description="responses are cut here; an embedded task has its own")
 
 

@@ -235,11 +235,12 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
         )
     if own:
         chosen = {
+            **_scoring(plan, choice),
             "name": absolute(choice.problems),
             "model": next(iter(models.values()), None) or _folder_or_name(choice.model),
             "validation_file": absolute(choice.validation),
             "max_response_tokens": plan.workload["response_tokens"],
-        } | ({"reward": _absolute_reward(choice.reward)} if choice.reward else {})
+        }
     else:
         chosen = {"name": task or "sum-easy", "reward": "exact"}
         if trainer is not None and has_own:  # what its own file does not say
@@ -290,6 +291,13 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
 def _folder_or_name(model: str | None) -> str | None:
     """Return the path of a model from the root; what is no path may be a name that a trainer knows."""
     return absolute(model) if model is None or Path(model).expanduser().exists() else model
+
+
+def _scoring(plan: Plan, choice: SweepChoice) -> dict[str, Any]:
+    """Return the plan's [task], with the reward that is given now."""
+    given: dict[str, Any] = dict(plan.config.get("task", {}))
+    reward = choice.reward or given.get("reward")
+    return given | ({"reward": _absolute_reward(reward)} if reward else {})
 
 
 def _absolute_reward(reward: str) -> str:

@@ -17,8 +17,10 @@ from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingE
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, TrainerBackend, UnreadableError, never
 from runner.ports.executor import OF_FOLDER, Began, Ended, Event, Failed, Progress, Work
+from runner.ports.task import FAILED_SHARE
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
+from runner.tasks.rewards import NOTED
 from runner.training.trial import OpenTrial, remove_aside_files
 
 SECONDS_BETWEEN_REPORTS = 1.0
@@ -36,6 +38,7 @@ class _Trial(OpenTrial):
         super().__init__(backend, Path(work.folder), step)
         self._of = (work.trial, config, work.folder)
         self._mirror = mirror
+        self._warned = False
         self.notes = [*getattr(backend, "notes", ())]
         if step is None and work.from_step:
             self.notes.append(f"begins anew instead of going on from step {work.from_step}: no checkpoint can be read")
@@ -44,6 +47,17 @@ class _Trial(OpenTrial):
 
     def can_take(self, work: Work, config: TrialConfig) -> bool:
         return (*self._of, self.step) == (work.trial, config, work.folder, work.from_step)
+
+    def watch_rewards(self, point: Point) -> None:
+        """Note once where too many rewards failed for the scores to be taken as they are."""
+        share = max(point.metrics.get(name, 0.0) for name in (FAILED_SHARE, f"validation_{FAILED_SHARE}"))
+        if share > NOTED and not self._warned:
+            self._warned = True
+            why = "; ".join(point.metrics.get("notes", [])[:1])
+            self.notes.append(
+                f"{share:.1%} of the rewards of step {point.optimizer_step} failed and count as failed_reward"
+                + (f": {why}" if why else "")
+            )
 
     def store(self, segment: int, given_up: Callable[[], bool] = never) -> str | None:
         """Store a copy of what is saved, where there is a place for it and it is not given up on the way."""
@@ -119,6 +133,7 @@ class Worker:
             to_step = (trial.step or 0) if stopping() else work.to_step
             for point in trial.train(to_step, ends, work.update_seconds):
                 batch.add(point)
+                trial.watch_rewards(point)
                 if self._clock() - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
                     if not trial.saves_itself:
                         trial.save()

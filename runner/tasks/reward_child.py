@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +29,7 @@ class Order:
     seed: int
     memory_bytes: int | None  # most address space; None: no limit
     path: Sequence[str]  # where modules are looked for
+    between: tuple[float, float] = (0.0, 1.0)  # the numbers that mean a score of 0 and of 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class JudgedResponse:
     score: float | None
     failure: str | None = None
     message: str | None = None
+    metrics: dict[str, float] = field(default_factory=dict)  # what else a reward has said of it
 
 
 class ChildLost(Exception):  # noqa: N818 — it is an event that is answered, not an error that is shown
@@ -77,6 +79,11 @@ class RewardChild:
             raise
 
     @property
+    def closed(self) -> bool:
+        """Whether it is gone."""
+        return self._closed
+
+    @property
     def idle(self) -> bool:
         """Whether it lives and waits for work: then there is nothing to read from it."""
         self._connection.settimeout(0)
@@ -96,13 +103,18 @@ class RewardChild:
         except (ValueError, TypeError):
             raise ChildLost("died", f"the reward's process answered {line[:80]!r}") from None
 
+    def kill(self) -> None:
+        """Kill it and all that it started; whoever waits for it learns that it is lost."""
+        if not self._closed:  # before it is reaped: until then the number is its own
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
     def close(self) -> None:
-        """Kill it and all that it started. Closing twice is allowed."""
+        """Kill it and let go of it. Closing twice is allowed."""
         if self._closed:
             return
+        self.kill()
         self._closed = True
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # before it is reaped: until then the number is its own
         with suppress(subprocess.TimeoutExpired):  # the system may keep a process that waits for a dead disk
             self._process.wait(_REAP_SECONDS)
         os.close(self._lifeline)

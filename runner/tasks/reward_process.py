@@ -1,7 +1,8 @@
 """The process in which rewards run, so that what they do cannot hurt the training: a program of its own.
 
 It is started by its path and imports nothing heavy. It reads one line of JSON that says which function to call, then
-lines of JSON with [problem, response] pairs, and answers each pair with a line: [score, kind of failure, message].
+lines of JSON with [problem, response] pairs, and answers each pair with a line: [score, kind of failure, message,
+metrics].
 """
 
 import contextlib
@@ -18,12 +19,12 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 Function = Callable[[dict[str, Any], str], Any]
-Answer = tuple[float | None, str | None, str | None]
+Answer = tuple[float | None, str | None, str | None, dict[str, float]]
 _LONGEST_MESSAGE = 300
 
 
@@ -42,7 +43,7 @@ def main(channel: int, lifeline: int) -> None:
         connection.sendall(_line({"ready": True}))
         for line in lines:
             for problem, response in json.loads(line):
-                connection.sendall(_line(judged(function, problem, response)))
+                connection.sendall(_line(judged(function, problem, response, *order["between"])))
 
 
 def load(reference: str) -> Function:
@@ -57,18 +58,29 @@ def load(reference: str) -> Function:
     return function
 
 
-def judged(function: Function, problem: dict[str, Any], response: str) -> Answer:
-    """Return what the function says of a response, brought into 0 to 1, or the kind of its failure."""
+def judged(function: Function, problem: dict[str, Any], response: str, low: float, high: float) -> Answer:
+    """Return what the function says of a response, or the kind of its failure."""
     try:
-        value = function(problem, response)
-        number = _number(value)
-        if number is None or not math.isfinite(number):
-            return None, "not-finite", f"the reward is {value!r}"[:_LONGEST_MESSAGE]
+        return answer_of(function(problem, response), low, high)
     except BaseException as error:  # sys.exit() and math-verify's TimeoutException are no Exceptions
-        return None, "raised", described(error)
-    if not 0 <= number <= 1:
-        return min(max(number, 0.0), 1.0), "out-of-range", f"the reward is {number:g}: it should lie in 0 to 1"
-    return number, None, None
+        return None, "raised", described(error), {}
+
+
+def answer_of(value: Any, low: float, high: float) -> Answer:
+    """Return the score that a reward's number means, from 0 for the lowest to 1 for the highest, and its metrics."""
+    metrics: dict[str, float] = {}
+    if isinstance(value, Mapping):
+        numbers = {str(name): _number(each) for name, each in value.items() if name != "score"}
+        metrics = {name: each for name, each in numbers.items() if each is not None and math.isfinite(each)}
+        value = value.get("score")
+    number = _number(value)
+    if number is None or not math.isfinite(number):
+        return None, "not-finite", f"the reward is {value!r}"[:_LONGEST_MESSAGE], metrics
+    score = (number - low) / (high - low)
+    if not 0 <= score <= 1:
+        said = f"the reward is {number:g}: it should lie in {low:g} to {high:g}"
+        return min(max(score, 0.0), 1.0), "out-of-range", said, metrics
+    return score, None, None, metrics
 
 
 def described(error: BaseException) -> str:

@@ -1,8 +1,8 @@
-"""Rewards of a user's own tasks: exact text, mathematics, or a Python function, none of which can hurt the run.
+"""Rewards of a user's own tasks: exact text, mathematics, a Python function, or a judge; none can hurt the run.
 
-Mathematics and functions run in one process of their own that is started when it is needed. A response on which it
-hangs or dies gets the score of a failure, and a new process goes on with the rest. Where none can be started nothing is
-scored: a run must not learn from, nor be judged by, what the machine could not do.
+Mathematics and functions run in a pool of processes that are started when they are needed. A response on which one of
+them hangs or dies gets the score of a failure, and a new process goes on with the rest. Where none can be started, or a
+judge cannot be asked, nothing is scored: a run must not learn from, nor be judged by, what the machine could not do.
 """
 
 import os
@@ -10,21 +10,29 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError, TrainingError, suggest
+from runner.machine import cpu_cores
 from runner.ports.task import Problem, Reward, Scores
 from runner.tasks.reward_child import ChildLost, JudgedResponse, Order, RewardChild
+from runner.tasks.reward_judge import Judging, asked, require_judge
 
 if TYPE_CHECKING:
     from runner.ports.trial import TaskChoice
 
 EXACT, MATH = "exact", "math"
+HTTP = ("http://", "https://")
 _MATH_FUNCTION = "runner.tasks.math_answers:score"
 _MATH_MEMORY_BYTES = 4 << 30  # 9^{9^{9^9}} would otherwise take all there is
 _CHUNK = 64  # responses handed over at once
-MOST_FAILED = 0.01  # of the rewards of an update or a validation; a single one is always allowed
+_TURNS = 4  # chunks for each process, so that all of them end at about the same time
+_MOST_PROCESSES = 16
+_MOST_CALLS = 256  # at once: what verl's example allows its sandbox, as the price of a judge has it
+NOTED = 0.01  # share of failed rewards from which a sweep's notes warn
+MOST_FAILED = 0.5  # of the rewards of an update or a validation: beyond, most scores stand for no judgement
 
 
 class ExactReward:
@@ -57,23 +65,95 @@ def require_judged(failed: int, of: int, reason: str) -> None:
         )
 
 
-def make_reward(choice: "TaskChoice", seed: int = 0) -> Reward:
-    """Return the reward that a task asks for, with its function loaded; InputError says why it cannot be."""
+def make_reward(choice: "TaskChoice", seed: int = 0, sharers: int = 1) -> Reward:
+    """Return the reward that a task asks for, with its function loaded; InputError says why it cannot be.
+
+    `sharers` is how many processes of a machine score responses to it at the same time.
+    """
     if not 0 <= choice.failed_reward <= 1:
         raise InputError(f"failed_reward = {choice.failed_reward:g}: it is a score, between 0 (wrong) and 1 (right)")
+    low, high = choice.reward_range
+    if not low < high:
+        raise InputError(f"reward_range = [{low:g}, {high:g}]: give the number of a wrong response, then a higher one")
     if choice.reward == EXACT:
         return ExactReward()
-    limit = choice.reward_seconds
-    if choice.reward == MATH:
-        reward = ProcessReward(_MATH_FUNCTION, limit, choice.failed_reward, seed, memory_bytes=_MATH_MEMORY_BYTES)
-    else:
-        reward = ProcessReward(reference(choice.reward), limit, choice.failed_reward, seed)
+    if choice.reward.startswith(HTTP):
+        require_judge(choice.reward)
+        calls = choice.reward_parallel or _MOST_CALLS
+        given = Judging(choice.reward, choice.reward_seconds, choice.reward_retries, choice.reward_dollars, (low, high))
+        return JudgeReward(given, choice.failed_reward, max(1, calls // max(1, sharers)))
+    processes = choice.reward_parallel or min(_MOST_PROCESSES, cpu_cores() // 4)
+    own = choice.reward != MATH
+    reward = ProcessReward(
+        reference(choice.reward) if own else _MATH_FUNCTION,
+        choice.reward_seconds,
+        choice.failed_reward,
+        seed,
+        memory_bytes=None if own else _MATH_MEMORY_BYTES,
+        between=(low, high) if own else (0.0, 1.0),
+        processes=max(1, processes // max(1, sharers)),
+    )
     reward.start()
     return reward
 
 
-class ProcessReward:
-    """Scores responses by a function in a process of its own; safe to be called from several threads."""
+class _Pool:
+    """Threads that judge responses, and what they say put together; safe to be called from several threads."""
+
+    def __init__(self, failed_score: float, threads: int) -> None:
+        self._failed_score, self._many = failed_score, threads
+        self._threads = ThreadPoolExecutor(threads, "reward")
+
+    def score(self, problems: Sequence[Problem], responses: Sequence[str]) -> Scores:
+        """Return one score for each response, with what failed counted and the first of each kind described.
+
+        TrainingError where none can be had, which is no response's fault.
+        """
+        items = [(_as_dict(problem), response) for problem, response in zip(problems, responses, strict=True)]
+        size = self._size(len(items))
+        parts = [items[first : first + size] for first in range(0, len(items), size)]
+        waiting = [self._threads.submit(self._judged, part) for part in parts]
+        try:
+            answers = [answer for part in waiting for answer in part.result()]
+        except BaseException:
+            for each in waiting:
+                each.cancel()
+            self.close()
+            raise
+        values = [self._failed_score if answer.score is None else answer.score for answer in answers]
+        metrics = [answer.metrics for answer in answers]
+        failures = Counter(answer.failure for answer in answers if answer.failure)
+        notes: dict[str, str] = {}
+        for problem, answer in zip(problems, answers, strict=True):
+            if answer.failure:
+                notes.setdefault(answer.failure, f"problem '{problem.id}': {answer.failure}: {answer.message}")
+        return Scores(values, dict(failures), tuple(notes.values()), metrics if any(metrics) else ())
+
+    def close(self) -> None:
+        """Stop what is behind it; scoring again would start it anew."""
+
+    def _size(self, items: int) -> int:
+        """Return how many responses a thread takes at once."""
+        return 1
+
+    def _judged(self, items: Sequence[tuple[dict[str, Any], str]]) -> list[JudgedResponse]:
+        raise NotImplementedError
+
+
+class JudgeReward(_Pool):
+    """Scores responses by a judge that is asked by HTTP."""
+
+    def __init__(self, judging: Judging, failed_score: float, calls: int) -> None:
+        """Ask for so many responses at once."""
+        super().__init__(failed_score, calls)
+        self._judging = judging
+
+    def _judged(self, items: Sequence[tuple[dict[str, Any], str]]) -> list[JudgedResponse]:
+        return [asked(self._judging, problem, response) for problem, response in items]
+
+
+class ProcessReward(_Pool):
+    """Scores responses by a function in processes of its own."""
 
     def __init__(
         self,
@@ -83,59 +163,88 @@ class ProcessReward:
         seed: int = 0,
         *,
         memory_bytes: int | None = None,
+        between: tuple[float, float] = (0.0, 1.0),
+        processes: int = 1,
     ) -> None:
         """Score by `function`, called as f(problem, response), within `seconds` for each response.
 
-        A failure counts as `failed_score`. The seed is that of Python's `random` in each new process.
+        A failure counts as `failed_score`. The seed is that of Python's `random` in each new process; `between` are the
+        numbers that mean a score of 0 and of 1.
         """
+        super().__init__(failed_score, processes)
         here = os.getcwd()
         path = [place or here for place in sys.path]
-        self._order = Order(function, seed, memory_bytes, path if here in path else [*path, here])
+        self._order = Order(function, seed, memory_bytes, path if here in path else [*path, here], between)
         self._seconds = seconds
-        self._failed_score = failed_score
-        self._child: RewardChild | None = None
+        self._idle: list[RewardChild] = []
+        self._busy: set[RewardChild] = set()
         self._loaded = (
             False  # whether the function could be loaded once: then it is not to blame where it no longer can
         )
+        self._closings = 0
         self._lock = threading.RLock()
 
     def start(self) -> None:
-        """Start the process unless it runs; InputError says why the function cannot be loaded."""
-        self._ready()
-
-    def score(self, problems: Sequence[Problem], responses: Sequence[str]) -> Scores:
-        """Return one score for each response, with what failed counted and the first of each kind described.
-
-        TrainingError where no process can be started, which is no response's fault.
-        """
-        items = [(_as_dict(problem), response) for problem, response in zip(problems, responses, strict=True)]
-        answers: list[JudgedResponse] = []
-        with self._lock:
-            while len(answers) < len(items):
-                answers += self._answers(items[len(answers) : len(answers) + _CHUNK])
-        values = [self._failed_score if answer.score is None else answer.score for answer in answers]
-        failures = Counter(answer.failure for answer in answers if answer.failure)
-        notes: dict[str, str] = {}
-        for problem, answer in zip(problems, answers, strict=True):
-            if answer.failure:
-                notes.setdefault(answer.failure, f"problem '{problem.id}': {answer.failure}: {answer.message}")
-        return Scores(values, dict(failures), tuple(notes.values()))
+        """Start a process unless one runs; InputError says why the function cannot be loaded."""
+        self._give_back(self._taken(), self._closings)
 
     def close(self) -> None:
-        """Kill the process, if there is one; scoring again would start a new one."""
+        """Kill the processes; scoring again would start new ones."""
         with self._lock:
-            if self._child is not None:
-                self._child.close()
-                self._child = None
+            self._closings += 1
+            idle, self._idle = self._idle, []
+            for child in self._busy:
+                child.kill()  # its thread lets go of it
+        for child in idle:
+            child.close()
 
-    def _ready(self) -> RewardChild:
+    def _size(self, items: int) -> int:
+        return max(1, min(_CHUNK, -(-items // (_TURNS * self._many))))
+
+    def _judged(self, items: Sequence[tuple[dict[str, Any], str]]) -> list[JudgedResponse]:
+        """Judge by one process after another: that on which one is lost costs its own answer."""
+        answers: list[JudgedResponse] = []
+        closings = self._closings
+        while len(answers) < len(items):
+            if closings != self._closings:
+                raise TrainingError("lost", "the reward was closed while it judged")
+            child = self._taken()
+            try:
+                child.send(items[len(answers) :], self._seconds)
+                while len(answers) < len(items):
+                    answers.append(child.receive(self._seconds))
+            except ChildLost as lost:
+                answers.append(JudgedResponse(None, lost.kind, str(lost)))
+                child.close()
+            except BaseException:  # what it still answers would be taken for the next batch
+                child.close()
+                raise
+            finally:
+                self._give_back(child, closings)
+        return answers
+
+    def _taken(self) -> RewardChild:
+        """Return a process that waits for work, started where there is none."""
         with self._lock:
-            if self._child is not None and not self._child.idle:
-                self.close()  # it died between two batches, for which no response is to blame
-            if self._child is None:
-                self._child = self._started()
-                self._loaded = True
-            return self._child
+            while self._idle:
+                child = self._idle.pop()
+                if child.idle:
+                    self._busy.add(child)
+                    return child
+                child.close()  # it died between two batches, for which no response is to blame
+        child = self._started()
+        with self._lock:
+            self._loaded = True
+            self._busy.add(child)
+        return child
+
+    def _give_back(self, child: RewardChild, closings: int) -> None:
+        with self._lock:
+            self._busy.discard(child)
+            if closings == self._closings and not child.closed:
+                self._idle.append(child)
+                return
+        child.close()
 
     def _started(self) -> RewardChild:
         """Start a process, again where that fails for what may pass: a slow disk, or no process to be had."""
@@ -149,22 +258,6 @@ class ProcessReward:
         except (InputError, OSError) as error:
             raise TrainingError("lost", f"the reward's process could not be started, twice: {error}") from error
 
-    def _answers(self, items: Sequence[tuple[dict[str, Any], str]]) -> list[JudgedResponse]:
-        """Return answers to the first of the items: to all, or up to the one on which the process was lost."""
-        answers: list[JudgedResponse] = []
-        try:
-            child = self._ready()
-            child.send(items, self._seconds)
-            for _ in items:
-                answers.append(child.receive(self._seconds))
-        except ChildLost as lost:
-            answers.append(JudgedResponse(None, lost.kind, str(lost)))
-            self.close()
-        except BaseException:  # an interrupt: what the process still answers would be taken for the next batch
-            self.close()
-            raise
-        return answers
-
 
 def reference(given: str) -> str:
     """Check the form of a reference to a function, and make a file's path absolute."""
@@ -173,7 +266,7 @@ def reference(given: str) -> str:
         hint = suggest(given, (EXACT, MATH))
         raise InputError(
             f"unknown reward '{given}': {hint} A Python function is given as package.module:name or "
-            "path/to/file.py:name"
+            "path/to/file.py:name, and a judge as https://…"
         )
     if not all(part.isidentifier() for part in name.split(".")):
         raise InputError(f"reward '{given}': '{name}' after the colon is no name of a Python function")

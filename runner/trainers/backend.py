@@ -12,7 +12,7 @@ from runner.ports.trial import TrialConfig
 from runner.trainers.assembling import PointMaker, recovered
 from runner.trainers.driver import Attempt, Checkpoint, TrainerDriver
 from runner.trainers.hosts import Host, LocalHost
-from runner.trainers.judging import RewardFailures
+from runner.trainers.judging import RewardReports
 from runner.trainers.storing import (
     FOLDER,
     IDENTITY,
@@ -57,7 +57,7 @@ class DrivenBackend:
         self._went_on_from = math.inf  # the step of the checkpoint with which its trainer was started last
         self._running: Running | None = None
         self._maker: PointMaker | None = None
-        self._rewards: RewardFailures | None = None
+        self._rewards: RewardReports | None = None
         self._rests_since = 0.0  # by the clock of what is running: the end of its last segment
         self._unread: list[Point] = []  # made by an earlier attempt, and read by nobody while it lived
         self.notes: tuple[str, ...] = ()
@@ -215,7 +215,7 @@ class DrivenBackend:
         )
         self._went_on_from = attempt.from_step
         self._maker = PointMaker(config, self._last)
-        self._rewards = RewardFailures(config, own, attempt.from_step)
+        self._rewards = RewardReports(config, own, attempt.from_step)
         self._running = Running(self._driver, config, attempt, self._hosts, self._clock)
         return self._running, self._maker
 

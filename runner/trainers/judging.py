@@ -1,4 +1,4 @@
-"""What rlplan's reward tells of its failures in the processes of a trainer, which may well go on without a word."""
+"""What rlplan's reward reports from the processes of a trainer: its failures, and metrics beside the scores."""
 
 import json
 import shutil
@@ -8,23 +8,24 @@ from typing import Any
 
 from budgets.errors import TrainingError
 from runner.ports.backend import Point
+from runner.ports.task import FAILED_SHARE, summed
 from runner.ports.trial import TrialConfig
 from runner.tasks.rewards import require_judged
 from runner.trainers.following import Lines
-from runner.trainers.rewarding import FAILURES
+from runner.trainers.rewarding import REPORTS
 
 
-class RewardFailures:
+class RewardReports:
     """Those of one attempt, read as its points are made."""
 
     def __init__(self, config: TrialConfig, folder: Path, from_step: int) -> None:
         """Forget those of earlier attempts in the trial's folder."""
-        shutil.rmtree(folder / FAILURES, ignore_errors=True)
-        self._config, self._folder, self._step = config, folder / FAILURES, from_step
+        shutil.rmtree(folder / REPORTS, ignore_errors=True)
+        self._config, self._folder, self._step = config, folder / REPORTS, from_step
         self._files: dict[Path, Lines] = {}
 
     def counted(self, point: Point) -> Point:
-        """Return the point with how many failed since the last one; TrainingError where they are too many."""
+        """Return the point with what was reported since the last one; TrainingError where too many failed."""
         told = self._new()
         self._require(told)
         failed = sum(each.get("failed", 0) for each in told)
@@ -33,10 +34,13 @@ class RewardFailures:
         if point.score is not None:
             scored += validation.problems * validation.samples
         self._step = point.optimizer_step
-        if not failed:
-            return point
-        require_judged(failed, scored, told[0]["reason"])
-        return replace(point, metrics={**point.metrics, "reward_failures": float(failed), "notes": [told[0]["reason"]]})
+        metrics: dict[str, Any] = summed(metric for each in told for metric in each.get("metrics", ()))
+        if failed:
+            reason = next(each["reason"] for each in told if each.get("failed"))
+            require_judged(failed, scored, reason)
+            share = failed / max(scored, failed)
+            metrics |= {"reward_failures": float(failed), FAILED_SHARE: share, "notes": [reason]}
+        return replace(point, metrics={**point.metrics, **metrics}) if metrics else point
 
     def cause_of(self, error: TrainingError) -> TrainingError:
         """Return why the trainer ended: the reward, where that could not be had."""

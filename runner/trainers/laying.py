@@ -7,10 +7,11 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
+from planner.config.task import TaskSection
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
-from runner.tasks.rewards import EXACT, MATH, reference
+from runner.tasks.rewards import EXACT, HTTP, MATH, reference
 from runner.tasks.tokenizers import character_tokenizer_files
 
 _REWARD_PARTS = (  # of rlplan, which mean the same wherever they run; each imports none but these
@@ -19,11 +20,13 @@ _REWARD_PARTS = (  # of rlplan, which mean the same wherever they run; each impo
     "planner/__init__.py",
     "planner/metrics.py",
     "runner/__init__.py",
+    "runner/machine.py",
     "runner/ports/__init__.py",
     "runner/ports/task.py",
     "runner/tasks/__init__.py",
     "runner/tasks/math_answers.py",
     "runner/tasks/reward_child.py",
+    "runner/tasks/reward_judge.py",
     "runner/tasks/reward_process.py",
     "runner/tasks/rewards.py",
     "runner/trainers/__init__.py",
@@ -31,24 +34,26 @@ _REWARD_PARTS = (  # of rlplan, which mean the same wherever they run; each impo
 )
 
 
-def judged_files(config: TrialConfig, task: Task) -> dict[str, str]:
+def judged_files(config: TrialConfig, task: Task, sharers: int = 1) -> dict[str, str]:
     """Return our reward as `rewarding.py` uses it in the trainer's own interpreter, the problems, and a tokenizer.
 
-    Their order in the file is: those to train on, then those to validate on.
+    Their order in the file is: those to train on, then those to validate on. `sharers` is how many processes of a
+    machine score responses at the same time.
     """
     choice, embedded = config.task, config.task.name in EMBEDDED
     tokenizer = character_tokenizer_files() if embedded else {}
+    known = embedded or choice.reward in (EXACT, MATH) or choice.reward.startswith(HTTP)
     reward = {
+        **choice.model_dump(include=set(TaskSection.model_fields)),
         "embedded": embedded,
-        "reward": choice.reward if embedded or choice.reward in (EXACT, MATH) else reference(choice.reward),
-        "reward_seconds": choice.reward_seconds,
-        "failed_reward": choice.failed_reward,
+        "reward": choice.reward if known else reference(choice.reward),
     }
     given: dict[str, Any] = {
         "reward": reward,
         "shaping": config.recipe.rewards.model_dump(),
         "longest": task.max_response_tokens,
         "seed": config.seed,
+        "sharers": sharers,
         "train_problems": len(task.train),
         "paths": [os.getcwd()],  # for a reward that is a module of the user's
     }

@@ -3,21 +3,26 @@
 An adapter beside the trial's `parts` puts that folder first in sys.path, and asks `judge_in` for its folder's judge.
 """
 
+import asyncio
 import json
 import os
 import socket
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from budgets.errors import TrainingError
-from runner.ports.task import Problem
+from runner.ports.task import Problem, spent_in
 from runner.tasks.rewards import ExactReward, make_reward
 
-FAILURES = "reward-failures"  # a folder in the trial's: a file for each process in which a reward failed
+REPORTS = (
+    "reward-reports"  # a folder in the trial's: a file for each process whose rewards have more to say than scores
+)
+_MOST_WAITING = 256  # responses of one process whose scores are waited for at once
 
 
 class Judge:
@@ -32,25 +37,36 @@ class Judge:
         self._shaping, self._longest = given["shaping"], given["longest"]
         sys.path += [path for path in given["paths"] if path not in sys.path]
         choice: Any = SimpleNamespace(**given["reward"])
-        self._failures = folder / FAILURES / f"{socket.gethostname()}-{os.getpid()}.jsonl"
-        self._reward = ExactReward(strip=False) if choice.embedded else make_reward(choice, given["seed"])
+        self._reports = folder / REPORTS / f"{socket.gethostname()}-{os.getpid()}.jsonl"
+        self._reward = (
+            ExactReward(strip=False) if choice.embedded else make_reward(choice, given["seed"], given["sharers"])
+        )
+        self._waiting = ThreadPoolExecutor(_MOST_WAITING, "scoring")
 
     def scores(self, numbers: Sequence[int], responses: Sequence[str]) -> list[float]:
-        """Return the plain score of each response, 0 to 1, and note those that failed for rlplan."""
+        """Return the plain score of each response, 0 to 1, and report to rlplan what else was said, and what failed."""
         try:
             scored = self._reward.score([self.problems[number] for number in numbers], responses)
         except TrainingError as error:
-            self._tell(kind=error.kind, reason=str(error))
+            self._report(kind=error.kind, reason=str(error))
             raise
-        if scored.failed:
-            self._tell(failed=scored.failed, reason=scored.reason)
+        validating = [number >= self.train_problems for number in numbers]
+        pairs = zip(validating, scored.metrics, strict=True) if scored.metrics else ()
+        metrics = [spent_in(each) if validates else each for validates, each in pairs]
+        if scored.failed or any(metrics):
+            self._report(failed=scored.failed, reason=scored.reason, metrics=metrics)
         for note in scored.notes:
             print(f"reward: {note}", flush=True)  # noqa: T201  (the trainer's log is where it is looked for)
         return scored.values
 
-    def _tell(self, **what: Any) -> None:
-        self._failures.parent.mkdir(exist_ok=True)
-        with self._failures.open("a", encoding="utf-8") as file:
+    async def awaited(self, number: int, response: str) -> float:
+        """Return the plain score of one response, while the caller's event loop goes on."""
+        loop = asyncio.get_running_loop()
+        return (await loop.run_in_executor(self._waiting, self.scores, [number], [response]))[0]
+
+    def _report(self, **what: Any) -> None:
+        self._reports.parent.mkdir(exist_ok=True)
+        with self._reports.open("a", encoding="utf-8") as file:
             file.write(json.dumps(what) + "\n")
 
     def shaped(self, score: float, tokens: int | None = None) -> float:

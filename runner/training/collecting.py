@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from runner.grpo.advantages import advantages, has_signal, loss_mask, shaped_rewards
 from runner.ports.engine import RolloutEngine
 from runner.ports.rollouts import Rollouts, Sampling
-from runner.ports.task import Ids, Scores, Task
+from runner.ports.task import FAILED_SHARE, Ids, Scores, Task, spent_in, summed
 from runner.ports.trial import TrialConfig
 from runner.training.answering import interruption_of, scored
 from runner.training.batches import Batch, Prepare
@@ -125,7 +125,7 @@ class Collector:
             advantages=worth.view(-1, n)[trained].flatten(),
             generated=_share(seen.rollouts, updates, position),
             generated_tokens=_share(seen.tokens, updates, position),
-            measured=seen.metrics(interrupting=self._sampling.interruption is not None),
+            measured=seen.metrics(updates, interrupting=self._sampling.interruption is not None),
             notes=seen.notes,
         )
 
@@ -190,8 +190,10 @@ class _Seen:
     groups: int = 0
     rounds: int = 0
     failures: int = 0
+    failed: int = 0
     longest: int = 0
     notes: list[str] = field(default_factory=list)
+    said: list[Mapping[str, float]] = field(default_factory=list)
 
     def add(self, rollouts: Rollouts, scores: "Tensor", rewards: "Tensor", scored: Scores) -> None:
         self.rollouts += rollouts.count
@@ -204,9 +206,12 @@ class _Seen:
         self.score += float(scores.double().sum())
         self.reward += float(rewards.double().sum())
         self.failures += sum(scored.failures.values())
+        self.failed += scored.failed
         self.notes += scored.notes
+        self.said += scored.metrics
 
-    def metrics(self, *, interrupting: bool) -> dict[str, float]:
+    def metrics(self, updates: int, *, interrupting: bool) -> dict[str, float]:
+        said = summed(self.said)
         return {
             "pass_rate": self.score / self.rollouts,
             "reward": self.reward / self.rollouts,
@@ -216,7 +221,10 @@ class _Seen:
             "truncated_share": self.truncated / self.rollouts,
             **({"interrupted_share": self.interrupted / self.rollouts} if interrupting else {}),
             "reward_failures": float(self.failures),
+            FAILED_SHARE: self.failed / self.rollouts,
             "generation_rounds": float(self.rounds),
+            **said,
+            **{name: value / updates for name, value in spent_in(said).items()},  # of each update of the batch
         }
 
 

@@ -1,7 +1,7 @@
 """A trial from its first to its last update: batch, update, new weights to the sampler, validation, point."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from budgets.hardware import SECONDS_PER_HOUR
@@ -11,7 +11,7 @@ from planner.watching.trigger import RewardTrigger
 from runner.ports.backend import Point
 from runner.ports.engine import RolloutEngine
 from runner.ports.rollouts import Interruption, Sampling
-from runner.ports.task import Task
+from runner.ports.task import FAILED_SHARE, Task, spent_in, summed
 from runner.ports.trial import TrialConfig, ValidationPlan
 from runner.training.answering import interruption_of, scored
 from runner.training.batches import Batch
@@ -79,6 +79,8 @@ class ValidationResult:
     truncated_share: float
     response_tokens: float
     further: dict[str, tuple[float, float]]  # best@k and worst@k of several k, each with its standard error
+    failed_share: float = 0.0  # of the rewards
+    spent: Mapping[str, float] = field(default_factory=dict)  # on a judge
 
     def metrics(self) -> dict[str, float]:
         """Return what stands beside the score."""
@@ -87,6 +89,7 @@ class ValidationResult:
             "validation_worst": self.worst,
             "validation_truncated_share": self.truncated_share,
             "validation_response_tokens": self.response_tokens,
+            f"validation_{FAILED_SHARE}": self.failed_share,
         }
 
 
@@ -107,7 +110,8 @@ def validate(
     sampling = Sampling(task.max_response_tokens, plan.temperature, interruption)
     prompts = [task.tokenizer.encode_prompt(problem.prompt) for problem in problems]
     rollouts = engine.generate(prompts, samples, sampling, derive(seed, "validation", step))
-    scores = scored(task, problems, rollouts).values
+    judged = scored(task, problems, rollouts)
+    scores = judged.values
     groups = [scores[i * samples : (i + 1) * samples] for i in range(len(problems))]
     mean, error = mean_over([sum(group) / samples for group in groups])
     return ValidationResult(
@@ -118,6 +122,8 @@ def validate(
         truncated_share=float(rollouts.truncated.float().mean()),
         response_tokens=float(rollouts.mask.sum()) / rollouts.count,
         further=further_scores(groups),
+        failed_share=judged.failed / rollouts.count,
+        spent=spent_in(summed(judged.metrics)),
     )
 
 
@@ -253,6 +259,8 @@ class Trainer:
         progress = self._progress
         progress.seconds += elapsed
         beside = validation.metrics() if validation else {}
+        for name, value in (validation.spent if validation else {}).items():
+            beside[name] = value + metrics.get(name, 0.0)
         if validation:
             flags = (*flags, *self._health.scored(progress.step, validation.mean, validation.standard_error))
         return Point(

@@ -1,5 +1,6 @@
 """What we write is taken by verl's own Hydra configuration and validate_config, key by key."""
 
+import asyncio
 import inspect
 import sys
 from contextlib import suppress
@@ -119,7 +120,7 @@ def test_the_problems_become_verls_files_in_the_plans_order(
     scored = program("verl_reward", tmp_path / "reward.py").compute_score(
         "rlplan", validation[0]["reward_model"]["ground_truth"], "", validation[0]["extra_info"]
     )
-    assert scored == {"score": 1.0, "acc": 1.0}
+    assert asyncio.run(scored) == {"score": 1.0, "acc": 1.0}
 
 
 def test_what_a_script_sets_is_accepted_beside_ours(start: ModuleType, estimator: ModuleType, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """rlplan's reward in OpenRLHF's vLLM engines, which load this file: one answer, scored as by every other trainer."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ class AgentExecutor(SingleTurnAgentExecutor):
         ids = ids[: ids.index(self._end)] if self._end in ids else ids
         text = hf_tokenizer.decode(ids, skip_special_tokens=self._skip_special, clean_up_tokenization_spaces=False)
         judge, number = judge_in(str(FOLDER)), int(label)
-        (score,) = await asyncio.to_thread(judge.scores, [number], [text])
+        score = await judge.awaited(number, text)
         # OpenRLHF adds the penalty of overlong responses itself.
         said.update(reward=judge.shaped(score) if number < judge.train_problems else score, scores=score)
         return said

@@ -10,7 +10,7 @@ from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import STEP, flag_words, opened_task, options_in
-from runner.trainers.horizon import HorizonOptions, order_of, require_shared
+from runner.trainers.horizon import HorizonOptions, order_of, require_shared, share_of
 from runner.trainers.inside import MARK, PARTS
 from runner.trainers.laying import judged_files, parts, programs
 from runner.trainers.named import HorizonDriver
@@ -58,7 +58,7 @@ class OpenRlhfDriver(HorizonDriver):
         }
         return {
             **programs("openrlhf", "start.py", AGENT),
-            **judged_files(config, task),
+            **judged_files(config, task, share_of(config, options).engines // config.machine.nodes),
             **parts(PARTS),
             **latest_tag(attempt),
             "run.json": json.dumps(run, indent=1),

@@ -46,7 +46,7 @@ class RlplanTask(vf.Task[RlplanData, vf.State, vf.TaskConfig]):
     @vf.reward
     async def rlplan(self, task: RlplanData, trace: Any) -> float:
         """Return what is trained on, or in a validation the plain score."""
-        score = judge().scores([task.number], [trace.last_reply])[0]
+        score = await judge().awaited(task.number, trace.last_reply)
         return judge().shaped(score, trace.num_output_tokens) if task.shaped else score
 
 

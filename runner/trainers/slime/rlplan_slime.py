@@ -41,7 +41,7 @@ def say(step: int, **what: Any) -> None:
 async def reward(_: Any, sample: Any, **__: Any) -> float:
     """Return what is trained on, or of a problem to validate on the plain score."""
     judge, number = judge_in(str(FOLDER)), int(sample.label)
-    score = judge.scores([number], [sample.response])[0]
+    score = await judge.awaited(number, sample.response)
     return judge.shaped(score, sample.response_length) if number < judge.train_problems else score
 
 

@@ -64,7 +64,7 @@ def require_runnable(config: TrialConfig) -> None:
 def files_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
     """Return every file of an attempt by its path in the folder."""
     return {
-        **judged_files(config, task),
+        **judged_files(config, task, config.machine.gpus // config.machine.nodes),
         **programs("trl", "start.py", "train.py"),
         **parts(PARTS),
         "run.json": json.dumps(run_of(config, task, attempt), indent=1),

@@ -161,7 +161,7 @@ def files_of(config: TrialConfig, task: Task, attempt: Attempt, keys: Mapping[st
     """Return every file of an attempt by its path in the folder."""
     order = open_stream(config, task).take(max(_ROWS, len(task.train)))
     return {
-        **judged_files(config, task),
+        **judged_files(config, task, int(keys["reward.num_workers"]) // config.machine.nodes),
         **programs("verl", "start.py", "reward.py"),
         f"{MODULE}.py": programs("verl", "advantages.py")["advantages.py"],
         f"{SAVING}.py": programs("verl", "saving.py")["saving.py"],

@@ -10,10 +10,10 @@ sys.path.insert(0, str(FOLDER / "parts"))
 from runner.trainers.rewarding import judge_in  # noqa: E402  (it lies in parts)
 
 
-def compute_score(
+async def compute_score(
     data_source: str, solution_str: str, ground_truth: str, extra_info: dict[str, Any], **_: Any
 ) -> dict[str, float]:
     """Return the shaped reward and the plain score; the penalty of long responses is the reward manager's."""
     judge = judge_in(str(FOLDER))
-    score = judge.scores([int(extra_info["number"])], [solution_str])[0]
+    score = await judge.awaited(int(extra_info["number"]), solution_str)
     return {"score": judge.shaped(score), "acc": score}

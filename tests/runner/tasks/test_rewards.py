@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from runner.ports.task import Problem
+from runner.ports.task import Problem, summed
 from runner.ports.trial import TaskChoice
 from runner.tasks.rewards import ExactReward, ProcessReward, make_reward
-from tests.runner.tasks.conftest import PROBLEM
+from tests.runner.tasks.conftest import FUNCTION, LIMIT, PROBLEM
 
 SUM = Problem("s", "1+1=", "2")
 
@@ -64,6 +64,18 @@ def test_what_one_response_does_is_counted_and_leaves_the_others_alone(
 def test_every_kind_of_number_counts_and_one_call_does_not_see_what_another_did(reward: ProcessReward) -> None:
     values = [f"value {value}" for value in ("True", "1", "1.0", "__import__('fractions').Fraction(1)")]
     assert reward.score([PROBLEM] * 7, [*values, "kept", "kept", "kept"]).values == [1.0] * 4 + [0.0] * 3
+
+
+def test_a_reward_has_a_range_of_its_own_and_may_say_more_than_a_score() -> None:
+    reward = ProcessReward(FUNCTION, LIMIT, between=(-1.0, 3.0))
+    said = ["value -1", "value 1", "value 3.5", "value {'score': 2, 'length': 8, 'why': 'long'}", "value {'length': 4}"]
+    scores = reward.score([PROBLEM] * 5, said)
+    reward.close()
+    assert scores.values == [0.0, 0.5, 1.0, 0.75, 0.0]
+    assert scores.failures == {"out-of-range": 1, "not-finite": 1}
+    assert summed(scores.metrics) == {"reward/length": 6.0}
+    with pytest.raises(InputError, match="reward_range"):
+        make_reward(chosen("exact", reward_range=[1.0, 0.0]))
 
 
 def test_failures_of_several_kinds_are_counted_apart(reward: ProcessReward) -> None:

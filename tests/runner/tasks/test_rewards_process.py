@@ -59,7 +59,8 @@ def test_what_a_hanging_function_started_is_killed_with_it(reward: ProcessReward
 
 
 def test_an_interrupted_batch_leaves_no_answers_for_the_next(reward: ProcessReward, monkeypatch) -> None:
-    child = reward._ready()
+    reward.start()
+    (child,) = reward._idle
     monkeypatch.setattr(child, "receive", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         reward.score([PROBLEM] * 3, ["equal 4"] * 3)
@@ -163,3 +164,16 @@ def test_an_interpreter_without_safe_paths_starts_it_too(monkeypatch: pytest.Mon
     assert made.score([PROBLEM], ["equal 4"]).values == [1.0]
     made.close()
     assert "-P" not in commands[0]
+
+
+def test_a_pool_keeps_the_order_and_a_process_that_is_lost_costs_its_own_answer(tmp_path: Path) -> None:
+    reward = ProcessReward(FUNCTION, LIMIT, processes=2)
+    files = [tmp_path / name for name in ("a", "b")]
+    responses = ["equal 4", "equal 5"] * 40
+    responses[3], responses[50], responses[60] = f"marked {files[0]} vanish", f"marked {files[1]} equal 4", "sleep 60"
+    scores = reward.score([PROBLEM] * 80, responses)
+    assert scores.values == [float(i % 2 == 0 and i != 60) for i in range(80)]
+    assert scores.failures == {"died": 1, "timed-out": 1}
+    assert len(reward._idle) <= 2
+    reward.close()
+    until(lambda: not any(lives(int(file.read_text())) for file in files))

@@ -1,5 +1,6 @@
 """What drivers of named trainers share: settings, checkpoints behind a tracker, our reward in another interpreter."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from budgets.errors import InputError, TrainingError
 from planner.recipes.schema import Recipe
 from runner.ports.backend import Point
 from runner.trainers.driving import complete, merged, numbered, opened_task, tracked
-from runner.trainers.judging import RewardFailures
+from runner.trainers.judging import RewardReports
 from runner.trainers.laying import judged_files
 from runner.trainers.rewarding import Judge
 from tests.runner.trainers.standins import attempt, trial
@@ -95,26 +96,29 @@ print(judge.shaped(1.0), judge.shaped(0.0), judge.shaped(1.0, {longest}), judge.
 
 def test_failures_of_our_reward_reach_rlplan_whatever_the_trainer_makes_of_them(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
-    file.write_text("def act(problem, response): return float(response)")
+    file.write_text("def act(problem, response): return {'score': float(response), 'words': len(response)}")
     config = trial("trl")
     laid = judged_files(config, opened_task(config))
     (tmp_path / "problems.jsonl").write_text(laid["problems.jsonl"])
     given = json.loads(laid["reward.json"])
     given["reward"] |= {"embedded": False, "reward": f"{file}:act"}
     (tmp_path / "reward.json").write_text(json.dumps(given))
-    judge, failures = Judge(tmp_path), RewardFailures(config, tmp_path, 0)
+    judge, reports = Judge(tmp_path), RewardReports(config, tmp_path, 0)
 
     def point(step: int) -> Point:
         return Point(step, step * config.rollouts_per_step, 0, 0.0, 0.0)
 
-    assert "reward_failures" not in failures.counted(point(1)).metrics
+    assert "reward_failures" not in reports.counted(point(1)).metrics
     assert judge.scores([0, 1], ["1", "no number"]) == [1.0, 0.0]
-    assert failures.counted(point(2)).metrics["reward_failures"] == 1
-    judge.scores([0, 1], ["none", "neither"])
-    with pytest.raises(TrainingError, match=r"2 of 32 rewards failed, .*could not convert string to float: 'none'"):
-        failures.counted(point(3))
+    assert asyncio.run(judge.awaited(judge.train_problems, "0.5")) == 0.5
+    counted = reports.counted(point(2)).metrics
+    assert (counted["reward_failures"], counted["failed_reward_share"]) == (1, 1 / config.rollouts_per_step)
+    assert counted["reward/words"] == 1, "of the responses that are trained on"
+    judge.scores([0] * 20, ["none"] * 20)
+    with pytest.raises(TrainingError, match=r"20 of 32 rewards failed, .*could not convert string to float: 'none'"):
+        reports.counted(point(3))
     file.unlink()
     judge._reward.close()
     with pytest.raises(TrainingError, match="could not be started"):
         judge.scores([0], ["1"])
-    assert failures.cause_of(TrainingError("error", "exit code 1")).kind == "lost"
+    assert reports.cause_of(TrainingError("error", "exit code 1")).kind == "lost"

@@ -1,0 +1,35 @@
+"""How responses are scored: plain checked data, as it stands in rlplan.toml and is stored with each trial."""
+
+from pydantic import Field
+
+from planner.checking import Count, NotNegative, Positive, Section
+
+
+class TaskSection(Section):
+    """How responses to problems of your own are scored."""
+
+    reward: str = Field(
+        "math",
+        description="math (math-verify), exact, a Python function as package.module:name or path/to/file.py:name, or "
+        "the https:// address of a judge (--reward)",
+    )
+    reward_seconds: Positive = Field(5.0, description="time limit of one reward")
+    reward_range: list[float] = Field(
+        [0.0, 1.0],
+        min_length=2,
+        max_length=2,
+        description="what a function or a judge returns for a wrong and for a right response: a score of 0 and of 1, "
+        "linear in between, and cut beyond",
+    )
+    failed_reward: float = Field(0.0, description="score of a response whose reward raised, hung or was no number")
+    reward_parallel: Count | None = Field(
+        None,
+        examples=[16],
+        description="processes that score, or calls of a judge at once; without it, a quarter of a machine's cores, at "
+        "most 16, or 256 calls",
+    )
+    reward_retries: int = Field(
+        6, ge=0, description="further calls of a judge that does not answer, after 1, 2, 4, … seconds: a minute in all"
+    )
+    reward_dollars: NotNegative = Field(0.0, description="dollars that one call of a judge costs; they are counted")
+    max_prompt_tokens: Count = Field(1024, description="longer prompts are refused")
