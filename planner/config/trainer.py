@@ -1,11 +1,13 @@
 """Which trainer trains a trial: plain checked data, as it stands in rlplan.toml and is stored with each trial."""
 
 import os
+import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from budgets.errors import suggest
 from planner.checking import Positive, Section, explained
@@ -15,6 +17,9 @@ BUILTIN = "builtin"
 COMMAND = "command"
 STANDIN = "standin"
 TRAINERS = (BUILTIN, COMMAND, "trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime", STANDIN)
+_SECRET = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
+_OURS = ("CUDA_VISIBLE_DEVICES", "RAY_ADDRESS", "RLPLAN_ATTEMPT")
+_DETACHED = ("docker", "podman", "nerdctl")  # whose containers are children of a service
 HERE = "here"  # option of `command`: the folder that relative names start from
 
 
@@ -38,6 +43,11 @@ class TrainerChoice(Section):
     launcher: str | None = Field(
         None, examples=["apptainer exec image.sif"], description="what stands before the trainer's command"
     )
+    secrets: list[str] = Field(
+        [],
+        description="variables that it needs, such as WANDB_API_KEY; each machine's own value is used and never stored",
+    )
+    environment: dict[str, str] = Field({}, description="variables of its processes, or a table [trainer.environment]")
     save_seconds: Positive = Field(
         600.0, description="between saves: what a crash, or a stop of a trainer that cannot be asked to save, may cost"
     )
@@ -50,7 +60,7 @@ class TrainerChoice(Section):
     @property
     def takes_problems(self) -> bool:
         """Whether it trains on the problems of the sweep; a command that does not name them has its own."""
-        named = str(self.options)
+        named = f"{self.options} {self.environment}"
         return self.name != STANDIN and (self.name != COMMAND or "problems}" in named)
 
     @field_validator("name")
@@ -63,13 +73,47 @@ class TrainerChoice(Section):
             )
         return name
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_environment(cls, given: Any) -> Any:
+        """Take that of a command's own options for the trainer's."""
+        options = given.get("options") if isinstance(given, Mapping) and given.get("name") == COMMAND else None
+        if not isinstance(options, Mapping) or not isinstance(options.get("environment"), Mapping):
+            return given
+        rest = {name: value for name, value in options.items() if name != "environment"}
+        return {**given, "options": rest, "environment": {**options["environment"], **given.get("environment", {})}}
+
+    @field_validator("launcher")
+    @classmethod
+    def _kills(cls, launcher: str | None) -> str | None:
+        words = [os.path.basename(word) for word in shlex.split(launcher or "")]
+        if found := next((word for word in words if word in _DETACHED), None):
+            raise ValueError(
+                f"launcher = '{launcher}': what {found} starts is no child of rlplan, which could not end it: it would "
+                "train on, unpaid. Use apptainer exec, or have the sweep's workers run in the container"
+            )
+        return launcher
+
+    @field_validator("environment")
+    @classmethod
+    def _no_secrets(cls, environment: dict[str, str]) -> dict[str, str]:
+        if taken := [name for name in environment if name in _OURS]:
+            raise ValueError(f"[trainer.environment] {', '.join(taken)}: rlplan sets that itself: leave it out")
+        if told := [name for name in environment if _SECRET.search(name)]:
+            raise ValueError(
+                f"[trainer.environment] {', '.join(told)}: values are stored with each trial: set it where the trainer "
+                f'runs, and name it alone, as [trainer] secrets = ["{told[0]}"]'
+            )
+        return environment
+
 
 def chosen_trainer(
     given: str | None, configured: Mapping[str, Any] | None, *, approximate: bool = False
 ) -> TrainerChoice | None:
     """Return who trains: whom a flag names, or its file describes, else the configuration; None is this package.
 
-    A name that the configuration has too keeps what that says of it; of another trainer only patience and save_seconds.
+    A name that the configuration has too keeps what that says of it; of another trainer only patience, save_seconds,
+    environment and secrets.
     `approximate` is what --approximate says, which the configuration may say too.
     """
     own = TrainerChoice.model_validate(configured or {})
@@ -78,7 +122,7 @@ def chosen_trainer(
         source, where = f"--trainer {given}", Path(given).expanduser().absolute().parent
         own = _described(Path(given).expanduser(), source)
     elif given is not None and given != own.name:
-        kept = {"save_seconds": own.save_seconds, "patience": own.patience.model_dump()}
+        kept = own.model_dump(include={"save_seconds", "patience", "environment", "secrets"})
         own = _validated({"name": given, **kept}, "--trainer")
     if own.name == BUILTIN:
         return None

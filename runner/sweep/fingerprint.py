@@ -99,7 +99,7 @@ def _files_of_trainer(trainer: TrainerChoice | None) -> list[Path]:
         return []
     folder = str(trainer.options.get(HERE, ""))
     named: set[Path] = set()
-    for text in _texts(trainer.options):
+    for text in _texts([trainer.options, trainer.environment]):
         words = [text]
         with suppress(ValueError):  # a pattern need not be a command line
             words += shlex.split(text)

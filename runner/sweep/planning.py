@@ -136,7 +136,7 @@ def _require_trainable(spec: SweepSpec, plan: Plan, alone: str | None = None) ->
     training = spec.training
     if training.trainer is not None and training.trainer.name == COMMAND:
         for axis, values in (("recipe", training.recipes), ("model", training.models)):
-            if len(values) > 1 and f"{{{axis}" not in str(training.trainer.options):
+            if len(values) > 1 and f"{{{axis}" not in f"{training.trainer.options} {training.trainer.environment}":
                 raise InputError(
                     f"{plan.name} compares {axis}s ({', '.join(values)}), and the trainer's command names no "
                     f"{{{axis}}}: it would train the same for all; name it, or make a plan of one {axis}"

@@ -176,8 +176,17 @@ def started(
     if rank and not (own_ray or everywhere):
         return None
     python = config.trainer.python or "python3"
-    given = {"OMP_NUM_THREADS": str(config.machine.threads), "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
-    given |= environment or {}
+    trial, sweep = run_names(attempt)
+    usual = {
+        "HF_HUB_OFFLINE": "1",
+        "MLFLOW_EXPERIMENT_NAME": sweep,
+        "TOKENIZERS_PARALLELISM": "false",
+        "WANDB_NAME": trial,
+        "WANDB_RUN_GROUP": sweep,
+    }
+    given = {name: os.environ.get(name, value) for name, value in usual.items()}
+    given["OMP_NUM_THREADS"] = str(config.machine.threads)  # Ray sets it in every worker, whatever was asked for
+    given |= config.trainer.environment | dict(environment or {})
     if rank < len(attempt.gpus) and attempt.gpus[rank]:
         given["CUDA_VISIBLE_DEVICES"] = attempt.gpus[rank]
     launch = Launch((python, *argv), dict(files), given)
@@ -185,6 +194,12 @@ def started(
         return launch
     gpus = config.machine.gpus // config.machine.nodes if config.machine.device == "cuda" else 0
     return in_own_ray(launch, attempt, rank, python, gpus, config.trainer.patience)
+
+
+def run_names(attempt: Attempt) -> tuple[str, str]:
+    """Return what a trial's run and its group are called in W&B and the like: the trial, and its sweep."""
+    trial = attempt.folder.absolute().parent
+    return trial.name, trial.parent.name
 
 
 def in_own_ray(launch: Launch, attempt: Attempt, rank: int, python: str, gpus: int, patience: Patience) -> Launch:
@@ -225,7 +240,8 @@ def asked_itself(config: TrialConfig, files: Mapping[str, str], *argv: str, **en
             path.write_text(text, encoding="utf-8")
         command = [*launcher, config.trainer.python or "python3", *argv]
         try:
-            given = {**os.environ, "PYTHONPATH": str(Path(place, "parts")), **environment}
+            own = config.trainer.environment
+            given = {**os.environ, **own, "PYTHONPATH": str(Path(place, "parts")), **environment}
             ended = subprocess.run(
                 command, cwd=place, env=given, capture_output=True, text=True, timeout=_LONGEST, check=False
             )

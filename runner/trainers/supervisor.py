@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import statistics
 import time
 from collections import deque
@@ -204,9 +205,12 @@ class Running:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, text)
         argv = (*(shlex.split(choice.launcher) if choice.launcher else ()), *launch.argv)
-        environment = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", **launch.environment}
+        given = {**choice.environment, **launch.environment}
+        if beside := choice.environment.get("PYTHONPATH"):
+            given["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([given["PYTHONPATH"], beside]))
+        environment = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", **given, **_secrets(choice.secrets)}
         log = attempt.log if rank == 0 else attempt.log.with_suffix(f".rank-{rank}.log")
-        replace_file(attempt.folder / f"command-{rank}.sh", _by_hand(argv, launch.environment, attempt.folder), PRIVATE)
+        replace_file(attempt.folder / f"command-{rank}.sh", _by_hand(argv, given, attempt.folder), PRIVATE)
         try:
             self._handles.append(host.start(argv, environment, attempt.folder, log))
         except OSError as error:
@@ -222,6 +226,16 @@ class Running:
         end = time.monotonic() + _STACK_SECONDS
         while any(handle.poll() is None for handle in self._handles) and time.monotonic() < end:
             time.sleep(0.02)
+
+
+def _secrets(names: Sequence[str]) -> dict[str, str]:
+    """Return the values that this machine has; they go to the processes and nowhere else."""
+    if missing := [name for name in names if name not in os.environ]:
+        raise InputError(
+            f"[trainer] secrets: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set on "
+            f"{socket.gethostname()}: set it where rlplan, or with a cluster where `ray start`, is run"
+        )
+    return {name: os.environ[name] for name in names}
 
 
 def _by_hand(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -> str:

@@ -132,6 +132,24 @@ def test_the_problems_are_laid_down_and_a_file_of_its_own_is_written(tmp_path: P
     assert {(own / name).stat().st_mode & 0o777 for name in ("command-0.sh", "trial.json")} == {0o600}
 
 
+def test_variables_reach_the_trainer_and_the_values_of_secrets_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = "test $NCCL_DEBUG-$JUDGE_TOKEN = WARN-$(echo dreizehn | tr dn gn)"
+    config = described("jsonl", command=["bash", "-c", f"{asked} && {COMMAND} --style jsonl"])
+    assert config.trainer is not None
+    given = {"secrets": ["JUDGE_TOKEN"], "environment": {"NCCL_DEBUG": "WARN"}}
+    config = config.model_copy(update={"trainer": config.trainer.model_copy(update=given)})
+    monkeypatch.delenv("JUDGE_TOKEN", raising=False)
+    with pytest.raises(InputError, match="JUDGE_TOKEN is not set on"):
+        trained(config, tmp_path / "without", 1)
+    monkeypatch.setenv("JUDGE_TOKEN", "greizehn")
+    assert trained(config, tmp_path / "with", 1)
+    assert "NCCL_DEBUG=WARN" in (tmp_path / "with/trainer/command-0.sh").read_text()
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in written if b"greizehn" in path.read_bytes()]
+
+
 def test_a_command_that_names_its_rank_is_started_on_every_node() -> None:
     config = described("jsonl")
     attempt = Attempt(Path("/trial"), 2, 3, 9, Path("/trial/c-3"), ("10.0.0.1", "10.0.0.2"), ("0,1", "2,3"))

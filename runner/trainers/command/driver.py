@@ -141,7 +141,9 @@ class CommandDriver:
 
 def driver(config: TrialConfig) -> CommandDriver:
     """Return the driver of the trainer that a trial's options describe."""
-    return CommandDriver(options_in(config, CommandOptions, "the trainer's file"))
+    assert config.trainer is not None
+    options = options_in(config, CommandOptions, "the trainer's file")
+    return CommandDriver(options.model_copy(update={"environment": options.environment | config.trainer.environment}))
 
 
 def _opening(metrics: MetricsOptions) -> Opening:

@@ -77,7 +77,7 @@ class CommandOptions(Section):
         None, description="arguments that are added where there is a checkpoint; '': it finds that by itself"
     )
     files: dict[str, str] = Field({}, description="files that are written first, by name, with placeholders")
-    environment: dict[str, str] = Field({}, description="variables, with placeholders")
+    environment: dict[str, str] = Field({}, description="that of the trainer, with placeholders")
     metrics: MetricsOptions = Field(default_factory=MetricsOptions)
     checkpoints: CheckpointOptions = Field(default_factory=CheckpointOptions)
     stop_signal: Literal["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "none"] = Field(

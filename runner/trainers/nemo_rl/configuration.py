@@ -17,6 +17,7 @@ from runner.trainers.driving import (
     require_chat,
     require_equal_shares,
     rollouts_per_pass,
+    run_names,
     save_batches,
     tokenizer_of,
     validation_batches,
@@ -49,6 +50,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
     machine, updates, folder = config.machine, config.recipe.schedule.updates_per_batch, attempt.folder
     every, length = validation_batches(config), task.max_response_tokens
     problems = min(config.validation.problems, len(task.validation))
+    trial, sweep = run_names(attempt)
     ours: dict[str, Any] = {
         "grpo.num_prompts_per_step": config.prompts_per_batch * updates,
         "grpo.num_generations_per_prompt": config.rollouts_per_prompt,
@@ -90,13 +92,19 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "cluster.num_nodes": machine.nodes,
         "cluster.gpus_per_node": machine.gpus // machine.nodes,
         "logger.log_dir": str(folder / f"attempt-{attempt.number}.logs"),
-        "logger.wandb_enabled": False,
+        "logger.wandb.name": trial,
+        "logger.mlflow.run_name": trial,
+        "logger.mlflow.experiment_name": sweep,
         **recipe_keys(config, length),
     }
     facts = facts_of("nemo-rl")
     facts.require(nested(ours))
     facts.require(nested(options.settings))
-    return {"defaults": str(Path(options.checkout).expanduser() / _EXEMPLAR), **merged(ours, options.settings)}
+    free = {"logger.wandb_enabled": False, "logger.wandb.project": "rlplan"}
+    return {
+        "defaults": str(Path(options.checkout).expanduser() / _EXEMPLAR),
+        **merged(ours | free, options.settings, free),
+    }
 
 
 def _data(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import merged, rollouts_per_pass, validation_batches, warmup_steps
+from runner.trainers.driving import merged, rollouts_per_pass, run_names, validation_batches, warmup_steps
 from runner.trainers.horizon import HorizonOptions, rows_of, share_of
 from runner.trainers.openrlhf.recipe import recipe_flags
 
@@ -54,6 +54,8 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: Horizon
         "ckpt.max_num": 3,  # two stay while the third is written
         "ckpt.best_metric_key": "none",  # else it keeps one more, by the score
         "logger.logging_steps": 1,
+        "logger.wandb.run_name": run_names(attempt)[0],
+        "logger.wandb.group": run_names(attempt)[1],
     }
     if attempt.checkpoint is not None:
         ours["ckpt.load_enable"] = True

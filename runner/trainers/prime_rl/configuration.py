@@ -16,6 +16,7 @@ from runner.trainers.driving import (
     options_in,
     refuse,
     require_chat,
+    run_names,
     save_steps,
     tokenizer_of,
     validation_steps,
@@ -107,6 +108,9 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
     }
     if attempt.checkpoint is not None:
         ours["resume.step"] = attempt.from_step  # the latest that it would find itself may be torn
+    for monitor in ("trainer.monitors.wandb.", "orchestrator.monitors.wandb."):
+        if any(key.startswith(monitor) for key in options.settings):  # which switches it on
+            ours |= zip((f"{monitor}name", f"{monitor}group"), run_names(attempt), strict=True)
     free = {"inference.vllm.gpu_memory_utilization": 0.9}
     facts_of("prime-rl").require(nested(ours))
     facts_of("prime-rl").require(nested(options.settings))

@@ -6,7 +6,7 @@ from typing import Any
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import merged, rollouts_per_pass, validation_batches, warmup_steps
+from runner.trainers.driving import merged, rollouts_per_pass, run_names, validation_batches, warmup_steps
 from runner.trainers.horizon import HorizonOptions, batches_of, share_of
 from runner.trainers.skyrl.recipe import recipe_keys
 
@@ -18,6 +18,7 @@ _FREE = (
     "trainer.micro_forward_batch_size_per_gpu",
     "trainer.enable_ray_gpu_monitor",
     "trainer.logger",
+    "trainer.project_name",
     "trainer.print_example_interval",
 )
 
@@ -61,6 +62,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonO
         "export_path": str(folder / EXPORTS),
         "log_path": str(folder / "logs"),
         "logger": "console",
+        "project_name": "rlplan",
+        "run_name": run_names(attempt)[0],
         "print_example_interval": -1,
         "enable_ray_gpu_monitor": False,  # it reports to Weights & Biases
     }

@@ -18,6 +18,7 @@ from runner.trainers.driving import (
     options_in,
     refuse,
     require_equal_shares,
+    run_names,
     save_batches,
     validation_batches,
 )
@@ -84,6 +85,7 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any
         "--actor-num-nodes": machine.nodes,
         "--actor-num-gpus-per-node": machine.gpus // machine.nodes,
         "--num-gpus-per-node": machine.gpus // machine.nodes,
+        "--wandb-group": "-".join(reversed(run_names(attempt))),  # the run's name is made of it
         **recipe_flags(config),
     }
     free = {

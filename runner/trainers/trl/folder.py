@@ -21,6 +21,7 @@ from runner.trainers.driving import (
     refuse,
     require_equal_shares,
     rollouts_per_pass,
+    run_names,
     warmup_steps,
 )
 from runner.trainers.inside import MARK
@@ -87,7 +88,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "metrics": attempt.metrics.name,
         "hold": options.hold,
         "save_seconds": config.trainer.save_seconds,
-        "threads": machine.threads,
+        "threads": int(config.trainer.environment.get("OMP_NUM_THREADS", machine.threads)),
         "launch": {
             "processes": machine.gpus,
             "machines": len(attempt.hosts),
@@ -110,11 +111,11 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "updates_per_batch": recipe.schedule.updates_per_batch,
         "warmup_steps": warmup_steps(config),
         "validation": {**config.validation.model_dump(), "rows": config.rollouts_per_step // machine.gpus},
-        "settings": _settings(config, task, options),
+        "settings": _settings(config, task, attempt, options),
     }
 
 
-def _settings(config: TrialConfig, task: Task, options: TrlOptions) -> dict[str, Any]:
+def _settings(config: TrialConfig, task: Task, attempt: Attempt, options: TrlOptions) -> dict[str, Any]:
     machine = config.machine
     rows = rollouts_per_pass(config, task, machine.gpus, options.rollouts_per_pass)
     passes = config.rollouts_per_step // machine.gpus // rows
@@ -139,11 +140,12 @@ def _settings(config: TrialConfig, task: Task, options: TrlOptions) -> dict[str,
         "logging_nan_inf_filter": False,
         "save_strategy": "no",
         "eval_strategy": "no",
-        "report_to": "none",
+        "run_name": run_names(attempt)[0],
         "disable_tqdm": True,
         **recipe_settings(config),
     }
     free: dict[str, Any] = {"activation_checkpointing": False, "dataloader_pin_memory": machine.device == "cuda"}
+    free["report_to"] = "none"
     if machine.engine == "vllm":
         ours |= {"use_vllm": True, "vllm_mode": "colocate"}
         free["vllm_gpu_memory_utilization"] = options.vllm_memory

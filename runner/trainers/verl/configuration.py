@@ -20,6 +20,7 @@ from runner.trainers.driving import (
     merged,
     options_in,
     require_chat,
+    run_names,
     save_batches,
     tokenizer_of,
     tracked,
@@ -49,6 +50,8 @@ FREE = (  # ours unless the user says otherwise: they change how it runs, and no
     f"{ROLLOUT}.enforce_eager",
     "actor_rollout_ref.model.use_remove_padding",
     "actor_rollout_ref.model.enable_gradient_checkpointing",
+    "trainer.logger",
+    "trainer.project_name",
 )
 
 
@@ -125,19 +128,21 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
         "trainer.default_local_dir": str(folder / FOLDER),
         "trainer.resume_mode": "disable" if attempt.checkpoint is None else "resume_path",
         "trainer.resume_from_path": None if attempt.checkpoint is None else str(attempt.checkpoint.absolute()),
-        "trainer.logger": ["console", "file"],
-        "trainer.project_name": "rlplan",
-        "trainer.experiment_name": f"attempt-{attempt.number}",
+        "trainer.experiment_name": run_names(attempt)[0],
         "hydra.run.dir": ".",
         "hydra.output_subdir": None,
     }
+    said = options.settings.get("trainer.logger", ["console"])
+    logger = dict.fromkeys([*([said] if isinstance(said, str) else said), "file"])  # the last is what rlplan reads
+    settings = options.settings | {"trainer.logger": list(logger)}
+    ours["trainer.project_name"] = "rlplan"
     free = {FREE[0]: _helpers(machine), FREE[1]: 2, FREE[2]: _helpers(machine), FREE[3]: 2}  # by default 8 of each
     if config.task.name in EMBEDDED:
         ours[TEMPLATE] = _PLAIN_TEMPLATE
     elif TEMPLATE not in options.settings:
         instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
         require_chat(task, "verl", instead)
-    return merged({**ours, **free}, options.settings, FREE)
+    return merged({**ours, **free}, settings, FREE)
 
 
 def _helpers(machine: Machine) -> int:

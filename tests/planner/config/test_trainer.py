@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from budgets.errors import ConfigError
 from planner.config.trainer import Patience, TrainerChoice, chosen_trainer
@@ -65,6 +66,35 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, said: str) ->
     with pytest.raises(ConfigError, match=r"mine\.toml") as error:
         chosen_trainer(str(file), None)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"launcher": "sudo /usr/bin/docker run image"}, "what docker starts is no child of rlplan"),
+        ({"environment": {"NCCL_DEBUG": "WARN", "WANDB_API_KEY": "k"}}, r'\[trainer\] secrets = \["WANDB_API_KEY"\]'),
+        ({"environment": {"CUDA_VISIBLE_DEVICES": "0"}}, "rlplan sets that itself"),
+    ],
+)
+def test_what_would_outlive_a_sweep_or_be_stored_is_refused(given: dict[str, object], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        TrainerChoice.model_validate({"name": "trl", **given})
+
+
+def test_a_command_has_one_environment_and_another_trainer_keeps_it() -> None:
+    options = {"command": "x", "environment": {"TOKENIZERS_PARALLELISM": "false"}}
+    own = {
+        "name": "command",
+        "launcher": "apptainer exec i.sif",
+        "environment": {"NCCL_IB_HCA": "mlx5"},
+        "secrets": ["HF_TOKEN"],
+    }
+    chosen = TrainerChoice.model_validate({**own, "options": options})
+    assert chosen.environment == {"TOKENIZERS_PARALLELISM": "false", "NCCL_IB_HCA": "mlx5"}
+    assert chosen.options == {"command": "x"}
+    other = chosen_trainer("trl", chosen.model_dump())
+    assert other is not None
+    assert (other.environment, other.secrets, other.launcher) == (chosen.environment, ["HF_TOKEN"], None)
 
 
 def test_a_file_that_is_not_there_and_a_name_that_is_not_known(tmp_path: Path) -> None:

@@ -282,3 +282,50 @@ def test_where_it_counts_batches_several_updates_are_one_of_its_steps(trainer: s
     assert run["from_batch" if trainer == "slime" else "from_step"] == 1
     if trainer == "openrlhf":
         assert run["to_step"] == 3
+
+
+@pytest.mark.parametrize(
+    ("trainer", "settings", "keys"),
+    [
+        ("trl", {"report_to": "wandb"}, {"report_to": "wandb", "run_name": "n4-B8-s0"}),
+        (
+            "verl",
+            {"trainer.logger": ["console", "wandb"]},
+            {"trainer.logger": "[console,wandb,file]", "trainer.experiment_name": "n4-B8-s0"},
+        ),
+        (
+            "prime-rl",
+            {"trainer.monitors.wandb.project": "maths"},
+            {"trainer.monitors.wandb.name": "n4-B8-s0", "trainer.monitors.wandb.group": "sweep-3"},
+        ),
+        (
+            "openrlhf",
+            {"logger.wandb.key": "from-environment"},
+            {"--logger.wandb.run_name": ["n4-B8-s0"], "--logger.wandb.group": ["sweep-3"]},
+        ),
+        (
+            "skyrl",
+            {"trainer.logger": "wandb", "trainer.project_name": "maths"},
+            {"trainer.logger": "wandb", "trainer.run_name": "n4-B8-s0", "trainer.project_name": "maths"},
+        ),
+        (
+            "nemo-rl",
+            {"logger.wandb_enabled": True},
+            {"logger.wandb_enabled": True, "logger.wandb.name": "n4-B8-s0", "logger.mlflow.experiment_name": "sweep-3"},
+        ),
+        ("slime", {"use-wandb": True}, {"--use-wandb": [], "--wandb-group": ["sweep-3-n4-B8-s0"]}),
+    ],
+)
+def test_a_tracker_is_the_users_and_names_the_trial_and_its_sweep(
+    trainer: str, settings: dict[str, Any], keys: dict[str, Any], made: Made, tmp_path: Path
+) -> None:
+    config = made(trainer)
+    assert config.trainer is not None
+    options = {**config.trainer.options, "settings": settings}
+    own = {"options": options, "environment": {"HF_HUB_OFFLINE": "0", "OMP_NUM_THREADS": "8"}}
+    config = config.model_copy(update={"trainer": config.trainer.model_copy(update=own)})
+    begun = attempt(tmp_path / "sweep-3" / "n4-B8-s0" / "trainer")
+    assert {name: told(config, begun)[name] for name in keys} == keys
+    environment = launched(config, begun).environment
+    named = {name: environment[name] for name in ("WANDB_RUN_GROUP", "HF_HUB_OFFLINE", "OMP_NUM_THREADS")}
+    assert named == {"WANDB_RUN_GROUP": "sweep-3", "HF_HUB_OFFLINE": "0", "OMP_NUM_THREADS": "8"}

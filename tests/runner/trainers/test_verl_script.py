@@ -46,13 +46,13 @@ def test_what_it_sets_is_kept_and_what_the_plan_decides_is_listed(tmp_path: Path
         "actor_rollout_ref.rollout.max_num_batched_tokens": 16384,
         "actor_rollout_ref.actor.checkpoint.save_contents": ["model", "optimizer", "extra"],
         "+actor_rollout_ref.model.override_config.attn_implementation": "eager",
+        "trainer.logger": ["console", "wandb"],
     }
     assert script.options == {"tensor_parallel": 2, "rollout_memory": 0.6}
     assert script.replaced == {
         "data.train_files": "$HOME/data/gsm8k/train.parquet",
         "data.train_batch_size": "1024",
         "actor_rollout_ref.model.path": "Qwen/Qwen3-8B",
-        "trainer.logger": '["console","wandb"]',
         "trainer.n_gpus_per_node": "8",
     }
     kept, replaced = script.notes()
