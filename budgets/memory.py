@@ -11,7 +11,13 @@ from budgets.models import BYTES_PER_WEIGHT, ModelShape
 from budgets.workload import RecipeTraits, Workload
 
 # Mixed-precision Adam: bf16 weights and gradients, float32 master weights and two moments.
-STATE_BYTES_PER_PARAMETER = 2 + 2 + 4 + 4 + 4
+KEPT_BYTES, OPTIMIZER_BYTES = 2 + 2, 4 + 4 + 4
+# Of a layer, for each token and hidden number, without scores of attention (Korthikanti et al. 2022, equation 2).
+LAYER_BYTES = 34
+# Of a logit: nothing where the head is fused with the loss, the logit and its gradient where float32 copies are made in
+# chunks, and the logit with float32 copies of both.
+FUSED, CHUNKED, WHOLE = 0, 2 + 2, 2 + 4 + 4
+TIGHT_MEMORY = 0.85  # of what is usable, for training; nobody is put there unasked
 # Trainers leave at least half of an engine's memory to the cache, although larger engines would often be faster.
 ENGINE_WEIGHT_SHARE = 0.5
 MOST_ENGINE_GPUS = 64  # tensor, expert and pipeline parallel over nodes, where one node does not hold the weights
@@ -43,37 +49,48 @@ class Placement:
         return Placement(generators, trainers, False, self.engine_gpus)
 
 
-def training_bytes(workload: Workload, traits: RecipeTraits, gpus: int) -> float:
-    """Return the bytes that training takes on each of so many GPUs, all states sharded over them."""
-    return _state_bytes(workload, traits) / gpus + activation_bytes(workload, traits.execution)
+def training_bytes(workload: Workload, traits: RecipeTraits, gpus: int, width: int = 1) -> float:
+    """Return the bytes that training takes on each of so many GPUs, of which `width` share each sequence.
+
+    All states are sharded over all of them.
+    """
+    return _state_bytes(workload, traits) / gpus + activation_bytes(workload, traits.execution, width)
 
 
-def _state_bytes(workload: Workload, traits: RecipeTraits) -> float:
-    """Return the bytes of weights, gradients and optimizer; with LoRA all but the weights are the adapters' alone.
+def states(model: ModelShape, *, reference: bool, lora_rank: int | None) -> tuple[float, float]:
+    """Return the bytes of weights and gradients, and of the optimizer; with LoRA what is trained is the adapters alone.
 
     The reference model is then the same weights without the adapters, and takes nothing.
     """
-    model, rank = workload.model, traits.execution.lora_rank
-    if rank is not None:
-        return model.weight_bytes + STATE_BYTES_PER_PARAMETER * model.adapter_parameters(rank)
-    return model.parameters * (STATE_BYTES_PER_PARAMETER + (BYTES_PER_WEIGHT if traits.reference_pass else 0))
+    if lora_rank is not None:
+        adapters = model.adapter_parameters(lora_rank)
+        return model.weight_bytes + KEPT_BYTES * adapters, OPTIMIZER_BYTES * adapters
+    return model.parameters * (KEPT_BYTES + reference * BYTES_PER_WEIGHT), OPTIMIZER_BYTES * model.parameters
+
+
+def _state_bytes(workload: Workload, traits: RecipeTraits) -> float:
+    return sum(states(workload.model, reference=traits.reference_pass, lora_rank=traits.execution.lora_rank))
 
 
 def checkpoint_bytes(model: ModelShape, lora_rank: int | None) -> float:
     """Return the bytes of a checkpoint: weights and optimizer of all that is trained."""
     trained = model.parameters if lora_rank is None else model.adapter_parameters(lora_rank)
-    return trained * (STATE_BYTES_PER_PARAMETER - BYTES_PER_WEIGHT)  # without its gradient
+    return trained * (BYTES_PER_WEIGHT + OPTIMIZER_BYTES)
 
 
-def activation_bytes(workload: Workload, execution: Execution = USUAL) -> float:
-    """Return the bytes of one longest sequence in training: a checkpoint per layer and its float32 logits.
+def token_bytes(model: ModelShape, head: int, width: int = 1, *, tensor: bool = False) -> float:
+    """Return the bytes of a token's activations on each GPU that shares it: checkpoints, one layer, and its logits.
 
-    Without packing all sequences of a micro-batch are padded to it.
+    With `tensor` each GPU keeps the checkpoints whole.
     """
-    sequences = 1 if execution.packing else execution.micro_batch
-    model = workload.model
     checkpoints = model.layers * model.hidden * BYTES_PER_WEIGHT
-    return sequences * workload.longest_sequence * (checkpoints + 4 * model.vocabulary)
+    return checkpoints / (1 if tensor else width) + (LAYER_BYTES * model.hidden + head * model.vocabulary) / width
+
+
+def activation_bytes(workload: Workload, execution: Execution = USUAL, width: int = 1) -> float:
+    """Return the bytes of one longest sequence in training; without packing a micro-batch is padded to it."""
+    sequences = 1 if execution.packing else execution.micro_batch
+    return sequences * workload.longest_sequence * token_bytes(workload.model, CHUNKED, width)
 
 
 def cache_room(workload: Workload, gpu: Gpu, gpus_per_engine: int, execution: Execution = USUAL) -> float:
@@ -99,22 +116,33 @@ def widest_engine(gpu: Gpu) -> int:
 
 
 def usual_engine(workload: Workload, gpu: Gpu, sizes: list[int]) -> int:
-    """Return the engine that trainers take: the smallest whose weights fill at most half of it, or the largest.
+    """Return the engine that trainers take.
 
     Weights count in bf16: what fp8 leaves free is taken to go to the cache, and to no smaller engine.
     """
-    weights = workload.model.weight_bytes
-    roomy = (size for size in sizes if weights <= ENGINE_WEIGHT_SHARE * size * gpu.memory_gb * 1e9)
-    return next(roomy, sizes[-1] if sizes else widest_engine(gpu))
+    return roomiest(workload.model, gpu.memory_gb * 1e9, sizes or [widest_engine(gpu)])
+
+
+def roomiest(model: ModelShape, memory: float, sizes: list[int]) -> int:
+    """Return the smallest of engines whose weights fill at most half of its GPUs' memory, or the largest."""
+    roomy = (size for size in sizes if model.weight_bytes <= ENGINE_WEIGHT_SHARE * size * memory)
+    return next(roomy, sizes[-1])
 
 
 def training_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
-    """Return the fewest GPUs that training fits into, or None when one sequence alone is too large for each."""
-    activations = activation_bytes(workload, traits.execution)
-    room = gpu.usable_bytes - activations
-    if room <= 0:
-        return None
-    return max(1, math.ceil((training_bytes(workload, traits, 1) - activations) / room))
+    """Return the fewest GPUs that training fits into, or None when one sequence alone is too large for a node."""
+    found = []
+    for width in _widths(workload.model, gpu, gpu.gpus_per_node):
+        room = gpu.usable_bytes - activation_bytes(workload, traits.execution, width)
+        if room > 0:
+            found.append(max(width, math.ceil(_state_bytes(workload, traits) / room)))
+    return min(found, default=None)
+
+
+def _widths(model: ModelShape, gpu: Gpu, gpus: int) -> list[int]:
+    """List how many of so many GPUs of a node may share a sequence, as each has some of its heads: powers of two."""
+    most = 1 if gpu.one_process else math.gcd(2 ** int(math.log2(min(gpus, gpu.gpus_per_node))), model.heads)
+    return [2**power for power in range(int(math.log2(most)) + 1)]
 
 
 def fewest_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
@@ -127,8 +155,9 @@ def fewest_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | Non
 
 
 def memory_share(workload: Workload, traits: RecipeTraits, gpu: Gpu, trainer_gpus: int) -> float:
-    """Return the share of the usable memory that training takes on each GPU."""
-    return training_bytes(workload, traits, trainer_gpus) / gpu.usable_bytes
+    """Return the share of the usable memory that training takes at least on each GPU."""
+    widest = _widths(workload.model, gpu, trainer_gpus)[-1]
+    return training_bytes(workload, traits, trainer_gpus, widest) / gpu.usable_bytes
 
 
 def require_fit(workload: Workload, traits: RecipeTraits, hardware: Hardware, others: Iterable[Gpu] = ()) -> None:
@@ -144,10 +173,10 @@ def require_fit(workload: Workload, traits: RecipeTraits, hardware: Hardware, ot
 def _shortfall(workload: Workload, traits: RecipeTraits, hardware: Hardware) -> str:
     """Say what is needed and what is usable: of the training's memory, or of the engine's when only that is short."""
     gpu, gpus = hardware.gpu, hardware.gpus_per_trial
-    sequence = f"one sequence of {workload.longest_sequence:,.0f} tokens"
+    sequence = f"a sequence of {workload.longest_sequence:,.0f} tokens"
     sizes = engine_sizes(workload, gpu, gpus, traits.execution)
     trainers = max(1, gpus - sizes[0]) if traits.asynchronous and sizes else gpus
-    training = trainers * training_bytes(workload, traits, trainers)
+    training = trainers * memory_share(workload, traits, gpu, trainers) * gpu.usable_bytes
     engine = _gigabytes(_engine_bytes(workload, traits.execution))
     if not sizes and training <= trainers * gpu.usable_bytes:
         widest = traits.execution.engine_gpus or 2 ** int(math.log2(min(gpus, widest_engine(gpu))))
@@ -155,7 +184,7 @@ def _shortfall(workload: Workload, traits: RecipeTraits, hardware: Hardware) -> 
         usable = _gigabytes(widest * gpu.usable_bytes)
         return f"an engine needs {engine} (weights, {sequence}), {usable} are usable on {span}"
     beside = f" and an engine {engine} on GPUs of its own" if traits.asynchronous else ""
-    needs = f"{_gigabytes(training)} (states, {sequence} per GPU){beside}"
+    needs = f"{_gigabytes(training)} (states, activations of {sequence} or more){beside}"
     return f"training needs {needs}, {_gigabytes(gpus * gpu.usable_bytes)} are usable"
 
 

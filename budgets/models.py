@@ -64,6 +64,11 @@ class ModelShape:
         return self._embeddings + self._body_parameters(self.experts)
 
     @property
+    def expert_weights(self) -> int:
+        """Weights of all experts."""
+        return self._expert_layers * self.experts * self._expert_parameters
+
+    @property
     def head_parameters(self) -> int:
         """Weights of the output head."""
         return self.vocabulary * self.hidden

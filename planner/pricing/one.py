@@ -9,7 +9,8 @@ from budgets.coefficients import Coefficients
 from budgets.cost import Z90, StepCost, phase_seconds, step_cost
 from budgets.errors import InfeasibleError, InputError
 from budgets.hardware import Hardware
-from budgets.memory import memory_share
+from budgets.memory import CHUNKED, WHOLE
+from budgets.memory_plan import Demand, Means, MemoryPlan, plan_memory
 from budgets.signal import signal_fraction
 from budgets.work import Driver, Phase, Seconds, StepLoad, total
 from budgets.workload import RecipeTraits, Workload
@@ -126,11 +127,27 @@ class Price:
         tokens = self.asked.rollouts * (workload.prompt_tokens + workload.responses.mean)
         return tokens / (self.cost.step_seconds * self.cost.placement.gpus)
 
+    @cached_property
+    def memory(self) -> MemoryPlan:
+        """How training and engines share the memory, with a trainer that can do all but what would take more time."""
+        asked, gpu, execution = self.asked, self.asked.hardware.gpu, self.asked.traits.execution
+        demand = Demand(
+            asked.workload.model,
+            asked.workload.longest_sequence * (1 if execution.packing else execution.micro_batch),
+            self.cost.placement,
+            gpu.memory_gb * 1e9,
+            gpu.gpus_per_node,
+            reference=asked.traits.reference_pass,
+            lora_rank=execution.lora_rank,
+        )
+        means = Means(heads=(WHOLE, CHUNKED), offloads=False, sleeps=None)
+        return plan_memory(demand, replace(means, shares=None) if gpu.one_process else means)
+
     @property
     def memory_used(self) -> float:
         """Share of what is usable on a training GPU that states and one longest sequence take."""
-        asked, trainers = self.asked, self.cost.placement.trainer_gpus
-        return memory_share(asked.workload, asked.traits, asked.hardware.gpu, trainers)
+        plan = self.memory
+        return (plan.state_bytes + plan.activation_bytes) / self.asked.hardware.gpu.usable_bytes
 
     @cached_property
     def phases(self) -> tuple[PhasePrice, ...]:

@@ -12,12 +12,11 @@ from typing import Final
 
 from budgets.cost import step_cost
 from budgets.errors import InputError
-from budgets.memory import fewest_gpus, memory_share
+from budgets.memory import TIGHT_MEMORY, fewest_gpus, memory_share
 from planner.proposals.grid import legal_cells
 from planner.proposals.request import Request, Variant
 
 NEAR_BEST: Final = 1.05  # times the best layout's price of a rollout
-TIGHT_MEMORY: Final = 0.85  # of what is usable, for training; nobody is put there unasked
 CELLS_PRICED: Final = 8  # of the grid, spread over it: enough to tell layouts apart
 
 

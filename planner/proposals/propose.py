@@ -9,7 +9,7 @@ from typing import Final
 from budgets.allocation import steps_for_budget
 from budgets.cost import Z90
 from budgets.errors import BudgetError, InputError
-from budgets.memory import fewest_gpus, memory_share
+from budgets.memory import TIGHT_MEMORY, fewest_gpus, memory_share
 from budgets.signal import BetaPassRates, signal_fraction
 from budgets.workload import Workload
 from planner.axes import rounded_rate, said, with_rate
@@ -23,7 +23,7 @@ from planner.prior.published import (
 from planner.prior.studies import logit, published_group
 from planner.proposals.final_layout import deadline_of, layouts, too_late, with_final_layout
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
-from planner.proposals.layouts import TIGHT_MEMORY, with_layout
+from planner.proposals.layouts import with_layout
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
 from planner.proposals.proposal import Candidate, Doubt, Elsewhere, Outlook, Proposal
 from planner.proposals.request import PilotGrant, PricedCell, Request, Standing

@@ -208,7 +208,14 @@ def _layout(price: Price) -> str:
 
 
 def _memory(price: Price) -> str:
-    usable = price.asked.hardware.gpu.usable_bytes / 1e9
-    used = price.memory_used * usable
-    spare = 1 - price.memory_used
-    return f"Memory: training takes {used:,.0f} of {usable:,.0f} GB usable on each GPU, {spare:.0%} to spare."
+    plan, usable = price.memory, price.asked.hardware.gpu.usable_bytes / 1e9
+    states, activations = plan.state_bytes / 1e9, plan.activation_bytes / 1e9
+    width = f", shared by {plan.width} GPUs" if plan.width > 1 else ""
+    beside = "after the training's states have left" if plan.sleep else "beside the training's states"
+    engines = f"Engines of {plan.engine_gpus} GPU{'s' * (plan.engine_gpus > 1)} take {plan.engine_share:.0%} of a GPU"
+    return (
+        f"Memory: training takes {states + activations:,.0f} of {usable:,.0f} GB usable on each GPU, "
+        f"{1 - price.memory_used:.0%} to spare: {states:,.1f} for weights, gradients and optimizer, {activations:,.1f} "
+        f"for one sequence of {plan.tokens:,} tokens{width}. {engines}"
+        f"{f', {beside}' if price.cost.placement.colocated else ''}."
+    )

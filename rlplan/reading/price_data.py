@@ -31,6 +31,7 @@ def price_data(
             "training_bytes_per_gpu": price.memory_used * asked.hardware.gpu.usable_bytes,
             "usable_bytes_per_gpu": asked.hardware.gpu.usable_bytes,
             "head_room": 1 - price.memory_used,
+            "plan": asdict(price.memory),
         },
         "layout": {"gpus": placement.gpus, **asdict(placement)},
         "changes": [_change(each) for each in changes],
