@@ -7,16 +7,17 @@ beginning of a log: a command line with its overrides, or the dictionary that ve
 import ast
 import json
 import re
-import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from budgets.errors import InputError
+from planner.adopting.shell import read_shell
 from planner.curves.reading.sources import NAMED_ALIKE
 from planner.logs.consoles import plain
 
@@ -25,11 +26,9 @@ Flat = dict[str, Any]  # values by their dotted keys, with '_' for every '-'
 _HYDRA = (".hydra/config.yaml", ".hydra/overrides.yaml", "outputs/.hydra/config.yaml", "outputs/.hydra/overrides.yaml")
 _NOT_SETTINGS = {"trainer_state.json", "sweep.json", "package.json", "tokenizer_config.json", "generation_config.json"}
 _OVERRIDE = re.compile(r"[+~]*([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
-_ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$")
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)(?::-([^}]*))?\}?")
 _SETTINGS = {".yaml", ".yml", ".toml", ".json"}
 _HEAD_LINES = 400  # of a log, in which its configuration is looked for
-_LARGEST = 4 * 2**20  # bytes of a file of settings
+LARGEST = 4 * 2**20  # bytes of a file of settings
 
 
 def configuration_of(run: Path, given: Path | None = None, log: Path | None = None) -> Flat:
@@ -46,7 +45,7 @@ def configuration_of(run: Path, given: Path | None = None, log: Path | None = No
 def _files(run: Path) -> list[Path]:
     """List the files of a run's settings: in its folder, or beside a lone log, where many runs may lie, by its name."""
     folder = run if run.is_dir() else run.parent
-    inside = sorted(path for path in folder.iterdir() if path.is_file() and path.stat().st_size <= _LARGEST)
+    inside = sorted(path for path in folder.iterdir() if path.is_file() and path.stat().st_size <= LARGEST)
     if run.is_file() and run.stem.casefold() not in NAMED_ALIKE:
         inside = [path for path in inside if path.stem == run.stem and path != run]
     scripts = [path for path in inside if path.suffix == ".sh"]
@@ -62,7 +61,7 @@ def read_settings(path: Path) -> Flat:
         text = path.read_text(encoding="utf-8", errors="replace")
         match path.suffix:
             case ".sh":
-                return of_command(text)
+                return of_command(text, path.parent)
             case ".toml":
                 return flat(tomllib.loads(text))
             case ".json":
@@ -70,7 +69,7 @@ def read_settings(path: Path) -> Flat:
             case _:
                 document = yaml.safe_load(text)
                 # A list has Hydra's overrides.
-                return dict(_settings([*map(str, document)])) if isinstance(document, list) else flat(document)
+                return dict(words_set([*map(str, document)])) if isinstance(document, list) else flat(document)
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
     except (ValueError, yaml.YAMLError) as error:
@@ -83,39 +82,33 @@ def flat(document: object, prefix: str = "") -> Flat:
     if isinstance(document, Mapping):
         for key, value in document.items():
             name = f"{prefix}{key}".replace("-", "_")
-            found |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: _value(value)}
+            several = isinstance(value, list) and value and isinstance(value[0], Mapping)
+            inner = value[0] if several else value  # of several alike, such as tasks, the first
+            found |= flat(inner, f"{name}.") if isinstance(inner, Mapping) else {name: as_number(inner)}
     return found
 
 
-def of_command(text: str) -> Flat:
-    """Return the overrides (`a.b=1`) and the flags (`--a-b 1`) of a shell script, with its own variables filled in."""
-    joined = re.sub(r"\\\s*\n", " ", text)
-    variables: dict[str, str] = {}
-    tokens: list[str] = []
-    for line in joined.splitlines():
-        filled = _VARIABLE.sub(lambda found: variables.get(found[1], found[2] or ""), line)
-        try:
-            words = shlex.split(filled, comments=True)
-        except ValueError:  # a quotation over several lines
-            words = filled.split()
-        assigned = _ASSIGNMENT.match(line)
-        if assigned and len(words) == 1 + (words[0] == "export"):
-            variables[assigned[1]] = words[-1].partition("=")[2]
-            continue
-        tokens += words
-    return dict(_settings(tokens))
+def of_command(text: str, folder: Path) -> Flat:
+    """Return the overrides (`a.b=1`) and the flags (`--a-b 1`) of all commands of a shell script."""
+    return dict(each for command in read_shell(text, folder).commands for each in words_set(command.words))
 
 
-def _settings(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
+def words_set(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Yield what the words of a command set: `a.b=1`, `--a-b 1`, `--a-b 1 2`, `--a-b`."""
     for place, word in enumerate(words):
-        if word.startswith("--"):
+        if word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
-            following = words[place + 1] if place + 1 < len(words) else "--"
-            if not equals:
-                value = "true" if following.startswith("--") else following
-            yield name.replace("-", "_"), _value(value)
+            following = [*takewhile(_is_value, words[place + 1 :])]
+            if equals or len(following) < 2:
+                yield name.replace("-", "_"), as_number(value if equals else following[0] if following else "true")
+            else:
+                yield name.replace("-", "_"), [as_number(each) for each in following]
         elif found := _OVERRIDE.fullmatch(word):
-            yield found[1].replace("-", "_"), _value(found[2])
+            yield found[1].replace("-", "_"), as_number(found[2])
+
+
+def _is_value(word: str) -> bool:
+    return not word.startswith("--") and not _OVERRIDE.fullmatch(word)
 
 
 def _of_log(log: Path) -> Flat:
@@ -125,7 +118,7 @@ def _of_log(log: Path) -> Flat:
     found: Flat = {}
     for line in lines:
         if " -m " in line or ".sh " in line or "python" in line:
-            found |= of_command(line.replace('"', " "))
+            found |= of_command(line.replace('"', " "), log.parent)
     begins = next((place for place, line in enumerate(lines) if line.lstrip().startswith("{'")), None)
     if begins is not None:
         found |= _printed(lines[begins:])
@@ -144,7 +137,7 @@ def _printed(lines: Sequence[str]) -> Flat:
     return {}
 
 
-def _value(value: object) -> Any:
+def as_number(value: object) -> Any:
     """Return a number for what is written as one; 1e-6 is none in YAML."""
     if not isinstance(value, str):
         return value

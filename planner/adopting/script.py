@@ -1,19 +1,28 @@
 """What the script or configuration of a run says of it: the settings, and what decides its time, memory and end.
 
-Nothing of a script is executed: shell is read by planner/adopting/shell.py, Python by its syntax tree.
+Nothing of a script is executed: shell is read by planner/adopting/shell, Python by its syntax tree.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from planner.adopting.configuration import Flat, read_settings
+from budgets.errors import InputError
+from planner.adopting.configuration import Flat, words_set
+from planner.adopting.files import SUFFIXES, found_file, read_named, resolved
+from planner.adopting.python import read_python
 from planner.adopting.settings import GpuSplit, Settings, settings_of, split_of
+from planner.adopting.shell import LARGEST, Command, Shell, read_shell
 from planner.adopting.values import values_of
 from planner.logs.trainers import load_trainer, trainer_names
 
 _ENOUGH = 3  # keys by which a trainer is known without its entry point
+_ENTRY = 5  # keys that its entry point counts for
+_OF_ROLLOUTS = ("rollouts_per_prompt", "prompts_per_batch", "batch_rollouts", "response_tokens")  # no SFT has them
+_NAMING = re.compile(r"--?(?:[\w.-]*config[\w-]*|deepspeed|args)(?:=(.*))?", re.IGNORECASE)  # flags that name a file
 
 
 @dataclass(frozen=True)
@@ -29,27 +38,136 @@ class ScriptFacts:
     unresolved: tuple[str, ...] = ()  # variables and files that could not be found
 
 
+@dataclass(slots=True)
+class _Start:
+    """What one command, or one file, would start a trainer with."""
+
+    found: Flat
+    words: tuple[str, ...] = ()  # of the command, or the calls of a Python script
+    notes: list[str] = field(default_factory=list)
+
+    def counts(self) -> dict[str, int]:
+        """Return how well it goes with each trainer."""
+        pairs = [*self.words, *(" ".join(pair) for pair in zip(self.words, self.words[1:], strict=False))]
+        counts = {}
+        for name in trainer_names():
+            trainer = load_trainer(name)
+            started = any(fnmatchcase(word, entry) for entry in trainer.entries for word in pairs)
+            said = {ours for ours, keys in trainer.keys.items() if any(key in self.found for key in keys)}
+            counts[name] = (len(said) + _ENTRY * started) * (started or not said.isdisjoint(_OF_ROLLOUTS))
+        return counts
+
+
 def read_script(paths: Sequence[Path]) -> ScriptFacts:
     """Read what people start a trainer with; of several files the later wins."""
     found: Flat = {}
+    words: tuple[str, ...] = ()
+    notes: list[str] = []
     for path in paths:
-        found |= read_settings(path)
-    trainer = _trainer_of(found)
-    return facts_of(trainer, found)
+        starts = _starts(path)
+        if starts:
+            best = max(starts, key=lambda start: max(start.counts().values()))
+            found, words, notes = found | best.found, (*words, *best.words), [*notes, *best.notes]
+    counts = _Start(found, words).counts()
+    trainer = max(counts, key=lambda name: counts[name])
+    return facts_of(trainer if counts[trainer] >= _ENOUGH else None, resolved(found), notes)
 
 
-def facts_of(trainer: str | None, found: Flat, unresolved: Sequence[str] = ()) -> ScriptFacts:
+def facts_of(trainer: str | None, found: Flat, notes: Sequence[str] = ()) -> ScriptFacts:
     """Return what a configuration says, by the keys of its trainer."""
     settings = settings_of(trainer, found, whole=True)
     split = split_of(trainer, found, settings.rollouts_per_prompt, settings.prompts_per_batch, whole=True)
-    values, keys, assumed = values_of(trainer, found, settings, split)
-    return ScriptFacts(trainer, settings, split, values, keys, assumed, tuple(unresolved))
+    values, keys, assumed, open_ = values_of(trainer, found, settings, split)
+    return ScriptFacts(trainer, settings, split, values, keys, assumed, (*notes, *open_))
 
 
-def _trainer_of(found: Flat) -> str | None:
-    """Return the trainer most of whose keys are there."""
-    counts = {
-        name: sum(key in found for keys in load_trainer(name).keys.values() for key in keys) for name in trainer_names()
-    }
-    best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] >= _ENOUGH else None
+def _starts(path: Path) -> list[_Start]:
+    """Return what a file could start; InputError where it cannot be read."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"'{path}' is larger than a script: {path.stat().st_size:,} bytes")
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if path.suffix == ".py":
+            return _of_python(text, path.parent)
+        if path.suffix not in SUFFIXES:
+            return [*_of_shell(read_shell(text, path.parent), path.parent)]
+        found = read_named(path)
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
+    except (ValueError, InputError) as error:
+        raise InputError(f"'{path}' cannot be read: {str(error).splitlines()[0]}") from None
+    starts = [_Start(found)]
+    if isinstance(run := found.get("run", found.get("command")), str):  # of a job, such as SkyPilot's
+        set_ = "".join(f"{key.partition('.')[2]}={value}\n" for key, value in found.items() if key.startswith("envs."))
+        starts += _of_shell(read_shell(set_ + run, path.parent), path.parent)
+    return starts
+
+
+def _of_shell(shell: Shell, folder: Path) -> Iterator[_Start]:
+    commands = list(shell.commands)
+    # Some hand the whole command over as a variable.
+    texts = [text for text in shell.values.values() if " --" in text or "python" in text or " run " in text]
+    if not any(max(_Start(dict(words_set(each.words)), each.words).counts().values()) >= _ENOUGH for each in commands):
+        commands += [each for text in texts for each in read_shell(text, folder).commands]
+    for command in commands:
+        yield _of_command(command, shell, folder)
+
+
+def _of_command(command: Command, shell: Shell, folder: Path) -> _Start:
+    """Return what a command sets: by the files that it names, and over them by its flags."""
+    notes, found = list(shell.notes), Flat()
+    words = command.words
+    visible = command.environment.get("CUDA_VISIBLE_DEVICES", shell.values.get("CUDA_VISIBLE_DEVICES", ""))
+    if re.fullmatch(r"\d+(,\d+)*", visible):
+        found["visible_gpus"] = visible.count(",") + 1
+    for name, prefix in _named(command.words):
+        text = shell.files.get(name)
+        path = Path(name) if text is not None else found_file(name, folder)
+        try:
+            if path is None:
+                notes.append(f"{name} is not found")
+            elif path.suffix == ".py":
+                python = read_python(path.read_text(encoding="utf-8", errors="replace")[:LARGEST])
+                found, words = found | python.found, (*words, *python.calls)
+            else:
+                said = read_named(path, shell.files)
+                found |= {f"{prefix}.{key}": value for key, value in said.items()} if prefix else said
+        except (OSError, ValueError):
+            notes.append(f"{name} cannot be read")
+    return _Start(found | dict(words_set(command.words)), words, notes)
+
+
+def _named(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the files of settings that a command names, and the key that they go under."""
+    flags = dict(words_set(words))
+    config = str(flags.get("config_name", ""))
+    if config and config != "True":
+        folder = str(flags.get("config_path", ""))
+        yield f"{folder}/{config.removesuffix('.yaml')}.yaml".lstrip("/") if folder else f"{config}.yaml", ""
+    for place, word in enumerate(words):
+        before = words[place - 1] if place else ""
+        if word.startswith("@") and len(word) > 1:
+            yield word[1:], ""
+        elif before == "@":
+            above = words[place - 2] if place > 1 else ""
+            yield word, above[2:] if above.startswith("--") else ""
+        elif flag := _NAMING.fullmatch(word):
+            if flag[1] and flag[1].endswith(SUFFIXES):
+                yield flag[1], ""
+        elif _is_file(word) and (not before.startswith("-") or _NAMING.fullmatch(before)):
+            yield word, ""
+
+
+def _is_file(word: str) -> bool:
+    return word.endswith((*SUFFIXES, ".py")) and "=" not in word and not word.startswith("-")
+
+
+def _of_python(text: str, folder: Path) -> list[_Start]:
+    """Return what a Python script could start: the commands at its head, and what its own calls set, which win."""
+    said = read_python(text)
+    commands = read_shell(said.head, folder).commands if "--" in said.head else []
+    starts = [_of_command(each, Shell(), folder) for each in commands if len(each.words) > 1]
+    for start in starts:
+        start.found, start.words = start.found | said.found, (*start.words, *said.calls)
+        start.notes = [note for note in start.notes if ".py is" not in note]
+    return [*starts, _Start(said.found, said.calls)]

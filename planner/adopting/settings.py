@@ -69,7 +69,13 @@ def settings_of(trainer: str | None, found: Flat, *, whole: bool = False) -> Set
     """
     known = known_of(trainer, found, whole=whole).values
     n = _count(known, "rollouts_per_prompt")
-    prompts = _prompts(known, n)
+    notes: list[str] = []
+    try:
+        prompts = _prompts(known, n)
+    except InputError as error:
+        if not whole:
+            raise
+        prompts, notes = None, [str(error)]
     updates, of_update = _updates(known, n, prompts)
     rate = _number(known, "learning_rate")
     recipes = load_trainer(trainer).recipes if trainer is not None else {}  # the nearest by its names
@@ -77,13 +83,16 @@ def settings_of(trainer: str | None, found: Flat, *, whole: bool = False) -> Set
         rollouts_per_prompt=n,
         prompts_per_batch=prompts,
         learning_rate=rate if rate and rate > 0 else None,
-        model=None if known.get("model") is None else str(known["model"]),
+        model=_named(known.get("model")),
         recipe=str(known["recipe"]) if isinstance(known.get("recipe"), str) else named_by(recipes, found),
         gpus=_gpus(known),
         seed=_count(known, "seed"),
-        response_tokens=_count(known, "response_tokens"),
+        response_tokens=_count(known, "response_tokens") or _rest(known),
         validation_samples=_count(known, "validation_samples"),
-        notes=() if updates == 1 else (f"{updates} updates a batch ({of_update} of {prompts} prompts each)",),
+        notes=(
+            *notes,
+            *(() if updates == 1 else (f"{updates} updates a batch ({of_update} of {prompts} prompts each)",)),
+        ),
     )
 
 
@@ -104,8 +113,11 @@ def known_of(trainer: str | None, found: Flat, *, whole: bool = False) -> Known:
     names = load_trainer(trainer) if trainer is not None else None
     patterns = names.keys if names else {}
     keys: dict[str, str] = {}
+    engine = named_by(names.sharding if names else {}, found)
     for name in [*patterns, *(each.name for each in fields(Settings) if each.name not in ("notes", *patterns))]:
-        if place := next((key for key in (name, *patterns.get(name, ())) if found.get(key) is not None), None):
+        # Of two ways to train, the keys of the one that is used.
+        ways = sorted(patterns.get(name, ()), key=lambda key: ("megatron" in key) != (engine == "megatron"))
+        if place := next((key for key in (name, *ways) if found.get(key) is not None), None):
             keys[name] = place
     defaults = {**names.defaults, **(names.assumed if whole else {})} if names and found else {}
     assumed = {name: value for name, value in defaults.items() if name not in keys}
@@ -118,8 +130,8 @@ def _prompts(known: Flat, n: int | None) -> int | None:
     if given is not None or n is None:
         return given
     rollouts = _count(known, "batch_rollouts")
-    if rollouts is None and {"device_batch", "accumulation", "gpus"} <= known.keys():
-        rollouts = math.prod(_count(known, name) or 1 for name in ("device_batch", "accumulation", "gpus"))
+    if rollouts is None and {"device_batch", "accumulation"} <= known.keys() and (gpus := _gpus(known)):
+        rollouts = gpus * math.prod(_count(known, name) or 1 for name in ("device_batch", "accumulation"))
     if rollouts is None:
         return None
     if rollouts % n:
@@ -135,12 +147,14 @@ def _updates(known: Flat, n: int | None, prompts: int | None) -> tuple[int, int 
     of_update = _count(known, "update_prompts")
     if of_update is None and n and (rollouts := _count(known, "update_rollouts")):
         of_update = max(1, rollouts // n)
+    if of_update is None and prompts and (updates := _count(known, "batch_updates")):
+        of_update = max(1, prompts // updates)
     return (max(1, math.ceil(prompts / of_update)) if prompts and of_update else 1), of_update
 
 
 def _gpus(known: Flat) -> int | None:
     """Return the GPUs of a run: those that train and those beside them, once where they take turns."""
-    training = _count(known, "train_gpus") if "train_gpus" in known else _on_nodes(known, "")
+    training = _count(known, "train_gpus") if "train_gpus" in known and "nodes" not in known else _on_nodes(known, "")
     given = _count(known, "gpus")
     return given if given is not None or training is None else training + _beside(known)
 
@@ -150,7 +164,10 @@ def _beside(known: Flat) -> int:
     if _take_turns(known):
         return 0
     engines = (_count(known, "engines") or 0) * (_count(known, "engine_gpus") or 1)
-    return _count(known, "infer_gpus") or _on_nodes(known, "infer_") or engines
+    several = "nodes" in known and "train_gpus" in known  # where whole nodes train, whole nodes generate
+    if several or "infer_gpus" not in known or "infer_nodes" in known:
+        return (_on_nodes(known, "infer_") if "infer_nodes" in known else 0) or (0 if several else engines)
+    return _count(known, "infer_gpus") or engines
 
 
 def _take_turns(known: Flat) -> bool:
@@ -177,6 +194,17 @@ def named_by(names: Mapping[str, Mapping[str, Any]], found: Flat) -> str | None:
         ),
         None,
     )
+
+
+def _named(value: object) -> str | None:
+    """Return the name of a model; a variable that is not known is none, unless only its folder is."""
+    return None if value is None or "$" in (name := str(value)).rstrip("/").rpartition("/")[2] else name
+
+
+def _rest(known: Flat) -> int | None:
+    """Return what the whole length leaves for the response."""
+    total = _count(known, "total_tokens")
+    return None if total is None else max(0, total - (_count(known, "prompt_tokens") or 0)) or total
 
 
 def _count(known: Flat, name: str) -> int | None:

@@ -18,27 +18,46 @@ _TRUTHS = ("activation_checkpointing", "optimizer_offload", "parameter_offload",
 _NONE = ("", "none", "null", "false", "disable", "no", "off")
 _PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "e4m3": "fp8", "16": "fp16", "32": "fp32"}
 _SCHEDULES = ("cosine", "linear", "wsd", "constant", "polynomial")
-_PLACES = {"gpus": ("gpus", "train_gpus", "gpus_per_node"), "prompts_per_batch": ("batch_rollouts", "device_batch")}
+_NEEDED = (
+    *("rollouts_per_prompt", "prompts_per_batch", "batch_rollouts", "device_batch", "learning_rate", "model", "gpus"),
+    *("nodes", "gpus_per_node", "train_gpus", "infer_gpus", "response_tokens", "update_steps", "epochs"),
+)
+_PLACES = {  # other names by which one of ours may be said
+    "gpus": ("train_gpus", "gpus_per_node"),
+    "prompts_per_batch": ("batch_rollouts", "device_batch"),
+    "response_tokens": ("total_tokens",),
+    "sharding": ("zero_stage",),
+    "engine_tensor_parallel": ("engine_gpus",),
+    "warmup_steps": ("warmup_share",),
+    "updates_per_batch": ("update_prompts", "update_rollouts", "batch_updates", "inner_epochs"),
+}
 
 
 def values_of(
     trainer: str | None, found: Flat, settings: Settings, split: GpuSplit
-) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
-    """Return the values by our names, the trainer's keys that said them and the settings, and what was assumed."""
+) -> tuple[dict[str, Any], dict[str, str], dict[str, Any], list[str]]:
+    """Return the values by our names, the trainer's keys that said them, what was assumed, and what stayed open."""
     known = known_of(trainer, found, whole=True)
-    values = {name: value for name in _AS_WRITTEN if (value := _plain(name, known.values.get(name))) is not None}
+    values: Flat = {name: _plain(name, known.values.get(name)) for name in _AS_WRITTEN}
     values |= {name: _truth(known.values[name]) for name in _TRUTHS if name in known.values}
     values |= _derived(known.values, values, split)
-    if sharding := named_by(load_trainer(trainer).sharding if trainer else {}, found) or known.values.get("sharding"):
-        values["sharding"] = sharding
-    said = {each.name: getattr(settings, each.name) for each in fields(Settings)} | values
-    keys = {name: key for name in said if said[name] is not None and (key := _place(name, known))}
-    assumed = {name: said[name] for name in said if name not in keys and _default(name, known)}
-    return (
-        {name: value for name, value in values.items() if value is not None},
-        keys,
-        {name: value for name, value in assumed.items() if value is not None},
-    )
+    sharding = named_by(load_trainer(trainer).sharding if trainer else {}, found)
+    values["sharding"] = sharding or values.get("sharding") or known.values.get("sharding")
+    values = _said(values)
+    said = _said({each.name: getattr(settings, each.name) for each in fields(Settings)}) | values
+    keys = {name: key for name in said if (key := _place(name, known))}
+    assumed = {name: value for name, value in said.items() if name not in keys and _default(name, known)}
+    open_ = [f"{key}={found[key]}" for name, key in known.keys.items() if name in _NEEDED and _is_open(found[key])]
+    return values, keys, assumed, open_
+
+
+def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _is_open(value: object) -> bool:
+    """Whether a value hangs on a variable that is not set, or on what would be run; of a path only its name counts."""
+    return isinstance(value, str) and "$" in value.rstrip("/").rpartition("/")[2]
 
 
 def _derived(known: Flat, values: Mapping[str, Any], split: GpuSplit) -> Flat:
@@ -52,18 +71,24 @@ def _derived(known: Flat, values: Mapping[str, Any], split: GpuSplit) -> Flat:
     if (schedule := known.get("lr_schedule")) is not None:
         said = str(schedule).casefold()
         found["lr_schedule"] = next((name for name in _SCHEDULES if name in said), said)
+    if "lora_on" in known and not _truth(known["lora_on"]):
+        found["lora_rank"] = None
+    if (stage := _plain("", known.get("zero_stage"))) is not None:
+        found["sharding"] = f"zero{stage}" if stage > 1 else "ddp"
     if "kl_on" in known and not _truth(known["kl_on"]):
         found["kl"] = 0.0
     if "dynamic_batches" in known:  # one of two ways
         found["micro_batch_sequences" if _truth(known["dynamic_batches"]) else "micro_batch_tokens"] = None
     share, steps = _plain("", known.get("warmup_share")), values.get("update_steps")
-    if "warmup_steps" not in values and isinstance(share, int | float) and (share == 0 or steps):
+    if values.get("warmup_steps") is None and isinstance(share, int | float) and (share == 0 or steps):
         found["warmup_steps"] = round(share * (steps or 0))
     return found
 
 
 def _plain(name: str, value: object) -> Any:
     """Return what is written; a negative number says that something never is, or that it was left open."""
+    if isinstance(value, list):
+        return _plain(name, value[-1 if name == "clip_high" else 0]) if value else None
     if isinstance(value, bool) or (isinstance(value, str) and ("$" in value or not value)):
         return None
     if isinstance(value, int | float) and value < 0:

@@ -1,0 +1,247 @@
+"""Which commands a shell script would start, as far as that is known without running anything."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import takewhile
+from pathlib import Path
+
+from budgets.errors import InputError
+from planner.adopting.shell.expanding import Variables
+from planner.adopting.shell.testing import Truth, both, either, holds, no
+from planner.adopting.shell.tokens import Text, Token
+
+LARGEST = 2**18  # bytes of a script
+_DEEPEST = 5  # scripts within each other
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_DECLARE = ("export", "declare", "local", "readonly", "typeset")
+_SUCCEED = ("cd", "mkdir", "pushd", "set", "source", ".", "echo", "true", ":", "export", "shopt", "ulimit")
+_SHELLS = ("bash", "sh", "zsh")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command with its words as they would be, and the variables that are set for it."""
+
+    words: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Shell:
+    """What a script would start and set."""
+
+    commands: list[Command] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)  # that it writes from here-documents
+    notes: list[str] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)  # of its variables, at its end
+
+
+@dataclass(slots=True)
+class _Block:
+    """An `if`, a loop or a `case` that is being read."""
+
+    kind: str
+    runs: Truth = True  # the part that is being read
+    taken: Truth = False  # one of the parts before
+    asking: bool = False  # whether its condition is being read, or a pattern
+    word: str = ""  # of a case
+    patterns: list[str] = field(default_factory=list)
+
+
+def read_shell(text: str, folder: Path) -> Shell:
+    """Read a script that lies in a folder; a variable that it does not set is what its own default says, or empty."""
+    reader = _Reader(folder)
+    try:
+        reader.read(text)
+    except RecursionError:
+        raise InputError("it is nested deeper than can be read") from None
+    reader.found.values = {name: " ".join(values) for name, values in reader.variables.values.items()}
+    return reader.found
+
+
+class _Reader:
+    def __init__(self, folder: Path) -> None:
+        self.found = Shell()
+        self.variables = Variables(folder)
+        self._folder = folder
+        self._blocks: list[_Block] = []
+        self._depth = 0
+        self._status: Truth = True  # of the last command
+        self._link = ""  # && or || before the next
+
+    def read(self, text: str) -> None:
+        """Read the text of a script, or of one within it."""
+        if self._depth >= _DEEPEST:
+            self.found.notes.append(f"scripts nested deeper than {_DEEPEST} are not read")
+            return
+        self._depth += 1
+        source = Text(text)
+        tokens: list[Token] = []
+        for token in [*source.tokens(), Token("operator", "\n")]:
+            words = [each.text for each in tokens]
+            if "[[" in words and "]]" not in words and token.text != "\n":
+                tokens.extend(Token("word", each) for each in (token.text, *token.parts))
+            elif token.kind == "operator":
+                self._end(tokens, token.text)
+                tokens = []
+            else:
+                tokens.append(token)
+        if source.cut:
+            self.found.notes.append("a comment stands within a command: a shell ends the command there")
+        self._depth -= 1
+
+    def _end(self, tokens: list[Token], sign: str) -> None:
+        """Take the words before an operator as a command."""
+        block = self._blocks[-1] if self._blocks else None
+        if block and block.kind == "case" and block.asking and [each.text for each in tokens[:1]] != ["esac"]:
+            block.patterns += [self.variables.joined(each.text) for each in tokens if each.kind == "word"]
+            if sign == ")":
+                block.asking = False
+                self._branch(block, _matches(block.word, block.patterns))
+            return
+        while tokens and tokens[0].kind == "word" and self._keyword(tokens):
+            tokens = tokens[1:]
+        if tokens:
+            runs = {"&&": self._status, "||": no(self._status)}.get(self._link, True)
+            for other in self._blocks:
+                runs = both(runs, other.runs)
+            value = self._command(tokens, runs) if runs is not False else None
+            joined = {"&&": both, "||": either}.get(self._link)
+            self._status = joined(self._status, value) if joined else value
+        self._link = sign if sign in ("&&", "||") or (sign == "\n" and not tokens) else ""
+        if sign.startswith(";;") and self._blocks and self._blocks[-1].kind == "case":
+            self._blocks[-1].asking, self._blocks[-1].patterns = True, []
+
+    def _keyword(self, tokens: list[Token]) -> bool:
+        """Take the first word as one that opens, parts or closes a block; False where it is none."""
+        word, rest = tokens[0].text, [each.text for each in tokens[1:]]
+        block = self._blocks[-1] if self._blocks else _Block("")
+        match word:
+            case "if" | "while" | "until":
+                self._blocks.append(_Block(word, asking=True))
+                self._status, self._link = True, ""
+            case "elif":
+                block.asking, block.runs, self._link = True, no(block.taken), ""
+            case "then" | "do" if block.asking:
+                block.asking = False
+                holding = self._status if word == "then" else None if self._status is not False else False
+                self._branch(block, holding)
+            case "else":
+                self._branch(block, True)
+            case "fi" | "done" | "esac":
+                self._blocks[-1:] = []
+            case "for" | "select":
+                self._loop(rest)
+                tokens[1:] = []
+            case "case":
+                self._blocks.append(_Block("case", asking=True, word=self.variables.joined(rest[0]) if rest else ""))
+                tokens[1:] = []
+            case "function":
+                tokens[1:] = []
+            case "then" | "do" | "{" | "}" | "time" | "!" | "in":
+                pass
+            case _:
+                return False
+        return True
+
+    def _branch(self, block: _Block, holding: Truth) -> None:
+        block.runs = both(no(block.taken), holding)
+        block.taken = either(block.taken, holding)
+
+    def _loop(self, words: Sequence[str]) -> None:
+        """Take the first of the values of a loop."""
+        self._blocks.append(_Block("for"))
+        if len(words) > 2 and words[1] == "in":
+            values = [field for word in words[2:] for field in self.variables.fields(word)]
+            if values:
+                self.variables.values[words[0]] = values[:1]
+            if len(values) > 1:
+                self.found.notes.append(f"{words[0]} takes {len(values)} values: {values[0]} was read")
+
+    def _command(self, tokens: list[Token], runs: Truth) -> Truth:
+        """Take a command; return whether it succeeds, as far as that is known."""
+        raw = [each.text for each in tokens if each.kind == "word"]
+        documents = [each.parts[0] for each in tokens if each.kind == "redirection" and each.text in ("<<", "<<'")]
+        targets = [each.parts[0] for each in tokens if each.kind == "redirection" and each.text in (">", ">>", ">|")]
+        for each in tokens:
+            if each.kind == "array":
+                values = [field for part in each.parts for field in self.variables.fields(part)]
+                self._set(each.text.rstrip("+"), values, runs, appended=each.text.endswith("+"))
+        leading = [*takewhile(_ASSIGNED.fullmatch, raw)]
+        if raw and len(leading) == len(raw):
+            for word in raw:
+                self._assign(word, runs)
+            return True
+        if not raw or raw[0] in _DECLARE:
+            for word in raw[1:]:
+                self._assign(word, runs)
+            return True
+        if raw[len(leading)] in ("[", "[[", "test"):
+            return holds([self.variables.joined(word) for word in raw[len(leading) :]])
+        words = [field for word in raw[len(leading) :] for field in self.variables.fields(word)]
+        text = next((self._document(each) for each in tokens if each.parts and each.parts[0] in documents), None)
+        if text is not None and targets:
+            self.found.files[self.variables.joined(targets[0])] = text
+        self._start(words, leading, text)
+        return True if words[:1] and words[0] in _SUCCEED else False if words[:1] == ["false"] else None
+
+    def _start(self, words: list[str], leading: Sequence[str], document: str | None) -> None:
+        """Take a command that is no assignment."""
+        first = words[0] if words else ""
+        if first in ("source", ".") and len(words) > 1:
+            self._source(words[1])
+        elif first == "unset":
+            for name in words[1:]:
+                self.variables.values.pop(name, None)
+        elif first == "read" and document is not None:
+            self.variables.values[words[-1]] = [document]
+        elif first.rpartition("/")[2] in _SHELLS and len(words) > 1 and words[1].endswith(".sh"):
+            before = self.variables.values.get("@", [])
+            self.variables.values["@"] = words[2:]
+            self._source(words[1])
+            self.variables.values["@"] = before
+        elif first == "eval":
+            self.read(" ".join(words[1:]))
+        elif first in ("tee", "cat") and document is not None and len(words) > 1:
+            self.found.files[words[-1]] = document
+        elif words:
+            pairs = [word.partition("=") for word in leading]
+            environment = {name: self.variables.joined(value) for name, _, value in pairs}
+            self.found.commands.append(Command(tuple(words), environment))
+            for place, word in enumerate(words[:-2]):
+                if word.rpartition("/")[2] in _SHELLS and re.fullmatch(r"-\w*c", words[place + 1]):
+                    self.read(words[place + 2])
+
+    def _assign(self, word: str, runs: Truth) -> None:
+        if found := _ASSIGNED.fullmatch(word):
+            self._set(found[1], [self.variables.joined(found[3])], runs, appended=bool(found[2]), scalar=True)
+
+    def _set(self, name: str, values: list[str], runs: Truth, *, appended: bool, scalar: bool = False) -> None:
+        """Set a variable; under a condition that is not known only what has no value yet, and nothing is added."""
+        before = self.variables.values.get(name, [])
+        if runs is None and (appended or self.variables.known(name)):
+            return
+        if appended and scalar:
+            values = [(before or [""])[0] + values[0]]
+        elif appended:
+            values = [*before, *values]
+        self.variables.values[name] = values
+
+    def _document(self, token: Token) -> str:
+        return token.parts[0] if token.text == "<<'" else self.variables.joined(token.parts[0], quoted=True)
+
+    def _source(self, name: str) -> None:
+        """Read a script that this one reads, where it lies beside it."""
+        path = self._folder / name
+        if "$" not in name and path.is_file() and path.stat().st_size <= LARGEST:
+            self.read(path.read_text(encoding="utf-8", errors="replace"))
+        else:
+            self.found.notes.append(f"{name} is not found")
+
+
+def _matches(word: str, patterns: Sequence[str]) -> Truth:
+    if patterns == ["*"]:
+        return True
+    return None if "$(" in word else any(fnmatchcase("" if word.startswith("$") else word, each) for each in patterns)
