@@ -197,11 +197,6 @@ class _Reader:
                 self.variables.values.pop(name, None)
         elif first == "read" and document is not None:
             self.variables.values[words[-1]] = [document]
-        elif first.rpartition("/")[2] in _SHELLS and len(words) > 1 and words[1].endswith(".sh"):
-            before = self.variables.values.get("@", [])
-            self.variables.values["@"] = words[2:]
-            self._source(words[1])
-            self.variables.values["@"] = before
         elif first == "eval":
             self.read(" ".join(words[1:]))
         elif first in ("tee", "cat") and document is not None and len(words) > 1:
@@ -210,9 +205,18 @@ class _Reader:
             pairs = [word.partition("=") for word in leading]
             environment = {name: self.variables.joined(value) for name, _, value in pairs}
             self.found.commands.append(Command(tuple(words), environment))
-            for place, word in enumerate(words[:-2]):
-                if word.rpartition("/")[2] in _SHELLS and re.fullmatch(r"-\w*c", words[place + 1]):
-                    self.read(words[place + 2])
+            for place, word in enumerate(words[:-1]):
+                if word.rpartition("/")[2] in _SHELLS:
+                    self._inner(words[place + 1 :])
+
+    def _inner(self, words: Sequence[str]) -> None:
+        """Read what another shell is given: a text, or a script with its arguments."""
+        if re.fullmatch(r"-\w*c", words[0]) and len(words) > 1:
+            self.read(words[1])
+        elif words[0].endswith(".sh"):
+            before, self.variables.values["@"] = self.variables.values.get("@", []), list(words[1:])
+            self._source(words[0])
+            self.variables.values["@"] = before
 
     def _assign(self, word: str, runs: Truth) -> None:
         if found := _ASSIGNED.fullmatch(word):
