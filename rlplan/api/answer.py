@@ -1,15 +1,17 @@
 """A recommendation: what to run, how sure that is, and everything that it rests on."""
 
+from dataclasses import asdict
 from typing import Any
 
 from planner.recommending.answer import FinalAnswer, RunnerUp
 from planner.recommending.cautions import Caution
 from planner.recommending.choosing import Choice
-from rlplan.api.frames import CHOICES, Frame, Library, make_frame
-from rlplan.api.wording import Read, page_part
+from rlplan.api.wording import Read
 from rlplan.printing.recommend_output import report
 from rlplan.reading.recommend_reading import Recommended, recommended_data
+from rlplan.wording.answers import page_part
 from rlplan.wording.console import text_of
+from rlplan.wording.frames import CHOICES, Frame, Library, make_frame
 from rlplan.wording.numbers import probability, steps
 from rlplan.wording.terminal import Canvas
 
@@ -38,12 +40,8 @@ class Answer:
 
     def frame(self, frame: Library | None = None) -> Frame:
         """Return a row for each configuration that can be run, the chosen one first."""
-        choices = self.found.ranked
-        rows = [
-            {name: getattr(each, name) for name in CHOICES if name != "rank"} | {"rank": rank}
-            for rank, each in enumerate(choices, start=1)
-        ]
-        return make_frame(CHOICES, rows, frame, (each.axes for each in choices))
+        rows = ({"rank": rank, **asdict(each)} for rank, each in enumerate(self.found.ranked, start=1))
+        return make_frame(CHOICES, rows, frame)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `rlplan recommend --format json` prints."""

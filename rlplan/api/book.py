@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Self
 
 from budgets.errors import StoreError
 from planner.store import Store, open_store
-from rlplan.api.frames import PLANS, SWEEPS, Frame, Library, make_frame
 from rlplan.api.plan import Plan, stored_document
-from rlplan.api.wording import database_at
 from rlplan.reading.sweeps import listed_plans, listed_sweeps
+from rlplan.wording.formats import database_at
+from rlplan.wording.frames import PLANS, SWEEPS, Frame, Library, make_frame
 
 if TYPE_CHECKING:
     from rlplan.api.sweep import Sweep

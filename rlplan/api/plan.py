@@ -9,10 +9,12 @@ from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.store import schema as tables
-from rlplan.api.frames import CANDIDATES, Frame, Library, make_frame
-from rlplan.api.wording import Read, T, arguments_named, database_at, page_part
+from rlplan.api.wording import Read, T, arguments_named
 from rlplan.reading.plan_data import STORED
+from rlplan.wording.answers import page_part
 from rlplan.wording.assumptions import Assumption
+from rlplan.wording.formats import database_at
+from rlplan.wording.frames import CANDIDATES, Frame, Library, make_frame
 from rlplan.wording.numbers import UNKNOWN, hours, interval, steps
 
 SHOWN = 12
@@ -96,7 +98,7 @@ class Plan:
 
     def frame(self, frame: Library | None = None) -> Frame:
         """Return a row for each candidate, as a frame."""
-        return make_frame(CANDIDATES, map(_row, self.candidates), frame, (each.axes for each in self.candidates))
+        return make_frame(CANDIDATES, map(_row, self.candidates), frame)
 
     def report(self, path: str | Path) -> Path:
         """Write the plan, with its split and its priced grid, into one HTML file, and return its path."""

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from rlplan.api.wording import arguments_named, database_at
+from rlplan.api.wording import arguments_named
+from rlplan.wording.formats import database_at
 
 
 def price(

@@ -10,10 +10,11 @@ from planner.replaying.play import Played
 from planner.replaying.reading import recorded_in
 from planner.view import Configuration
 from rlplan.actions.replaying import ReplayRequest, Replays, budget_of, replay_table
-from rlplan.api.frames import TRACE, Frame, Library, make_frame
 from rlplan.api.tables import NAME, Tabular, is_path, table_of
-from rlplan.api.wording import Read, Said, arguments_named, page_part
+from rlplan.api.wording import Read, Said, arguments_named
 from rlplan.printing.replay_output import replay_data
+from rlplan.wording.answers import page_part
+from rlplan.wording.frames import TRACE, Frame, Library, make_frame
 from rlplan.wording.numbers import hours
 
 
@@ -40,17 +41,9 @@ class Replay:
 
     def frame(self, frame: Library | None = None) -> Frame:
         """Return the trace: what would have been chosen as the GPU-hours were spent, and with which regret."""
-        trace = self.played[0].trace
-        rows = [
-            {
-                "gpu_hours": mark.gpu_hours,
-                "rollouts_per_prompt": mark.chosen.rollouts_per_prompt,
-                "prompts_per_batch": mark.chosen.prompts_per_batch,
-                "regret": mark.regret,
-            }
-            for mark in trace
-        ]
-        return make_frame(TRACE, rows, frame, (mark.chosen.axes for mark in trace))
+        marks = self.played[0].trace
+        rows = (mark.chosen._asdict() | {"gpu_hours": mark.gpu_hours, "regret": mark.regret} for mark in marks)
+        return make_frame(TRACE, rows, frame)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `rlplan replay --format json` prints."""

@@ -9,8 +9,9 @@ from rlplan.actions.interrupts import Interrupts
 from rlplan.api.book import Book
 from rlplan.api.plan import Plan
 from rlplan.api.sweep import Sweep
-from rlplan.api.wording import arguments_named, database_at
+from rlplan.api.wording import arguments_named
 from rlplan.live.sweep_running import Began, followed
+from rlplan.wording.formats import database_at
 
 if TYPE_CHECKING:
     from rlplan.actions.sweeping import Finished

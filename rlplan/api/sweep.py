@@ -1,6 +1,5 @@
 """A sweep at one moment: its state, its trials and curves as frames, its answer and its pictures."""
 
-import json
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,13 +8,14 @@ from planner.layering import flattened
 from planner.store import Store
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
-from rlplan.api import frames
-from rlplan.api.wording import Read, arguments_named, page_part
+from rlplan.api.wording import Read, arguments_named
 from rlplan.reading.points import Memory, every_point
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import sweep_data, trial_row
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import foretold, reached, sentence, tally, time_of, with_error
+from rlplan.wording import frames
+from rlplan.wording.answers import page_part
 from rlplan.wording.numbers import hours
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class Sweep:
 
     def trials(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each trial, with its newest score and what its curve foretells."""
-        trials = self.picture.trials
-        return frames.make_frame(frames.TRIALS, map(trial_row, trials), frame, (each.axes for each in trials))
+        rows = (trial_row(each) | {"axes": each.axes} for each in self.picture.trials)
+        return frames.make_frame(frames.TRIALS, rows, frame)
 
     def curves(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each score that counts, by trial and step: GPU-hours of the trial against its score."""
@@ -70,12 +70,12 @@ class Sweep:
                 "state": trial.state.value,
                 **score._asdict(),
                 "score_standard_error": score.standard_error,
+                "axes": trial.axes,
             }
             for trial in trials
             for score in trial.scores
         ]
-        axes = (trial.axes for trial in trials for _ in trial.scores)
-        return frames.make_frame(frames.CURVES, found, frame, axes)
+        return frames.make_frame(frames.CURVES, found, frame)
 
     def points(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each point that was reported, with what training measured; read when it is asked for."""
@@ -92,21 +92,11 @@ class Sweep:
         from rlplan.reading.rank_reading import ranking  # noqa: PLC0415
 
         with self._book.reading():
-            found = ranking(self.database, self.name, stored=stored).rows
-        rows = [{name: getattr(each, name) for name in frames.RANKED} for each in found]
-        return frames.make_frame(frames.RANKED, rows, frame, (each.axes for each in found))
+            return ranking(self.database, self.name, stored=stored).frame(frame)
 
     def decisions(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each decision, oldest first; what it rested on is JSON."""
-        rows = (
-            {
-                **{name: getattr(each, name) for name in frames.DECISIONS},
-                "seen": json.dumps(dict(each.seen)),
-                "alternatives": json.dumps(list(each.alternatives)),
-            }
-            for each in self.story.decisions
-        )
-        return frames.make_frame(frames.DECISIONS, rows, frame)
+        return frames.make_frame(frames.DECISIONS, self.story.decisions, frame)
 
     def segments(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each segment, in the order of their start: which worker ran which trial when."""

@@ -1,17 +1,13 @@
-"""How the API speaks: errors name arguments, objects show what they wrap, and which database is meant."""
+"""How the API speaks: errors name arguments, and objects show what they wrap."""
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from html import escape
 from operator import attrgetter
-from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from budgets.errors import RlplanError
-from rlplan.wording.formats import DEFAULT_DATABASE
 from rlplan.wording.numbers import some_of
 
 T = TypeVar("T")
@@ -38,25 +34,9 @@ def arguments_named() -> Iterator[None]:
         raise
 
 
-def page_part(heading: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, hidden: int = 0) -> str:
-    """Return a heading, a table, and a line that says how many rows are not shown."""
-    head = "".join(f"<th>{escape(each)}</th>" for each in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escape(each)}</td>" for each in row) + "</tr>" for row in rows)
-    more = f"<p>… and {hidden:,} more</p>" if hidden > 0 else ""
-    return (
-        f"<div><p>{escape(heading)}</p>"
-        f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>'
-    )
-
-
 def first_few(told: Sequence[str]) -> str:
     """Write the first texts, each cut short, and how many more there are: what a console has room for."""
     return some_of([shorten(each, LONGEST, placeholder=" …") for each in told], FEW)
-
-
-def database_at(db: str | Path | None) -> str:
-    """Return the path or URL that is given, else that of the environment, else rlplan.db in the working directory."""
-    return os.environ.get("RLPLAN_DB") or DEFAULT_DATABASE if db is None else str(db)
 
 
 class Read(property, Generic[T]):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from budgets.errors import InputError
-from rlplan.commands.completing import gpus, models, plans, policies, recipes, sweeps, tasks, trainers
+from rlplan.commands.completing import gpus, models, one_of, plans, policies, recipes, sweeps, tasks, trainers
 from rlplan.wording.formats import Format
 from rlplan.wording.typed_numbers import gpu_hours, plain_number, whole_number
 
@@ -25,6 +25,12 @@ def whole(flag: str, help: str, *, metavar: str = "<int>", short: str | None = N
 def plain(flag: str, help: str, *, metavar: str = "<float>") -> Any:
     """Return an option for any number."""
     return _read_by(plain_number, flag, help, metavar)
+
+
+def key(*names: str) -> Any:
+    """Return an option for what rows are sorted by."""
+    help = f"{', '.join(names[:-1])} or {names[-1]}."
+    return typer.Option(metavar="<key>", help=help, autocompletion=one_of(*names))
 
 
 def money(flag: str, help: str) -> Any:

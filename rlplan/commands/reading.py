@@ -1,5 +1,6 @@
 """What reads a database and changes nothing: a sweep as it stands, its answer, its rows, its reasons, its pictures."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from rlplan.commands.completing import (
     trial_states,
     trials,
 )
+from rlplan.commands.requests import Request, command
 from rlplan.wording.formats import DEFAULT_DATABASE, FileFormat, Format
 from rlplan.wording.terminal import tell
 
@@ -91,48 +93,36 @@ def recommend(
     print_recommendation(sweep, budget, target, format, options.invocation(context, db, explain))
 
 
-def rank(
-    context: typer.Context,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[SWEEP|PLAN]", help="The newest sweep without it.", autocompletion=plans_and_sweeps),
-    ] = None,
-    sweep: Annotated[
-        str | None, typer.Option(metavar="<name>", help="The same as the argument.", autocompletion=sweeps)
-    ] = None,
-    top: options.TopOption = None,
-    status: Annotated[
-        str | None,
-        typer.Option(metavar="<state>,…", help="Only these, such as paused,finished.", autocompletion=ranked_states),
-    ] = None,
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            metavar="<key>",
-            help="rank, score, p-best, spent, cost, n, b or m.",
-            autocompletion=one_of("rank", "score", "p-best", "spent", "cost", "n", "b", "m"),
-        ),
-    ] = None,
-    reverse: options.ReverseOption = False,
-    where: Annotated[
-        str | None, typer.Option(metavar="<column>=<value>,…", help="Only these, such as n=16,recipe=dapo.")
-    ] = None,
-    stored: Annotated[
-        bool, typer.Option("--stored", help="What the database holds, at once, also where no answer is stored.")
-    ] = False,
-    db: options.DatabaseOption = DEFAULT_DATABASE,
-    format: options.FormatOption = Format.TABLE,
-    explain: options.ExplainOption = False,
-) -> None:
+@dataclass(frozen=True)
+class RankRequest(Request):
     """Rank the allocations: expected score with its interval, P(best), GPU-hours; of a sweep, or of a plan as proposed.
 
     Example: rlplan rank sweep-1 --top 5 --sort p-best
     """
-    from rlplan.printing.rank_output import RankRequest, print_ranking  # noqa: PLC0415
 
-    asked = options.one_name(name, sweep, "--sweep")
-    request = RankRequest(asked, top, status, sort, reverse, where, stored)
-    print_ranking(request, format, options.invocation(context, db, explain))
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[SWEEP|PLAN]", help="The newest sweep without it.", autocompletion=plans_and_sweeps),
+    ] = None
+    sweep: Annotated[
+        str | None, typer.Option(metavar="<name>", help="The same as the argument.", autocompletion=sweeps)
+    ] = None
+    top: options.TopOption = None
+    status: Annotated[
+        str | None,
+        typer.Option(metavar="<state>,…", help="Only these, such as paused,finished.", autocompletion=ranked_states),
+    ] = None
+    sort: Annotated[str | None, options.key("rank", "score", "p-best", "spent", "cost", "n", "b", "m")] = None
+    reverse: options.ReverseOption = False
+    where: Annotated[
+        str | None, typer.Option(metavar="<column>=<value>,…", help="Only these, such as n=16,recipe=dapo.")
+    ] = None
+    stored: Annotated[
+        bool, typer.Option("--stored", help="What the database holds, at once, also where no answer is stored.")
+    ] = False
+
+
+rank = command(RankRequest)
 
 
 def show(

@@ -22,8 +22,6 @@ from planner.store.sweeps import sweep_named
 from rlplan.actions.learning import experience_in
 from rlplan.reading.export_tables import TABLES, PointRows, Row, Table, recorded
 from rlplan.reading.rank_reading import ranking
-from rlplan.reading.row_choice import axis_cells, axis_columns
-from rlplan.reading.sweep_data import RANKING_COLUMNS
 from rlplan.wording.file_writing import Content, line_of, require_room, write_cells, write_file
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell
@@ -137,12 +135,9 @@ def _tables(
 
 def _ranking(database: str, sweep: str) -> Table:
     found = ranking(database, sweep)
-    axes = axis_columns(row.axes for row in found.rows)
-    rows: list[dict[str, Any]] = []
-    for row in found.rows:
-        values = {name: getattr(row, name) for name in RANKING_COLUMNS} | axis_cells(row.axes)
-        rows.append({"sweep": sweep, "plan": found.plan, "source": found.source.value, **values})
-    return Table(("sweep", "plan", "source", *RANKING_COLUMNS, *axes), rows)
+    columns, rows = found.table()
+    own = {"sweep": sweep, "plan": found.plan, "source": found.source.value}
+    return Table((*own, *columns), [own | row for row in rows])
 
 
 def content(table: Table, format: FileFormat, about: Mapping[str, Any]) -> Content:

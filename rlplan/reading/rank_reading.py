@@ -1,6 +1,7 @@
 """The ranked allocations of a sweep or a plan: as they were stored last, or as they are believed to be now."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,20 +18,35 @@ from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import missing, plan_named
 from rlplan.reading.sweep_picture import Source
 from rlplan.reading.sweep_reading import stored_answer
+from rlplan.wording.answers import Answer
+from rlplan.wording.frames import RANKED
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """RankedRow allocations, and what they are of."""
+@dataclass(frozen=True)
+class Ranking(Answer):
+    """Ranked allocations, and what they are of."""
+
+    COLUMNS = RANKED
+    ROWS = "ranking"
+    KEYS = ("plan", "sweep")
 
     plan: str
     sweep: str | None
     status: SweepStatus | None
     source: Source
     made_at: datetime | None  # of the recommendation that it was stored under
-    rows: tuple[RankedRow, ...]
-    note: str | None = None  # why it is not what one might expect
-    so_far: bool = False  # stored before the sweep had ended
+    so_far: bool  # stored before the sweep had ended
+    note: str | None  # why it is not what one might expect
+    allocations: int
+    ranking: tuple[RankedRow, ...]
+    every: tuple[RankedRow, ...] = field(repr=False)
+    chosen: int = field(repr=False)  # how many are asked for, of which `top` are in `ranking`
+    top: int | None = field(default=None, repr=False)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Why it is not what one might expect."""
+        return (f"{self.sweep}: {self.note}",) if self.note else ()
 
 
 def ranking(database: str, name: str | None = None, *, stored: bool = False) -> Ranking:
@@ -44,7 +60,7 @@ def ranking(database: str, name: str | None = None, *, stored: bool = False) -> 
     if found.sweep is None or found.source is Source.STORED or stored:
         return found
     try:
-        return replace(found, source=Source.NOW, rows=_believed_now(database, found.sweep))
+        return _of(found.plan, found.sweep, found.status, Source.NOW, _believed_now(database, found.sweep))
     except StoreError:
         raise
     except (NotFoundError, InputError, BudgetError) as error:
@@ -57,12 +73,18 @@ def _stored(store: Store, name: str | None) -> Ranking:
         plan, sweep = _named(session, name)
         if sweep is None:
             rows = ranked_allocations(session, None, plan)
-            return Ranking(plan, None, None, Source.PROPOSED, None, _rows(rows, None))
+            return _of(plan, None, None, Source.PROPOSED, _rows(rows, None))
         if (answer := stored_answer(session, sweep.id)) is not None:
-            made_at, so_far = answer.made_at, answer.so_far
-            return Ranking(plan, sweep.name, sweep.status, Source.STORED, made_at, answer.ranking, so_far=so_far)
+            found = _of(plan, sweep.name, sweep.status, Source.STORED, answer.ranking)
+            return replace(found, made_at=answer.made_at, so_far=answer.so_far)
         rows = ranked_allocations(session, sweep.name, None)
-        return Ranking(plan, sweep.name, sweep.status, Source.PROPOSED, None, _rows(rows, sweep.name))
+        return _of(plan, sweep.name, sweep.status, Source.PROPOSED, _rows(rows, sweep.name))
+
+
+def _of(
+    plan: str, sweep: str | None, status: SweepStatus | None, source: Source, rows: tuple[RankedRow, ...]
+) -> Ranking:
+    return Ranking(plan, sweep, status, source, None, False, None, len(rows), rows, rows, len(rows))
 
 
 def _named(session: Session, name: str | None) -> tuple[str, Sweep | None]:

@@ -27,9 +27,9 @@ def by_hand(database: str, name: str | None, trainer: str, row: int = 1) -> ByHa
         raise UnknownNameError("trainer", trainer, starters())
     found = ranking(database, name)
     of = found.sweep or found.plan
-    taken = next((each for each in found.rows if each.rank == row), None)
+    taken = next((each for each in found.ranking if each.rank == row), None)
     if taken is None:
-        raise InputError(f"--row {row}: {of} has rows 1 to {len(found.rows)}; `rlplan rank {of}` shows them")
+        raise InputError(f"--row {row}: {of} has rows 1 to {found.allocations}; `rlplan rank {of}` shows them")
     start = Start(taken.rollouts_per_prompt, taken.prompts_per_batch, taken.update_steps, taken.learning_rate)
     note = None if trainer == COMMAND else load_trainer(trainer).by_hand
     return ByHand(of, taken, trainer, tuple(line_of(trainer, start)), note)

@@ -12,7 +12,8 @@ from planner.store.records import RankedRow
 from planner.store.schema import Recommendation, SweepStatus
 from planner.trials import TrialState
 from planner.view import Axes
-from rlplan.printing.rank_output import RankRequest, chosen_rows
+from rlplan.answers.rank import chosen_rows
+from rlplan.commands.reading import RankRequest
 from rlplan.reading.recommend_reading import recommended
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON

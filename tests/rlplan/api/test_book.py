@@ -9,7 +9,7 @@ import pytest
 import rlplan
 from planner.store import open_store
 from rlplan.api.book import Book
-from rlplan.api.frames import PLANS, SWEEPS
+from rlplan.wording.frames import PLANS, SWEEPS
 from tests.rlplan.api.conftest import columns_of
 
 

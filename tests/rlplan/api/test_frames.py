@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rlplan
-from rlplan.api import frames
-from rlplan.api.frames import Kind, make_frame, spread_axes
+from rlplan.wording import frames
+from rlplan.wording.frames import Kind, make_frame, spread
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "python.md"
 DOCUMENTED = {
@@ -88,7 +88,7 @@ def test_without_a_wish_it_is_what_is_installed(monkeypatch: pytest.MonkeyPatch)
 
 def test_axes_are_columns_of_numbers_where_they_are_numbers() -> None:
     axes = ((("recipe", "grpo"), ("learning_rate", 0.5)), (("growth", 2.0),), (("growth", "linear"),))
-    made, rows = spread_axes({"id": Kind.WHOLE}, [{"id": 1}, {"id": 2}, {"id": 3}], axes)
+    made, rows = spread({"id": Kind.WHOLE}, [{"id": at, "axes": own} for at, own in enumerate(axes, start=1)])
     kinds = {"axis_recipe": Kind.TEXT, "axis_learning_rate": Kind.NUMBER, "axis_growth": Kind.TEXT}
     assert made == {"id": Kind.WHOLE, **kinds}
     assert rows[1] == {"id": 2, "axis_recipe": None, "axis_learning_rate": None, "axis_growth": "2.0"}

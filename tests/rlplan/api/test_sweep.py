@@ -12,9 +12,9 @@ import pytest
 import rlplan
 from planner.store import open_store, results
 from planner.store.schema import SweepStatus
-from rlplan.api import frames
 from rlplan.api.book import Book
-from rlplan.api.frames import Columns
+from rlplan.wording import frames
+from rlplan.wording.frames import Columns
 from tests.planner.store import samples
 from tests.planner.store.samples import point
 from tests.rlplan.api.conftest import columns_of

@@ -1,22 +1,22 @@
-"""Prints ranked allocations: sorted and filtered as asked, as a table, JSON or CSV."""
+"""`rlplan rank`: the ranked allocations of a sweep or a plan, sorted and filtered as asked."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from planner.store.records import RankedRow
 from planner.trials import TrialState
+from rlplan.commands.options import one_name
+from rlplan.commands.reading import RankRequest
 from rlplan.reading.rank_reading import Ranking, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
-from rlplan.reading.sweep_data import RANKING_COLUMNS, with_axes
 from rlplan.reading.sweep_picture import Source
-from rlplan.wording.console import Part, print_csv, print_drawn, print_json
-from rlplan.wording.formats import Format
+from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, probability
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, plural, probability
 from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
-from rlplan.wording.terminal import Canvas, tell
+from rlplan.wording.terminal import Canvas
 
 WIDE = 100  # columns from which learning rate and recipe are shown
 STATES = (*(state.value for state in TrialState), "proposed")
@@ -32,60 +32,20 @@ SORT_KEYS: dict[str, SortKey[RankedRow]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RankRequest:
-    """What is asked of `rlplan rank`."""
-
-    name: str | None = None
-    top: int | None = None
-    status: str | None = None
-    sort: str | None = None
-    reverse: bool = False
-    where: str | None = None
-    stored: bool = False
-
-
-def print_ranking(request: RankRequest, format: Format, invocation: Invocation) -> None:
-    """Print the ranking of a sweep or a plan."""
-    found = ranking(invocation.database, request.name, stored=request.stored)
-    wanted = chosen_rows(found.rows, request)
-    if found.note:
-        tell(f"{found.sweep}: {found.note}")
-    if format is Format.TABLE:
-        print_drawn(lambda canvas: _report(found, wanted, request, invocation, canvas))
-        return
-    shown = wanted[: request.top]
-    if format is Format.JSON:
-        print_json(ranking_data(found, shown))
-    else:
-        axes = axis_columns(row.axes for row in found.rows)
-        own = {"plan": found.plan, "sweep": found.sweep}
-        values = ({name: getattr(row, name) for name in RANKING_COLUMNS} | axis_cells(row.axes) for row in shown)
-        print_csv((*own, *RANKING_COLUMNS, *axes), (own | each for each in values))
-
-
-def chosen_rows(rows: Sequence[RankedRow], request: RankRequest) -> list[RankedRow]:
+def answer(asked: RankRequest) -> Ranking:
     """Return the rows that pass the filters, in the order asked for."""
-    states = chosen_names(request.status, "status", STATES)
+    found = ranking(asked.db, one_name(asked.name, asked.sweep, "--sweep"), stored=asked.stored)
+    chosen = chosen_rows(found.ranking, asked)
+    return replace(found, ranking=tuple(chosen[: asked.top]), chosen=len(chosen), top=asked.top)
+
+
+def chosen_rows(rows: Sequence[RankedRow], asked: RankRequest) -> list[RankedRow]:
+    """Sort and filter rows."""
+    states = chosen_names(asked.status, "status", STATES)
     kept = [row for row in rows if not states or row.status in states]
     return ordered(
-        fulfilling(kept, conditions(request.where), _columns(rows)), request.sort, SORT_KEYS, reverse=request.reverse
+        fulfilling(kept, conditions(asked.where), _columns(rows)), asked.sort, SORT_KEYS, reverse=asked.reverse
     )
-
-
-def ranking_data(found: Ranking, rows: Sequence[RankedRow]) -> dict[str, Any]:
-    """Return the document that `rank --format json` prints."""
-    return {
-        "plan": found.plan,
-        "sweep": found.sweep,
-        "status": None if found.status is None else found.status.value,
-        "source": found.source.value,
-        "made_at": None if found.made_at is None else found.made_at.isoformat(),
-        "so_far": found.so_far,
-        "note": found.note,
-        "allocations": len(found.rows),
-        "ranking": [with_axes(asdict(row)) for row in rows],
-    }
 
 
 def _columns(rows: Sequence[RankedRow]) -> dict[str, Callable[[RankedRow], Any]]:
@@ -98,19 +58,23 @@ def _columns(rows: Sequence[RankedRow]) -> dict[str, Callable[[RankedRow], Any]]
     return short | axes | {name: attrgetter(name) for name in plain}
 
 
-def _report(
-    found: Ranking, wanted: Sequence[RankedRow], request: RankRequest, invocation: Invocation, canvas: Canvas
-) -> Iterator[Part]:
-    rows = request.top or (len(wanted) if invocation.explain else ROWS)
-    yield from canvas.lines(_title(found), "bold")
+def parts(found: Ranking, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw a title, what the numbers mean, the rows, and how many are not among them."""
+    counted = "one allocation" if found.allocations == 1 else plural(found.allocations, "allocation")
+    shown = found.ranking if found.top or invocation.explain else found.ranking[:ROWS]
+    yield from canvas.lines(_title(found, counted), "bold")
     yield from canvas.lines(_legend(found), "dim")
     yield ""
-    shown = wanted[:rows]
     if shown:
         yield _table(shown, canvas)
-    for line in _hidden(found, wanted, shown):
-        yield from canvas.lines(line, "dim")
-    further = [] if len(shown) == len(wanted) else [invocation.explained("every row")]
+    if not found.chosen:
+        yield from canvas.lines(f"None of {counted} is what --status and --where ask for.", "dim")
+    if len(shown) < found.chosen:
+        more = f"{found.chosen - len(shown):,} more rows: --top {found.chosen}, or --format csv"
+        yield from canvas.lines(more, "dim")
+    if 0 < found.chosen < found.allocations:
+        yield from canvas.lines(f"{found.chosen:,} of {counted} are what --status and --where ask for", "dim")
+    further = [] if len(shown) == found.chosen else [invocation.explained("every row")]
     yield from next_steps([_next(found, invocation), *further], canvas)
 
 
@@ -123,26 +87,22 @@ def _next(found: Ranking, invocation: Invocation) -> NextStep:
     return NextStep(invocation.command("recommend", found.sweep), "which one to run, and how sure that is")
 
 
-def _title(found: Ranking) -> str:
+def _title(found: Ranking, counted: str) -> str:
     if found.sweep is None:
-        return f"{found.plan}: {_counted(found)} as proposed; no sweep has run them yet"
+        return f"{found.plan}: {counted} as proposed; no sweep has run them yet"
     when = {
         Source.NOW: "as they look now",
         Source.PROPOSED: "as proposed",
         Source.STORED: "as ranked so far" if found.so_far else "as ranked at its end",
     }[found.source]
     when += "" if found.made_at is None else f", {moment(found.made_at)}"
-    return f"{found.sweep} of {found.plan}, {found.status}: {_counted(found)} {when}"
-
-
-def _counted(found: Ranking) -> str:
-    return "one allocation" if len(found.rows) == 1 else f"{len(found.rows):,} allocations"
+    return f"{found.sweep} of {found.plan}, {found.status}: {counted} {when}"
 
 
 def _legend(found: Ranking) -> str:
-    dearest = max((row.gpu_hours_to_target for row in found.rows), default=0.0)
+    dearest = max((row.gpu_hours_to_target for row in found.every), default=0.0)
     final = f"Steps are those of a final run of up to {hours(dearest)} GPU-hours. " if dearest else ""
-    if all(row.expected_score is None for row in found.rows):
+    if all(row.expected_score is None for row in found.every):
         return f"{final}No published study gives their scores: they are ranked by updates that carry signal."
     if found.source is Source.PROPOSED:
         return f"{final}Scores come from published studies, with 90 % intervals, until pilots measure them."
@@ -169,13 +129,3 @@ def _table(rows: Sequence[RankedRow], canvas: Canvas) -> Part:
         Column("recipe", attrgetter("recipe"), Cells.TEXTS, shown=wide and not axes.shown),
     )
     return table_of(rows, columns, canvas, dim=lambda row: row.expected_score is None)
-
-
-def _hidden(found: Ranking, wanted: Sequence[RankedRow], shown: Sequence[RankedRow]) -> Iterator[str]:
-    if not wanted:
-        yield f"None of {_counted(found)} is what --status and --where ask for."
-        return
-    if len(shown) < len(wanted):
-        yield f"{len(wanted) - len(shown):,} more rows: --top {len(wanted)}, or --format csv"
-    if len(wanted) < len(found.rows):
-        yield f"{len(wanted):,} of {_counted(found)} are what --status and --where ask for"

@@ -1,18 +1,17 @@
 """Rows as a pandas, polars or pyarrow table with fixed columns and types, or as a list of dicts where there is none."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias
 
 from budgets.errors import InputError, UnknownNameError
-from planner.view import Axes
 
 Library: TypeAlias = Literal["pandas", "polars", "pyarrow", "rows"]
 # A pandas.DataFrame, a polars.DataFrame, a pyarrow.Table or a list of dicts: which one is known only where it runs.
 Frame: TypeAlias = Any
-Row: TypeAlias = Mapping[str, Any]
 
 LIBRARIES = ("pandas", "polars", "pyarrow", "rows")
 
@@ -30,16 +29,12 @@ class Kind(Enum):
 Columns: TypeAlias = Mapping[str, Kind]
 
 
-def make_frame(
-    columns: Columns, rows: Iterable[Row], library: Library | None, axes: Iterable[Axes] | None = None
-) -> Frame:
+def make_frame(columns: Columns, rows: Iterable[object], library: Library | None) -> Frame:
     """Return rows as a frame of a library: of the one that is named, else of pandas or polars if there is one.
 
-    With the further axes of each row these become columns behind the others.
+    Rows are objects or mappings; the further axes of each, `axes`, become columns behind the others.
     """
-    found: Sequence[Row] = list(rows)
-    if axes is not None:
-        columns, found = spread_axes(columns, found, axes)
+    columns, found = spread(columns, rows)
     match _chosen(library):
         case "pandas":
             pandas: Any = import_module("pandas")  # by itself: only its own dtypes know whole numbers that are missing
@@ -53,21 +48,33 @@ def make_frame(
             return [{name: row[name] for name in columns} for row in found]
 
 
-def spread_axes(columns: Columns, rows: Sequence[Row], of: Iterable[Axes]) -> tuple[Columns, list[dict[str, Any]]]:
-    """Give each further axis a column `axis_…` behind the others; numbers where all of its values are numbers."""
-    axes = [dict(each) for each in of]
-    names = dict.fromkeys(name for each in axes for name in each)
-    texts = {name for each in axes for name, value in each.items() if isinstance(value, str)}
-    more = {f"axis_{name}": Kind.TEXT if name in texts else Kind.NUMBER for name in names}
+def spread(columns: Columns, rows: Iterable[object]) -> tuple[Columns, list[dict[str, Any]]]:
+    """Return rows by columns; each further axis is a column `axis_…`, of numbers where all of its values are numbers.
 
-    def cell(own: Mapping[str, str | float], name: str) -> str | float | None:
-        value = own.get(name)
-        return str(value) if name in texts and value is not None else value
+    What is no plain value is JSON.
+    """
+    listed = list(rows)
+    axes = [dict(_field(each, "axes") or ()) for each in listed]
+    texts = {name: False for each in axes for name in each}
+    texts |= {name: True for each in axes for name, value in each.items() if isinstance(value, str)}
+    found = []
+    for row, own in zip(listed, axes, strict=True):
+        cells = {name: _cell(_field(row, name)) for name in columns}
+        for name, is_text in texts.items():
+            value = own.get(name)
+            cells[f"axis_{name}"] = str(value) if is_text and value is not None else value
+        found.append(cells)
+    return {**columns, **{f"axis_{name}": Kind.TEXT if text else Kind.NUMBER for name, text in texts.items()}}, found
 
-    spread = [
-        {**row, **{f"axis_{name}": cell(own, name) for name in names}} for row, own in zip(rows, axes, strict=True)
-    ]
-    return {**columns, **more}, spread
+
+def _field(row: Any, name: str) -> Any:
+    return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    return json.dumps(value) if isinstance(value, dict | list | tuple) else value
 
 
 def _chosen(library: str | None) -> str:
@@ -83,7 +90,7 @@ def _chosen(library: str | None) -> str:
     return library
 
 
-def _by_narwhals(columns: Columns, rows: Sequence[Row], library: Literal["polars", "pyarrow"]) -> Frame:
+def _by_narwhals(columns: Columns, rows: list[dict[str, Any]], library: Literal["polars", "pyarrow"]) -> Frame:
     import narwhals  # noqa: PLC0415
 
     types = {
