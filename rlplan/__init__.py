@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from budgets.errors import StoreUnavailableError as StoreUnavailableError
     from budgets.errors import TrainingError as TrainingError
     from budgets.errors import UnknownNameError as UnknownNameError
+    from rlplan.answers.recommend import Answer as Answer
     from rlplan.api.adopting import adopt as adopt
-    from rlplan.api.answer import Answer as Answer
     from rlplan.api.book import Book as Book
     from rlplan.api.book import open as open
     from rlplan.api.fits import Fit as Fit
@@ -59,7 +59,7 @@ _ERRORS = (
 )
 # Where each name is defined.
 _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
-    "Answer": "rlplan.api.answer",
+    "Answer": "rlplan.answers.recommend",
     "Book": "rlplan.api.book",
     "Candidate": "rlplan.api.plan",
     "Fit": "rlplan.api.fits",

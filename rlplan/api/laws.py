@@ -8,8 +8,8 @@ from planner.curves.comparison import ComparedRecipe, Comparison
 from planner.curves.fitting import Interval
 from rlplan.actions.fit_data import comparison_data, comparison_rows, law_data, law_rows, laws_data
 from rlplan.actions.law_fitting import FittedLaw, LawFits, LawPrediction
-from rlplan.api.wording import Read, Said, first_few
-from rlplan.wording.answers import page_part
+from rlplan.api.wording import Said, first_few
+from rlplan.wording.answers import Read, page_part
 from rlplan.wording.frames import COMPARED, LAWS, Frame, Library, make_frame
 from rlplan.wording.numbers import interval
 

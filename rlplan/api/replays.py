@@ -11,9 +11,9 @@ from planner.replaying.reading import recorded_in
 from planner.view import Configuration
 from rlplan.actions.replaying import ReplayRequest, Replays, budget_of, replay_table
 from rlplan.api.tables import NAME, Tabular, is_path, table_of
-from rlplan.api.wording import Read, Said, arguments_named
+from rlplan.api.wording import Said, arguments_named
 from rlplan.printing.replay_output import replay_data
-from rlplan.wording.answers import page_part
+from rlplan.wording.answers import Read, page_part
 from rlplan.wording.frames import TRACE, Frame, Library, make_frame
 from rlplan.wording.numbers import hours
 

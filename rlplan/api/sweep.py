@@ -8,22 +8,22 @@ from planner.layering import flattened
 from planner.store import Store
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
-from rlplan.api.wording import Read, arguments_named
+from rlplan.api.wording import arguments_named
 from rlplan.reading.points import Memory, every_point
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import sweep_data, trial_row
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import foretold, reached, sentence, tally, time_of, with_error
 from rlplan.wording import frames
-from rlplan.wording.answers import page_part
+from rlplan.wording.answers import Read, page_part
 from rlplan.wording.numbers import hours
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from rlplan.api.answer import Answer
     from rlplan.api.book import Book
     from rlplan.charts.figures import PictureKind
+    from rlplan.reading.recommend_reading import Recommended as Answer
     from rlplan.reading.story import Beliefs
 
 
@@ -125,11 +125,10 @@ class Sweep:
             NotFoundError: Nothing was seen yet.
             BudgetError: The GPU-hours pay for no update step.
         """
-        from rlplan.api.answer import Answer  # noqa: PLC0415 (takes a second to import)
         from rlplan.reading.recommend_reading import recommended  # noqa: PLC0415
 
         with self._book.reading(), arguments_named():
-            return Answer(recommended(self.database, self.name, budget=budget, target=target))
+            return recommended(self.database, self.name, budget=budget, target=target)
 
     def plot(self, kind: "PictureKind" = "curves", *, dark: bool = False) -> "Figure":
         """Return a picture as a plotly figure: curves, frontier, heat, budget or timeline. Nothing is opened.

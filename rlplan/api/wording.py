@@ -5,12 +5,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from budgets.errors import RlplanError
+from rlplan.wording.answers import Read
 from rlplan.wording.numbers import some_of
 
-T = TypeVar("T")
 FEW, LONGEST = 4, 200  # of the parts of what a console shows of an object: how many, and the signs of each
 
 _FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=-?[\d'\"]))?")
@@ -37,17 +36,6 @@ def arguments_named() -> Iterator[None]:
 def first_few(told: Sequence[str]) -> str:
     """Write the first texts, each cut short, and how many more there are: what a console has room for."""
     return some_of([shorten(each, LONGEST, placeholder=" …") for each in told], FEW)
-
-
-class Read(property, Generic[T]):
-    """A property that reads what lies at a path, such as 'fitted.fit.curve', and says what that is."""
-
-    def __init__(self, path: str, doc: str) -> None:
-        super().__init__(attrgetter(path), doc=doc)
-
-    if TYPE_CHECKING:
-        # property's own is overloaded: of the class it is the property itself, of which no program of ours asks.
-        def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...  # type: ignore[override]
 
 
 class Said(Read[tuple[str, ...]]):

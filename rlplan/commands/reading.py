@@ -73,24 +73,18 @@ def status(
     return print_status(name, format, options.invocation(context, db, explain), chosen)
 
 
-def recommend(
-    context: typer.Context,
-    sweep: options.SweepArgument = None,
-    budget: Annotated[
-        float | None, options.money("--budget", "As if this were all there is, pilots and final run together.")
-    ] = None,
-    target: Annotated[float | None, options.money("--target", "Another final run than the plan's.")] = None,
-    db: options.DatabaseOption = DEFAULT_DATABASE,
-    format: options.FormatOption = Format.TABLE,
-    explain: options.ExplainOption = False,
-) -> None:
+@dataclass(frozen=True)
+class RecommendRequest(Request):
     """Say which allocation to run in full, how sure that is, and the command that runs it; it only reads.
 
     Example: rlplan recommend sweep-1 --target 2000
     """
-    from rlplan.printing.recommend_output import print_recommendation  # noqa: PLC0415
 
-    print_recommendation(sweep, budget, target, format, options.invocation(context, db, explain))
+    sweep: options.SweepArgument = None
+    budget: Annotated[
+        float | None, options.money("--budget", "As if this were all there is, pilots and final run together.")
+    ] = None
+    target: Annotated[float | None, options.money("--target", "Another final run than the plan's.")] = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +116,7 @@ class RankRequest(Request):
     ] = False
 
 
-rank = command(RankRequest)
+recommend, rank = map(command, (RecommendRequest, RankRequest))
 
 
 def show(

@@ -24,17 +24,17 @@ class Request:
 def command(request: type[Request]) -> Callable[..., int]:
     """Return the function that typer makes a command of: `RankRequest` is answered by `rlplan.answers.rank`.
 
-    That module's `answer` is given the request; its `parts` draw what comes of it.
+    That module's `answer` is given the request.
     """
     name = request.__name__.removesuffix("Request").lower()
 
     def run(context: typer.Context, **given: Any) -> int:
         format, explain = given.pop("format"), given.pop("explain", False)
         asked = request(**given)
-        module = import_module(f"rlplan.answers.{name}")
+        found = import_module(f"rlplan.answers.{name}").answer(asked)
         from rlplan.wording.answers import emit  # noqa: PLC0415 (help and completion need no tables)
 
-        emit(module.answer(asked), format, module.parts, options.invocation(context, asked.db, explain))
+        emit(found, format, options.invocation(context, asked.db, explain))
         return 0
 
     run.__name__, run.__doc__ = name, request.__doc__

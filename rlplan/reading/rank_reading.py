@@ -26,6 +26,7 @@ from rlplan.wording.frames import RANKED
 class Ranking(Answer):
     """Ranked allocations, and what they are of."""
 
+    DRAWN = "rlplan.answers.rank"
     COLUMNS = RANKED
     ROWS = "ranking"
     KEYS = ("plan", "sweep")

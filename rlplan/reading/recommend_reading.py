@@ -1,6 +1,6 @@
 """What `rlplan recommend` says, callable from Python: the answer for a stored sweep, and how to run it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError
-from planner.axes import said
 from planner.pooling.draws import Worlds
-from planner.recommending.answer import FinalAnswer, answer_data, restored
+from planner.recommending.answer import FinalAnswer, RunnerUp, answer_data, restored
+from planner.recommending.cautions import Caution
 from planner.recommending.choosing import Choice
 from planner.recommending.facts import ConfigurationFacts
 from planner.store import Store, open_store
@@ -25,17 +25,23 @@ from planner.view import Configuration
 from rlplan.reading.launching import Final, Launch, launch
 from rlplan.reading.sweep_picture import Source, StoredAnswer
 from rlplan.reading.sweep_reading import stored_answer
-from rlplan.wording.numbers import moment
+from rlplan.wording.answers import Answer, Read
+from rlplan.wording.frames import CHOICES
+from rlplan.wording.numbers import moment, probability, steps
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.home import AstrayError, home_of
 
-COLUMNS = ("rank", *Choice.__dataclass_fields__)
 
+@dataclass(frozen=True, repr=False)
+class Recommended(Answer):
+    """What is recommended: what the sweep has stored, unless another is asked for or none can be read.
 
-@dataclass(frozen=True, slots=True)
-class Recommended:
-    """A sweep's answer: the one that it has stored, unless another is asked for or none can be read."""
+    `print` shows it as `rlplan recommend --explain` does, and `found` is all of it, typed.
+    """
+
+    DRAWN = "rlplan.answers.recommend"
+    COLUMNS = CHOICES
 
     sweep: str
     status: SweepStatus
@@ -46,6 +52,59 @@ class Recommended:
     launch: Launch = field(repr=False)
     kept: StoredAnswer | None = field(repr=False)  # that it is; None where it was worked out now
     asked_for: bool = False  # a final run other than the sweep's own
+
+    found = Read[FinalAnswer]("answer", "The answer itself, with other budgets and the frontier.")
+    best = Read[Choice](
+        "answer.chosen", "What to run: n, B, update steps and learning rate, with what is expected of it."
+    )
+    target_gpu_hours = Read[float]("answer.target_gpu_hours", "GPU-hours of the final run that it is for.")
+    sentence = Read[str]("answer.what", "What to run and what it is expected to score, in one sentence.")
+    certainty = Read[str]("answer.how_sure", "How sure that is, in one sentence.")
+    runner_up = Read[RunnerUp | None]("answer.runner_up", "The next best, and how likely it is to end higher.")
+    equivalent = Read[tuple[Choice, ...]]("answer.equivalent", "What the evidence does not tell from the best.")
+    cautions = Read[tuple[Caution, ...]]("answer.cautions", "What to mind.")
+    command = Read[str | None]("launch.line", "The line that runs it; None where there is none.")
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """A row for each configuration that can be run, the chosen one first."""
+        return [asdict(choice) | {"rank": rank} for rank, choice in enumerate(self.answer.ranked, start=1)]
+
+    @property
+    def summary(self) -> str:
+        """What to run, and how sure that is."""
+        return f"{self.sentence} {self.certainty}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `rlplan recommend --format json` prints."""
+        started = self.launch
+        return {
+            "sweep": self.sweep,
+            "status": self.status.value,
+            "policy": self.policy,
+            "pilot_gpu_hours": self.pilot_gpu_hours,
+            "spent_gpu_hours": self.spent_gpu_hours,
+            "source": self.source.value,
+            "made_at": None if self.kept is None else self.kept.made_at.isoformat(),
+            "so_far": self.kept is not None and self.kept.so_far,
+            **answer_data(self.answer),
+            "launch": {
+                "command": started.line,
+                "arguments": None if started.command is None else list(started.command),
+                "gpu_hours": started.gpu_hours,
+                "continues": None if started.continues is None else asdict(started.continues),
+                "note": started.note,
+                **({"gpus": started.machine.gpus, "nodes": started.machine.nodes} if started.machine else {}),
+            },
+        }
+
+    def __repr__(self) -> str:
+        best = self.best
+        return (
+            f"<Answer n={best.rollouts_per_prompt}, B={best.prompts_per_batch}, M={steps(best.update_steps)}: "
+            f"{best.expected_score:.3f} ({best.score_low:.3f}–{best.score_high:.3f}), "
+            f"P(best) {probability(best.probability_best)}>"
+        )
 
     @property
     def source(self) -> Source:
@@ -171,31 +230,13 @@ def _final(board: Board, budget: float | None, target: float | None) -> float | 
     return left
 
 
-def recommended_data(found: Recommended) -> dict[str, Any]:
-    """Return the document that `recommend --format json` prints."""
-    started = found.launch
-    return {
-        "sweep": found.sweep,
-        "status": found.status.value,
-        "policy": found.policy,
-        "pilot_gpu_hours": found.pilot_gpu_hours,
-        "spent_gpu_hours": found.spent_gpu_hours,
-        "source": found.source.value,
-        "made_at": None if found.kept is None else found.kept.made_at.isoformat(),
-        "so_far": found.kept is not None and found.kept.so_far,
-        **answer_data(found.answer),
-        "launch": {
-            "command": started.line,
-            "arguments": None if started.command is None else list(started.command),
-            "gpu_hours": started.gpu_hours,
-            "continues": None if started.continues is None else asdict(started.continues),
-            "note": started.note,
-            **({"gpus": started.machine.gpus, "nodes": started.machine.nodes} if started.machine else {}),
-        },
-    }
-
-
-def csv_rows(found: Recommended) -> Iterator[dict[str, Any]]:
-    """Return a flat row for each configuration that can be run, the chosen one first."""
-    for rank, choice in enumerate(found.answer.ranked, start=1):
-        yield {"rank": rank, **asdict(choice), "axes": said(choice.axes)}
+def outlook(answer: FinalAnswer) -> list[str]:
+    """Say whether another budget changes the choice, and which part of this one is nearly as good."""
+    lines, enough = [answer.elsewhere], answer.enough
+    if enough is not None:
+        lines.append(
+            f"A final run of {enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%}) with "
+            f"n = {enough.rollouts_per_prompt}, B = {enough.prompts_per_batch} should already reach "
+            f"{enough.expected_score:.2f}, at most 0.02 less"
+        )
+    return lines

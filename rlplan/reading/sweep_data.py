@@ -135,15 +135,13 @@ def story_data(story: "Story", beliefs: "Beliefs | None") -> dict[str, Any]:
     `recommendation` is what was stored when the sweep ended, `answer` what the curves say now; without beliefs it is
     null, as are the trials' bands. All GPU-hours of points are those of the trial's own training.
     """
-    from rlplan.reading.recommend_reading import recommended_data  # noqa: PLC0415 (takes a second to import)
-
     known = sweep_data(story.picture) | {
         "created_at": story.created_at,
         "read_at": story.read_at,
         "budget_gpu_hours": story.budget_gpu_hours,
         "final_gpu_hours": story.final_gpu_hours,
         "target_gpu_hours": story.target_gpu_hours,
-        "answer": recommended_data(beliefs.recommended) if beliefs and beliefs.recommended else None,
+        "answer": beliefs.recommended.to_dict() if beliefs and beliefs.recommended else None,
         "why_no_answer": beliefs.why_not if beliefs else None,
         "trials": [
             trial_data(trial)

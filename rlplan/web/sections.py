@@ -16,8 +16,8 @@ from rlplan.charts.final import final_chart
 from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.groups import answer_in, configuration_of, expected_of, groups
 from rlplan.charts.heat import heat_maps
-from rlplan.printing.recommend_output import outlook
 from rlplan.reading.decisions import Decision
+from rlplan.reading.recommend_reading import outlook
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_words import sentence

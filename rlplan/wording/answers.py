@@ -1,20 +1,23 @@
 """Answers: what a command finds is one frozen object, of which JSON, CSV, frames and notebooks are made here."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from html import escape
-from typing import Any, ClassVar
+from importlib import import_module
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from rlplan.wording.console import Part, print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, drawn, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.frames import Columns, Frame, Library, make_frame, spread
 from rlplan.wording.next_steps import Invocation
 from rlplan.wording.terminal import Canvas, tell
 
-SHOWN = 12  # rows in a notebook
+T = TypeVar("T")
+SHOWN, WIDTH = 12, 100  # rows in a notebook, and columns of what `print` shows
 
 
 def plain(value: Any) -> Any:
@@ -37,6 +40,7 @@ def plain(value: Any) -> Any:
 class Answer:
     """What a command finds. Fields that are hidden from `repr` are hidden from JSON too."""
 
+    DRAWN: ClassVar[str]  # the module whose `parts` draw it for a person; it is loaded when that is wanted
     COLUMNS: ClassVar[Columns]  # of CSV and of frames; further axes follow
     ROWS: ClassVar[str] = ""  # the field that holds the rows
     KEYS: ClassVar[tuple[str, ...]] = ()  # fields that each row of CSV begins with
@@ -63,19 +67,37 @@ class Answer:
         """Return the document that the command prints with `--format json`."""
         return plain(self)  # type: ignore[no-any-return]
 
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterable[Part]:
+        """Draw it for a person."""
+        return import_module(self.DRAWN).parts(self, invocation, canvas)  # type: ignore[no-any-return]
+
+    @property
+    def summary(self) -> str:
+        """What stands above its rows in a notebook."""
+        return f"{self!r}"[1:-1]
+
+    def __str__(self) -> str:
+        return drawn(lambda canvas: self.parts(Invocation((), explain=True), canvas), WIDTH).rstrip("\n")
+
     def _repr_html_(self) -> str:
         columns, rows = self.table()
         cells = [[_short(cell) for cell in row.values()] for row in rows[:SHOWN]]
-        return page_part(f"{self!r}"[1:-1], list(columns), cells, hidden=len(rows) - len(cells))
+        return page_part(self.summary, list(columns), cells, hidden=len(rows) - len(cells))
 
 
-def emit(
-    answer: Answer,
-    format: Format,
-    parts: Callable[[Any, Invocation, Canvas], Iterable[Part]],
-    invocation: Invocation,
-) -> None:
-    """Print an answer in a format; `parts` draws it for a person."""
+class Read(property, Generic[T]):
+    """A property that reads what lies at a path, such as 'fitted.fit.curve', and says what that is."""
+
+    def __init__(self, path: str, doc: str) -> None:
+        super().__init__(attrgetter(path), doc=doc)
+
+    if TYPE_CHECKING:
+        # property's own is overloaded: of the class it is the property itself, of which no program of ours asks.
+        def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...  # type: ignore[override]
+
+
+def emit(answer: Answer, format: Format, invocation: Invocation) -> None:
+    """Print an answer in a format."""
     for note in answer.notes:
         tell(note)
     if format is Format.JSON:
@@ -85,7 +107,7 @@ def emit(
         keys = {name: getattr(answer, name) for name in answer.KEYS}
         print_csv((*keys, *columns), ({name: plain(cell) for name, cell in (keys | row).items()} for row in rows))
     else:
-        print_drawn(lambda canvas: parts(answer, invocation, canvas))
+        print_drawn(lambda canvas: answer.parts(invocation, canvas))
 
 
 def _short(cell: Any) -> str:

@@ -34,6 +34,14 @@ def print_drawn(draw: Callable[[Canvas], Iterable[Part]]) -> None:
     sys.stdout.write(text_of(console, draw(canvas)))
 
 
+def drawn(draw: Callable[[Canvas], Iterable[Part]], width: int) -> str:
+    """Return what is drawn as text of that width."""
+    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
+
+    console = HarmlessConsole(width=width, color_system=None, highlight=False, markup=False)
+    return text_of(console, draw(Canvas(width)))
+
+
 def text_of(console: "Console", parts: Iterable[Part]) -> str:
     """Draw parts as text, without the blanks at the ends of their lines."""
     return "".join(_text(console, part) for part in parts)

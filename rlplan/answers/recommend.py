@@ -1,4 +1,4 @@
-"""Prints a recommendation: what to run, how sure that is and what to type next, or all that it rests on."""
+"""`rlplan recommend`: what to run, how sure that is and what to type next, or all that it rests on."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -8,15 +8,18 @@ from planner.recommending.answer import FinalAnswer
 from planner.recommending.choosing import Choice
 from planner.recommending.facts import percent
 from planner.store.schema import SweepStatus
-from rlplan.reading.recommend_reading import COLUMNS, Recommended, csv_rows, recommended, recommended_data
+from rlplan.commands.reading import RecommendRequest
+from rlplan.reading.recommend_reading import Recommended as Answer
+from rlplan.reading.recommend_reading import outlook, recommended
 from rlplan.reading.sweep_picture import overrun
 from rlplan.reading.sweep_words import level_with_it
-from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
-from rlplan.wording.formats import Format
+from rlplan.wording.console import Part, how_to_run
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps, one_screen
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps
 from rlplan.wording.tables import SIZE, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, capital
+
+__all__ = ["Answer", "answer", "parts"]
 
 MOST_ALIKE = 4  # that are level with the best, and are listed
 WIDE = 110  # columns from which the table has the learning rate, and what was seen
@@ -32,21 +35,17 @@ EXPECTED: Sequence[Column[Choice]] = (
 )
 
 
-def print_recommendation(
-    sweep: str | None, budget: float | None, target: float | None, format: Format, invocation: Invocation
-) -> None:
-    """Print the answer of a stored sweep."""
-    found = recommended(invocation.database, sweep, budget=budget, target=target)
-    if format is Format.JSON:
-        print_json(recommended_data(found))
-    elif format is Format.CSV:
-        print_csv(COLUMNS, csv_rows(found))
-    else:
-        drawn = _whole if invocation.explain else _screen
-        print_drawn(lambda canvas: drawn(found, invocation, canvas))
+def answer(asked: RecommendRequest) -> Answer:
+    """Return the answer of a stored sweep."""
+    return recommended(asked.db, asked.sweep, budget=asked.budget, target=asked.target)
 
 
-def _screen(found: Recommended, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw what to run, how sure that is and what to type next, or all that it rests on."""
+    return (_whole if invocation.explain else _screen)(found, invocation, canvas)
+
+
+def _screen(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     answer = found.answer
     above: list[Part] = [*canvas.lines(_what(found), "bold")]
     for text in _how_sure(found):
@@ -60,7 +59,7 @@ def _screen(found: Recommended, invocation: Invocation, canvas: Canvas) -> Itera
     yield from one_screen(above, lambda rows: _choices(answer, rows, canvas), below, None)
 
 
-def _what(found: Recommended) -> str:
+def _what(found: Answer) -> str:
     chosen = found.answer.chosen
     so_far = "So far: run" if found.kept is not None and found.kept.so_far else "Run"
     axes = f", {said(chosen.axes)}" if chosen.axes else ""
@@ -70,7 +69,7 @@ def _what(found: Recommended) -> str:
     )
 
 
-def _how_sure(found: Recommended) -> Iterator[str]:
+def _how_sure(found: Answer) -> Iterator[str]:
     answer, chosen, pilot = found.answer, found.answer.chosen, found.launch.continues
     score = interval(chosen.expected_score, chosen.score_low, chosen.score_high)
     yield (
@@ -91,7 +90,7 @@ def _runner_up(answer: FinalAnswer) -> Iterator[str]:
         yield f"Runner-up: {name}, {percent(rival.probability_wins)} likely to end higher"
 
 
-def _run(found: Recommended, invocation: Invocation) -> NextStep:
+def _run(found: Answer, invocation: Invocation) -> NextStep:
     """Name what runs the answer, or what has to come before."""
     if found.status is SweepStatus.RUNNING:
         return NextStep(invocation.command("status --watch", found.sweep), "follows the sweep")
@@ -119,7 +118,7 @@ def _choices(answer: FinalAnswer, rows: int, canvas: Canvas) -> Part:
     return table_of(shown, columns, canvas)
 
 
-def _whole(found: Recommended, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+def _whole(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     yield from report(found, canvas)
     yield from how_to_run(found.launch.command, found.launch.note, canvas)
     state = "" if found.status.value == "finished" else f", which is {found.status.value}"
@@ -134,8 +133,8 @@ def _whole(found: Recommended, invocation: Invocation, canvas: Canvas) -> Iterat
     yield from next_steps([_run(found, invocation)], canvas)
 
 
-def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") -> Iterator[Part]:
-    """Return the parts of what is printed above the command, none wider than the canvas; `rest` is where all are."""
+def report(found: Answer, canvas: Canvas) -> Iterator[Part]:
+    """Return the parts of what is printed above the command, none wider than the canvas."""
     answer = found.answer
     yield from canvas.lines(answer.what, "bold")
     yield from canvas.lines(answer.how_sure)
@@ -145,7 +144,7 @@ def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") ->
     hidden = len(answer.equivalent) - MOST_ALIKE
     if hidden > 0:
         more = "one more is" if hidden == 1 else f"{hidden} more are"
-        yield from canvas.lines(f"{more} level with the best: {rest} lists all", "dim")
+        yield from canvas.lines(f"{more} level with the best: --format csv lists all", "dim")
     rival = [answer.runner_up.sentence] if answer.runner_up is not None else []
     yield from _listed(canvas, [*rival, *outlook(answer)])
     if answer.cautions:
@@ -173,18 +172,6 @@ def _alike(answer: FinalAnswer, canvas: Canvas) -> Part:
         axes_column(shown, "axes"),
     )
     return table_of(shown, columns, canvas)
-
-
-def outlook(answer: FinalAnswer) -> list[str]:
-    """Say whether another budget changes the choice, and which part of this one is nearly as good."""
-    lines, enough = [answer.elsewhere], answer.enough
-    if enough is not None:
-        lines.append(
-            f"A final run of {enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%}) with "
-            f"n = {enough.rollouts_per_prompt}, B = {enough.prompts_per_batch} should already reach "
-            f"{enough.expected_score:.2f}, at most 0.02 less"
-        )
-    return lines
 
 
 def _listed(canvas: Canvas, texts: Iterable[str]) -> Iterator[Part]:
