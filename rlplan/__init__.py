@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from budgets.errors import TrainingError as TrainingError
     from budgets.errors import UnknownNameError as UnknownNameError
     from rlplan.answers.recommend import Answer as Answer
+    from rlplan.answers.replay import Replay as Replay
     from rlplan.api.adopting import adopt as adopt
     from rlplan.api.book import Book as Book
     from rlplan.api.book import open as open
     from rlplan.api.fits import Fit as Fit
     from rlplan.api.fits import Fits as Fits
     from rlplan.api.fits import fit as fit
+    from rlplan.api.functions import replay as replay
     from rlplan.api.laws import FittedLaws as FittedLaws
     from rlplan.api.laws import LawFit as LawFit
     from rlplan.api.laws import RecipeComparison as RecipeComparison
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from rlplan.api.plan import propose as propose
     from rlplan.api.prices import forget_prices as forget_prices
     from rlplan.api.prices import price as price
-    from rlplan.api.replays import Replay as Replay
-    from rlplan.api.replays import replay as replay
     from rlplan.api.running import resume as resume
     from rlplan.api.running import retry as retry
     from rlplan.api.running import run as run
@@ -69,7 +69,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "RecipeComparison": "rlplan.api.laws",
     "Interval": "rlplan.api.plan",
     "Plan": "rlplan.api.plan",
-    "Replay": "rlplan.api.replays",
+    "Replay": "rlplan.answers.replay",
     "Sweep": "rlplan.api.sweep",
     "adopt": "rlplan.api.adopting",
     "fit": "rlplan.api.fits",
@@ -77,7 +77,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "open": "rlplan.api.book",
     "price": "rlplan.api.prices",
     "propose": "rlplan.api.plan",
-    "replay": "rlplan.api.replays",
+    "replay": "rlplan.api.functions",
     "resume": "rlplan.api.running",
     "retry": "rlplan.api.running",
     "run": "rlplan.api.running",

@@ -15,8 +15,8 @@ from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import FittedCurve, fit_read
 from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables
 from rlplan.api.laws import FittedLaws, RecipeComparison
-from rlplan.api.tables import Tabular, arrays_of, is_path, is_table, table_of
 from rlplan.api.wording import Said, arguments_named, first_few, reworded
+from rlplan.reading.tabular import Tabular, arrays_of, is_path, is_table, table_of
 from rlplan.wording.answers import Read, page_part
 from rlplan.wording.frames import FITS, Frame, Kind, Library, make_frame
 from rlplan.wording.numbers import interval

@@ -16,7 +16,7 @@ from rlplan.commands.completing import (
     trial_states,
     trials,
 )
-from rlplan.commands.requests import Request, command
+from rlplan.commands.requests import StoredRequest, command
 from rlplan.wording.formats import DEFAULT_DATABASE, FileFormat, Format
 from rlplan.wording.terminal import tell
 
@@ -74,7 +74,7 @@ def status(
 
 
 @dataclass(frozen=True)
-class RecommendRequest(Request):
+class RecommendRequest(StoredRequest):
     """Say which allocation to run in full, how sure that is, and the command that runs it; it only reads.
 
     Example: rlplan recommend sweep-1 --target 2000
@@ -88,7 +88,7 @@ class RecommendRequest(Request):
 
 
 @dataclass(frozen=True)
-class RankRequest(Request):
+class RankRequest(StoredRequest):
     """Rank the allocations: expected score with its interval, P(best), GPU-hours; of a sweep, or of a plan as proposed.
 
     Example: rlplan rank sweep-1 --top 5 --sort p-best

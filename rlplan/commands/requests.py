@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields
 from importlib import import_module
 from inspect import Parameter, Signature
-from typing import Any, ClassVar, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 
@@ -17,6 +18,11 @@ class Request:
     """What a command is asked; its docstring is the command's help, and its fields are its flags."""
 
     EXPLAINS: ClassVar[bool] = True  # whether there is more of the answer than the first screen
+
+
+@dataclass(frozen=True)
+class StoredRequest(Request):
+    """What is asked of a database."""
 
     db: options.DatabaseOption = field(default_factory=database_at, kw_only=True)
 
@@ -34,7 +40,7 @@ def command(request: type[Request]) -> Callable[..., int]:
         found = import_module(f"rlplan.answers.{name}").answer(asked)
         from rlplan.wording.answers import emit  # noqa: PLC0415 (help and completion need no tables)
 
-        emit(found, format, options.invocation(context, asked.db, explain))
+        emit(found, format, options.invocation(context, given.get("db", DEFAULT_DATABASE), explain))
         return 0
 
     run.__name__, run.__doc__ = name, request.__doc__
@@ -46,9 +52,9 @@ def command(request: type[Request]) -> Callable[..., int]:
 def _parameters(request: type[Request]) -> dict[str, Parameter]:
     """Return what the function takes: the request's own flags, then those of every command."""
     hints = get_type_hints(request, include_extras=True)
-    own = {each.name: (hints[each.name], _default(each)) for each in fields(request) if each.name != "db"}
+    own = {each.name: (_first_type(hints[each.name]), _default(each)) for each in fields(request) if each.name != "db"}
     shared: dict[str, tuple[Any, Any]] = {
-        "db": (hints["db"], DEFAULT_DATABASE),
+        **({"db": (hints["db"], DEFAULT_DATABASE)} if "db" in hints else {}),
         "format": (options.FormatOption, Format.TABLE),
         **({"explain": (options.ExplainOption, False)} if request.EXPLAINS else {}),
     }
@@ -57,6 +63,16 @@ def _parameters(request: type[Request]) -> dict[str, Parameter]:
         name: Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for name, (kind, default) in declared.items()
     }
+
+
+def _first_type(kind: Any) -> Any:
+    """Return the type that the shell's text becomes, the first of those that Python may give."""
+    of, *given = get_args(kind)
+    several = [each for each in get_args(of) if each is not NoneType]
+    if len(several) < 2:
+        return kind
+    first = several[0] if NoneType not in get_args(of) else several[0] | None
+    return Annotated[first, *given]
 
 
 def _default(declared: "Field[Any]") -> Any:

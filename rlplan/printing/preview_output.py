@@ -7,7 +7,7 @@ from typing import Any
 from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
 from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview
-from rlplan.printing.replay_output import chosen_data
+from rlplan.reading.row_choice import chosen_data
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps

@@ -45,7 +45,7 @@ class Ranking(Answer):
     top: int | None = field(default=None, repr=False)
 
     @property
-    def notes(self) -> Sequence[str]:
+    def stderr(self) -> Sequence[str]:
         """Why it is not what one might expect."""
         return (f"{self.sweep}: {self.note}",) if self.note else ()
 

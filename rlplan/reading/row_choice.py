@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from budgets.errors import InputError, UnknownNameError
-from planner.view import Axes
+from planner.view import Axes, Configuration
 from rlplan.wording.typed_numbers import names_in
 
 Row = TypeVar("Row")
@@ -75,6 +75,12 @@ def axis_columns(all_axes: Iterable[Axes]) -> list[str]:
 def axis_cells(axes: Axes) -> dict[str, str | float]:
     """Return the values of axes by their columns."""
     return {f"axis_{name}": value for name, value in axes}
+
+
+def chosen_data(configuration: Configuration) -> dict[str, Any]:
+    """Return a configuration with a key for n, B and each further axis."""
+    n, B, axes = configuration
+    return {"rollouts_per_prompt": n, "prompts_per_batch": B, **dict(axes)}
 
 
 def _is_one_of(value: Any, wanted: frozenset[str]) -> bool:

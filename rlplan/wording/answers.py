@@ -46,8 +46,8 @@ class Answer:
     KEYS: ClassVar[tuple[str, ...]] = ()  # fields that each row of CSV begins with
 
     @property
-    def notes(self) -> Sequence[str]:
-        """What is said beside it, on stderr."""
+    def stderr(self) -> Sequence[str]:
+        """What is written beside it, on stderr."""
         return ()
 
     @property
@@ -66,6 +66,9 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """Return the document that the command prints with `--format json`."""
         return plain(self)  # type: ignore[no-any-return]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.to_dict()[name]
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterable[Part]:
         """Draw it for a person."""
@@ -98,8 +101,8 @@ class Read(property, Generic[T]):
 
 def emit(answer: Answer, format: Format, invocation: Invocation) -> None:
     """Print an answer in a format."""
-    for note in answer.notes:
-        tell(note)
+    for line in answer.stderr:
+        tell(line)
     if format is Format.JSON:
         print_json(answer.to_dict())
     elif format is Format.CSV:

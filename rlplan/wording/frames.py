@@ -173,4 +173,8 @@ COMPARED: Final = columns("""
     number A_median, number A_low, number A_high, number B_median, number B_low, number B_high, number C_mid_median,
     number C_mid_low, number C_mid_high
 """)
+REPLAYS: Final = columns("""
+    text policy, whole seed, whole rollouts_per_prompt, whole prompts_per_batch, number gpu_hours_spent,
+    number score_at_target, number best_at_target, number regret, whole decisions
+""")
 TRACE: Final = columns("number gpu_hours, whole rollouts_per_prompt, whole prompts_per_batch, number regret")

@@ -1,0 +1,301 @@
+"""`rlplan replay`: play a policy over the runs of a table, once or often, and say what came of it."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import BudgetError, InputError
+from planner.axes import named_configuration
+from planner.experience.experience import Experience
+from planner.experience.teaching import TransferPriors
+from planner.pooling.pool import Pool
+from planner.pooling.priors import NONE
+from planner.replaying.choosing import open_chooser
+from planner.replaying.play import ChoiceMark, Played, play
+from planner.replaying.reading import ReadTable, read_recorded, recorded_in
+from planner.replaying.recorded import AROUND, Recorded
+from planner.sweeping.policies import open_policy
+from planner.view import Configuration
+from rlplan.actions.learning import learnt_from, require_learner
+from rlplan.commands.elsewhere import ReplayRequest
+from rlplan.reading.row_choice import chosen_data
+from rlplan.reading.tabular import NAME, is_path, table_of
+from rlplan.wording import tables
+from rlplan.wording.answers import Answer, Read
+from rlplan.wording.console import Part
+from rlplan.wording.frames import REPLAYS, TRACE, Frame, Library, make_frame
+from rlplan.wording.next_steps import Invocation
+from rlplan.wording.numbers import aligned_hours, duration, hours
+from rlplan.wording.tables import Cells, Column
+from rlplan.wording.terminal import Canvas, Progress, progress_shown
+from rlplan.wording.typed_numbers import plain_number
+
+RESULT = ("gpu_hours_spent", "score_at_target", "best_at_target", "regret")
+
+
+@dataclass(frozen=True)
+class Replay(Answer):
+    """What came of a policy with one seed after another; where one is meant, the first seed's."""
+
+    DRAWN = "rlplan.answers.replay"
+    COLUMNS = REPLAYS
+
+    policy: str
+    request: ReplayRequest = field(repr=False)
+    read: ReadTable = field(repr=False)
+    budget: float  # GPU-hours
+    full_cost: float
+    best: Configuration  # at the target
+    played: tuple[Played, ...] = field(repr=False)
+    notes: tuple[str, ...]  # what to mind about the table and the replay
+    learnt: tuple[Experience, ...] = field(repr=False)
+    weights: Mapping[str, float] = field(repr=False)  # of sources, at the end of the first seed's replay
+
+    first = property(lambda self: self.played[0])
+    chosen = Read[Configuration]("first.chosen", "(rollouts_per_prompt, prompts_per_batch, axes).")
+    gpu_hours_spent = Read[float]("first.gpu_hours_spent", "What the pilots took.")
+    score_at_target = Read[float]("first.score_at_target", "What the chosen configuration scores at the target.")
+    regret = Read[float]("first.regret", "How much the best scores more than what was chosen.")
+
+    @property
+    def mean_regret(self) -> float:
+        """Mean over the seeds."""
+        return math.fsum(one.regret for one in self.played) / len(self.played)
+
+    @property
+    def regret_error(self) -> float | None:
+        """Standard error of that mean; None for a single seed."""
+        count = len(self.played)
+        if count < 2:
+            return None
+        squares = math.fsum((one.regret - self.mean_regret) ** 2 for one in self.played)
+        return math.sqrt(squares / (count - 1) / count)
+
+    @property
+    def stderr(self) -> Sequence[str]:
+        """What to mind."""
+        return [f"note: {note}" for note in self.notes]
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """A row for each seed."""
+        named = (*RESULT, "policy", "decisions")
+        return [
+            {name: getattr(one, name) for name in named} | one.chosen._asdict() | {"seed": seed}
+            for seed, one in enumerate(self.played, start=self.request.seed)
+        ]
+
+    def frame(self, frame: Library | None = None) -> Frame:
+        """Return the trace: what would have been chosen as the GPU-hours were spent, and with which regret."""
+        marks = self.first.trace
+        rows = (mark.chosen._asdict() | {"gpu_hours": mark.gpu_hours, "regret": mark.regret} for mark in marks)
+        return make_frame(TRACE, rows, frame)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document of `replay --format json`: the first seed's replay, and what all seeds came to."""
+        first = self.first
+        document: dict[str, Any] = {
+            "policy": first.policy,
+            "chosen": chosen_data(first.chosen),
+            **{name: getattr(first, name) for name in RESULT},
+            "trace": [
+                {"gpu_hours": mark.gpu_hours, "chosen": chosen_data(mark.chosen), "regret": mark.regret}
+                for mark in first.trace
+            ],
+            "decisions": first.decisions,
+        }
+        if self.learnt:
+            document["sources"] = [{"source": name, "weight": weight} for name, weight in self.weights.items()]
+        if len(self.played) > 1:
+            document["repeats"] = {
+                "seeds": [self.request.seed + turn for turn in range(len(self.played))],
+                "regrets": [one.regret for one in self.played],
+                "mean_regret": self.mean_regret,
+                "regret_standard_error": self.regret_error,
+                "mean_gpu_hours_spent": sum(one.gpu_hours_spent for one in self.played) / len(self.played),
+            }
+        return document
+
+
+def answer(request: ReplayRequest) -> Replay:
+    """Play a policy over the runs of a table; BudgetError when the budget pays for no score."""
+    amount, is_share = _checked(request)
+    open_policy(request.policy, search=None)  # refuses what is not known, before a large table is read
+    name = Path(request.table) if is_path(request.table) else Path(NAME)
+    read = read_recorded(name) if is_path(request.table) else recorded_in(table_of(request.table), name)
+    recorded, sources = read.recorded, tuple(map(str, request.learn_from or ()))
+    require_learner(request.policy, sources)
+    learnt = learnt_from(sources, apart_from=name)
+    teacher = TransferPriors(learnt, read.about) if learnt else None
+    _require_reached(request, name, recorded)
+    full_cost = recorded.full_cost(request.target)
+    budget = amount * full_cost if is_share else amount
+    with progress_shown(f"replaying {request.policy}", request.repeat * budget) as progress:
+        replays = tuple(_play_all(request, recorded, budget, teacher, progress))
+    played = tuple(one for one, _ in replays)
+    if all(one.guessed for one in played):
+        first = min(float(run.gpu_hours[run.gpu_hours > 0][0]) for run in recorded.runs if run.length > 0)
+        raise BudgetError(
+            f"{budget:g} GPU-hours pay for no score of any trial that {request.policy} began: the earliest after the "
+            f"start of a run in '{name}' comes at {first:g}, and the full grid takes {full_cost:g}; give more "
+            "with --budget"
+        )
+    truth = recorded.truth(request.target)
+    return Replay(
+        policy=request.policy,
+        request=request,
+        read=read,
+        budget=budget,
+        full_cost=full_cost,
+        best=max(truth, key=lambda configuration: truth[configuration]),
+        played=played,
+        notes=(*read.notes, *_notes(request, recorded, played)),
+        learnt=learnt,
+        weights=replays[0][1],
+    )
+
+
+def _checked(request: ReplayRequest) -> tuple[float, bool]:
+    """Return the amount of a budget such as 50, or 10% of the full grid, and whether it is a share."""
+    text = str(request.budget).strip()
+    amount = plain_number(text.removesuffix("%"), "--budget")
+    if is_share := text.endswith("%"):
+        amount /= 100
+    for flag, value, remedy in (
+        ("--budget", amount, "GPU-hours above 0 for all pilots together, such as 50, or 10% of the full grid"),
+        ("--target", request.target, "GPU-hours above 0 of the final run, such as 100"),
+    ):
+        if not (math.isfinite(value) and value > 0):
+            raise InputError(f"{flag} {value:g}: give {remedy}")
+    for flag, number, least in (
+        ("--seed", request.seed, 0),
+        ("--workers", request.workers, 1),
+        ("--repeat", request.repeat, 1),
+    ):
+        if number < least:
+            raise InputError(f"{flag} {number}: it must be at least {least}")
+    return amount, is_share
+
+
+def _require_reached(request: ReplayRequest, table: Path, recorded: Recorded) -> None:
+    """Refuse a target at which no run was scored, nor near it."""
+    if recorded.length < (1 - AROUND) * request.target:
+        least = min(run.length for run in recorded.runs)
+        raise InputError(
+            f"--target {request.target:g}: the longest run of '{table}' ends at {recorded.length:g} GPU-hours, "
+            f"and no run says what comes after; give at most {recorded.length:g}; all runs reach {least:g}"
+        )
+
+
+def _play_all(
+    request: ReplayRequest, recorded: Recorded, budget: float, teacher: TransferPriors | None, progress: Progress
+) -> Iterator[tuple[Played, Mapping[str, float]]]:
+    """Yield the replay of each seed, with what the sources weighed at its end."""
+    for turn in range(request.repeat):
+        pool = Pool(teacher)
+
+        def told(spent: float, before: float = turn * budget) -> None:
+            progress(before + spent)
+
+        one = play(
+            recorded,
+            open_policy(request.policy, search=None, pool=pool),
+            budget=budget,
+            target=request.target,
+            seed=request.seed + turn,
+            workers=request.workers,
+            chooser=open_chooser(request.policy, pool),
+            trace=turn == 0,
+            progress=told,
+        )
+        yield one, pool.source_weights()
+
+
+def _notes(request: ReplayRequest, recorded: Recorded, played: tuple[Played, ...]) -> list[str]:
+    notes = []
+    short = [run for run in recorded.runs if run.length < request.target * (1 - 1e-9)]
+    if short:
+        notes.append(
+            f"{len(short)} of {len(recorded.runs)} runs end before the target of {request.target:g} GPU-hours: these "
+            "are worth the mean of their last tenth"
+        )
+    guessed = sum(one.guessed for one in played)
+    if guessed:
+        notes.append(f"in {guessed} of {len(played)} replays the budget paid for no score, and the choice is a guess")
+    return notes
+
+
+def parts(replays: Replay, _: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw what was chosen, what the best would have been, and the trace or a row for each seed."""
+    request, recorded = replays.request, replays.read.recorded
+    name = Path(request.table).name if is_path(request.table) else NAME
+    axes = f", told apart by n, B, {', '.join(replays.read.axes)}" if replays.read.axes else ""
+    yield canvas.line(f"{request.policy} over {name}", "bold")
+    yield from canvas.lines(
+        f"{len(recorded.runs)} runs of {len(recorded.configurations)} configurations{axes}; all of them once to "
+        f"{hours(request.target)} GPU-hours would take {hours(replays.full_cost)}, and the pilots may take "
+        f"{hours(replays.budget)} ({replays.budget / replays.full_cost:.0%}).",
+        "dim",
+    )
+    if replays.learnt:
+        yield from canvas.lines(_learnt(replays), "dim")
+    yield ""
+    if len(replays.played) > 1:
+        columns: Sequence[Column[tuple[int, Played]]] = (
+            Column("seed", lambda seeded: seeded[0]),
+            Column("GPU-hours", lambda seeded: aligned_hours(seeded[1].gpu_hours_spent)),
+            Column("score", lambda seeded: f"{seeded[1].score_at_target:.3f}"),
+            Column("regret", lambda seeded: f"{seeded[1].regret:.3f}"),
+            Column("decisions", lambda seeded: f"{seeded[1].decisions:,}"),
+            Column("chosen", lambda seeded: named_configuration(seeded[1].chosen), Cells.TEXTS),
+        )
+        yield tables.table_of(enumerate(replays.played, start=request.seed), columns, canvas)
+        yield ""
+        yield from canvas.lines(_mean(replays))
+        return
+    played = replays.played[0]
+    yield from canvas.lines(_summary(replays, played))
+    if played.trace:
+        yield ""
+        yield tables.table_of(played.trace, MARKS, canvas)
+
+
+WEIGHED = {NONE: "no source"}
+MARKS: Sequence[Column[ChoiceMark]] = (
+    Column("GPU-hours", lambda mark: aligned_hours(mark.gpu_hours)),
+    Column("regret", lambda mark: f"{mark.regret:.3f}"),
+    Column("would have chosen", lambda mark: named_configuration(mark.chosen), Cells.TEXTS),
+)
+
+
+def _summary(replays: Replay, played: Played) -> str:
+    best = "that is the best there is: no regret"
+    if played.regret > 0:
+        best = (
+            f"the best, {named_configuration(replays.best)}, has {played.best_at_target:.3f}: a regret of "
+            f"{played.regret:.3f}"
+        )
+    workers = "one worker" if replays.request.workers == 1 else f"{replays.request.workers:,} workers"
+    return (
+        f"Chosen: {named_configuration(played.chosen)}. At {hours(replays.request.target)} GPU-hours it scores "
+        f"{played.score_at_target:.3f}; {best}. Spent: {hours(played.gpu_hours_spent)} GPU-hours in "
+        f"{played.decisions:,} decisions, {duration(played.wall_hours)} with {workers}."
+    )
+
+
+def _learnt(replays: Replay) -> str:
+    sources = ", ".join(f"{each.name} ({each.configurations} configurations)" for each in replays.learnt)
+    if not replays.weights:
+        return f"Learnt from {sources}: none of it was weighed, for no score was paid for."
+    weights = ", ".join(f"{WEIGHED.get(name, name)} {weight:.0%}" for name, weight in replays.weights.items())
+    return f"Learnt from {sources}; weights after the first seed's last score: {weights}."
+
+
+def _mean(replays: Replay) -> str:
+    return (
+        f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
+        f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
+        f"{replays.played[0].best_at_target:.3f}."
+    )

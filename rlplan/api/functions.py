@@ -1,0 +1,36 @@
+"""Functions made of requests: the flags of a command are the arguments of the function of its name."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from inspect import cleandoc
+from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
+
+from rlplan.answers.replay import answer as answer_replay
+from rlplan.api.wording import arguments_named
+from rlplan.commands.elsewhere import ReplayRequest
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+
+
+def function(name: str, request: Callable[P, R], answer: Callable[[R], A]) -> Callable[P, A]:
+    """Return the function that answers a request, and whose errors speak of arguments."""
+
+    def call(*given: P.args, **named: P.kwargs) -> A:
+        with arguments_named():
+            return answer(request(*given, **named))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = _documented(request)
+    call.__wrapped__ = request  # type: ignore[attr-defined]  # whose signature `help` shows
+    return call
+
+
+def _documented(request: Any) -> str:
+    hints = get_type_hints(request, include_extras=True)
+    lines = (f"    {each.name}: {get_args(hints[each.name])[1].help}" for each in fields(request))
+    return "\n".join((cleandoc(request.__doc__), "", "Args:", *lines))
+
+
+replay = function("replay", ReplayRequest, answer_replay)
