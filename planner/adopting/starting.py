@@ -1,7 +1,9 @@
 """An allocation in the keys of a trainer, for somebody who starts it himself: what `adopt` reads, written."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from planner.config.trainer import COMMAND
 from planner.logs.trainers import Trainer, load_trainer, trainer_names
@@ -11,28 +13,45 @@ PLACEHOLDERS = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate")  # 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What decides a run beside its recipe."""
+    """What decides a run beside its recipe; n and B are those of an update, of which a batch may make several."""
 
     rollouts_per_prompt: int
     prompts_per_batch: int
     update_steps: int
     learning_rate: float
+    updates_per_batch: int = 1
+    recipe: str | None = None  # where that is to be said too
 
     @property
-    def batch_rollouts(self) -> int:
+    def update_rollouts(self) -> int:
         """n·B."""
         return self.rollouts_per_prompt * self.prompts_per_batch
 
+    @property
+    def collected_prompts(self) -> int:
+        """The prompts of a batch."""
+        return self.updates_per_batch * self.prompts_per_batch
 
-# Ours, and what of a start it is; one update a batch.
+    @property
+    def collected_rollouts(self) -> int:
+        """The rollouts of a batch."""
+        return self.updates_per_batch * self.update_rollouts
+
+    @property
+    def batches(self) -> int:
+        """The steps of trainers that count batches."""
+        return math.ceil(self.update_steps / self.updates_per_batch)
+
+
+# Ours, and what of a start it is.
 OURS = {
     "rollouts_per_prompt": "rollouts_per_prompt",
-    "prompts_per_batch": "prompts_per_batch",
-    "batch_rollouts": "batch_rollouts",
+    "prompts_per_batch": "collected_prompts",
+    "batch_rollouts": "collected_rollouts",
     "update_prompts": "prompts_per_batch",
-    "update_rollouts": "batch_rollouts",
+    "update_rollouts": "update_rollouts",
     "learning_rate": "learning_rate",
-    "update_steps": "update_steps",
+    "update_steps": "batches",
 }
 
 
@@ -48,11 +67,13 @@ def line_of(name: str, start: Start) -> list[str]:
     return arguments_of(load_trainer(name), start)
 
 
-def keys_of(trainer: Trainer, start: Start) -> Iterator[tuple[str, int | float]]:
+def keys_of(trainer: Trainer, start: Start) -> Iterator[tuple[str, Any]]:
     """Yield its own keys with their values, of several names that a key has had the newest."""
-    for ours, what in OURS.items():
+    counted = {"update_steps": "update_steps"} if trainer.counts_updates else {}
+    for ours, what in (OURS | counted).items():
         if names := trainer.keys.get(ours):
             yield names[0], getattr(start, what)
+    yield from list(trainer.recipes.get(start.recipe or "", {}).items())[:1]
 
 
 def arguments_of(trainer: Trainer, start: Start) -> list[str]:
@@ -63,5 +84,11 @@ def arguments_of(trainer: Trainer, start: Start) -> list[str]:
     ]
 
 
-def _text(value: float) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def note_of(name: str, start: Start) -> str | None:
+    """Return what to mind about these keys besides."""
+    note = None if name == COMMAND else load_trainer(name).by_hand
+    return note and note.format(update_rollouts=start.update_rollouts)
+
+
+def _text(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from budgets.errors import InputError, UnknownNameError
-from planner.adopting.starting import Start, line_of, starters
-from planner.config.trainer import COMMAND
-from planner.logs.trainers import load_trainer
+from planner.adopting.starting import Start, line_of, note_of, starters
+from planner.axes import RECIPE, text_of
+from planner.recipes import load_recipe, recipe_names
 from planner.store.records import RankedRow
 from rlplan.reading.rank_reading import ranking
 
@@ -30,6 +30,12 @@ def by_hand(database: str, name: str | None, trainer: str, row: int = 1) -> ByHa
     taken = next((each for each in found.ranking if each.rank == row), None)
     if taken is None:
         raise InputError(f"--row {row}: {of} has rows 1 to {found.allocations}; `rlplan rank {of}` shows them")
-    start = Start(taken.rollouts_per_prompt, taken.prompts_per_batch, taken.update_steps, taken.learning_rate)
-    note = None if trainer == COMMAND else load_trainer(trainer).by_hand
-    return ByHand(of, taken, trainer, tuple(line_of(trainer, start)), note)
+    start = Start(
+        taken.rollouts_per_prompt,
+        taken.prompts_per_batch,
+        taken.update_steps,
+        taken.learning_rate,
+        load_recipe(taken.recipe).schedule.updates_per_batch if taken.recipe in recipe_names() else 1,
+        text_of(taken.axes, RECIPE),
+    )
+    return ByHand(of, taken, trainer, tuple(line_of(trainer, start)), note_of(trainer, start))

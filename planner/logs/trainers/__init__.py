@@ -78,6 +78,7 @@ class Trainer:
     validates_first: bool = False  # whether the validation that is logged with a step is of the weights before it
     written: str = "{key}={value}"  # how its command line has a key; {flag} is the key with hyphens
     by_hand: str | None = None  # what to mind about these keys besides
+    counts_updates: bool = False  # whether its steps are updates; those of others are batches
 
 
 def trainer_names() -> list[str]:

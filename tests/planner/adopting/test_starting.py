@@ -33,3 +33,13 @@ def test_what_is_written_is_read_again(name: str, start: Start) -> None:
 )
 def test_they_are_written_as_the_trainer_s_command_line_has_them(name: str, line: str) -> None:
     assert line in arguments_of(load_trainer(name), Start(16, 64, 1500, 1.5e-6))
+
+
+def test_several_updates_a_batch_and_another_recipe_are_said_too() -> None:
+    start = Start(16, 64, 1500, 1e-6, updates_per_batch=4, recipe="gspo")
+    keys = dict(keys_of(load_trainer("verl"), start))
+    assert keys["data.train_batch_size"] == 4 * keys["actor_rollout_ref.actor.ppo_mini_batch_size"] == 256
+    assert keys["trainer.total_training_steps"] == 375
+    assert keys["actor_rollout_ref.actor.policy_loss.loss_mode"] == "gspo"
+    assert "4 updates a batch" in settings_of("verl", keys).notes[0]
+    assert dict(keys_of(load_trainer("trl"), start))["max_steps"] == 1500
