@@ -1,6 +1,8 @@
 """How responses are scored: plain checked data, as it stands in rlplan.toml and is stored with each trial."""
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import Field, field_validator
 
 from planner.checking import Count, NotNegative, Positive, Section
 
@@ -21,7 +23,9 @@ class TaskSection(Section):
         description="what a function or a judge returns for a wrong and for a right response: a score of 0 and of 1, "
         "linear in between, and cut beyond",
     )
-    failed_reward: float = Field(0.0, description="score of a response whose reward raised, hung or was no number")
+    failed_reward: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.0, description="score of a response whose reward raised, hung or was no number"
+    )
     reward_parallel: Count | None = Field(
         None,
         examples=[16],
@@ -33,3 +37,10 @@ class TaskSection(Section):
     )
     reward_dollars: NotNegative = Field(0.0, description="dollars that one call of a judge costs; they are counted")
     max_prompt_tokens: Count = Field(1024, description="longer prompts are refused")
+
+    @field_validator("reward_range")
+    @classmethod
+    def _rises(cls, given: list[float]) -> list[float]:
+        if not given[0] < given[1]:
+            raise ValueError(f"reward_range = {given}: give the number of a wrong response, then a higher one")
+        return given

@@ -83,13 +83,10 @@ def spent_in(metrics: Mapping[str, float]) -> dict[str, float]:
 def summed(metrics: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return the mean of each metric over the responses that have it, as reward/NAME; what was spent is added up."""
     found: dict[str, list[float]] = {}
-    for each in metrics:
-        for name, value in each.items():
-            found.setdefault(name, []).append(value)
-    return {
-        name if name in SPENT else f"reward/{name}": sum(values) / (1 if name in SPENT else len(values))
-        for name, values in found.items()
-    }
+    for name, value in (pair for each in metrics for pair in each.items()):
+        found.setdefault(name, []).append(value)
+    means = {f"reward/{name}": sum(values) / len(values) for name, values in found.items() if name not in SPENT}
+    return means | spent_in({name: sum(values) for name, values in found.items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The configuration of one trial: plain checked data that travels to a worker and is stored beside the results."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -43,14 +42,6 @@ class Machine(Section):
     weights: Literal["float32", "bfloat16"] = Field("float32", description="format of the weights in forward passes")
     micro_batch_tokens: Count = Field(16_384, description="tokens of one forward and backward pass")
     compile: bool = Field(False, description="compile the decoder with torch.compile; worth it for long runs only")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_split(cls, given: Any) -> Any:
-        """Leave out a key that stored trials of before have, none of which was split."""
-        if isinstance(given, Mapping) and given.get("split") is False:
-            return {key: value for key, value in given.items() if key != "split"}
-        return given
 
     @model_validator(mode="after")
     def _in_equal_parts(self) -> Self:

@@ -17,7 +17,7 @@ from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingE
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, TrainerBackend, UnreadableError, never
 from runner.ports.executor import OF_FOLDER, Began, Ended, Event, Failed, Progress, Work
-from runner.ports.task import FAILED_SHARE
+from runner.ports.task import FAILED_SHARE, SPENT
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
 from runner.tasks.rewards import NOTED
@@ -38,7 +38,7 @@ class _Trial(OpenTrial):
         super().__init__(backend, Path(work.folder), step)
         self._of = (work.trial, config, work.folder)
         self._mirror = mirror
-        self._warned = False
+        self._warned, self._spent = False, dict.fromkeys(SPENT, 0.0)
         self.notes = [*getattr(backend, "notes", ())]
         if step is None and work.from_step:
             self.notes.append(f"begins anew instead of going on from step {work.from_step}: no checkpoint can be read")
@@ -49,15 +49,21 @@ class _Trial(OpenTrial):
         return (*self._of, self.step) == (work.trial, config, work.folder, work.from_step)
 
     def watch_rewards(self, point: Point) -> None:
-        """Note once where too many rewards failed for the scores to be taken as they are."""
+        """Add up what a judge costs, and note once where too many rewards failed for scores to be taken as they are."""
+        for name in SPENT:
+            self._spent[name] += point.metrics.get(name, 0.0)
         share = max(point.metrics.get(name, 0.0) for name in (FAILED_SHARE, f"validation_{FAILED_SHARE}"))
         if share > NOTED and not self._warned:
             self._warned = True
-            why = "; ".join(point.metrics.get("notes", [])[:1])
-            self.notes.append(
-                f"{share:.1%} of the rewards of step {point.optimizer_step} failed and count as failed_reward"
-                + (f": {why}" if why else "")
-            )
+            why = ": ".join(["", *point.metrics.get("notes", [])[:1]])
+            self.notes.append(f"{share:.1%} of the rewards of step {point.optimizer_step} failed{why}")
+
+    def told(self) -> tuple[str, ...]:
+        """Return what is to be noted of a segment, once."""
+        calls, dollars = self._spent.values()
+        judge = [f"a judge was called {calls:,.0f} times" + (f", for ${dollars:,.2f}" if dollars else "")]
+        notes, self.notes, self._spent = self.notes, [], dict.fromkeys(SPENT, 0.0)
+        return (*notes, *(judge if calls else ()))
 
     def store(self, segment: int, given_up: Callable[[], bool] = never) -> str | None:
         """Store a copy of what is saved, where there is a place for it and it is not given up on the way."""
@@ -143,8 +149,7 @@ class Worker:
             batch.send()
         saved = trial.save()
         checkpoint = trial.store(work.segment) or str(saved)
-        notes, trial.notes = tuple(trial.notes), []
-        return Ended(work.segment, self._name, self._seconds(), trial.step or 0, checkpoint, notes)
+        return Ended(work.segment, self._name, self._seconds(), trial.step or 0, checkpoint, trial.told())
 
     def _opened(self, work: Work, batch: "_Batch") -> _Trial:
         config = TrialConfig.model_validate_json(json.dumps(work.config))

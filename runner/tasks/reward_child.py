@@ -79,15 +79,10 @@ class RewardChild:
             raise
 
     @property
-    def closed(self) -> bool:
-        """Whether it is gone."""
-        return self._closed
-
-    @property
     def idle(self) -> bool:
         """Whether it lives and waits for work: then there is nothing to read from it."""
-        self._connection.settimeout(0)
         try:
+            self._connection.settimeout(0)
             self._connection.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return not self._received

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,12 @@ from budgets.errors import InputError, TrainingError, suggest
 from runner.machine import cpu_cores
 from runner.ports.task import Problem, Reward, Scores
 from runner.tasks.reward_child import ChildLost, JudgedResponse, Order, RewardChild
-from runner.tasks.reward_judge import Judging, asked, require_judge
+from runner.tasks.reward_judge import Judge
 
 if TYPE_CHECKING:
     from runner.ports.trial import TaskChoice
 
+Items = Sequence[tuple[dict[str, Any], str]]  # problems, as a reward sees them, with responses
 EXACT, MATH = "exact", "math"
 HTTP = ("http://", "https://")
 _MATH_FUNCTION = "runner.tasks.math_answers:score"
@@ -70,19 +71,15 @@ def make_reward(choice: "TaskChoice", seed: int = 0, sharers: int = 1) -> Reward
 
     `sharers` is how many processes of a machine score responses to it at the same time.
     """
-    if not 0 <= choice.failed_reward <= 1:
-        raise InputError(f"failed_reward = {choice.failed_reward:g}: it is a score, between 0 (wrong) and 1 (right)")
     low, high = choice.reward_range
-    if not low < high:
-        raise InputError(f"reward_range = [{low:g}, {high:g}]: give the number of a wrong response, then a higher one")
     if choice.reward == EXACT:
         return ExactReward()
     if choice.reward.startswith(HTTP):
-        require_judge(choice.reward)
-        calls = choice.reward_parallel or _MOST_CALLS
-        given = Judging(choice.reward, choice.reward_seconds, choice.reward_retries, choice.reward_dollars, (low, high))
-        return JudgeReward(given, choice.failed_reward, max(1, calls // max(1, sharers)))
-    processes = choice.reward_parallel or min(_MOST_PROCESSES, cpu_cores() // 4)
+        judge = Judge(choice.reward, choice.reward_seconds, choice.reward_retries, choice.reward_dollars, (low, high))
+        judge.require_address()
+        calls = (choice.reward_parallel or _MOST_CALLS) // max(1, sharers)
+        return Pool(lambda items: [judge.judged(*item) for item in items], choice.failed_reward, max(1, calls))
+    processes = (choice.reward_parallel or min(_MOST_PROCESSES, cpu_cores() // 4)) // max(1, sharers)
     own = choice.reward != MATH
     reward = ProcessReward(
         reference(choice.reward) if own else _MATH_FUNCTION,
@@ -91,17 +88,19 @@ def make_reward(choice: "TaskChoice", seed: int = 0, sharers: int = 1) -> Reward
         seed,
         memory_bytes=None if own else _MATH_MEMORY_BYTES,
         between=(low, high) if own else (0.0, 1.0),
-        processes=max(1, processes // max(1, sharers)),
+        processes=max(1, processes),
     )
     reward.start()
     return reward
 
 
-class _Pool:
-    """Threads that judge responses, and what they say put together; safe to be called from several threads."""
+class Pool:
+    """Threads that have responses judged, and what is said put together; safe to be called from several threads."""
 
-    def __init__(self, failed_score: float, threads: int) -> None:
-        self._failed_score, self._many = failed_score, threads
+    _chunk = 1  # responses that a thread takes at once, at most
+
+    def __init__(self, judged: Callable[[Items], list[JudgedResponse]], failed_score: float, threads: int) -> None:
+        self._judged, self._failed_score, self._many = judged, failed_score, threads
         self._threads = ThreadPoolExecutor(threads, "reward")
 
     def score(self, problems: Sequence[Problem], responses: Sequence[str]) -> Scores:
@@ -110,7 +109,7 @@ class _Pool:
         TrainingError where none can be had, which is no response's fault.
         """
         items = [(_as_dict(problem), response) for problem, response in zip(problems, responses, strict=True)]
-        size = self._size(len(items))
+        size = max(1, min(self._chunk, len(items) // (_TURNS * self._many)))
         parts = [items[first : first + size] for first in range(0, len(items), size)]
         waiting = [self._threads.submit(self._judged, part) for part in parts]
         try:
@@ -118,11 +117,10 @@ class _Pool:
         except BaseException:
             for each in waiting:
                 each.cancel()
-            self.close()
             raise
         values = [self._failed_score if answer.score is None else answer.score for answer in answers]
-        metrics = [answer.metrics for answer in answers]
         failures = Counter(answer.failure for answer in answers if answer.failure)
+        metrics = [answer.metrics for answer in answers]
         notes: dict[str, str] = {}
         for problem, answer in zip(problems, answers, strict=True):
             if answer.failure:
@@ -130,30 +128,13 @@ class _Pool:
         return Scores(values, dict(failures), tuple(notes.values()), metrics if any(metrics) else ())
 
     def close(self) -> None:
-        """Stop what is behind it; scoring again would start it anew."""
-
-    def _size(self, items: int) -> int:
-        """Return how many responses a thread takes at once."""
-        return 1
-
-    def _judged(self, items: Sequence[tuple[dict[str, Any], str]]) -> list[JudgedResponse]:
-        raise NotImplementedError
+        """Stop what is behind it; scoring again starts it anew."""
 
 
-class JudgeReward(_Pool):
-    """Scores responses by a judge that is asked by HTTP."""
+class ProcessReward(Pool):
+    """Scores responses by a function in processes of its own, one for each thread."""
 
-    def __init__(self, judging: Judging, failed_score: float, calls: int) -> None:
-        """Ask for so many responses at once."""
-        super().__init__(failed_score, calls)
-        self._judging = judging
-
-    def _judged(self, items: Sequence[tuple[dict[str, Any], str]]) -> list[JudgedResponse]:
-        return [asked(self._judging, problem, response) for problem, response in items]
-
-
-class ProcessReward(_Pool):
-    """Scores responses by a function in processes of its own."""
+    _chunk = 64
 
     def __init__(
         self,
@@ -171,16 +152,14 @@ class ProcessReward(_Pool):
         A failure counts as `failed_score`. The seed is that of Python's `random` in each new process; `between` are the
         numbers that mean a score of 0 and of 1.
         """
-        super().__init__(failed_score, processes)
+        super().__init__(self._by_process, failed_score, processes)
         here = os.getcwd()
         path = [place or here for place in sys.path]
         self._order = Order(function, seed, memory_bytes, path if here in path else [*path, here], between)
         self._seconds = seconds
         self._idle: list[RewardChild] = []
         self._busy: set[RewardChild] = set()
-        self._loaded = (
-            False  # whether the function could be loaded once: then it is not to blame where it no longer can
-        )
+        self._loaded = False  # once it was, the function is not to blame where it no longer can be
         self._closings = 0
         self._lock = threading.RLock()
 
@@ -189,19 +168,15 @@ class ProcessReward(_Pool):
         self._give_back(self._taken(), self._closings)
 
     def close(self) -> None:
-        """Kill the processes; scoring again would start new ones."""
+        """Kill the processes; scoring again starts new ones."""
         with self._lock:
             self._closings += 1
-            idle, self._idle = self._idle, []
             for child in self._busy:
                 child.kill()  # its thread lets go of it
-        for child in idle:
-            child.close()
+            while self._idle:
+                self._idle.pop().close()
 
-    def _size(self, items: int) -> int:
-        return max(1, min(_CHUNK, -(-items // (_TURNS * self._many))))
-
-    def _judged(self, items: Sequence[tuple[dict[str, Any], str]]) -> list[JudgedResponse]:
+    def _by_process(self, items: Items) -> list[JudgedResponse]:
         """Judge by one process after another: that on which one is lost costs its own answer."""
         answers: list[JudgedResponse] = []
         closings = self._closings
@@ -226,13 +201,10 @@ class ProcessReward(_Pool):
     def _taken(self) -> RewardChild:
         """Return a process that waits for work, started where there is none."""
         with self._lock:
-            while self._idle:
-                child = self._idle.pop()
-                if child.idle:
-                    self._busy.add(child)
-                    return child
-                child.close()  # it died between two batches, for which no response is to blame
-        child = self._started()
+            while self._idle and not self._idle[-1].idle:
+                self._idle.pop().close()  # it died between two batches, for which no response is to blame
+            child = self._idle.pop() if self._idle else None
+        child = child or self._started()
         with self._lock:
             self._loaded = True
             self._busy.add(child)
@@ -241,22 +213,22 @@ class ProcessReward(_Pool):
     def _give_back(self, child: RewardChild, closings: int) -> None:
         with self._lock:
             self._busy.discard(child)
-            if closings == self._closings and not child.closed:
+            if closings == self._closings and child.idle:
                 self._idle.append(child)
                 return
         child.close()
 
     def _started(self) -> RewardChild:
         """Start a process, again where that fails for what may pass: a slow disk, or no process to be had."""
-        try:
-            return RewardChild(self._order)
-        except (InputError, OSError) as error:
-            if isinstance(error, InputError) and not self._loaded:
-                raise
-        try:
-            return RewardChild(self._order)
-        except (InputError, OSError) as error:
-            raise TrainingError("lost", f"the reward's process could not be started, twice: {error}") from error
+        for last in (False, True):
+            try:
+                return RewardChild(self._order)
+            except (InputError, OSError) as error:
+                if isinstance(error, InputError) and not self._loaded:
+                    raise
+                if last:
+                    raise TrainingError("lost", f"the reward's process could not be started, twice: {error}") from error
+        raise AssertionError
 
 
 def reference(given: str) -> str:

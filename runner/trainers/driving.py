@@ -177,13 +177,8 @@ def started(
         return None
     python = config.trainer.python or "python3"
     trial, sweep = run_names(attempt)
-    usual = {
-        "HF_HUB_OFFLINE": "1",
-        "MLFLOW_EXPERIMENT_NAME": sweep,
-        "TOKENIZERS_PARALLELISM": "false",
-        "WANDB_NAME": trial,
-        "WANDB_RUN_GROUP": sweep,
-    }
+    usual = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    usual |= {"WANDB_NAME": trial, "WANDB_RUN_GROUP": sweep, "MLFLOW_EXPERIMENT_NAME": sweep}
     given = {name: os.environ.get(name, value) for name, value in usual.items()}
     given["OMP_NUM_THREADS"] = str(config.machine.threads)  # Ray sets it in every worker, whatever was asked for
     given |= config.trainer.environment | dict(environment or {})

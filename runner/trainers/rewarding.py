@@ -19,9 +19,7 @@ from budgets.errors import TrainingError
 from runner.ports.task import Problem, spent_in
 from runner.tasks.rewards import ExactReward, make_reward
 
-REPORTS = (
-    "reward-reports"  # a folder in the trial's: a file for each process whose rewards have more to say than scores
-)
+REPORTS = "reward-reports"  # a folder in the trial's: a file for each process whose rewards say more than scores
 _MOST_WAITING = 256  # responses of one process whose scores are waited for at once
 
 
@@ -38,9 +36,8 @@ class Judge:
         sys.path += [path for path in given["paths"] if path not in sys.path]
         choice: Any = SimpleNamespace(**given["reward"])
         self._reports = folder / REPORTS / f"{socket.gethostname()}-{os.getpid()}.jsonl"
-        self._reward = (
-            ExactReward(strip=False) if choice.embedded else make_reward(choice, given["seed"], given["sharers"])
-        )
+        seed, sharers = given["seed"], given["sharers"]
+        self._reward = ExactReward(strip=False) if choice.embedded else make_reward(choice, seed, sharers)
         self._waiting = ThreadPoolExecutor(_MOST_WAITING, "scoring")
 
     def scores(self, numbers: Sequence[int], responses: Sequence[str]) -> list[float]:

@@ -230,12 +230,11 @@ class Running:
 
 def _secrets(names: Sequence[str]) -> dict[str, str]:
     """Return the values that this machine has; they go to the processes and nowhere else."""
-    if missing := [name for name in names if name not in os.environ]:
-        raise InputError(
-            f"[trainer] secrets: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set on "
-            f"{socket.gethostname()}: set it where rlplan, or with a cluster where `ray start`, is run"
-        )
-    return {name: os.environ[name] for name in names}
+    try:
+        return {name: os.environ[name] for name in names}
+    except KeyError as missing:
+        where = f"{socket.gethostname()}: set it where rlplan, or with a cluster where `ray start`, is run"
+        raise InputError(f"[trainer] secrets: {missing.args[0]} is not set on {where}") from None
 
 
 def _by_hand(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -> str:

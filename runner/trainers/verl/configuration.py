@@ -132,9 +132,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
         "hydra.run.dir": ".",
         "hydra.output_subdir": None,
     }
-    said = options.settings.get("trainer.logger", ["console"])
-    logger = dict.fromkeys([*([said] if isinstance(said, str) else said), "file"])  # the last is what rlplan reads
-    settings = options.settings | {"trainer.logger": list(logger)}
+    said = options.settings.get("trainer.logger", "console")
+    loggers = {"trainer.logger": [*([said] if isinstance(said, str) else said), "file"]}  # which rlplan reads
     ours["trainer.project_name"] = "rlplan"
     free = {FREE[0]: _helpers(machine), FREE[1]: 2, FREE[2]: _helpers(machine), FREE[3]: 2}  # by default 8 of each
     if config.task.name in EMBEDDED:
@@ -142,7 +141,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     elif TEMPLATE not in options.settings:
         instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
         require_chat(task, "verl", instead)
-    return merged({**ours, **free}, settings, FREE)
+    return merged({**ours, **free}, options.settings | loggers, FREE)
 
 
 def _helpers(machine: Machine) -> int:

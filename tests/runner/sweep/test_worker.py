@@ -224,6 +224,26 @@ class Broken:
         raise RuntimeError("closing fails too")
 
 
+def test_failed_rewards_and_what_a_judge_costs_are_noted_with_the_segment(works: Works) -> None:
+    class Judged(Broken):
+        def advance(self, segment: Segment) -> Iterator[Point]:
+            for step, share in ((0, 0.01), (1, 0.02), (2, 0.5)):
+                said = {"failed_reward_share": share, "notes": ["problem 'p': raised: it hurts"]}
+                spent = {"reward_calls": 1500.0, "reward_dollars": 2.5}
+                yield Point(step, 1, 1, 1.0, 1.0, score=0.5, metrics={**said, **spent})
+
+        def checkpoint(self) -> Saved:
+            return Saved(2, self._folder)
+
+        def close(self) -> None: ...
+
+    ended = Bench(lambda _config: Judged(lambda: None)).run(works(to_step=2))
+    assert ended.notes == (
+        "2.0% of the rewards of step 1 failed: problem 'p': raised: it hurts",
+        "a judge was called 4,500 times, for $7.50",
+    )
+
+
 def raising(error: BaseException) -> Callable[[], None]:
     def act() -> None:
         raise error

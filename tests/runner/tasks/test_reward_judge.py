@@ -86,7 +86,7 @@ def test_a_judge_is_asked_about_several_responses_at_once_and_its_calls_are_coun
 @pytest.mark.parametrize(
     ("response", "codes", "kind", "says"),
     [
-        ("down", [500, 502, 503], "lost", "no answer in 3 tries: HTTP 503"),
+        ("down", [500, 502, 503], "lost", "no answer in 3 tries: 503"),
         ("slow", [], "lost", "no answer in 1 tries: .*timed out"),
         ("secret", [401], "input", "answered 401"),
         ("moved", [302], "input", "answered 302"),

@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from budgets.errors import InputError
 from runner.ports.task import Problem, summed
@@ -74,8 +75,8 @@ def test_a_reward_has_a_range_of_its_own_and_may_say_more_than_a_score() -> None
     assert scores.values == [0.0, 0.5, 1.0, 0.75, 0.0]
     assert scores.failures == {"out-of-range": 1, "not-finite": 1}
     assert summed(scores.metrics) == {"reward/length": 6.0}
-    with pytest.raises(InputError, match="reward_range"):
-        make_reward(chosen("exact", reward_range=[1.0, 0.0]))
+    with pytest.raises(ValidationError, match="reward_range"):
+        chosen("exact", reward_range=[1.0, 0.0])
 
 
 def test_failures_of_several_kinds_are_counted_apart(reward: ProcessReward) -> None:
@@ -160,5 +161,5 @@ def test_functions_are_found_by_file_and_in_the_working_directory(
 
 @pytest.mark.parametrize("score", [-1.0, 2.0, float("nan")])
 def test_the_score_of_a_failure_is_a_score(score: float) -> None:
-    with pytest.raises(InputError, match="failed_reward"):
-        make_reward(chosen("exact", failed_reward=score))
+    with pytest.raises(ValidationError, match="failed_reward"):
+        chosen("exact", failed_reward=score)
