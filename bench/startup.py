@@ -16,8 +16,14 @@ RLPLAN = str(Path(sys.executable).with_name("rlplan"))
 COMMANDS = {
     "rlplan --help": ([RLPLAN, "--help"], 0.5),
     "rlplan price": ([RLPLAN, "price"], 0.6),
+    "rlplan check": ([RLPLAN, "check", "run.sh"], 0.7),
     "rlplan propose --budget 5000": ([RLPLAN, "propose", "--budget", "5000"], 1.0),
 }
+SCRIPT = """\
+python3 -m verl.trainer.main_ppo data.train_files=gsm8k/train.parquet data.train_batch_size=1024 \\
+    data.max_response_length=1024 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct \\
+    actor_rollout_ref.rollout.n=8 trainer.n_gpus_per_node=8 trainer.total_epochs=15
+"""
 PYTHON = [sys.executable, "-c", "pass"]
 WORST = 12
 
@@ -39,8 +45,9 @@ def main() -> int:
 
 
 def timed(command: list[str]) -> float:
-    """Run a command once in an empty directory, and return its seconds."""
+    """Run a command once in a directory with a script alone, and return its seconds."""
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "run.sh").write_text(SCRIPT)
         begin = time.perf_counter()
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "80"})
         return time.perf_counter() - begin

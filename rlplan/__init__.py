@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rlplan.api.adopting import adopt as adopt
     from rlplan.api.book import Book as Book
     from rlplan.api.book import open as open
+    from rlplan.api.checks import check as check
     from rlplan.api.fits import Fit as Fit
     from rlplan.api.fits import Fits as Fits
     from rlplan.api.fits import fit as fit
@@ -72,6 +73,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Replay": "rlplan.answers.replay",
     "Sweep": "rlplan.api.sweep",
     "adopt": "rlplan.api.adopting",
+    "check": "rlplan.api.checks",
     "fit": "rlplan.api.fits",
     "forget_prices": "rlplan.api.prices",
     "open": "rlplan.api.book",

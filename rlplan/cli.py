@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
+from rlplan.commands.checking import check, fits
 from rlplan.commands.elsewhere import adopt, fit, replay, watch
 from rlplan.commands.planning import preview, price, propose
 from rlplan.commands.reading import dashboard, decisions, export, rank, recommend, report, show, status
@@ -20,11 +21,11 @@ from rlplan.exits import ExitCode, exit_code
 from rlplan.wording.extras import extra_with
 from rlplan.wording.terminal import tell
 
-EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 finished with failures, 130 interrupted."
+EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 failures or warnings, 130 interrupted."
 
 # By what a person is doing, the everyday ones first.
 PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "Plan": (propose, preview, price),
+    "Plan": (propose, check, preview, price, fits),
     "Run": (sweep, resume, retry, pause, stop, launch, train),
     "Read": (status, recommend, rank, show, decisions, report, dashboard, export),
     "From elsewhere": (fit, watch, adopt, replay),

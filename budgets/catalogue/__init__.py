@@ -1,6 +1,7 @@
 """GPUs and models as data: one readable file each, and the parsing of a user's own entries."""
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
@@ -17,6 +18,8 @@ from budgets.models import ModelShape
 Entry = TypeVar("Entry", Gpu, ModelShape)
 Table = Mapping[str, Any]
 NUMBER, WHOLE, SWITCH, TEXT = ("number", (int, float)), ("whole number", int), ("true or false", bool), ("text", str)
+# Beginnings of names whose models have the shapes of another family, or leave out their size.
+SAME_SHAPE = {"qwen2-": "qwen2.5-", "llama-3-": "llama-3.1-", "mistral-nemo-": "mistral-nemo-12b-"}
 KINDS: dict[Any, tuple[str, Any]] = {float: NUMBER, int: WHOLE, bool: SWITCH, str: TEXT}
 
 
@@ -31,6 +34,28 @@ def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
     if path.suffix == ".json" or "/" in name or path.is_dir():
         return _model_from_file(name, path)
     return _entry(ModelShape, "model", "models", name, own, "A path to a local config.json works too")
+
+
+def model_named(name: str) -> str:
+    """Return the catalogue's name of a model: that of 'Qwen/Qwen3-8B-Base' is qwen3-8b; or a folder with a config.json.
+
+    The catalogue's name is there part by part; of several the longest counts.
+    """
+    if (Path(name).expanduser() / "config.json").is_file() or name.endswith(".json"):
+        return name
+    bare = name.rstrip("/").rpartition("/")[2].casefold()
+    for other, alike in SAME_SHAPE.items():
+        bare = bare.replace(other, alike)
+    parts = re.split(r"[-_]", bare)
+
+    def within(known: str) -> bool:
+        left = iter(parts)
+        return all(part in left for part in known.split("-"))
+
+    known = names("models")
+    if found := [each for each in known if within(each)]:
+        return max(found, key=len)
+    raise UnknownNameError("model", name, known, "Give --model NAME, or a folder with its config.json")
 
 
 def names(catalogue: str) -> list[str]:

@@ -9,7 +9,7 @@ from budgets.coefficients import Coefficients
 from budgets.cost import Z90, StepCost, phase_seconds, step_cost
 from budgets.errors import InfeasibleError, InputError
 from budgets.hardware import Hardware
-from budgets.memory import CHUNKED, WHOLE
+from budgets.memory import CHUNKED, WHOLE, Placement
 from budgets.memory_plan import Demand, Means, MemoryPlan, plan_memory
 from budgets.signal import signal_fraction
 from budgets.work import Driver, Phase, Seconds, StepLoad, total
@@ -41,6 +41,7 @@ class PriceQuery:
     rollouts_per_prompt: int
     prompts_per_batch: int
     coefficients: Coefficients = field(default_factory=Coefficients)
+    placement: Placement | None = None  # None: the best one; one that is given is not asked whether it fits
 
     def __post_init__(self) -> None:
         if min(self.rollouts_per_prompt, self.prompts_per_batch) < 1:
@@ -77,6 +78,7 @@ class PriceQuery:
             self.rollouts_per_prompt,
             self.prompts_per_batch,
             self.coefficients,
+            placement=self.placement,
         )
 
 

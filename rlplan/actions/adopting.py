@@ -12,7 +12,7 @@ from pydantic import Field
 
 from budgets import catalogue
 from budgets.coefficients import prior
-from budgets.errors import BudgetError, InputError, UnknownNameError
+from budgets.errors import BudgetError, InputError
 from planner.adopting.configuration import configuration_of
 from planner.adopting.records import read_run, timed
 from planner.adopting.settings import settings_of, split_of
@@ -209,7 +209,7 @@ def _configuration(request: AdoptRequest, found: ComparableRuns, money: Money) -
     values: dict[str, Any] = {
         "budget.gpu_hours": money.pilot_gpu_hours + money.final_gpu_hours,
         "pilot.fraction": money.pilot_gpu_hours / (money.pilot_gpu_hours + money.final_gpu_hours),
-        "workload.model": None if _said(own, "workload.model") else _model(str(first.model)),
+        "workload.model": None if _said(own, "workload.model") else catalogue.model_named(str(first.model)),
         "workload.pass_rate": _base_score(entries),
         "hardware.gpu": request.gpu,
         "hardware.gpus": (gpus := max(entry.settings.gpus or 1 for entry in entries)),
@@ -235,18 +235,6 @@ def _configuration(request: AdoptRequest, found: ComparableRuns, money: Money) -
             f"no log says which GPU it ran on: give --gpu, such as {', '.join(catalogue.names('gpus')[:4])}"
         )
     return resolved
-
-
-def _model(name: str) -> str:
-    """Return the model as the catalogue has it: 'Qwen/Qwen3-8B-Base' is qwen3-8b; or a folder with a config.json."""
-    if (Path(name).expanduser() / "config.json").is_file() or name.endswith(".json"):
-        return name
-    bare = name.rstrip("/").rpartition("/")[2].casefold()
-    known = catalogue.names("models")
-    for ending in ("", "-instruct", "-base", "-chat", "-it"):
-        if bare.removesuffix(ending) in known:
-            return bare.removesuffix(ending)
-    raise UnknownNameError("model", name, known, "Give --model NAME, or a folder with its config.json")
 
 
 def _said(resolved: Resolved, key: str) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from budgets.errors import InputError, NotFoundError
+from budgets.expected_lengths import kind_of
 from planner.config import Resolved, build_step
 from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
@@ -33,13 +34,13 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
     usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)[0]
     workload, hardware, traits, known = build_step(resolved)
     asked = PriceQuery(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
-    asked = _measured(asked, database, given_mean=resolved.source("workload.mean_response_tokens") != DEFAULT)
+    asked = measured(asked, database, given_mean=resolved.source("workload.mean_response_tokens") != DEFAULT)
     found = price(asked)
     dollars = resolved.config.cost.per_million.dollars(asked.tokens)
-    return Priced(found, changes(found), _assumptions(found, resolved), dollars)
+    return Priced(found, changes(found), assumptions_of(found, resolved), dollars)
 
 
-def _measured(asked: PriceQuery, database: str, *, given_mean: bool) -> PriceQuery:
+def measured(asked: PriceQuery, database: str, *, given_mean: bool) -> PriceQuery:
     """Return what is asked with what the database knows about costs and lengths; one that is not there is not made."""
     if "://" not in database and not os.path.exists(os.path.expanduser(database)):
         return asked  # without the store, which takes longer to import than all else
@@ -75,12 +76,19 @@ def price_table(path: Path) -> list[PricedRun]:
     return priced_runs(rows)
 
 
-def _assumptions(found: Price, resolved: Resolved) -> list[Assumption]:
+def assumptions_of(found: Price, resolved: Resolved, name: str | None = None) -> list[Assumption]:
+    """List what a price rests on; `name` is the model's own, where that says more than the catalogue's."""
     asked = found.asked
     model, hardware = asked.workload.model, asked.hardware
     given = resolved.source("workload.mean_response_tokens")
     known = asked.coefficients
-    lengths = measured_lengths(known) if known.measured_lengths else _asking(asked) if given == DEFAULT else given
+    lengths = (
+        measured_lengths(known)
+        if known.measured_lengths
+        else _asking(asked, name or model.name)
+        if given == DEFAULT
+        else given
+    )
     return [
         Assumption("responses", told_lengths(asked.workload, asked.traits), lengths),
         Assumption("cost of a step", *width_and_evidence(found.factor, known.evidence, hardware.gpu)),
@@ -97,11 +105,11 @@ def _assumptions(found: Price, resolved: Resolved) -> list[Assumption]:
     ]
 
 
-def _asking(asked: PriceQuery) -> str:
+def _asking(asked: PriceQuery, name: str) -> str:
     """Ask for the mean response, where nobody gives one."""
     mean = asked.workload.responses.mean
 
     def seconds(times: float) -> float:
         return price(replace(asked, workload=asked.workload.with_mean_response(times * mean))).seconds[0]
 
-    return asked_for_lengths(asked.workload, asked.coefficients.length_log_sd, seconds)
+    return asked_for_lengths(kind_of(name), asked.coefficients.length_log_sd, seconds)

@@ -8,13 +8,14 @@ from operator import attrgetter
 from budgets.allocation import LARGEST_SCALING_ROLLOUTS
 from budgets.coefficients import Coefficients
 from budgets.cost import Z90, StepCost, step_cost
+from budgets.expected_lengths import kind_of
 from budgets.hardware import Gpu
 from budgets.lengths import InterruptedLengths
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
 from budgets.workload import RecipeTraits, Workload
 from planner.config.layers import DEFAULT, Resolved, collapse_single_values
-from planner.config.request import counted_prompts, expected_response
+from planner.config.request import counted_prompts
 from planner.proposals import PricedCell, Proposal, Request
 
 
@@ -108,7 +109,7 @@ def _response(request: Request, resolved: Resolved, cell: PricedCell) -> Assumpt
         terms = (workload, request.hardware, request.traits, *cell.key, request.coefficients)
         return step_cost(*terms, placement=cell.cost.placement).step_seconds
 
-    return Assumption("responses", value, asked_for_lengths(request.workload, known, price))
+    return Assumption("responses", value, asked_for_lengths(kind_of(request.workload.model.name), known, price))
 
 
 def measured_lengths(known: Coefficients) -> str:
@@ -116,9 +117,9 @@ def measured_lengths(known: Coefficients) -> str:
     return f"measured within × {math.exp(Z90 * known.length_log_sd):.2g} (90 %): {known.evidence}"
 
 
-def asked_for_lengths(workload: Workload, log_sd: float, price: Callable[[float], float]) -> str:
+def asked_for_lengths(kind: str, log_sd: float, price: Callable[[float], float]) -> str:
     """Ask for the mean response, and say what not knowing it is worth, by the price of so many times as long ones."""
-    kind, factor = expected_response(workload).kind, math.exp(Z90 * log_sd)
+    factor = math.exp(Z90 * log_sd)
     worth = price(factor) / price(1 / factor)
     return (
         f"expected of a {kind} model within × {factor:.2g} (90 %): give --mean-response-tokens, it decides the price "

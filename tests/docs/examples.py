@@ -13,6 +13,7 @@ from tests.planner.replaying.tables import grid
 from tests.rlplan.adopted_runs import FIVE, folders
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
+from tests.rlplan.test_check_command import SOUND
 from tests.rlplan.test_replay_command import write
 
 # The pages that look at a sweep while it runs; the others that need one look at one that has ended.
@@ -86,6 +87,7 @@ def _runs_of_trainers(folder: Path) -> None:
 MEASURED = Path(__file__).parents[2] / "bench" / "data" / "measured_steps.csv"
 MORE: dict[str, Callable[[Path], object]] = {
     "adopting.md": _runs_of_trainers,
+    "checking.md": lambda folder: (folder / "run_grpo.sh").write_text(SOUND, encoding="utf-8"),
     "costs-table.md": lambda folder: shutil.copy(MEASURED, folder / "runs.csv"),
     "curves.md": _shapes_of_curves,
     "replay.md": _runs_and_earlier_ones,

@@ -1,0 +1,204 @@
+"""What would help a launch: one value is changed, the same questions are asked again, and the answers are compared."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from budgets.allocation import steps_for_budget
+from budgets.cost import Z90
+from budgets.errors import InputError
+from budgets.signal import signal_fraction
+from budgets.workload import Workload
+from planner.config.layers import LORA_RATE_TIMES
+from planner.pricing.one import STALENESS
+from planner.prior.comparing import differences, interval, noise_between
+from planner.prior.draws import PriorDraws, prior_draws
+from planner.prior.laws import Circumstances, Run
+from planner.prior.rates import at_rate
+from planner.prior.studies import Values
+from planner.proposals.request import ScoreInterval
+from planner.vetting.launch import Launch
+from planner.vetting.verdict import MOST_CUT, UNSHARDED, Verdict, verdict
+
+MOST_CHANGES: Final = 3
+LEAST_SAVED: Final = 0.01  # of the GPU-hours: what would print as 0 % is no gain
+# Times the script's value that are tried.
+MORE_ROLLOUTS, MORE_PROMPTS, LONGER, RARER = (0.5, 2, 4, 8), (0.5, 2, 4), (2, 4, 8, 16, 32), (2, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """One value in place of another, and what it does; scores are for the same GPU-hours."""
+
+    name: str
+    before: Any
+    after: Any
+    verdict: Verdict
+    cleared: tuple[str, ...]  # names of red flags that are gone
+    score_gain: tuple[float, float] | None  # expected, and its 90 % error
+    saved: float  # share of the GPU-hours of a step; negative: it costs more
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The whole answer: a verdict, what is expected of the run, and what would help it most."""
+
+    verdict: Verdict
+    gpu_hours: float | None  # that scores are compared at: the budget, else those of the run
+    budget_steps: int | None  # that a budget buys
+    score: ScoreInterval | None
+    improvements: tuple[Improvement, ...]
+
+
+def check(launch: Launch, budget: float | None = None) -> Checked:
+    """Judge a launch, and find the changes that would help most, each on a value of its own."""
+    found = verdict(launch)
+    hours = budget if budget is not None else found.gpu_hours[0] if found.gpu_hours else None
+    tried = [(name, before, after, verdict(changed)) for name, before, after, changed in _tries(found)]
+    tried = [each for each in tried if _no_worse(found, each[3])]
+    scores = None if hours is None else _Scores(found, [each[3] for each in tried], hours)
+    best: dict[str, Improvement] = {}
+    for place, (name, before, after, other) in enumerate(tried, start=1):
+        cleared = tuple(flag.name for flag in found.flags if flag.name not in {each.name for each in other.flags})
+        gain = None if scores is None else scores.gain(place)
+        each = Improvement(name, before, after, other, cleared, gain, _saved(found, other))
+        if _helps(each) and (name not in best or _worth(each) > _worth(best[name])):
+            best[name] = each
+    first = sorted(best.values(), key=_worth, reverse=True)[:MOST_CHANGES]
+    bought = None if scores is None or budget is None else scores.steps[0]
+    return Checked(found, hours, bought, None if scores is None else scores.expected(), tuple(first))
+
+
+class _Scores:
+    """What the prior expects of the launch and of each changed one for the same GPU-hours."""
+
+    def __init__(self, first: Verdict, others: Sequence[Verdict], gpu_hours: float) -> None:
+        here, found = Circumstances.of(first.launch.workload), [first, *others]
+        runs = [_run(each.launch, here) for each in found]
+        distinct = tuple(dict.fromkeys(runs))
+        prior: PriorDraws = prior_draws(distinct)
+        self.steps = [_bought(each, gpu_hours) for each in found]
+        updates = [max(1, steps * each.launch.updates) for steps, each in zip(self.steps, found, strict=True)]
+        table = prior.expected([distinct.index(run) for run in runs], updates).scores
+        for place, each in enumerate(found):
+            if (factor := each.rate_factor) is not None and factor != 1:
+                table[:, place] = at_rate(table[:, place], here.pass_rate, factor)
+        self._scores: Values = table
+        self._weights, self._base = prior.weights, here.pass_rate
+
+    def expected(self) -> ScoreInterval | None:
+        own = self._scores[:, 0]
+        if self.steps[0] < 1:
+            return None
+        return ScoreInterval(float(self._weights @ own), *interval(own, self._weights))
+
+    def gain(self, place: int) -> tuple[float, float]:
+        means, sds = differences(
+            self._scores[:, place : place + 1], self._scores[:, 0], self._weights, noise_between(self._base)
+        )
+        return float(means[0]), Z90 * float(sds[0])
+
+
+def _run(launch: Launch, here: Circumstances) -> Run:
+    signal = signal_fraction(launch.workload.pass_rates, launch.rollouts_per_prompt)
+    update = launch.update
+    return Run.of((update.rollouts_per_prompt, update.prompts_per_batch), signal, launch.traits, here)
+
+
+def _bought(each: Verdict, gpu_hours: float) -> int:
+    return steps_for_budget(gpu_hours, each.gpu_hours_per_step, each.price.cost.start_up_gpu_hours)
+
+
+def _no_worse(before: Verdict, after: Verdict) -> bool:
+    """Whether a change raises no red flag that was not there."""
+    return {flag.name for flag in after.flags} <= {flag.name for flag in before.flags}
+
+
+def _saved(before: Verdict, after: Verdict) -> float:
+    return 1 - after.gpu_hours_per_step / before.gpu_hours_per_step
+
+
+_LEARNING = {"rollouts_per_prompt", "prompts_per_batch", "learning_rate", "updates_per_batch", "response_tokens"}
+
+
+def _helps(each: Improvement) -> bool:
+    """Whether a change clears a flag, raises the score beyond its error, or trains the same for less."""
+    if each.cleared:
+        return "cut" not in each.cleared or each.verdict.cut_off <= MOST_CUT
+    gain, error = each.score_gain or (0.0, 0.0)
+    if gain > error > 0:
+        return True
+    return each.name not in _LEARNING and each.saved >= LEAST_SAVED and each.verdict.memory.fits
+
+
+def _worth(each: Improvement) -> tuple[int, float, float]:
+    gain, error = each.score_gain or (0.0, 0.0)
+    return len(each.cleared), gain if gain > error else 0.0, each.saved
+
+
+def _tries(found: Verdict) -> Iterator[tuple[str, Any, Any, Launch]]:
+    """Yield each value that may be better: its name, what it is now, what it would be, and the launch with it."""
+    for name, (before, others) in _offers(found.launch).items():
+        for after in others:
+            if after != before:
+                with suppress(InputError):  # beyond the model's context, or no split of these GPUs
+                    yield name, before, after, _with(found.launch, name, after)
+
+
+def _offers(launch: Launch) -> dict[str, tuple[Any, Sequence[Any]]]:
+    """Return what each value is, and what it could be."""
+    n, B, gpus = launch.rollouts_per_prompt, launch.prompts_per_batch, launch.hardware.gpus_per_trial
+    lengths, execution = launch.workload.responses, launch.traits.execution
+    size, every = execution.engine_gpus, launch.workload.validation.every_steps // launch.traits.updates_per_batch
+    turns = launch.placement is not None and launch.placement.colocated
+    return {
+        "rollouts_per_prompt": (n, [max(2, int(n * times)) for times in MORE_ROLLOUTS]),
+        "prompts_per_batch": (B, [max(1, int(B * times)) for times in MORE_PROMPTS]),
+        "learning_rate": (launch.learning_rate, [float(f"{launch.rule_rate:.2g}")] if launch.learning_rate else []),
+        "updates_per_batch": (launch.updates, [launch.passes]),
+        "response_tokens": (lengths.cap, [] if lengths.fixed else [lengths.cap * times for times in LONGER]),
+        "gpus": (gpus, [half for half in (gpus // 2,) if half] + [2 * gpus, 4 * gpus] if turns else []),
+        "staleness": (launch.traits.staleness_bound, [STALENESS] if turns and launch.updates == 1 and gpus > 1 else []),
+        "lora_rank": (execution.lora_rank, [None]),
+        "engine_tensor_parallel": (size, [each for each in (size // 2, 2 * size) if 1 <= each <= gpus] if size else []),
+        "sharding": (launch.sharding, ["zero3"] if launch.sharding in UNSHARDED else []),
+        "validation_every": (every, [every * times for times in RARER] if launch.validates else []),
+        "schedule_steps": (launch.schedule_steps, [launch.steps] if launch.schedule_steps and launch.steps else []),
+    }
+
+
+def _with(launch: Launch, name: str, value: Any) -> Launch:
+    """Return the launch with one other value."""
+    workload, traits, hardware, placement = launch.workload, launch.traits, launch.hardware, launch.placement
+    changed: dict[str, Any] = {name: value}
+    match name:
+        case "updates_per_batch":  # validations are counted in updates
+            every = max(1, workload.validation.every_steps // traits.updates_per_batch)
+            changed = {"traits": replace(traits, updates_per_batch=1), "workload": _validated(workload, every)}
+        case "validation_every":
+            changed = {"workload": _validated(workload, value * traits.updates_per_batch)}
+        case "response_tokens":
+            longer = replace(workload.responses, mean=workload.responses.moment_up_to(value, 1), cap=value)
+            changed = {"workload": replace(workload, responses=longer)}
+        case "gpus":
+            hardware = replace(hardware, gpus=value, gpus_per_trial=value)
+            changed = {"hardware": hardware, "placement": placement and placement.on(value)}
+        case "staleness":
+            changed = {"traits": replace(traits, staleness_bound=value), "placement": None}
+        case "lora_rank":  # with the rate that goes with all weights
+            changed = {
+                "traits": replace(traits, execution=replace(traits.execution, lora_rank=None)),
+                "rule": replace(launch.rule, base=launch.rule.base / LORA_RATE_TIMES),
+                "learning_rate": launch.learning_rate and launch.learning_rate / LORA_RATE_TIMES,
+            }
+        case "engine_tensor_parallel":
+            changed = {
+                "traits": replace(traits, execution=replace(traits.execution, engine_gpus=value)),
+                "placement": placement and replace(placement, engine_gpus=value),
+            }
+    return replace(launch, **changed)
+
+
+def _validated(workload: Workload, every_updates: int) -> Workload:
+    return replace(workload, validation=replace(workload.validation, every_steps=every_updates))

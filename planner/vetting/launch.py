@@ -1,0 +1,244 @@
+"""A run as its script would start it: what decides its price, and what no price depends on."""
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from budgets.allocation import Allocation
+from budgets.coefficients import Coefficients
+from budgets.cost import step_cost
+from budgets.errors import InfeasibleError
+from budgets.expected_lengths import expected_length
+from budgets.hardware import Hardware
+from budgets.measured_runs import NO_VALIDATION
+from budgets.memory import Placement
+from budgets.workload import RecipeTraits, Workload
+from planner.adopting.script import ScriptFacts
+from planner.config import Resolved, build_step
+from planner.config.layers import DEFAULT, collapse_single_values
+from planner.config.schema import WorkloadSection
+from planner.config.trainer import TRAINERS
+from planner.pricing import Price, PriceQuery, price
+from planner.proposals.request import LearningRateRule
+
+# Prompts to train on and to validate on of data sets that examples name: GSM8K (arXiv 2110.14168), MATH (2103.03874),
+# Geometry3K (2105.04165), DAPO-Math-17k (2503.14476), DeepScaleR (its blog, about 40,000).
+DATASETS: Final = {
+    r"gsm8k": (7473, 1319),
+    r"(^|/)math([-_]lighteval)?(/|\.|$)": (7500, 5000),
+    r"geo(metry)?3k": (2101, 601),
+    r"dapo.math.17k": (17_000, None),
+    r"deepscaler": (40_000, None),
+}
+# Our name in a script, and the key of the configuration that says the same.
+CONFIGURED: Final = {
+    "recipe": "recipe.name",
+    "gpus": "hardware.gpus",
+    "gpu": "hardware.gpu",
+    "response_tokens": "workload.response_tokens",
+    "lora_rank": "cost.lora_rank",
+    "engine_tensor_parallel": "cost.engine_gpus",
+    "validation_problems": "validation.problems",
+    "validation_samples": "validation.samples",
+}
+
+
+_AS_SAID: Final = (  # what a launch has as the script says it
+    *("micro_batch_tokens", "micro_batch_sequences", "sharding", "lr_schedule"),
+    *("keep_checkpoints", "resume"),
+)
+RATES: Final = ("pass_rate", "pass_rates_file", "difficulty")  # three ways to say one thing
+MEAN_PROMPT: Final = WorkloadSection.model_fields["prompt_tokens"].default
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A run that is about to start; a step of it is a batch, of which it makes `traits.updates_per_batch` updates."""
+
+    workload: Workload
+    hardware: Hardware
+    traits: RecipeTraits
+    coefficients: Coefficients
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    rule: LearningRateRule
+    learning_rate: float | None = None
+    steps: int | None = None
+    passes: int = 1  # over a batch; each has all of its updates
+    placement: Placement | None = None  # None: the best split
+    prompts_known: bool = False  # whether the size of the prompt set is more than a guess
+    length_known: bool = False  # and the mean response
+    gpu_known: bool = False  # and the kind of GPU
+    rates_known: bool = False  # and the pass rates
+    longest_prompt: float = 0.0
+    micro_batch_tokens: int | None = None
+    micro_batch_sequences: int | None = None
+    sharding: str | None = None
+    width: int = 1  # GPUs that share a sequence
+    model_parallel: int | None = None  # and the weights, with Megatron
+    optimizer_offload: bool = False  # for the update too
+    lr_schedule: str | None = None
+    schedule_steps: int | None = None
+    save_every: int | None = None  # None: never
+    keep_checkpoints: int | None = None  # None: all
+    resume: bool | None = None
+    said: frozenset[str] = frozenset()  # by the script itself
+
+    @property
+    def updates(self) -> int:
+        """Updates of a batch."""
+        return self.passes * self.traits.updates_per_batch
+
+    @property
+    def update(self) -> Allocation:
+        """What one update is made of, and how many there are; those of a step where nobody says how long the run is."""
+        prompts = max(1, round(self.prompts_per_batch / self.traits.updates_per_batch))
+        return Allocation(self.rollouts_per_prompt, prompts, self.updates * (self.steps or 1))
+
+    @property
+    def validates(self) -> bool:
+        """Whether there are validations."""
+        return self.workload.validation != NO_VALIDATION
+
+    @property
+    def rule_rate(self) -> float:
+        """The learning rate that the rule has for the rollouts of an update."""
+        return self.update.learning_rate(self.rule.base, self.rule.base_rollouts)
+
+    def priced(self) -> Price:
+        """Return the price of an update, with its share of validations and checkpoints."""
+        found = price(self._query(self.traits, self._placed()))
+        if self.save_every is None:
+            return found
+        apart = self.save_every * self.traits.updates_per_batch * found.cost.step_seconds
+        saving = replace(self.traits, execution=replace(self.traits.execution, save_seconds=apart))
+        return price(self._query(saving, found.cost.placement))
+
+    def _query(self, traits: RecipeTraits, placement: Placement | None) -> PriceQuery:
+        sizes = (self.rollouts_per_prompt, self.update.prompts_per_batch)
+        return PriceQuery(self.workload, self.hardware, traits, *sizes, self.coefficients, placement)
+
+    def _placed(self) -> Placement:
+        """Return who generates and who trains; a split that nobody gave is the best, or half where none fits."""
+        if self.placement is not None:
+            return self.placement
+        gpus = self.hardware.gpus_per_trial
+        try:
+            terms = (self.workload, self.hardware, self.traits)
+            sizes = (self.rollouts_per_prompt, self.update.prompts_per_batch)
+            return step_cost(*terms, *sizes, self.coefficients).placement
+        except InfeasibleError:
+            return Placement(max(1, gpus // 2), max(1, gpus - gpus // 2), colocated=False)
+
+
+def configured(facts: ScriptFacts, model: str) -> dict[str, tuple[str, Any]]:
+    """Return what a script says by the keys of the configuration, each with the key that said it."""
+    values = {name: getattr(facts.settings, name, None) for name in CONFIGURED} | dict(facts.values)
+    found = {key: (name, values.get(name)) for name, key in CONFIGURED.items()}
+    found["cost.engine_gpus"] = (
+        "engine_tensor_parallel",
+        values.get("engine_tensor_parallel") or facts.split.engine_gpus,
+    )
+    found["cost.training_precision"] = ("precision", "fp8" if "fp8" in str(values.get("precision")).lower() else None)
+    found["hardware.gpus_per_trial"] = ("gpus", values.get("gpus"))
+    found["recipe.name"] = ("recipe", values.get("recipe") or "grpo")
+    if facts.trainer in TRAINERS:
+        found["trainer.name"] = ("trainer", facts.trainer)
+    if values.get("prompt_tokens"):  # the most that a prompt may have; its mean is a guess
+        found["workload.prompt_tokens"] = ("prompt_tokens", min(MEAN_PROMPT, values["prompt_tokens"]))
+    prompts, problems = _sizes(values.get("dataset"))
+    found["workload.prompt_set_size"] = ("dataset", values.get("dataset_problems") or prompts)
+    if not values.get("validation_problems") and problems:
+        found["validation.problems"] = ("dataset", problems)
+    found["workload.model"] = ("model", model)
+    return {key: (facts.keys.get(name, name), value) for key, (name, value) in found.items() if value}
+
+
+def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) -> Launch:
+    """Return the run of a script whose n and B are known; `steps` in place of the script's."""
+    values, settings, resolved = facts.values, facts.settings, collapse_single_values(resolved)
+    workload, hardware, traits, known = build_step(resolved)
+    gpus, rule, updates = hardware.gpus_per_trial, resolved.config.recipe, facts.split.updates
+    guessed = {key for key in ("mean_response_tokens", "prompt_set_size", *RATES) if _guessed(resolved, key)}
+    if "mean_response_tokens" in guessed:
+        name = settings.model or workload.model.name  # the script's own says base or instruct
+        expected = expected_length(name, workload.responses.cap, workload.pass_rates.mean)
+        workload = workload.with_mean_response(expected.mean)
+        known = replace(known, length_log_sd=expected.log_sd)
+    staleness = max(1, int(values.get("staleness") or 1)) if facts.split.asynchronous else 0
+    generators, trainers, colocated = facts.split.of(gpus)
+    placement = Placement(generators, trainers, colocated, traits.execution.engine_gpus)
+    every, epochs = _positive(values.get("validation_every")), _positive(values.get("epochs"))
+    validation = replace(workload.validation, every_steps=int(every) * updates) if every else NO_VALIDATION
+    B, asked = settings.prompts_per_batch or 0, steps or _positive(values.get("update_steps"))
+    if steps is None and epochs and "prompt_set_size" not in guessed:  # whichever ends first
+        asked = min(asked or math.inf, math.floor(epochs * workload.prompt_set_size / B))
+    tensor, pipeline = (int(values.get(f"train_{kind}_parallel") or 1) for kind in ("tensor", "pipeline"))
+    reference = traits.reference_pass and settings.recipe is not None
+    return Launch(
+        workload=replace(workload, validation=validation),
+        hardware=hardware,
+        traits=replace(
+            traits,
+            reference_pass=reference if values.get("kl") is None else bool(values["kl"]),
+            staleness_bound=staleness,
+            updates_per_batch=updates,
+            refills_groups=bool(values.get("filter_groups", traits.refills_groups)),
+            execution=replace(traits.execution, save_seconds=None),
+        ),
+        coefficients=known,
+        rollouts_per_prompt=settings.rollouts_per_prompt or 0,
+        prompts_per_batch=B,
+        rule=LearningRateRule(rule.learning_rate, rule.learning_rate_rollouts),
+        learning_rate=settings.learning_rate,
+        steps=None if asked is None else int(asked),
+        passes=max(1, int(values.get("updates_per_batch") or updates) // updates),
+        placement=None if staleness and colocated else placement,
+        prompts_known="prompt_set_size" not in guessed,
+        gpu_known=resolved.source("hardware.gpu") != DEFAULT,
+        length_known="mean_response_tokens" not in guessed,
+        rates_known=not guessed.issuperset(RATES),
+        longest_prompt=float(values.get("prompt_tokens") or workload.prompt_tokens),
+        width=tensor,
+        model_parallel=tensor * pipeline if "train_tensor_parallel" in values else None,
+        optimizer_offload=_on_cpu(facts),
+        save_every=int(_positive(values.get("save_every")) or 0) or None,
+        **{name: values.get(name) for name in _AS_SAID},
+        schedule_steps=values.get("schedule_steps") if _of_one_scheduler(facts) else None,
+        said=frozenset(facts.keys),
+    )
+
+
+def _on_cpu(facts: ScriptFacts) -> bool:
+    """Whether the host updates what is offloaded: DeepSpeed, and where a key says so; verl brings it back for that."""
+    on_host = facts.values.get("sharding") in ("zero2", "zero3") or "cpu" in facts.keys.get("optimizer_offload", "")
+    return on_host and bool(facts.values.get("optimizer_offload"))
+
+
+def _of_one_scheduler(facts: ScriptFacts) -> bool:
+    """Whether the schedule and its steps are said of one scheduler: files have one for each backend."""
+    first, second = (facts.keys.get(name, "").rpartition(".")[0] for name in ("lr_schedule", "schedule_steps"))
+    return first == second
+
+
+def _guessed(resolved: Resolved, key: str) -> bool:
+    return resolved.source(f"workload.{key}") == DEFAULT
+
+
+def _positive(value: object) -> float | None:
+    """Return how many steps or passes a value says; trainers write 0, −1 and none for never."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+
+
+def _sizes(dataset: object) -> tuple[int | None, int | None]:
+    """Return how many prompts data sets have to train on and to validate on; None where one is not known."""
+    names = dataset if isinstance(dataset, list | tuple) else str(dataset or "").split(",")
+    found = [
+        next((size for mark, size in DATASETS.items() if re.search(mark, str(name).lower())), None) for name in names
+    ]
+    known = [each for each in found if each is not None]
+    if not known or len(known) < len(found):
+        return None, None
+    tests = [test for _, test in known if test is not None]
+    return sum(train for train, _ in known), sum(tests) if len(tests) == len(known) else None

@@ -1,0 +1,245 @@
+"""The verdict on a launch: memory by part, time and money, what is wasted, and what is wrong with it."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from budgets.cost import Z90
+from budgets.hardware import SECONDS_PER_HOUR
+from budgets.memory import (
+    CHUNKED,
+    checkpoint_bytes,
+    engine_sizes,
+    fewest_gpus,
+    memory_share,
+    states,
+    token_bytes,
+    usual_engine,
+)
+from budgets.signal import signal_fraction
+from budgets.work import Phase
+from planner.pricing import Price
+from planner.vetting.launch import Launch
+
+MOST_CUT, MOST_DEAD = 0.2, 0.4  # shares of responses and of groups above which a launch should wait
+DIFFERENCE: Final = 0.02  # of scores, that a validation should be able to see
+UNSHARDED: Final = ("ddp", "zero2")  # each GPU holds all weights; with the first gradients and optimizer too
+
+Interval = tuple[float, float, float]  # median, and the ends of the 90 % interval
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a GPU holds at most, in bytes: of training by part, and of an engine."""
+
+    training: Mapping[str, float]  # with one longest sequence
+    spared: float  # of these where as many GPUs share a sequence as can
+    micro_batch: float  # what a micro-batch of more adds
+    engine: float  # weights and one longest sequence, on each of the engine's GPUs
+    usable: float
+    fewest_gpus: int | None  # that would do, all states sharded; None: no number
+
+    @property
+    def used(self) -> float:
+        """Bytes of training on each GPU."""
+        return sum(self.training.values())
+
+    @property
+    def fits(self) -> bool:
+        """Whether training and engine fit, GPUs sharing a sequence where it needs that."""
+        return max(self.used - self.spared, self.engine) <= self.usable
+
+    @property
+    def tight(self) -> bool:
+        """Whether they fit, and a whole micro-batch on each GPU may not."""
+        return self.fits and self.used + self.micro_batch > self.usable
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Something that should stop a launch; one that rests on a guess asks for what would settle it."""
+
+    name: str  # memory, cut, dead, schedule or resume
+    why: str
+    asks: str | None = None  # the flag that replaces the guess
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a launch comes to; of a run whose length nobody says, only a step."""
+
+    launch: Launch
+    price: Price  # of an update
+    memory: Memory
+
+    @property
+    def step_seconds(self) -> Interval:
+        """Seconds of a batch; further passes over it train once more and generate nothing."""
+        median, low, high = self.price.seconds
+        share = self.price.cost.seconds_by_phase[Phase.TRAIN] / median
+        times = self.launch.traits.updates_per_batch * (1 + (self.launch.passes - 1) * share)
+        return times * median, times * low, times * high
+
+    @property
+    def gpu_hours_per_step(self) -> float:
+        """GPU-hours of a batch."""
+        return self.step_seconds[0] * self.price.cost.placement.gpus / SECONDS_PER_HOUR
+
+    @property
+    def hours(self) -> Interval | None:
+        """Hours of the whole run, start-up included."""
+        if self.launch.steps is None:
+            return None
+        start = self.price.cost.start_up_seconds / SECONDS_PER_HOUR
+        median, low, high = (self.launch.steps * seconds / SECONDS_PER_HOUR for seconds in self.step_seconds)
+        return median + start, low + start, high + start
+
+    @property
+    def gpu_hours(self) -> Interval | None:
+        """GPU-hours of the whole run."""
+        gpus, hours = self.price.cost.placement.gpus, self.hours
+        return None if hours is None else (gpus * hours[0], gpus * hours[1], gpus * hours[2])
+
+    @property
+    def dollars(self) -> float | None:
+        """What these cost at the catalogue's price of a GPU-hour."""
+        price = self.launch.hardware.gpu.dollars_per_hour
+        return None if self.gpu_hours is None or not price else price * self.gpu_hours[0]
+
+    @property
+    def cut_off(self) -> float:
+        """Share of the responses that are cut off."""
+        return self.launch.workload.under(self.launch.traits).responses.truncated_share
+
+    @property
+    def dead_groups(self) -> float:
+        """Share of the groups whose rewards are all equal."""
+        return 1 - signal_fraction(self.launch.workload.pass_rates, self.launch.rollouts_per_prompt)
+
+    @property
+    def surely_cut(self) -> float:
+        """That share at the low end of the mean response's 90 % interval, where the mean is a guess."""
+        if self.launch.length_known:
+            return self.cut_off
+        shorter = math.exp(-Z90 * self.launch.coefficients.length_log_sd)
+        responses = self.launch.workload.responses
+        return responses.with_mean(responses.mean * shorter).truncated_share
+
+    @property
+    def surely_dead(self) -> float:
+        """That share at the pass rate with the fewest dead groups, where the pass rates are a guess."""
+        n = self.launch.rollouts_per_prompt
+        return self.dead_groups if self.launch.rates_known else 2 * 0.5**n
+
+    @property
+    def rate_factor(self) -> float | None:
+        """The script's learning rate over the rule's for the rollouts of an update."""
+        return None if self.launch.learning_rate is None else self.launch.learning_rate / self.launch.rule_rate
+
+    @property
+    def staleness(self) -> int:
+        """Updates by which the weights that wrote a rollout may be behind those that train on it."""
+        return self.launch.traits.staleness_bound + self.launch.updates - 1
+
+    @property
+    def epochs(self) -> float | None:
+        """Passes over the prompts, where their number and the run's length are known."""
+        launch = self.launch
+        if launch.steps is None or not launch.prompts_known:
+            return None
+        return launch.prompts_per_batch * launch.steps / launch.workload.prompt_set_size
+
+    @property
+    def validation_share(self) -> float:
+        """Share of the time that validations take."""
+        cost = self.price.cost
+        return cost.seconds_by_phase.get(Phase.EVALUATE, 0.0) / cost.step_seconds if self.launch.validates else 0.0
+
+    @property
+    def visible_difference(self) -> float | None:
+        """The least difference between two validations that exceeds their 90 % error, by binomial noise."""
+        if not self.launch.validates:
+            return None
+        rate = self.launch.workload.pass_rates.mean
+        return Z90 * math.sqrt(2 * rate * (1 - rate) / self.launch.workload.validation.rollouts)
+
+    @property
+    def checkpoints(self) -> tuple[int, float] | None:
+        """How many checkpoints are on the disk at the end, and the bytes of each."""
+        launch = self.launch
+        if launch.save_every is None or launch.steps is None:
+            return None
+        made = math.ceil(launch.steps / launch.save_every)
+        each = checkpoint_bytes(launch.workload.model, launch.traits.execution.lora_rank)
+        return min(made, launch.keep_checkpoints or made), each
+
+    @cached_property
+    def flags(self) -> tuple[Flag, ...]:
+        """What should stop the launch, the worst first, and what may be such."""
+        return tuple(_flags(self))
+
+    @property
+    def stops(self) -> bool:
+        """Whether something should stop the launch that is no guess."""
+        return any(flag.asks is None for flag in self.flags)
+
+
+def verdict(launch: Launch) -> Verdict:
+    """Say what a launch comes to."""
+    found = launch.priced()
+    return Verdict(launch, found, memory_of(launch, found.cost.placement.trainer_gpus))
+
+
+def memory_of(launch: Launch, trainers: int) -> Memory:
+    """Return what each GPU holds while it trains, by how the script shards, and what an engine needs."""
+    workload, traits, gpu = launch.workload, launch.traits, launch.hardware.gpu
+    longest = launch.longest_prompt + workload.responses.cap
+    model, rank = workload.model, traits.execution.lora_rank
+    kept, optimizer = states(model, reference=traits.reference_pass, lora_rank=rank)
+    weights = model.weight_bytes * (1 + (traits.reference_pass and rank is None))
+    parts = {"weights": weights / trainers, "gradients": (kept - weights) / trainers, "optimizer": optimizer / trainers}
+    match launch.sharding:
+        case "ddp":
+            parts = {name: trainers * size for name, size in parts.items()}
+        case "zero2":
+            parts["weights"] = weights
+        case "megatron" if launch.model_parallel:  # experts are on GPUs of their own; gradients are summed in float32
+            width, spread = min(trainers, launch.model_parallel), model.expert_weights / model.parameters
+            share = (1 - spread) / width + spread / trainers
+            parts |= {"weights": weights * share, "gradients": 2 * (kept - weights) * share}
+    if launch.optimizer_offload:
+        del parts["optimizer"]
+    several = (launch.micro_batch_sequences or 1) * (workload.prompt_tokens + workload.responses.mean)
+    beyond = max(longest, several, launch.micro_batch_tokens or 0) - longest
+    of_token = token_bytes(model, CHUNKED, launch.width)
+    parts["activations"] = of_token * longest
+    sizes = engine_sizes(workload, gpu, launch.hardware.gpus_per_trial, traits.execution)
+    size = traits.execution.engine_gpus or usual_engine(workload, gpu, sizes)
+    engine = model.engine_bytes(fp8=traits.execution.fp8_rollouts) + model.cache_bytes(longest)
+    shared = memory_share(workload, traits, gpu, trainers) * gpu.usable_bytes - (kept + optimizer) / trainers
+    spared = max(0.0, parts["activations"] - shared)
+    return Memory(parts, spared, of_token * beyond, engine / size, gpu.usable_bytes, fewest_gpus(workload, traits, gpu))
+
+
+def _flags(found: Verdict) -> Iterator[Flag]:
+    launch, memory = found.launch, found.memory
+    gpu = f"{memory.usable / 1e9:,.0f} GB of a {launch.hardware.gpu.name}"
+    if not memory.fits:
+        least = memory.used - memory.spared
+        what, needed = ("training", least) if least > memory.usable else ("an engine", memory.engine)
+        why = f"Does not fit: {what} needs {needed / 1e9:,.0f} of {gpu}."
+        yield Flag("memory", why, None if launch.gpu_known else "--gpu")
+    if found.surely_cut > MOST_CUT:
+        why = f"{found.cut_off:.0%} of the responses are cut off at {launch.workload.responses.cap:,} tokens."
+        yield Flag("cut", why, None if launch.length_known else "--mean-response-tokens")
+    if found.surely_dead > MOST_DEAD and not launch.traits.refills_groups:
+        rate, n = launch.workload.pass_rates.mean, launch.rollouts_per_prompt
+        why = f"{found.dead_groups:.0%} of the groups are dead at n = {n}, pass rate {rate:.2g}."
+        yield Flag("dead", why, None if launch.rates_known else "--pass-rate")
+    ends, schedule = launch.schedule_steps, launch.lr_schedule or "constant"
+    if not schedule.startswith("constant") and ends and launch.steps and ends != launch.steps:
+        yield Flag("schedule", f"The {schedule} schedule ends at step {ends:,}, the run at step {launch.steps:,}.")
+    if launch.resume and launch.save_every is None and "resume" in launch.said:
+        yield Flag("resume", "It asks to resume, but saves no checkpoint to resume from.")

@@ -1,0 +1,160 @@
+"""What `rlplan check` does, callable from Python: a script is read, and what it would launch is judged."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from budgets import catalogue
+from budgets.errors import InputError, NotFoundError, UnknownNameError
+from budgets.hardware import NODE_GPUS
+from budgets.memory import fewest_gpus
+from planner.adopting.script import ScriptFacts, read_script
+from planner.adopting.settings import GpuSplit, Settings
+from planner.config import Resolved
+from planner.config.layers import DEFAULT
+from planner.pricing import PriceQuery
+from planner.proposals.request import USUAL
+from planner.vetting.changes import Checked, check
+from planner.vetting.launch import MEAN_PROMPT, Launch, configured, launch_of
+from planner.vetting.verdict import Memory, memory_of
+from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
+from rlplan.actions.fixing import Fixed, fixed_copy
+from rlplan.actions.pricing import assumptions_of, measured
+from rlplan.wording.assumptions import Assumption
+
+CAP = "workload.response_tokens"
+NEEDED = ("rollouts_per_prompt", "prompts_per_batch")
+# What a flag says in place of the script, beside what a plan can be asked for.
+OF_SCRIPT = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "model", "gpus")
+FURTHER = {"prompt_set_size": "workload.prompt_set_size", "validation_problems": "validation.problems"}
+GUESSED = {  # what decides most, by key of the configuration, and the flag that says it
+    "hardware.gpu": "--gpu",
+    "hardware.gpus": "--gpus",
+    "workload.pass_rate": "--pass-rate",
+    "workload.response_tokens": "--response-tokens",
+    "workload.mean_response_tokens": "--mean-response-tokens",
+    "workload.prompt_set_size": "--prompt-set-size",
+    "validation.problems": "--validation-problems",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedScript:
+    """A script with what it would launch: the answer, what it takes for granted, and the copy that mends it."""
+
+    files: tuple[Path, ...]
+    facts: ScriptFacts
+    checked: Checked
+    assumptions: list[Assumption]
+    guessed: list[tuple[str, str]]  # what nobody says, and the flag that would
+    fixed: Fixed | None = None
+
+    @property
+    def launch(self) -> Launch:
+        """What it would launch."""
+        return self.checked.verdict.launch
+
+
+def check_script(
+    files: Sequence[Path], asked: Mapping[str, Any], database: str, *, budget: float | None = None, fix: bool = False
+) -> CheckedScript:
+    """Read a script and judge what it would launch; `asked` is what flags say in its place."""
+    if missing := next((path for path in files if not path.is_file()), None):
+        raise NotFoundError(f"there is no file {missing}: give a script, or a file of settings, that starts a trainer")
+    facts = read_script(files)
+    given = {name: value for name, value in asked.items() if value is not None}
+    settings = facts.settings.with_given({name: given.get(name) for name in OF_SCRIPT})
+    if lacking := [flag_of(name) for name in NEEDED if getattr(settings, name) is None]:
+        raise InputError(f"{files[0]} does not say how large a batch is: give {' and '.join(lacking)}")
+    if not settings.model:
+        raise InputError(f"{files[0]} names no model: give --model NAME, or a folder with its config.json")
+    facts = replace(facts, settings=settings)
+    try:
+        model = catalogue.model_named(settings.model)
+    except UnknownNameError:
+        raise InputError(
+            f"{files[0]} trains {settings.model}, whose shape is not known: give --model NAME, one of its size, or a "
+            "folder with its config.json"
+        ) from None
+    resolved = _configuration(facts, model, asked)
+    launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, database)
+    checked = check(launch, budget)
+    fixed = fixed_copy(files, facts, checked.improvements) if fix else None
+    assumptions = [*assumptions_of(checked.verdict.price, resolved, settings.model), *_trainers_own(facts)]
+    return CheckedScript(tuple(files), facts, checked, assumptions, _guessed(facts, resolved, launch), fixed)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Whether a model fits some GPUs, by part, and how many of each kind would do."""
+
+    launch: Launch
+    memory: Memory
+    fewest: dict[str, int]
+
+
+def room_for(model: str, asked: Mapping[str, Any], lora_rank: int | None = None) -> Room:
+    """Return what training a model takes of the memory, all states sharded, and what an engine does."""
+    settings = Settings(*USUAL[0], model=model, gpus=asked.get("gpus"))
+    facts = ScriptFacts(None, settings, GpuSplit(), {"lora_rank": lora_rank})
+    launch = launch_of(facts, _configuration(facts, catalogue.model_named(model), asked))
+    kinds = ((name, catalogue.gpu(name)) for name in catalogue.names("gpus"))
+    counts = {name: fewest_gpus(launch.workload, launch.traits, gpu) for name, gpu in kinds if not gpu.one_process}
+    memory = memory_of(launch, launch.hardware.gpus_per_trial)
+    return Room(launch, memory, {name: count for name, count in counts.items() if count is not None})
+
+
+def _configuration(facts: ScriptFacts, model: str, asked: Mapping[str, Any]) -> Resolved:
+    """Return the configuration: the user's file, then the script, then flags."""
+    said = configured(facts, model)
+    if facts.settings.gpus is None:
+        said |= dict.fromkeys(("hardware.gpus", "hardware.gpus_per_trial"), ("one node", NODE_GPUS))
+    flags = with_log(flagged({**asked, "model": None}), asked.get("from_log"))
+    flags = {key: each for key, each in flags.items() if each[1] is not None}
+    further = {key: (flag_of(name), asked[name]) for name, key in FURTHER.items() if asked.get(name) is not None}
+    source, cap = flags.get(CAP) or said.get(CAP) or ("", 0)
+    if cap + MEAN_PROMPT > (shape := catalogue.model(model)).context:  # the script's is a variant for longer sequences
+        longer = asdict(replace(shape, context=cap + MEAN_PROMPT))
+        said[f"models.{model}"] = (source, {name: value for name, value in longer.items() if name != "name"})
+    if asked.get("gpus") is not None:
+        further["hardware.gpus_per_trial"] = ("--gpus", asked["gpus"])
+    return load_configuration(asked.get("config"), None, {**said, **flags, **further})
+
+
+def _with_measured(launch: Launch, resolved: Resolved, database: str) -> Launch:
+    """Return the launch with what the database knows of costs and lengths."""
+    query = PriceQuery(
+        launch.workload, launch.hardware, launch.traits, launch.rollouts_per_prompt, 1, launch.coefficients
+    )
+    given = resolved.source("workload.mean_response_tokens") != DEFAULT
+    known = measured(query, database, given_mean=given)
+    measured_length = launch.length_known or known.coefficients.measured_lengths
+    return replace(launch, workload=known.workload, coefficients=known.coefficients, length_known=measured_length)
+
+
+def _trainers_own(facts: ScriptFacts) -> list[Assumption]:
+    """List what the script leaves to its trainer, and what could not be read."""
+    own = [
+        Assumption(name.replace("_", " "), str(value), f"{facts.trainer}'s own")
+        for name, value in facts.assumed.items()
+    ]
+    return own + [Assumption("not found", each, "give what it would say by flags") for each in facts.unresolved]
+
+
+def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tuple[str, str]]:
+    """List what neither script, flags nor file say, with what is taken for it."""
+    workload = launch.workload
+    taken = {
+        "hardware.gpu": launch.hardware.gpu.name,
+        "hardware.gpus": f"{launch.hardware.gpus} GPUs",
+        "workload.pass_rate": None if launch.rates_known else f"a pass rate of {workload.pass_rates.mean:.2g}",
+        "workload.response_tokens": f"at most {workload.responses.cap:,} tokens",
+        "workload.mean_response_tokens": None
+        if launch.length_known
+        else f"{workload.responses.mean:,.0f} tokens a response",
+        "workload.prompt_set_size": "an unknown number of prompts",
+        "validation.problems": f"{workload.validation.problems} validation problems" if launch.validates else None,
+    }
+    unknown = [key for key in taken if resolved.source(key) in (DEFAULT, "one node")]
+    return [(text, GUESSED[key]) for key in unknown if (text := taken[key]) is not None]

@@ -1,0 +1,321 @@
+"""Prints what `rlplan check` finds: red flags, the run in nine lines, and what would help most."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from planner.vetting.changes import Improvement
+from planner.vetting.verdict import DIFFERENCE, Interval, Memory, Verdict
+from rlplan.actions.checking import CheckedScript, Room
+from rlplan.actions.fixing import NUMBERS
+from rlplan.exits import ExitCode
+from rlplan.printing.price_output import ASSUMPTIONS
+from rlplan.reading.check_data import check_data, memory_data
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json, text_of
+from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import FEWEST_ROWS, SCREEN, Invocation, NextStep, next_steps
+from rlplan.wording.numbers import duration, hours, plural, rate, some_of
+from rlplan.wording.tables import Cells, Column, table_of
+from rlplan.wording.terminal import Canvas
+
+GB = 1e9
+MOST_KINDS = 8  # of GPUs, on the screen
+Row = tuple[str, str]
+
+
+def print_checked(found: CheckedScript, format: Format, invocation: Invocation) -> int:
+    """Print the answer, and return the exit code: 5 where something should stop the launch."""
+    if format is Format.JSON:
+        document = check_data(found.files, found.facts, found.checked, found.assumptions, found.guessed)
+        fixed = (
+            None if found.fixed is None else {key: list(map(str, each)) for key, each in asdict(found.fixed).items()}
+        )
+        print_json({**document, "fixed": fixed})
+    elif format is Format.CSV:
+        print_csv(("what", "value"), [dict(zip(("what", "value"), row, strict=True)) for row in _rows(found)])
+    else:
+        print_drawn(lambda canvas: _drawn(found, invocation, canvas))
+    return ExitCode.FINISHED_WITH_FAILURES if found.checked.verdict.stops else ExitCode.DONE
+
+
+def print_room(found: Room, format: Format, invocation: Invocation) -> int:
+    """Print whether a model fits, and return the exit code: 5 where it does not."""
+    launch, memory = found.launch, found.memory
+    machine = f"{launch.hardware.gpus} {launch.hardware.gpu.name}"
+    fits = "fits" if memory.fits else "does not fit"
+    others = some_of([f"{count} {name}" for name, count in found.fewest.items()], MOST_KINDS)
+    rows = [("Memory", _fit(memory)), ("By part", _parts(memory)), ("Fewest", others or "none of the catalogue")]
+    if format is Format.JSON:
+        print_json({"model": launch.workload.model.name, **memory_data(memory), "fewest_by_gpu": found.fewest})
+    elif format is Format.CSV:
+        print_csv(list(found.fewest), [found.fewest])
+    else:
+        again = NextStep(invocation.command("price", f"--model {launch.workload.model.name}"), "prices a step")
+
+        def drawn(canvas: Canvas) -> Iterator[Part]:
+            longest = f"responses of up to {launch.workload.responses.cap:,} tokens"
+            yield from canvas.lines(f"{launch.workload.model.name} {fits} {machine}, {longest}.", "bold")
+            yield table_of(rows, ROWS, canvas, headed=False)
+            yield from next_steps([again], canvas)
+
+        print_drawn(drawn)
+    return ExitCode.DONE if memory.fits else ExitCode.FINISHED_WITH_FAILURES
+
+
+def _drawn(found: CheckedScript, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Return the answer; where a screen is too short for it, rows are left to --explain, the last ones first."""
+    rows, above = _rows(found), [*_title(found, canvas), ""]
+    below = [*_changes(found, canvas), *_guesses(found, canvas), *_fixed(found, canvas)]
+    if invocation.explain:
+        rows.append(("By part", _parts(found.checked.verdict.memory)))
+        assumed = table_of(found.assumptions, ASSUMPTIONS, canvas, headed=False)
+        below += ["", canvas.line("What this takes for granted", "bold"), assumed]
+    below += next_steps(_next(found, invocation), canvas)
+    parts = [*above, table_of(rows, ROWS, canvas, headed=False), *below]
+    while not invocation.explain and len(rows) > FEWEST_ROWS and _height(parts, canvas) > SCREEN:
+        rows.pop()
+        parts[len(above)] = table_of(rows, ROWS, canvas, headed=False)
+    yield from parts
+
+
+def _height(parts: Sequence[Part], canvas: Canvas) -> int:
+    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
+
+    return text_of(HarmlessConsole(highlight=False, markup=False, width=canvas.width), parts).count("\n")
+
+
+ROWS: Sequence[Column[Row]] = (
+    Column("what", lambda row: row[0], Cells.NAMES),
+    Column("value", lambda row: row[1], Cells.TEXTS),
+)
+
+
+def _title(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
+    launch, flags = found.launch, found.checked.verdict.flags
+    names = ", ".join(path.name for path in found.files)
+    trainer = f" ({found.facts.trainer})" if found.facts.trainer else ""
+    machine = f"{launch.hardware.gpus_per_trial} {launch.hardware.gpu.name}"
+    sizes = f"n = {launch.rollouts_per_prompt}, B = {launch.prompts_per_batch}"
+    yield from canvas.lines(f"{names}{trainer}: {launch.workload.model.name} on {machine}, {sizes}", "bold")
+    if not found.checked.verdict.stops:
+        yield canvas.line("No red flag.")
+    for flag in flags:
+        likely = f"? {flag.why} A guess: give {flag.asks}."
+        yield from canvas.lines(likely if flag.asks else f"! {flag.why}", "yellow" if flag.asks else "bold red")
+
+
+def _rows(found: CheckedScript) -> list[Row]:
+    """Return what the launch comes to, the most important first."""
+    verdict, launch = found.checked.verdict, found.launch
+    lengths = launch.workload.responses
+    rows = [
+        ("Fits" if verdict.memory.fits else "Does not fit", _fit(verdict.memory)),
+        ("A step", _step(verdict)),
+        ("The run", _run(found)),
+        ("Score", _score(found)),
+        ("Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average, {verdict.cut_off:.0%} cut off"),
+        ("Dead groups", f"{verdict.dead_groups:.0%} at a mean pass rate of {launch.workload.pass_rates.mean:.2g}"),
+        ("Learning rate", _rate(verdict)),
+        ("Updates", _updates(verdict)),
+        ("Validation", _validation(verdict)),
+        ("Checkpoints", _checkpoints(verdict)),
+    ]
+    return [(label, text) for label, text in rows if text]
+
+
+def _fit(memory: Memory) -> str:
+    held = f"training {memory.used / GB:,.0f}, an engine {memory.engine / GB:,.0f} of {memory.usable / GB:,.0f} GB"
+    if memory.tight:
+        if memory.used > memory.usable:
+            return f"{held}; GPUs have to share a sequence"
+        return f"{held}; a micro-batch takes {memory.micro_batch / GB:,.0f} more"
+    if memory.fits:
+        return f"{held} on each GPU"
+    fewest = memory.fewest_gpus
+    return f"{held}; {'no number of GPUs does' if fewest is None else f'{fewest} GPUs do, all states sharded'}"
+
+
+def _parts(memory: Memory) -> str:
+    return ", ".join(f"{name} {size / GB:,.1f}" for name, size in memory.training.items()) + " GB"
+
+
+def _step(found: Verdict) -> str:
+    whole = sum(each.median for each in found.price.phases)
+    phases = sorted(found.price.phases, key=lambda each: -each.median)[:3]
+    shares = ", ".join(f"{each.phase.replace('_', ' ')} {each.median / whole:.0%}" for each in phases)
+    return f"{_between(found.step_seconds, ' s')}: {shares}"
+
+
+def _between(found: Interval, unit: str) -> str:
+    median, low, high = map(hours, found)
+    return f"{median}{unit} ({low}–{high})"
+
+
+def _run(found: CheckedScript) -> str:
+    verdict = found.checked.verdict
+    if verdict.hours is None or verdict.gpu_hours is None or found.launch.steps is None:
+        epochs = found.facts.values.get("epochs")
+        return f"{epochs:g} epochs of an unknown number of prompts" if epochs else "of unknown length"
+    epochs = f" ({verdict.epochs:.2g} epochs)" if verdict.epochs is not None else ""
+    if not found.launch.prompts_known and "epochs" in found.facts.keys:
+        epochs = f" or {plural(found.facts.values['epochs'], 'epoch')}"
+    dollars = f", ${verdict.dollars:,.0f}" if verdict.dollars is not None else ""
+    wall = duration(verdict.hours[0])
+    return f"{found.launch.steps:,} steps{epochs}, {wall}, {_between(verdict.gpu_hours, ' GPU-hours')}{dollars}"
+
+
+def _score(found: CheckedScript) -> str:
+    checked = found.checked
+    if checked.score is None:
+        return ""
+    score = f"{checked.score.median:.2f} ({checked.score.low:.2f}–{checked.score.high:.2f}) expected"
+    if checked.budget_steps is None:
+        return score
+    return f"{score} after {checked.budget_steps:,} steps ({hours(checked.gpu_hours or 0)} GPU-hours)"
+
+
+def _rate(found: Verdict) -> str:
+    factor, launch = found.rate_factor, found.launch
+    if factor is None:
+        return f"not given; the rule has {rate(launch.rule_rate)}"
+    rollouts = launch.update.rollouts_per_step
+    stands = "as the rule has it" if 0.95 < factor < 1.05 else f"{factor:.2g} × the rule's {rate(launch.rule_rate)}"
+    return f"{rate(launch.learning_rate)}, {stands} for {rollouts:,} rollouts an update"
+
+
+def _updates(found: Verdict) -> str:
+    launch = found.launch
+    if launch.updates == 1:
+        behind = (
+            f", rollouts up to {plural(found.staleness, 'update')} old" if found.staleness else ", on fresh rollouts"
+        )
+        return f"1 of each batch{behind}"
+    prompts = launch.update.prompts_per_batch
+    return f"{launch.updates} of each batch ({prompts:,} prompts), the last on rollouts {found.staleness} updates old"
+
+
+def _validation(found: Verdict) -> str:
+    if found.visible_difference is None:
+        return "none"
+    but = "" if found.visible_difference <= DIFFERENCE else f", not {DIFFERENCE:g}"
+    return f"{found.validation_share:.0%} of the time, sees differences from {found.visible_difference:.2g} on{but}"
+
+
+def _checkpoints(found: Verdict) -> str:
+    if found.launch.save_every is None:
+        return "none: a crash loses the run"
+    if found.checkpoints is None:
+        return f"every {found.launch.save_every} steps"
+    kept, each = found.checkpoints
+    unused = "; a restart does not resume from them" if found.launch.resume is False else ""
+    return f"{kept} of {each / GB:,.0f} GB: {kept * each / GB:,.0f} GB on disk{unused}"
+
+
+LABELS = {
+    "staleness": "asynchronous, lag",
+    "rollouts_per_prompt": "n",
+    "prompts_per_batch": "B",
+    "engine_tensor_parallel": "tensor_parallel",
+}
+
+
+def _named(each: Improvement) -> str:
+    after = "none" if each.after is None else rate(each.after) if isinstance(each.after, float) else str(each.after)
+    return f"{LABELS.get(each.name, each.name)} = {after}"
+
+
+def _gain(each: Improvement) -> str:
+    """Say what a change brings."""
+    after, gains = each.verdict, []
+    if "memory" in each.cleared:
+        gains.append(
+            f"fits: {max(after.memory.used, after.memory.engine) / GB:,.0f} of {after.memory.usable / GB:,.0f} GB"
+        )
+    if "cut" in each.cleared:
+        gains.append(f"{after.cut_off:.0%} cut off")
+    if "dead" in each.cleared:
+        gains.append(f"{after.dead_groups:.0%} dead groups")
+    if "schedule" in each.cleared:
+        gains.append("the schedule ends with the run")
+    gain, error = each.score_gain or (0.0, 0.0)
+    if gain > error > 0:
+        gains.append(f"score {gain:+.2g} (± {error:.2g})")
+    if each.saved >= 0.01:
+        gains.append(f"{each.saved:.0%} fewer GPU-hours")
+    return ", ".join(gains)
+
+
+RISKS = {
+    "response_tokens": "longer sequences to allow for",
+    "prompts_per_batch": "fewer updates for the same GPU-hours",
+    "learning_rate": "the best rate may lie elsewhere: try both",
+    "updates_per_batch": "fewer updates",
+    "staleness": "rollouts 1 update old, another split",
+    "lora_rank": "divide the learning rate by 10",
+    "sharding": "slower on slow links",
+    "validation_every": "a fall shows later",
+    "schedule_steps": "another rate at the end",
+}
+
+
+def _risk(each: Improvement) -> str:
+    """Say what a change costs."""
+    after = each.verdict
+    if each.name == "gpus":
+        return f"a step takes {after.step_seconds[0]:,.0f} s"
+    if each.name == "engine_tensor_parallel":
+        return "more messages between GPUs" if each.after > each.before else "less room for the cache"
+    costs = [f"{1 - each.saved:.2g} × the GPU-hours a step"] if each.saved <= -0.01 else []
+    costs += [RISKS[each.name]] if each.name in RISKS else []
+    return ", ".join(costs) or "little"
+
+
+CHANGES: Sequence[Column[Improvement]] = (
+    Column("what would help most", _named, Cells.NAMES),
+    Column("gain", _gain, Cells.TEXTS),
+    Column("risk", _risk, Cells.TEXTS),
+)
+
+
+def _changes(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
+    yield ""
+    if found.checked.improvements:
+        yield table_of(found.checked.improvements, CHANGES, canvas)
+    else:
+        yield canvas.line("No single change would help measurably.")
+
+
+def _guesses(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
+    if found.guessed:
+        told = ", ".join(f"{text} ({flag})" for text, flag in found.guessed)
+        yield from canvas.lines(f"Guessed: {told}.", "dim")
+    if found.facts.unresolved:
+        yield from canvas.lines(f"Not found: {', '.join(found.facts.unresolved)}.", "yellow")
+
+
+def _fixed(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
+    if found.fixed is None:
+        return
+    for path in found.fixed.paths:
+        yield from canvas.lines(f"Written: {path}, with {', '.join(found.fixed.changed)}.")
+    if found.fixed.by_hand:
+        yield from canvas.lines(f"To change by hand: {', '.join(found.fixed.by_hand)}.")
+
+
+def _next(found: CheckedScript, invocation: Invocation) -> list[NextStep]:
+    steps = []
+    if found.fixed is not None and found.fixed.paths:
+        steps.append(NextStep(_again(found.files, found.fixed.paths, invocation), "checks the copy"))
+    elif found.fixed is None and any(each.name in NUMBERS for each in found.checked.improvements):
+        steps.append(invocation.with_flags("writes a copy with these changes", "--fix"))
+    if not invocation.explain:
+        steps.append(invocation.explained("every line, and what they rest on"))
+    return steps or [NextStep(invocation.command("price", ""), "prices one step by flags alone")]
+
+
+def _again(files: Sequence[Path], copies: Sequence[Path], invocation: Invocation) -> str:
+    """Return the same command for the copies."""
+    by_stem = {f"{path.stem}.checked{path.suffix}": path for path in files}
+    replaced = {str(by_stem[copy.name]): str(copy) for copy in copies if copy.name in by_stem}
+    words = tuple(replaced.get(word, word) for word in invocation.words if word not in ("--fix", "--explain"))
+    return Invocation(words, invocation.database).with_flags("").command

@@ -1,0 +1,123 @@
+"""`rlplan check`: a script as people have it, its answer on one screen, as JSON, from Python, and its copy."""
+
+from pathlib import Path
+
+import pytest
+
+import rlplan
+from tests.rlplan.conftest import Run
+from tests.rlplan.test_screens import check, next_of
+
+SCRIPT = """\
+#!/bin/bash
+# one node
+MODEL=${MODEL:-Qwen/Qwen2.5-7B}
+python3 -m verl.trainer.main_ppo \\
+    algorithm.adv_estimator=grpo \\
+    data.train_files=data/gsm8k/train.parquet \\
+    data.train_batch_size=256 \\
+    data.max_prompt_length=512 \\
+    data.max_response_length=4096 \\
+    actor_rollout_ref.model.path=$MODEL \\
+    actor_rollout_ref.actor.optim.lr=1e-6 \\
+    actor_rollout_ref.actor.ppo_mini_batch_size=64 \\
+    actor_rollout_ref.rollout.n=2 \\
+    trainer.n_gpus_per_node=8 \\
+    trainer.nnodes=1 \\
+    trainer.save_freq=20 \\
+    trainer.test_freq=5 \\
+    trainer.total_epochs=5
+"""
+SOUND = SCRIPT.replace("rollout.n=2", "rollout.n=8")
+KNOWN = ("--mean-response-tokens", "3400", "--gpu", "h100", "--pass-rate", "0.18")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "run_grpo.sh"
+    path.write_text(SCRIPT, encoding="utf-8")
+    return path
+
+
+def test_the_screen_begins_with_red_flags_and_ends_with_what_works(run: Run, script: Path) -> None:
+    ran = run("check", script.name, *KNOWN)
+
+    assert ran.code == 5
+    assert "% of the responses are cut off at 4,096 tokens." in ran.out
+    assert "% of the groups are dead at n = 2" in ran.out
+    check(ran.out)
+    assert [words[-1] for words in next_of(ran.out)] == ["--fix", "--explain"]
+    assert not Path("rlplan.db").exists()
+    for _, *words in next_of(ran.out):
+        assert run(*words).code == 5
+
+
+def test_a_sound_script_ends_with_0(run: Run, script: Path) -> None:
+    script.write_text(SOUND)
+    ran = run("check", script.name, "--mean-response-tokens", "600", "--pass-rate", "0.4")
+    assert (ran.code, "No red flag." in ran.out) == (0, True)
+    check(ran.out)
+
+
+def test_json_has_the_whole_answer_and_python_the_same(run: Run, script: Path) -> None:
+    document = run("check", script.name, *KNOWN, "--budget", "500", "--format", "json").json
+
+    assert [flag["name"] for flag in document["red_flags"]] == ["cut", "dead"]
+    assert document["updates_per_batch"] == 4
+    assert document["steps"] == 5 * 7473 // 256
+    assert document["hours"]["low"] < document["hours"]["median"] < document["hours"]["high"]
+    assert document["expected_score"]["low"] <= document["expected_score"]["median"]
+    assert {change["name"] for change in document["changes"]} >= {"response_tokens", "rollouts_per_prompt"}
+    assert document["keys"]["rollouts_per_prompt"] == "actor_rollout_ref.rollout.n"
+    document.pop("fixed")
+    answer = rlplan.check(script.name, budget=500, mean_response_tokens=3400, gpu="h100", pass_rate=0.18)
+    assert answer == document
+
+
+def test_fix_writes_a_copy_in_which_the_values_of_keys_differ_alone(run: Run, script: Path) -> None:
+    ran = run("check", script.name, *KNOWN, "--fix")
+
+    copy = script.with_name("run_grpo.checked.sh").read_text()
+    assert script.read_text() == SCRIPT
+    pairs = zip(SCRIPT.splitlines(), copy.splitlines(), strict=True)
+    differing = [(old.strip(" \\"), new.strip(" \\")) for old, new in pairs if old != new]
+    assert [old for old, _ in differing] == ["data.max_response_length=4096", "actor_rollout_ref.rollout.n=2"]
+    assert all(old.partition("=")[0] == new.partition("=")[0] for old, new in differing)
+    check(ran.out)
+    again = run(*next_of(ran.out)[0][1:])
+    assert "cut off at" not in again.out
+    script.with_name("run_grpo.checked.sh").write_text("mine")
+    assert (kept := run("check", script.name, *KNOWN, "--fix")).code == 2, kept.err
+
+
+def test_what_a_script_does_not_say_is_asked_for_or_guessed_and_said(run: Run, script: Path) -> None:
+    assert "Guessed: h100 (--gpu), a pass rate" in run("check", script.name).out
+    script.write_text(SCRIPT.replace("Qwen/Qwen2.5-7B", "corp/secret-12b"))
+    refused = run("check", script.name)
+    assert (refused.code, "--model" in refused.err) == (2, True)
+    assert run("check", script.name, "--model", "qwen2.5-14b", *KNOWN).code == 5
+    assert run("check", "nothing.sh").code == 3
+
+
+def test_a_response_beyond_the_context_that_the_catalogue_has_is_a_longer_variant_s(run: Run, script: Path) -> None:
+    script.write_text(SOUND.replace("max_response_length=4096", "max_response_length=160000"))
+    ran = run("check", script.name, "--mean-response-tokens", "9000", "--format", "json")
+    assert (ran.code, ran.json["response_tokens"]) == (0, 160_000), ran.err
+
+
+def test_nothing_in_a_script_is_executed(run: Run, script: Path, tmp_path: Path) -> None:
+    script.write_text(SCRIPT.replace("# one node", "X=$(touch hacked) ; `touch hacked`"))
+    assert run("check", script.name, *KNOWN).code == 5
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_fits_answers_for_memory_alone(run: Run) -> None:
+    small, large = run("fits", "qwen3-8b", "--gpus", "8"), run("fits", "qwen2.5-72b", "--gpus", "8", "--gpu", "h100")
+
+    assert (small.code, large.code) == (0, 5)
+    assert "qwen3-8b fits 8 h100" in small.out
+    assert "does not fit" in large.out
+    check(large.out)
+    document = run("fits", "qwen2.5-72b", "--gpus", "8", "--gpu", "h100", "--lora-rank", "32", "--format", "json").json
+    assert document["fits"]
+    assert document["fewest_by_gpu"]["h100"] == document["memory"]["fewest_gpus"] <= 8
