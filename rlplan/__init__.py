@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rlplan.api.fits import Fit as Fit
     from rlplan.api.fits import Fits as Fits
     from rlplan.api.fits import fit as fit
+    from rlplan.api.functions import forget_prices as forget_prices
+    from rlplan.api.functions import price as price
     from rlplan.api.functions import replay as replay
     from rlplan.api.laws import FittedLaws as FittedLaws
     from rlplan.api.laws import LawFit as LawFit
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from rlplan.api.plan import Interval as Interval
     from rlplan.api.plan import Plan as Plan
     from rlplan.api.plan import propose as propose
-    from rlplan.api.prices import forget_prices as forget_prices
-    from rlplan.api.prices import price as price
     from rlplan.api.running import resume as resume
     from rlplan.api.running import retry as retry
     from rlplan.api.running import run as run
@@ -75,9 +75,9 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "adopt": "rlplan.api.adopting",
     "check": "rlplan.api.checks",
     "fit": "rlplan.api.fits",
-    "forget_prices": "rlplan.api.prices",
+    "forget_prices": "rlplan.api.functions",
     "open": "rlplan.api.book",
-    "price": "rlplan.api.prices",
+    "price": "rlplan.api.functions",
     "propose": "rlplan.api.plan",
     "replay": "rlplan.api.functions",
     "resume": "rlplan.api.running",

@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from dataclasses import fields
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
+from rlplan.answers.price import answer as answer_price
 from rlplan.answers.replay import answer as answer_replay
 from rlplan.api.wording import arguments_named
 from rlplan.commands.elsewhere import ReplayRequest
+from rlplan.commands.planning import PriceRequest
+from rlplan.wording.formats import database_at
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,4 +37,11 @@ def _documented(request: Any) -> str:
     return "\n".join((cleandoc(request.__doc__), "", "Args:", *lines))
 
 
+price = function("price", PriceRequest, answer_price)
 replay = function("replay", ReplayRequest, answer_replay)
+
+
+def forget_prices(run: str | Path, *, db: str | Path | None = None) -> int:
+    """Take back what a run, by its path or name, or a sweep taught of prices; return how many records were removed."""
+    found = price(forget=str(run), db=database_at(db))
+    return int(found["records"])

@@ -1,5 +1,6 @@
 """Before anything runs: `rlplan propose` makes a plan, `preview` simulates its sweep, `price` prices a step."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -7,29 +8,8 @@ import typer
 
 from rlplan.commands import options
 from rlplan.commands.completing import trainers
+from rlplan.commands.requests import StoredRequest, command
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
-
-# What a price depends on that a flag says.
-PRICED = (
-    "rollouts_per_prompt",
-    "prompts_per_batch",
-    "model",
-    "gpu",
-    "gpus",
-    "response_tokens",
-    "mean_response_tokens",
-    "from_log",
-    "prompt_tokens",
-    "recipe",
-    "trainer",
-    "difficulty",
-    "task",
-    "config",
-)
-OF_PLANS = (
-    *("task", "model", "gpu", "gpus", "response_tokens", "mean_response_tokens", "from_log", "recipe", "difficulty"),
-    "config",
-)
 
 
 def propose(
@@ -115,83 +95,51 @@ def preview(
     print_preview(run(request, db), format, options.invocation(context, db, explain))
 
 
-def price(
-    context: typer.Context,
-    runs: Annotated[
-        Path | None, typer.Argument(metavar="[RUNS.csv]", help="A table of runs instead; see docs/costs-table.md.")
-    ] = None,
-    rollouts_per_prompt: Annotated[
-        int | None, options.whole("--rollouts-per-prompt", "Rollouts per prompt; 16 without it.", short="-n")
-    ] = None,
-    prompts_per_batch: Annotated[
-        int | None, options.whole("--prompts-per-batch", "Prompts per batch; 128 without it.", short="-B")
-    ] = None,
-    model: options.CatalogueModelOption = None,
-    gpu: options.GpuOption = None,
-    gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs the run has.")] = None,
-    response_tokens: options.ResponseTokensOption = None,
-    mean_response_tokens: options.MeanResponseOption = None,
-    from_log: options.FromLogOption = None,
-    prompt_tokens: Annotated[float | None, options.plain("--prompt-tokens", "Mean tokens of a prompt.")] = None,
-    recipe: options.RecipeOption = None,
-    trainer: Annotated[
-        str | None,
-        typer.Option(metavar="<name>", help="Whose trainer: how fast it is was measured.", autocompletion=trainers),
-    ] = None,
-    difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
-    task: options.TaskOption = None,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Train three steps here, and store what they took as this set-up's price.")
-    ] = False,
-    problems: Annotated[
-        str | None, typer.Option(metavar="<file>", help="What --measure trains on: JSONL of {prompt, answer}.")
-    ] = None,
-    checkpoint: Annotated[
-        str | None, typer.Option(metavar="<folder>", help="The model that --measure trains, a local checkpoint.")
-    ] = None,
-    reward: options.RewardOption = None,
-    forget: Annotated[
-        str | None,
-        typer.Option(metavar="<run>", help="Take back what a run, a sweep or --measure taught of prices."),
-    ] = None,
-    config: options.ConfigOption = None,
-    db: options.DatabaseOption = DEFAULT_DATABASE,
-    format: options.FormatOption = Format.TABLE,
-    explain: options.ExplainOption = False,
-) -> None:
+@dataclass(frozen=True)
+class PriceRequest(StoredRequest):
     """Price a step: seconds and GPU-hours with an interval, by phase, memory and layout, and what one change would do.
 
     Example: rlplan price -n 16 -B 128 --model qwen3-8b --gpu h100 --gpus 64 --mean-response-tokens 2400
     """
-    asked = dict(locals())
-    from planner.config.trainer import COMMAND  # noqa: PLC0415
-    from rlplan.actions.configuring import flagged, load_configuration, with_log  # noqa: PLC0415
-    from rlplan.actions.pricing import price_one, price_table  # noqa: PLC0415
-    from rlplan.printing.price_output import print_forgotten, print_price, print_runs  # noqa: PLC0415
 
-    if forget is not None:
-        from rlplan.actions.calibrating import forget_prices  # noqa: PLC0415
+    rollouts_per_prompt: Annotated[
+        int | None, options.whole("--rollouts-per-prompt", "Rollouts per prompt; 16 without it.", short="-n")
+    ] = None
+    prompts_per_batch: Annotated[
+        int | None, options.whole("--prompts-per-batch", "Prompts per batch; 128 without it.", short="-B")
+    ] = None
+    model: options.CatalogueModelOption = None
+    gpu: options.GpuOption = None
+    gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs the run has.")] = None
+    response_tokens: options.ResponseTokensOption = None
+    mean_response_tokens: options.MeanResponseOption = None
+    from_log: options.FromLogOption = None
+    prompt_tokens: Annotated[float | None, options.plain("--prompt-tokens", "Mean tokens of a prompt.")] = None
+    recipe: options.RecipeOption = None
+    trainer: Annotated[
+        str | None,
+        typer.Option(metavar="<name>", help="Whose trainer: how fast it is was measured.", autocompletion=trainers),
+    ] = None
+    difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None
+    task: options.TaskOption = None
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Train three steps here, and store what they took as this set-up's price.")
+    ] = False
+    problems: Annotated[
+        str | None, typer.Option(metavar="<file>", help="What --measure trains on: JSONL of {prompt, answer}.")
+    ] = None
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="<folder>", help="The model that --measure trains, a local checkpoint.")
+    ] = None
+    reward: options.RewardOption = None
+    forget: Annotated[
+        str | None,
+        typer.Option(metavar="<run>", help="Take back what a run, a sweep or --measure taught of prices."),
+    ] = None
+    config: options.ConfigOption = None
+    runs: Annotated[
+        Path | None, typer.Argument(metavar="[RUNS.csv]", help="A table of runs instead; see docs/costs-table.md.")
+    ] = None
 
-        print_forgotten(forget_prices(forget, db), format)
-        return
-    if runs is not None:
-        print_runs(price_table(runs), format)
-        return
-    described = trainer is not None and trainer.endswith(".toml")
-    named = COMMAND if described else trainer
-    flags = {**with_log(flagged(asked), from_log), "trainer.name": ("--trainer", named)}
-    resolved = load_configuration(config, task, flags)
-    if measure:
-        from rlplan.actions.measuring import measure as run  # noqa: PLC0415
-        from rlplan.printing.measured_output import print_measured  # noqa: PLC0415
-        from runner.sweep.planning import SweepChoice  # noqa: PLC0415
 
-        file = trainer if described else None
-        choice = SweepChoice(problems=problems, model=checkpoint, reward=reward, trainer=file)
-        measured = run(resolved, rollouts_per_prompt, prompts_per_batch, choice, db)
-        given = {name: asked[name] for name in PRICED if asked[name] is not None}
-        print_measured(measured, given, format, options.invocation(context, db, explain))
-        return
-    priced = price_one(resolved, rollouts_per_prompt, prompts_per_batch, db)
-    of_plans = {name: asked[name] for name in OF_PLANS if asked[name] is not None}
-    print_price(priced, format, of_plans, options.invocation(context, db, explain))
+price = command(PriceRequest)

@@ -173,6 +173,12 @@ COMPARED: Final = columns("""
     number A_median, number A_low, number A_high, number B_median, number B_low, number B_high, number C_mid_median,
     number C_mid_low, number C_mid_high
 """)
+PHASES: Final = columns("text phase, number seconds, number low, number high, text limit")
+MEASURED: Final = columns("text phase, number priced_seconds, number measured_seconds, number ratio")
+RUNS: Final = columns("""
+    text row_id, number predicted_seconds, number low, number high, number measured_seconds, number ratio, text notes
+""")
+FORGOTTEN: Final = columns("text run, whole records")
 REPLAYS: Final = columns("""
     text policy, whole seed, whole rollouts_per_prompt, whole prompts_per_batch, number gpu_hours_spent,
     number score_at_target, number best_at_target, number regret, whole decisions

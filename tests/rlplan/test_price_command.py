@@ -64,7 +64,7 @@ def test_csv_has_a_row_a_phase_and_the_table_fits_a_terminal(run: Run) -> None:
 def test_python_answers_what_the_command_does(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert rlplan.price(8, 64, gpus=32) == priced(run, "-n", "8", "-B", "64", "--gpus", "32")
+    assert rlplan.price(8, 64, gpus=32).to_dict() == priced(run, "-n", "8", "-B", "64", "--gpus", "32")
 
 
 def test_a_trainer_that_was_measured_has_a_narrower_interval_than_one_that_was_not(run: Run) -> None:

@@ -1,0 +1,339 @@
+"""`rlplan price`: what a step of one configuration costs, or each row of a table of runs; or what is measured of it."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.config.trainer import COMMAND
+from planner.pricing import Change, PhasePrice, Price
+from planner.pricing.runs import PricedRun, Summary, summary
+from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
+from rlplan.actions.pricing import Priced, price_one, price_table
+from rlplan.commands.planning import PriceRequest
+from rlplan.wording.answers import Answer
+from rlplan.wording.assumptions import Assumption
+from rlplan.wording.console import Part
+from rlplan.wording.frames import FORGOTTEN, PHASES, RUNS
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, plural, some_of
+from rlplan.wording.tables import Cells, Column, table_of
+from rlplan.wording.terminal import Canvas
+
+SET_UP = ("model", "gpu", "gpus", "response_tokens", "mean_response_tokens", "from_log")
+# The flags that a plan can be asked for with too, and all that a price depends on.
+OF_PLANS = ("task", *SET_UP, "recipe", "difficulty", "config")
+SIZES = ("rollouts_per_prompt", "prompts_per_batch")
+PRICED = (*SIZES, *SET_UP, "prompt_tokens", "recipe", "trainer", "difficulty", "task", "config")
+
+
+def answer(asked: PriceRequest) -> Answer:
+    """Price a step or a table of runs, train some steps to know it, or forget what was measured."""
+    if asked.forget is not None:
+        from rlplan.actions.calibrating import forget_prices  # noqa: PLC0415 (opens the store, which takes long)
+
+        return ForgottenPrices(**asdict(forget_prices(asked.forget, asked.db)))
+    if asked.runs is not None:
+        return RunPrices(tuple(price_table(Path(asked.runs))))
+    described = asked.trainer is not None and asked.trainer.endswith(".toml")
+    flags = {
+        **with_log(flagged(vars(asked)), asked.from_log),
+        "trainer.name": ("--trainer", COMMAND if described else asked.trainer),
+    }
+    resolved = load_configuration(None if asked.config is None else Path(asked.config), asked.task, flags)
+    n, B = asked.rollouts_per_prompt, asked.prompts_per_batch
+    if not asked.measure:
+        return StepPrice(price_one(resolved, n, B, asked.db), asked)
+    from rlplan.actions.measuring import measure  # noqa: PLC0415 (what trains)
+    from rlplan.answers.measured import MeasuredSteps  # noqa: PLC0415
+    from runner.sweep.planning import SweepChoice  # noqa: PLC0415
+
+    file = asked.trainer if described else None
+    choice = SweepChoice(problems=asked.problems, model=asked.checkpoint, reward=asked.reward, trainer=file)
+    return MeasuredSteps(measure(resolved, n, B, choice, asked.db), given(asked, PRICED))
+
+
+def given(asked: PriceRequest, names: Sequence[str]) -> list[str]:
+    """Return those flags that were given, as words."""
+    values = ((name, getattr(asked, name)) for name in names)
+    return [word for name, value in values if value is not None for word in (flag_of(name), _typed(value))]
+
+
+def _typed(value: object) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class StepPrice(Answer):
+    """What a step costs, what one change would do, and what that takes for granted."""
+
+    COLUMNS = PHASES
+
+    priced: Priced
+    asked: PriceRequest
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """Its phases."""
+        return [asdict(each) | {"seconds": each.median} for each in self.priced.price.phases]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document of `rlplan price --format json`."""
+        price, changes = self.priced.price, self.priced.changes
+        asked, placement = price.asked, price.cost.placement
+        return {
+            "rollouts_per_prompt": asked.rollouts_per_prompt,
+            "prompts_per_batch": asked.prompts_per_batch,
+            "seconds_per_step": interval(*price.seconds),
+            "gpu_hours_per_step": interval(*price.gpu_hours),
+            "phases": [
+                {"phase": each.phase, "seconds": interval(each.median, each.low, each.high), "limit": each.limit}
+                for each in price.phases
+            ],
+            "tokens": asked.tokens,
+            "dollars_by_tokens": self.priced.dollars,
+            "tokens_per_second_per_gpu": price.tokens_per_second_per_gpu,
+            "gpu_seconds_per_rollout": price.gpu_seconds_per_rollout,
+            "memory": {
+                "training_bytes_per_gpu": price.memory_used * asked.hardware.gpu.usable_bytes,
+                "usable_bytes_per_gpu": asked.hardware.gpu.usable_bytes,
+                "head_room": 1 - price.memory_used,
+                "plan": asdict(price.memory),
+            },
+            "layout": {"gpus": placement.gpus, **asdict(placement)},
+            "changes": [_change(each) for each in changes],
+            "assumptions": [asdict(each) for each in self.priced.assumptions],
+        }
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw it, and how a plan is asked for with it."""
+        words = ["--budget", "5000" if self.asked.task is None else "0.3", *given(self.asked, OF_PLANS)]
+        planned = NextStep(invocation.command("propose", shlex.join(words)), "plans a budget")
+        if invocation.explain:
+            return _explained(self.priced, planned, canvas)
+        return _screen(self.priced, planned, invocation, canvas)
+
+
+@dataclass(frozen=True)
+class RunPrices(Answer):
+    """What the rows of a table are priced at, beside what was measured."""
+
+    COLUMNS = RUNS
+
+    runs: tuple[PricedRun, ...]
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """A row for each run."""
+        return [
+            {"row_id": run.row_id, "measured_seconds": run.measured, "ratio": run.ratio, "notes": "; ".join(run.notes)}
+            | dict(zip(("predicted_seconds", "low", "high"), run.predicted or (), strict=False))
+            for run in self.runs
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document of `rlplan price RUNS.csv --format json`."""
+        return {"rows": [_run(each) for each in self.runs], "summary": asdict(summary(self.runs))}
+
+    def parts(self, _: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw the rows, what could not be priced and why, and how far the others are off."""
+        return _table(self.runs, canvas)
+
+
+@dataclass(frozen=True)
+class ForgottenPrices(Answer):
+    """Whose measured costs no longer count, and how many they were."""
+
+    COLUMNS = FORGOTTEN
+
+    run: str
+    records: int
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """One row."""
+        return [self]
+
+    def parts(self, _: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Say it."""
+        said = f"{plural(self.records, 'record')} of {self.run} removed"
+        yield from canvas.lines(f"{said}: prices no longer rest on what its steps took.")
+
+
+def interval(median: float, low: float, high: float) -> dict[str, float]:
+    """Return the fields of a median with its 90 % interval."""
+    return {"median": median, "low": low, "high": high}
+
+
+def _run(run: PricedRun) -> dict[str, Any]:
+    return {
+        "row_id": run.row_id,
+        "predicted_seconds": None if run.predicted is None else interval(*run.predicted),
+        "measured_seconds": run.measured,
+        "ratio": run.ratio,
+        "phases": {name: interval(*seconds) for name, seconds in run.phases.items()},
+        "notes": list(run.notes),
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "what": change.what,
+        "seconds_per_step": _of(change.price, "seconds"),
+        "gpu_hours_per_step": _of(change.price, "gpu_hours"),
+        "gpu_seconds_per_rollout_saved": change.saved,
+        "rollouts_per_second_ratio": change.faster,
+        "refused": change.refused,
+    }
+
+
+def _of(price: Price | None, name: str) -> float | None:
+    return None if price is None else getattr(price, name)[0]
+
+
+NAMED = 3  # rows that cannot be priced for one reason
+
+
+def _table(runs: Sequence[PricedRun], canvas: Canvas) -> Iterator[Part]:
+    yield table_of([run for run in runs if run.predicted], RUN_COLUMNS, canvas)
+    yield ""
+    refused: dict[str, list[str]] = {}
+    for run in runs:
+        if run.predicted is None:
+            refused.setdefault("; ".join(run.notes), []).append(run.row_id)
+    for why, rows in refused.items():
+        yield from canvas.lines(f"{some_of(rows, NAMED)}: {why}", "dim")
+    yield from canvas.lines(_told(summary(runs), len(runs)))
+
+
+RUN_COLUMNS: Sequence[Column[PricedRun]] = (
+    Column("run", lambda run: run.row_id, Cells.PATHS),
+    Column("predicted s", lambda run: aligned_hours(run.predicted[0]) if run.predicted else UNKNOWN),
+    Column("90 %", lambda run: "–".join(map(aligned_hours, run.predicted[1:])) if run.predicted else UNKNOWN),
+    Column("measured", lambda run: aligned_hours(run.measured) if run.measured else UNKNOWN),
+    Column("ratio", lambda run: f"{run.ratio:.2f}" if run.ratio else UNKNOWN),
+)
+
+
+def _told(found: Summary, rows: int) -> str:
+    if found.typical_miss is None:
+        return f"{rows} rows, none of them with seconds_per_step to compare with."
+    return (
+        f"{found.rows} of {rows} rows can be compared: a typical miss of × {found.typical_miss:.2f}, nine of ten "
+        f"within × {found.within_90:.2f}, {found.inside_interval:.0%} inside their 90 % intervals."
+    )
+
+
+SHOWN_CHANGES = 3  # of what one change would do, the best first
+LEAST_SHARE = 0.01  # of a step's time, from which on a phase is on the first screen
+
+
+def _screen(priced: Priced, planned: NextStep, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Return the answer, the phases that take its time, and the changes that make a rollout cheaper."""
+    price = priced.price
+    least = LEAST_SHARE * sum(each.median for each in price.phases)
+    yield from _answer(priced, [each for each in price.phases if each.median >= least], canvas)
+    yield from canvas.lines(f"{_layout(price)[:-1]}; training takes {price.memory_used:.0%} of the memory.")
+    cheaper = [each for each in priced.changes if each.price is not None and (each.saved or 0) > 0]
+    if cheaper:
+        yield ""
+        yield canvas.line("What makes a rollout cheaper", "bold")
+        yield table_of(cheaper[:SHOWN_CHANGES], CHANGES, canvas)
+    yield from next_steps([planned, invocation.explained("every change, every assumption")], canvas)
+
+
+def _answer(priced: Priced, phases: Sequence[PhasePrice], canvas: Canvas) -> Iterator[Part]:
+    price = priced.price
+    yield from canvas.lines(_title(price), "bold")
+    yield from canvas.lines(_summary(price))
+    if priced.dollars is not None:
+        yield from canvas.lines(
+            f"By tokens: ${aligned_hours(priced.dollars)} a step, whatever the GPUs ([cost] per_million)."
+        )
+    evidence = price.asked.coefficients.evidence
+    measured = f"by {evidence}" if evidence else "no step of this set-up was measured yet"
+    yield from canvas.lines(f"Known within × {price.factor:.2g} (90 %): {measured}.")
+    yield ""
+    yield table_of(phases, PHASE_COLUMNS, canvas)
+    yield ""
+
+
+def _explained(priced: Priced, planned: NextStep, canvas: Canvas) -> Iterator[Part]:
+    yield from _answer(priced, priced.price.phases, canvas)
+    yield from canvas.lines(_layout(priced.price))
+    yield from canvas.lines(_memory(priced.price))
+    yield ""
+    yield canvas.line("What one change would do", "bold")
+    yield table_of([each for each in priced.changes if each.price is not None], CHANGES, canvas)
+    for each in priced.changes:
+        if each.refused is not None:
+            yield from canvas.lines(f"{each.what}: {each.refused}", "dim")
+    yield ""
+    yield canvas.line("What this takes for granted", "bold")
+    yield table_of(priced.assumptions, ASSUMPTIONS, canvas, headed=False)
+    yield from next_steps([planned], canvas)
+
+
+PHASE_COLUMNS: Sequence[Column[PhasePrice]] = (
+    Column("phase", lambda each: each.phase, Cells.NAMES),
+    Column("seconds", lambda each: aligned_hours(each.median)),
+    Column("90 %", lambda each: f"{aligned_hours(each.low)}–{aligned_hours(each.high)}"),
+    Column("limited by", lambda each: each.limit, Cells.TEXTS),
+)
+CHANGES: Sequence[Column[Change]] = (
+    Column("change", lambda each: each.what, Cells.NAMES),
+    Column("s/step", lambda each: _first(each, "seconds")),
+    Column("GPU-h/step", lambda each: _first(each, "gpu_hours")),
+    Column("price of a rollout", lambda each: UNKNOWN if each.saved is None else f"{-each.saved:+.0%}"),
+    Column("rollouts a second", lambda each: UNKNOWN if each.faster is None else f"× {each.faster:.2f}"),
+)
+ASSUMPTIONS: Sequence[Column[Assumption]] = (
+    Column("what", lambda each: each.what, Cells.NAMES),
+    Column("value", lambda each: each.value, Cells.TEXTS),
+    Column("source", lambda each: each.source, Cells.TEXTS, gives_way=True),
+)
+
+
+def _first(change: Change, name: str) -> str:
+    return UNKNOWN if change.price is None else aligned_hours(getattr(change.price, name)[0])
+
+
+def _title(price: Price) -> str:
+    asked = price.asked
+    hardware = asked.hardware
+    return (
+        f"A step of {asked.workload.model.name} on {hardware.gpus_per_trial} {hardware.gpu.name}: n = "
+        f"{asked.rollouts_per_prompt}, B = {asked.prompts_per_batch} ({asked.rollouts:,} rollouts), recipe "
+        f"{asked.traits.name}"
+    )
+
+
+def _summary(price: Price) -> str:
+    seconds, low, high = map(aligned_hours, price.seconds)
+    hours, least, most = map(aligned_hours, price.gpu_hours)
+    return (
+        f"{seconds} s ({low}–{high}), {hours} GPU-hours ({least}–{most}); {price.tokens_per_second_per_gpu:,.0f} "
+        f"tokens a second on each GPU"
+    )
+
+
+def _layout(price: Price) -> str:
+    placement = price.cost.placement
+    if placement.colocated:
+        return f"Layout: all {placement.gpus} GPUs generate, then train."
+    return f"Layout: {placement.generator_gpus} GPUs generate while {placement.trainer_gpus} train."
+
+
+def _memory(price: Price) -> str:
+    plan, usable = price.memory, price.asked.hardware.gpu.usable_bytes / 1e9
+    states, activations = plan.state_bytes / 1e9, plan.activation_bytes / 1e9
+    width = f", shared by {plan.width} GPUs" if plan.width > 1 else ""
+    beside = "after the training's states have left" if plan.sleep else "beside the training's states"
+    engines = f"Engines of {plan.engine_gpus} GPU{'s' * (plan.engine_gpus > 1)} take {plan.engine_share:.0%} of a GPU"
+    return (
+        f"Memory: training takes {states + activations:,.0f} of {usable:,.0f} GB usable on each GPU, "
+        f"{1 - price.memory_used:.0%} to spare: {states:,.1f} for weights, gradients and optimizer, {activations:,.1f} "
+        f"for one sequence of {plan.tokens:,} tokens{width}. {engines}"
+        f"{f', {beside}' if price.cost.placement.colocated else ''}."
+    )
