@@ -116,9 +116,6 @@ class RankRequest(StoredRequest):
     ] = False
 
 
-recommend, rank = map(command, (RecommendRequest, RankRequest))
-
-
 def show(
     trial: Annotated[
         str, typer.Argument(metavar="TRIAL", help="Its name, or the beginning of it.", autocompletion=trials)
@@ -139,33 +136,25 @@ def show(
     print_trial(db, trial, sweep, format)
 
 
-def decisions(
-    context: typer.Context,
-    sweep: options.SweepArgument = None,
-    trial: Annotated[
-        str | None, typer.Option(metavar="<name>", help="Only decisions about this trial.", autocompletion=trials)
-    ] = None,
-    action: Annotated[
-        str | None,
-        typer.Option(metavar="<action>,…", help="Only these, such as start,prune.", autocompletion=actions),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="<time>", help="Only since then: 30m, 2h or 1d ago, or a time in UTC.")
-    ] = None,
-    last: Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many, the newest.")] = None,
-    db: options.DatabaseOption = DEFAULT_DATABASE,
-    format: options.FormatOption = Format.TABLE,
-    explain: options.ExplainOption = False,
-) -> None:
+@dataclass(frozen=True)
+class DecisionsRequest(StoredRequest):
     """List the decisions of a sweep, each with its reason; --format json adds the numbers it rested on.
 
     Example: rlplan decisions sweep-1 --action prune,stop --last 20
     """
-    from rlplan.printing.sweep_decisions import print_decisions  # noqa: PLC0415
-    from rlplan.reading.decisions import DecisionChoice  # noqa: PLC0415
 
-    choice = DecisionChoice(trial, action, since, last)
-    print_decisions(sweep, choice, format, options.invocation(context, db, explain))
+    sweep: options.SweepArgument = None
+    trial: Annotated[
+        str | None, typer.Option(metavar="<name>", help="Only decisions about this trial.", autocompletion=trials)
+    ] = None
+    action: Annotated[
+        str | None,
+        typer.Option(metavar="<action>,…", help="Only these, such as start,prune.", autocompletion=actions),
+    ] = None
+    since: Annotated[
+        str | None, typer.Option(metavar="<time>", help="Only since then: 30m, 2h or 1d ago, or a time in UTC.")
+    ] = None
+    last: Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many, the newest.")] = None
 
 
 def report(
@@ -267,3 +256,7 @@ def export(
     if out is None:
         raise InputError("nothing says where to write: give a file, - for stdout, or --experience FILE")
     return write(db, ExportRequest(out, sweep, what, format, purpose, force))
+
+
+recommend, rank = command(RecommendRequest), command(RankRequest)
+decisions = command(DecisionsRequest)

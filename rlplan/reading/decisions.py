@@ -45,16 +45,6 @@ class Decision:
         return self.told() | {"seen": self.seen, "alternatives": list(self.alternatives)}
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionChoice:
-    """Which decisions are asked for; `since` is a time in UTC, or how long ago."""
-
-    trial: str | None = None
-    action: str | None = None
-    since: str | None = None
-    last: int | None = None
-
-
 def decisions(session: Session, sweep_id: int, *, after: int = 0) -> tuple[Decision, ...]:
     """Return the decisions of a sweep after a number, oldest first, each with what it rested on."""
     return _read(session, _whole(sweep_id).where(Row.number > after).order_by(Row.number))
@@ -70,19 +60,30 @@ def decisions_of_trial(session: Session, sweep_id: int, trial_id: int) -> tuple[
     return _read(session, _plain(sweep_id).where(Row.trial_id == trial_id).order_by(Row.number))
 
 
-def chosen_decisions(session: Session, sweep_id: int, chosen: DecisionChoice, now: datetime) -> tuple[Decision, ...]:
-    """Return the decisions that are asked for, oldest first, each with what it rested on."""
-    wanted = _whole(sweep_id).order_by(Row.number.desc()).limit(chosen.last)
-    if chosen.trial is not None:
+def chosen_decisions(
+    session: Session,
+    sweep_id: int,
+    now: datetime,
+    trial: str | None = None,
+    action: str | None = None,
+    since: str | None = None,
+    last: int | None = None,
+) -> tuple[Decision, ...]:
+    """Return the decisions that are asked for, oldest first, each with what it rested on.
+
+    `since` is a time in UTC, or how long ago.
+    """
+    wanted = _whole(sweep_id).order_by(Row.number.desc()).limit(last)
+    if trial is not None:
         names = session.scalars(select(Trial.name).where(Trial.sweep_id == sweep_id)).all()
-        if chosen.trial not in names:
-            raise UnknownNameError("trial", chosen.trial, names or ["none yet"])
-        wanted = wanted.where(Trial.name == chosen.trial)
-    if chosen.action is not None:
+        if trial not in names:
+            raise UnknownNameError("trial", trial, names or ["none yet"])
+        wanted = wanted.where(Trial.name == trial)
+    if action is not None:
         taken = session.scalars(select(Row.action).where(Row.sweep_id == sweep_id).distinct())
-        wanted = wanted.where(Row.action.in_(chosen_names(chosen.action, "action", {*ACTIONS, *taken})))
-    if chosen.since is not None:
-        wanted = wanted.where(Row.at >= moment(chosen.since, now))
+        wanted = wanted.where(Row.action.in_(chosen_names(action, "action", {*ACTIONS, *taken})))
+    if since is not None:
+        wanted = wanted.where(Row.at >= moment(since, now))
     return _read(session, wanted)[::-1]
 
 

@@ -1,0 +1,76 @@
+"""`rlplan decisions`: what was done in a sweep, to which trial, and why."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from operator import attrgetter
+
+from planner.store import open_store
+from planner.store.sweeps import sweep_named
+from rlplan.commands.reading import DecisionsRequest
+from rlplan.reading.decisions import Decision, chosen_decisions, moment
+from rlplan.wording.answers import Answer
+from rlplan.wording.console import Part
+from rlplan.wording.frames import DECISIONS
+from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
+from rlplan.wording.numbers import plural
+from rlplan.wording.tables import LEGIBLE, Cells, Column, shortened, table_of
+from rlplan.wording.terminal import Canvas
+
+BESIDE = 24  # signs of number, action and gaps beside a reason
+LOST = 6  # signs at the end of a line, where a word does not fit
+WIDE = 100  # columns from which the day is shown although all are of one
+
+
+@dataclass(frozen=True)
+class Decisions(Answer):
+    """The decisions of a sweep that are asked for, the newest last."""
+
+    COLUMNS = DECISIONS
+    ROWS = "decisions"
+
+    sweep: str
+    decisions: tuple[Decision, ...]
+    last: int | None = field(repr=False)
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw the last of them, or as many as are asked for with their reasons in full."""
+        in_full = invocation.explain or self.last is not None
+        shown = self.decisions if in_full else self.decisions[-ROWS:]
+        if shown:
+            part = "" if len(shown) == len(self.decisions) else f"the last {len(shown)} of "
+            counted = plural(len(self.decisions), "decision")
+            yield canvas.line(f"{self.sweep}: {part}{counted}, the newest last", "bold")
+            yield _table(shown, None if in_full else 2, canvas)
+        else:
+            yield canvas.line(f"{self.sweep} has no such decisions yet", "bold")
+        further = [] if in_full else [invocation.explained("all of them, with their reasons in full")]
+        status = NextStep(invocation.command("status", self.sweep), "how its trials stand")
+        yield from next_steps([status, *further], canvas)
+
+
+def answer(asked: DecisionsRequest) -> Decisions:
+    """Return the decisions of a sweep, by default the newest, of one trial or of all, oldest first."""
+    now = datetime.now(UTC)
+    if asked.since is not None:
+        moment(asked.since, now)  # refused before anything is read
+    with open_store(asked.db, read_only=True) as store, store.read() as session:
+        row = sweep_named(session, asked.sweep)
+        found = chosen_decisions(session, row.id, now, asked.trial, asked.action, asked.since, asked.last)
+        return Decisions(row.name, found, asked.last)
+
+
+def _table(decisions: Sequence[Decision], lines: int | None, canvas: Canvas) -> Part:
+    """Lay out decisions; their reasons have so many lines, or what they need."""
+    one_day = canvas.width < WIDE and len({each.at.date() for each in decisions}) == 1
+    moment_format = "%H:%M:%S" if one_day else "%Y-%m-%d %H:%M:%S"
+    beside = BESIDE + len(moment_format) + max(len(each.trial or "") for each in decisions)
+    signs = None if lines is None else lines * max(LEGIBLE, canvas.width - beside - LOST)
+    columns: Sequence[Column[Decision]] = (
+        Column("#", attrgetter("number")),
+        Column("time (UTC)", lambda each: format(each.at, moment_format), Cells.NAMES),
+        Column("action", attrgetter("action"), Cells.NAMES),
+        Column("trial", lambda each: each.trial or "", Cells.NAMES),
+        Column("why", lambda each: each.reason if signs is None else shortened(each.reason, signs), Cells.TEXTS),
+    )
+    return table_of(decisions, columns, canvas)
