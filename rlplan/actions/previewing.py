@@ -3,9 +3,9 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from statistics import fmean, stdev
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from budgets.errors import BudgetError, InputError
 from planner.experience.teaching import TransferPriors
@@ -20,6 +20,9 @@ from planner.view import Configuration
 from rlplan.actions.learning import learnt_from, require_learner
 from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.preview_plan import Split, assumptions_of, first_of, request_of, setting_of, splits_of
+from rlplan.reading.row_choice import chosen_data
+from rlplan.wording.answers import Answer
+from rlplan.wording.frames import PREVIEWED
 from rlplan.wording.terminal import progress_shown
 from runner.simulation.drawn import DrawnWorld
 from runner.sweep.learnt import experienced
@@ -32,8 +35,8 @@ PATIENCE_SECONDS: Final = 12.0  # after which no further world is begun then
 
 
 @dataclass(frozen=True, slots=True)
-class PreviewRequest:
-    """What is asked of `rlplan preview`; without a number of draws there are as many as time allows."""
+class Simulation:
+    """What is to be simulated; without a number of draws there are as many as time allows."""
 
     plan: str | None = None
     policy: str = "rlplan"
@@ -112,8 +115,11 @@ class FractionSummary:
 
 
 @dataclass(frozen=True)
-class Preview:
+class Preview(Answer):
     """All worlds at all fractions."""
+
+    DRAWN = "rlplan.answers.preview"
+    COLUMNS = PREVIEWED
 
     plan: str
     policy: str
@@ -127,6 +133,37 @@ class Preview:
     without: tuple[UnpilotedWorld, ...]
     first_ranked: Configuration
     assumptions: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document of `preview --format json`."""
+        first, chance, best = (asdict(self.without_pilots(choice)) for choice in ("first_ranked", "random", "best"))
+        return {
+            "plan": self.plan,
+            "policy": self.policy,
+            "seed": self.seed,
+            "draws": self.draws,
+            "budget_gpu_hours": self.budget_gpu_hours,
+            "workers": self.workers,
+            "pilot_gpus": self.pilot_gpus,
+            "best_pilot_fraction": self.best_fraction,
+            "as_good": list(self.as_good),
+            "fractions": [asdict(summary) for summary in self.summaries],
+            "without_pilots": {
+                "first_ranked": {**chosen_data(self.first_ranked), "score": first},
+                "random": {"score": chance},
+                "best": {"score": best},
+            },
+            "near_best_within": EQUIVALENCE_MARGIN,
+            "assumptions": list(self.assumptions),
+        }
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """A row for each fraction."""
+        return [
+            {name: value for each in fields(row) for name, value in _cells(each.name, getattr(row, each.name))}
+            for row in self.summaries
+        ]
 
     @property
     def draws(self) -> int:
@@ -181,7 +218,7 @@ def _alike(differences: Sequence[float]) -> bool:
     return estimate.standard_error is None or abs(estimate.mean) <= 2 * estimate.standard_error
 
 
-def preview(request: PreviewRequest, database: str, clock: Callable[[], float] = time.monotonic) -> Preview:
+def preview(request: Simulation, database: str, clock: Callable[[], float] = time.monotonic) -> Preview:
     """Play the policy in world after world at each pilot fraction; BudgetError when none of them pays for pilots."""
     with open_store(database, read_only=True) as store:
         plan = store.plan(request.plan)
@@ -225,7 +262,7 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
     )
 
 
-def _teacher(request: PreviewRequest, plan: Plan, database: str) -> TransferPriors | None:
+def _teacher(request: Simulation, plan: Plan, database: str) -> TransferPriors | None:
     """Return what the plan's sweep would learn from: what is named, else what the plan has frozen."""
     if request.learn_from is None:
         frozen = plan.config.get(LEARNT, [])
@@ -242,7 +279,7 @@ def _said_of(teacher: TransferPriors | None) -> list[str]:
 
 
 def _outcome(
-    world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int, teacher: TransferPriors | None
+    world: DrawnWorld, split: Split, request: Simulation, number: int, workers: int, teacher: TransferPriors | None
 ) -> PlayedWorld:
     pool, proposal = Pool(teacher), split.proposal
     played = play(
@@ -270,3 +307,9 @@ def _outcome(
 def _without(world: DrawnWorld, gpu_hours: float, first_ranked: Configuration) -> UnpilotedWorld:
     truth = world.truth(gpu_hours)
     return UnpilotedWorld(truth[first_ranked], fmean(truth.values()), max(truth.values()))
+
+
+def _cells(name: str, value: float | Estimate) -> tuple[tuple[str, float | None], ...]:
+    if isinstance(value, Estimate):
+        return (name, value.mean), (f"{name}_standard_error", value.standard_error)
+    return ((name, value),)

@@ -59,40 +59,23 @@ def propose(
     print_plan(plan, format, top, options.invocation(context, db, explain))
 
 
-def preview(
-    context: typer.Context,
-    plan: options.PlanArgument = None,
-    policy: options.PolicyOption = "rlplan",
-    draws: Annotated[
-        int | None, options.whole("--draws", "Worlds to draw; as many as fit into 12 s without this.")
-    ] = None,
-    pilot_fractions: Annotated[
-        str, typer.Option(metavar="<float>,…", help="Shares of the budget for pilots that are compared; 0: none.")
-    ] = "0,0.05,0.1,0.2,0.4",
-    learn_from: options.LearnFromOption = None,
-    seed: options.SeedOption = 0,
-    db: options.DatabaseOption = DEFAULT_DATABASE,
-    format: options.FormatOption = Format.TABLE,
-    explain: options.ExplainOption = False,
-) -> None:
+@dataclass(frozen=True)
+class PreviewRequest(StoredRequest):
     """Simulate the sweep of a plan: expected regret, spend and wall time for several shares of pilots.
 
     Example: rlplan preview plan-1 --pilot-fractions 0,0.05,0.1,0.2 --draws 100
     """
-    from rlplan.actions.previewing import PreviewRequest  # noqa: PLC0415
-    from rlplan.actions.previewing import preview as run  # noqa: PLC0415
-    from rlplan.printing.preview_output import print_preview  # noqa: PLC0415
-    from rlplan.wording.typed_numbers import plain_number  # noqa: PLC0415
 
-    request = PreviewRequest(
-        plan=plan,
-        policy=policy,
-        draws=draws,
-        fractions=tuple(plain_number(text, "--pilot-fractions") for text in pilot_fractions.split(",")),
-        seed=seed,
-        learn_from=None if learn_from is None else tuple(learn_from),
+    plan: options.PlanArgument = None
+    policy: options.PolicyOption = "rlplan"
+    draws: Annotated[int | None, options.whole("--draws", "Worlds to draw; as many as fit into 12 s without this.")] = (
+        None
     )
-    print_preview(run(request, db), format, options.invocation(context, db, explain))
+    pilot_fractions: Annotated[
+        str, typer.Option(metavar="<float>,…", help="Shares of the budget for pilots that are compared; 0: none.")
+    ] = "0,0.05,0.1,0.2,0.4"
+    learn_from: options.LearnFromOption = None
+    seed: options.SeedOption = 0
 
 
 @dataclass(frozen=True)
@@ -142,4 +125,4 @@ class PriceRequest(StoredRequest):
     ] = None
 
 
-price = command(PriceRequest)
+preview, price = command(PreviewRequest), command(PriceRequest)

@@ -116,24 +116,22 @@ class RankRequest(StoredRequest):
     ] = False
 
 
-def show(
-    trial: Annotated[
-        str, typer.Argument(metavar="TRIAL", help="Its name, or the beginning of it.", autocompletion=trials)
-    ],
-    sweep: Annotated[
-        str | None,
-        typer.Option(metavar="<name>", help="The sweep of the trial; else the newest with it.", autocompletion=sweeps),
-    ] = None,
-    db: options.DatabaseOption = DEFAULT_DATABASE,
-    format: options.FormatOption = Format.TABLE,
-) -> None:
+@dataclass(frozen=True)
+class ShowRequest(StoredRequest):
     """Show one trial with its curve, money, states and decisions.
 
     Example: rlplan show n16-B32-s0 --sweep sweep-1
     """
-    from rlplan.printing.show_trial import print_trial  # noqa: PLC0415
 
-    print_trial(db, trial, sweep, format)
+    EXPLAINS = False
+
+    trial: Annotated[
+        str, typer.Argument(metavar="TRIAL", help="Its name, or the beginning of it.", autocompletion=trials)
+    ]
+    sweep: Annotated[
+        str | None,
+        typer.Option(metavar="<name>", help="The sweep of the trial; else the newest with it.", autocompletion=sweeps),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -259,4 +257,4 @@ def export(
 
 
 recommend, rank = command(RecommendRequest), command(RankRequest)
-decisions = command(DecisionsRequest)
+show, decisions = command(ShowRequest), command(DecisionsRequest)

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from planner.store import open_store
 from rlplan.exits import ExitCode
-from rlplan.printing.show_trial import chart, print_trial
+from rlplan.printing.score_chart import chart
 from rlplan.printing.sweep_output import print_finished
+from rlplan.reading.show_reading import sheet_of
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import with_error
+from rlplan.wording.answers import emit
 from rlplan.wording.console import Part, print_drawn
 from rlplan.wording.formats import Format
-from rlplan.wording.next_steps import NextStep, command, next_steps
+from rlplan.wording.next_steps import Invocation, NextStep, command, next_steps
 from rlplan.wording.numbers import hours, steps
 from rlplan.wording.terminal import Canvas
 from runner.training.trial import METRICS
@@ -32,7 +34,7 @@ def print_trained(ended: "Finished", database: str, format: Format) -> int:
     if format is Format.TABLE:
         print_drawn(lambda canvas: _drawn(seen, database, canvas))
     else:
-        print_trial(database, seen.trials[0].name, ended.sweep, format)
+        emit(sheet_of(database, seen.trials[0].name, ended.sweep), format, Invocation((), database))
     return ExitCode.DONE
 
 

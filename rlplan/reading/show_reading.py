@@ -10,13 +10,16 @@ from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from budgets.errors import NotFoundError
-from planner.store import Store
+from planner.store import open_store
 from planner.store.schema import Fit, Segment, Sweep, Transition, Trial
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, decisions_of_trial
 from rlplan.reading.masking import without_variables
+from rlplan.reading.sweep_data import score_row, trial_data
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import read_picture
+from rlplan.wording.answers import Answer, plain
+from rlplan.wording.frames import SCORES
 from rlplan.wording.numbers import some_of
 
 # Of a change of a trial's state, and of one of its segments, what is shown.
@@ -36,9 +39,12 @@ SEGMENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """Everything about one trial."""
+@dataclass(frozen=True)
+class Sheet(Answer):
+    """Everything about one trial; its rows are the scores that count."""
+
+    DRAWN = "rlplan.answers.show"
+    COLUMNS = SCORES
 
     picture: Picture  # of its sweep
     row: TrialRow
@@ -50,14 +56,45 @@ class Sheet:
     moves: Sequence[Row[*tuple[Any, ...]]]  # of MOVE
     segments: Sequence[Row[*tuple[Any, ...]]]  # of SEGMENT
     decisions: tuple[Decision, ...]
+    also_in: tuple[str, ...] = ()  # other sweeps with a trial of that name
+
+    @property
+    def stderr(self) -> Sequence[str]:
+        """Where there are others of that name."""
+        others = ", ".join(self.also_in)
+        return (f"{self.row.name} is of {self.picture.sweep}; --sweep shows that of {others}",) if others else ()
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """Its scores."""
+        return [score_row(each) for each in self.row.scores]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `show TRIAL --format json` prints."""
+        return {
+            "kind": "trial",
+            "sweep": self.picture.sweep,
+            "plan": self.picture.plan,
+            "metric": self.picture.metric,
+            **trial_data(self.row),
+            "recipe": self.recipe,
+            "fitted_at": plain(self.fitted_at),
+            "fitted_upto_gpu_hours": self.fitted_upto_gpu_hours,
+            "checkpoint": self.checkpoint,
+            "segments": [plain(each._asdict()) for each in self.segments],
+            "transitions": [plain(each._asdict()) for each in self.moves],
+            "decisions": [each.told() for each in self.decisions],
+            "config": dict(self.config),
+        }
 
 
-def read_sheet(store: Store, sweep: str, trial: str) -> Sheet:
-    """Return everything about the trial of that name."""
-    with store.read() as session:
-        of_sweep = sweep_named(session, sweep)
+def sheet_of(database: str, name: str, sweep: str | None = None) -> Sheet:
+    """Return everything about the trial that a name stands for."""
+    with open_store(database, read_only=True) as store, store.read() as session:
+        trial = named(session, name, sweep)
+        of_sweep = sweep_named(session, trial.sweep)
         seen = read_picture(session, of_sweep, datetime.now(UTC))
-        row = next(each for each in seen.trials if each.name == trial)
+        row = next(each for each in seen.trials if each.name == trial.name)
         stored = session.scalars(select(Trial).where(Trial.id == row.id)).one()
         newest = select(Fit.made_at, Fit.upto_gpu_hours).where(Fit.trial_id == row.id).order_by(Fit.id.desc()).limit(1)
         fitted = session.execute(newest).first()
@@ -72,6 +109,7 @@ def read_sheet(store: Store, sweep: str, trial: str) -> Sheet:
             moves=session.execute(select(*MOVE).where(Transition.trial_id == row.id).order_by(Transition.id)).all(),
             segments=session.execute(select(*SEGMENT).where(Segment.trial_id == row.id).order_by(Segment.id)).all(),
             decisions=decisions_of_trial(session, of_sweep.id, row.id),
+            also_in=trial.also_in,
         )
 
 

@@ -141,6 +141,7 @@ CURVES: Final = columns("""
     text trial, whole rollouts_per_prompt, whole prompts_per_batch, whole seed, text state, whole step,
     number gpu_hours, number score, number score_standard_error
 """)
+SCORES: Final = columns("whole step, number gpu_hours, number score, number score_standard_error")
 POINTS: Final = columns("""
     text trial, whole attempt, whole step, whole rollouts, whole tokens, number seconds, number gpu_hours,
     number compared_gpu_hours, number score, number score_standard_error
@@ -179,6 +180,13 @@ RUNS: Final = columns("""
     text row_id, number predicted_seconds, number low, number high, number measured_seconds, number ratio, text notes
 """)
 FORGOTTEN: Final = columns("text run, whole records")
+PREVIEWED: Final = columns("""
+    number pilot_fraction, number pilot_gpu_hours, number final_gpu_hours, number final_wall_hours,
+    number gpu_hours_spent, number gpu_hours_spent_standard_error, number pilot_wall_hours,
+    number pilot_wall_hours_standard_error, number score, number score_standard_error, number regret,
+    number regret_standard_error, number probability_near_best, number probability_near_best_standard_error,
+    number gain_over_first_ranked, number gain_over_first_ranked_standard_error
+""")
 REPLAYS: Final = columns("""
     text policy, whole seed, whole rollouts_per_prompt, whole prompts_per_batch, number gpu_hours_spent,
     number score_at_target, number best_at_target, number regret, whole decisions

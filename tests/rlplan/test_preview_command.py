@@ -9,11 +9,11 @@ from rlplan.actions.previewing import (
     PATIENCE_SECONDS,
     PlayedWorld,
     Preview,
-    PreviewRequest,
+    Simulation,
     UnpilotedWorld,
     preview,
 )
-from rlplan.printing.preview_output import print_preview
+from rlplan.wording.answers import emit
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation
 from tests.rlplan.conftest import Run
@@ -110,7 +110,7 @@ def test_no_pilots_at_all_are_a_share_like_any_other(planned: Run) -> None:
 def test_what_is_said_first_is_whether_pilots_pay(
     piloted: tuple[float, ...], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_preview(of({0.0: [(0.5, 0.9)] * 3, 0.2: [(score, 0.9) for score in piloted]}), Format.TABLE, Invocation(()))
+    emit(of({0.0: [(0.5, 0.9)] * 3, 0.2: [(score, 0.9) for score in piloted]}), Format.TABLE, Invocation(()))
     assert says in " ".join(capsys.readouterr().out.split())
 
 
@@ -124,7 +124,7 @@ def test_the_table_fits_the_screen_and_csv_has_a_row_a_fraction(planned: Run) ->
 
 def test_without_a_number_as_many_worlds_are_drawn_as_time_allows(planned: Run) -> None:
     assert planned("propose", "--task", "sum-easy", "--budget", "0.4").code == 0
-    request = PreviewRequest(policy="random", fractions=(0.2,))
+    request = Simulation(policy="random", fractions=(0.2,))
     slow = itertools.count(0.0, PATIENCE_SECONDS + 1)
     assert preview(request, "rlplan.db", lambda: next(slow)).draws == FEWEST_DRAWS
     passing = itertools.count(0.0, PATIENCE_SECONDS / 3)

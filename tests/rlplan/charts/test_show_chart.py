@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplan.printing.show_trial import HEIGHT, chart
+from rlplan.printing.score_chart import HEIGHT, chart
 from rlplan.reading.points import Score
 from rlplan.wording.terminal import Canvas
 

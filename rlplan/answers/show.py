@@ -1,26 +1,24 @@
-"""Prints one trial: what it is, how it stands, its curve, its segments, and why it is where it is."""
+"""`rlplan show`: one trial, what it is, how it stands, its curve, its segments, and why it is where it is."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
 from planner.axes import said
 from planner.layering import flattened
-from planner.store import open_store
 from planner.trials import TrialState
+from rlplan.commands.reading import ShowRequest
+from rlplan.printing.score_chart import chart
 from rlplan.reading.decisions import Decision
 from rlplan.reading.points import Score
-from rlplan.reading.show_reading import Sheet, named, read_sheet
-from rlplan.reading.sweep_data import SCORE_COLUMNS, trial_data
+from rlplan.reading.show_reading import Sheet, sheet_of
 from rlplan.reading.sweep_words import reached, with_error
-from rlplan.wording.console import Part, print_csv, print_drawn, print_json
-from rlplan.wording.formats import Format
+from rlplan.wording.console import Part
+from rlplan.wording.next_steps import Invocation
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, probability, steps
-from rlplan.wording.sparkline import LEAST_SPAN
 from rlplan.wording.tables import Cells, Column, table_of
-from rlplan.wording.terminal import Canvas, tell
+from rlplan.wording.terminal import Canvas
 
 LAST = 6  # rows of a long list that a table shows; JSON has all
 TAIL = 12  # lines of a failure's log
@@ -28,46 +26,13 @@ TAIL = 12  # lines of a failure's log
 UNSAID = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "seed", "recipe.", "simulation")
 
 
-def print_trial(database: str, name: str, sweep: str | None, format: Format) -> None:
-    """Print the trial that a name stands for."""
-    with open_store(database, read_only=True) as store:
-        with store.read() as session:
-            found = named(session, name, sweep)
-        sheet = read_sheet(store, found.sweep, found.name)
-    if found.also_in:
-        tell(f"{found.name} is of {found.sweep}; --sweep shows that of {', '.join(found.also_in)}")
-    if format is Format.CSV:
-        print_csv(SCORE_COLUMNS, trial_data(sheet.row)["points"])
-    elif format is Format.JSON:
-        print_json(sheet_data(sheet))
-    else:
-        print_drawn(lambda canvas: _drawn(sheet, canvas))
+def answer(asked: ShowRequest) -> Sheet:
+    """Return everything about the trial that a name stands for."""
+    return sheet_of(asked.db, asked.trial, asked.sweep)
 
 
-def sheet_data(sheet: Sheet) -> dict[str, Any]:
-    """Return the document that `show TRIAL --format json` prints."""
-    return {
-        "kind": "trial",
-        "sweep": sheet.picture.sweep,
-        "plan": sheet.picture.plan,
-        "metric": sheet.picture.metric,
-        **trial_data(sheet.row),
-        "recipe": sheet.recipe,
-        "fitted_at": None if sheet.fitted_at is None else sheet.fitted_at.isoformat(),
-        "fitted_upto_gpu_hours": sheet.fitted_upto_gpu_hours,
-        "checkpoint": sheet.checkpoint,
-        "segments": [_timed(each._asdict(), "started_at", "ended_at") for each in sheet.segments],
-        "transitions": [_timed(each._asdict(), "at") for each in sheet.moves],
-        "decisions": [each.told() for each in sheet.decisions],
-        "config": dict(sheet.config),
-    }
-
-
-def _timed(row: dict[str, Any], *names: str) -> dict[str, Any]:
-    return row | {name: None if row[name] is None else row[name].isoformat() for name in names}
-
-
-def _drawn(sheet: Sheet, canvas: Canvas) -> Iterator[Part]:
+def parts(sheet: Sheet, _: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw what it is, its curve and its newest rows."""
     yield from canvas.lines(_title(sheet), "bold")
     for text in (_configuration(sheet), _outlook(sheet), _money(sheet)):
         yield from canvas.lines(text)
@@ -193,65 +158,3 @@ def _failure(sheet: Sheet, canvas: Canvas) -> Iterator[Part]:
 
 def _time(at: datetime) -> str:
     return f"{at:%m-%d %H:%M:%S}"
-
-
-HEIGHT = 8  # lines
-NARROWEST, WIDEST = 16, 100
-LABEL = 6  # columns for the scores at the left
-# The bits of a braille sign's eight dots, by row and column.
-DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-BLANK = 0x2800
-
-Place = tuple[float, float]  # from the left and from below, as shares of the chart
-
-
-def chart(scores: Sequence[Score], canvas: Canvas, height: int = HEIGHT) -> list[str]:
-    """Draw scores against GPU-hours, in dots of braille or, without Unicode, asterisks; nothing without room for it."""
-    width = min(canvas.width, WIDEST) - LABEL - 1
-    if len(scores) < 2 or width < NARROWEST:
-        return []
-    values = [each.score for each in scores]
-    low, high = min(values), max(values)
-    missing = max(0.0, LEAST_SPAN - (high - low)) / 2
-    low, high = low - missing, high + missing
-    last = max(each.gpu_hours for each in scores) or 1.0
-    places = _joined([(each.gpu_hours / last, (each.score - low) / (high - low)) for each in scores], width, height)
-    drawn = _braille(places, width, height) if canvas.unicode else _asterisks(places, width, height)
-    side, corner, floor = ("│", "└", "─") if canvas.unicode else ("|", "+", "-")
-    labels = [f"{high:.2f}", *[""] * (height - 2), f"{low:.2f}"]
-    end = f"{hours(last)} GPU-hours"
-    return [
-        *(f"{label:>{LABEL - 1}} {side}{line}".rstrip() for label, line in zip(labels, drawn, strict=True)),
-        f"{'':>{LABEL}}{corner}{floor * width}",
-        f"{'':>{LABEL}} 0{end:>{width - 1}}",
-    ]
-
-
-def _joined(places: list[Place], width: int, height: int) -> list[Place]:
-    """Return points with lines between them where they are too few to be seen as a curve."""
-    if len(places) >= width:
-        return places
-    joined = places[:1]
-    for (x, y), (to_x, to_y) in pairwise(places):
-        dots = 1 + int(max(abs(to_x - x) * 2 * width, abs(to_y - y) * 4 * height))
-        joined += [(x + (to_x - x) * dot / dots, y + (to_y - y) * dot / dots) for dot in range(1, dots + 1)]
-    return joined
-
-
-def _braille(places: Sequence[Place], width: int, height: int) -> list[str]:
-    signs = [[0] * width for _ in range(height)]
-    for x, y in places:
-        column, row = _cell(x, 2 * width), 4 * height - 1 - _cell(y, 4 * height)
-        signs[row // 4][column // 2] |= DOTS[row % 4][column % 2]
-    return ["".join(chr(BLANK + bits) if bits else " " for bits in line) for line in signs]
-
-
-def _asterisks(places: Sequence[Place], width: int, height: int) -> list[str]:
-    signs = [[" "] * width for _ in range(height)]
-    for x, y in places:
-        signs[height - 1 - _cell(y, height)][_cell(x, width)] = "*"
-    return ["".join(line) for line in signs]
-
-
-def _cell(share: float, cells: int) -> int:
-    return min(cells - 1, max(0, int(share * cells)))

@@ -1,0 +1,110 @@
+"""`rlplan preview`: what pilots should add, at several shares of the budget."""
+
+from collections.abc import Iterator, Sequence
+
+from planner.axes import named_configuration
+from planner.metrics import EQUIVALENCE_MARGIN
+from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview, Simulation, preview
+from rlplan.commands.planning import PreviewRequest
+from rlplan.wording.console import Part
+from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
+from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural
+from rlplan.wording.tables import Column, table_of
+from rlplan.wording.terminal import Canvas
+from rlplan.wording.typed_numbers import plain_number
+
+
+def answer(asked: PreviewRequest) -> Preview:
+    """Simulate the sweep of a plan at each pilot fraction."""
+    fractions = tuple(plain_number(text, "--pilot-fractions") for text in asked.pilot_fractions.split(","))
+    sources = None if asked.learn_from is None else tuple(map(str, asked.learn_from))
+    return preview(Simulation(asked.plan, asked.policy, asked.draws, fractions, asked.seed, sources), asked.db)
+
+
+def parts(found: Preview, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw what is to be expected at each pilot fraction."""
+    yield canvas.line(f"{found.plan}: what pilots should add to the final score", "bold")
+    for line in _best(found):
+        yield from canvas.lines(line)
+    yield ""
+    columns: Sequence[Column[FractionSummary]] = (
+        Column("pilot share", lambda each: f"{each.pilot_fraction:.3g}"),
+        Column("GPU-hours", lambda each: aligned_hours(each.gpu_hours_spent.mean)),
+        Column("time", lambda each: duration(each.pilot_wall_hours.mean)),
+        Column("final score", lambda each: _with_error(each.score)),
+        Column("below the best", lambda each: _with_error(each.regret)),
+        Column(f"within {EQUIVALENCE_MARGIN:g}", lambda each: f"{each.probability_near_best.mean:.0%}"),
+    )
+    shown = found.summaries if invocation.explain else found.summaries[:ROWS]
+    yield table_of(shown, columns, canvas)
+    yield ""
+    yield from canvas.lines(
+        f"{plural(found.draws, 'simulated sweep')} a row, policy {found.policy}, scores drawn from the prior; ± is "
+        "one standard error. Below the best: how much lower the choice scores than the best one; within "
+        f"{EQUIVALENCE_MARGIN:g}: how often it is that near.",
+        "dim",
+    )
+    if invocation.explain:
+        yield from _explained(found, canvas)
+    show = NextStep(invocation.command("rank", found.plan), "its rows, ranked")
+    more = [] if invocation.explain else [invocation.explained("what is assumed")]
+    yield from next_steps([show, *more], canvas)
+
+
+def _explained(found: Preview, canvas: Canvas) -> Iterator[Part]:
+    trials = f"{plural(found.workers, 'trial')} at once, each on {plural(found.pilot_gpus, 'GPU')}"
+    final = f"; the final run on {found.gpus_per_trial}" if found.pilot_gpus != found.gpus_per_trial else ""
+    yield from canvas.lines(
+        f"{hours(found.budget_gpu_hours)} GPU-hours; {trials}{final}. The final run has what the pilots leave.", "dim"
+    )
+    without = [
+        f"{_with_error(found.without_pilots('first_ranked'))} with the plan's first, "
+        f"{named_configuration(found.first_ranked)}",
+        f"{_with_error(found.without_pilots('random'))} with one at random",
+        f"{_with_error(found.without_pilots('best'))} with the best, if it were known",
+    ]
+    yield from canvas.lines(f"All on a final run without pilots: {'; '.join(without)}.")
+    for assumed in found.assumptions:
+        yield from canvas.lines(f"Assumed: {assumed}.", "dim")
+
+
+def _best(found: Preview) -> Iterator[str]:
+    """Say which share is the best, and before all else when it is none."""
+    shares = {each.pilot_fraction: each for each in found.summaries}
+    best, alike = shares[found.best_fraction], list(found.as_good)
+    piloted = max(
+        (each for each in shares.values() if each.pilot_fraction), key=lambda each: each.score.mean, default=None
+    )
+    if piloted is not None and NO_PILOTS in (best.pilot_fraction, *alike):
+        alone = best.pilot_fraction == NO_PILOTS and piloted.pilot_fraction not in alike
+        share = f"{piloted.pilot_fraction:.3g} of the budget"
+        if alone:
+            yield f"Pilots cost more than they gain: at best, with {share}, {_gain(piloted.gain_over_first_ranked)}."
+        else:
+            yield f"No measurable difference between {share} for pilots and no pilots."
+        others = [each for each in (best.pilot_fraction, *alike) if each not in (NO_PILOTS, piloted.pilot_fraction)]
+        if others:
+            yield f"The same holds for {'a share' if len(others) == 1 else 'shares'} of {_shares(others)}."
+        return
+    yield f"Best share for pilots: {best.pilot_fraction:.3g} of the budget" + (
+        f"; level with it: {_shares(alike)}." if alike else "."
+    )
+    if piloted is not None:
+        yield (
+            f"Its pilots take {duration(best.pilot_wall_hours.mean)}, the final run {duration(best.final_wall_hours)}; "
+            f"{_gain(best.gain_over_first_ranked)}."
+        )
+
+
+def _shares(fractions: Sequence[float]) -> str:
+    return listing([f"{each:.3g}" for each in sorted(fractions)])
+
+
+def _gain(estimate: Estimate) -> str:
+    size = _with_error(Estimate(abs(estimate.mean), estimate.standard_error))
+    return f"{size} {'above' if estimate.mean >= 0 else 'below'} row 1 without pilots"
+
+
+def _with_error(estimate: Estimate) -> str:
+    error = "" if estimate.standard_error is None else f" ± {estimate.standard_error:.3f}"
+    return f"{estimate.mean:.3f}{error}"
