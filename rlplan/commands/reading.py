@@ -17,21 +17,26 @@ from rlplan.commands.completing import (
     trials,
 )
 from rlplan.commands.requests import StoredRequest, command
-from rlplan.wording.formats import DEFAULT_DATABASE, FileFormat, Format
+from rlplan.wording.formats import DEFAULT_DATABASE, FileFormat
 from rlplan.wording.terminal import tell
 
 
-def status(
-    context: typer.Context,
-    sweep: options.SweepArgument = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Follow it until it rests; Ctrl-C leaves.")] = False,
-    all_sweeps: Annotated[bool, typer.Option("--all", help="List every sweep of the database instead.")] = False,
+@dataclass(frozen=True)
+class StatusRequest(StoredRequest):
+    """Show how a sweep stands, or list all sweeps; it only reads, and never disturbs a running sweep.
+
+    Example: rlplan status sweep-1 --status running,paused --sort p-best --top 10
+    """
+
+    sweep: options.SweepArgument = None
+    watch: Annotated[bool, typer.Option("--watch", help="Follow it until it rests; Ctrl-C leaves.")] = False
+    all_sweeps: Annotated[bool, typer.Option("--all", help="List every sweep of the database instead.")] = False
     state: Annotated[
         str | None,
         typer.Option(
             "--status", metavar="<state>,…", help="Only these, such as running,paused.", autocompletion=trial_states
         ),
-    ] = None,
+    ] = None
     sort: Annotated[
         str | None,
         typer.Option(
@@ -39,38 +44,9 @@ def status(
             help="promise, score, expected, p-best, spent, step, n, b or name; with --all: made, name, score or spent.",
             autocompletion=one_of("promise", "score", "expected", "p-best", "spent", "step", "n", "b", "name", "made"),
         ),
-    ] = None,
-    reverse: options.ReverseOption = False,
-    top: options.TopOption = None,
-    db: options.DatabaseOption = DEFAULT_DATABASE,
-    format: options.FormatOption = Format.TABLE,
-    explain: options.ExplainOption = False,
-) -> int:
-    """Show how a sweep stands, or list all sweeps; it only reads, and never disturbs a running sweep.
-
-    Example: rlplan status sweep-1 --status running,paused --sort p-best --top 10
-    """
-    from budgets.errors import InputError  # noqa: PLC0415
-    from rlplan.reading.sweep_words import ALL, TrialChoice  # noqa: PLC0415
-
-    chosen = TrialChoice(state, sort, reverse, top)
-    if all_sweeps:
-        from rlplan.printing.status_sweeps import print_sweeps  # noqa: PLC0415
-
-        if sweep is not None or watch:
-            raise InputError("--all lists every sweep: leave out the name of one and --watch")
-        print_sweeps(format, chosen, options.invocation(context, db, explain))
-        return 0
-    from rlplan.printing.status_output import print_status, sweep_name  # noqa: PLC0415
-
-    name = sweep_name(db, sweep)
-    if watch:
-        from rlplan.live.sweep_running import watch as follow  # noqa: PLC0415
-
-        if chosen != ALL:
-            raise InputError("--watch shows what finds room: leave out --status, --sort, --reverse and --top")
-        follow(db, name)
-    return print_status(name, format, options.invocation(context, db, explain), chosen)
+    ] = None
+    reverse: options.ReverseOption = False
+    top: options.TopOption = None
 
 
 @dataclass(frozen=True)
@@ -256,5 +232,5 @@ def export(
     return write(db, ExportRequest(out, sweep, what, format, purpose, force))
 
 
-recommend, rank = command(RecommendRequest), command(RankRequest)
+status, recommend, rank = command(StatusRequest), command(RecommendRequest), command(RankRequest)
 show, decisions = command(ShowRequest), command(DecisionsRequest)

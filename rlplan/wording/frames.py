@@ -132,6 +132,11 @@ SWEEPS: Final = columns("""
     text sweep, text plan, time created_at, time finished_at, text status, text policy, whole seed, whole trials,
     number gpu_hours_spent
 """)
+LISTED: Final = columns("""
+    text sweep, text plan, text workload, text policy, whole seed, text state, time created_at, whole trials,
+    number spent_gpu_hours, number pilot_gpu_hours, whole? rollouts_per_prompt, whole? prompts_per_batch,
+    whole? update_steps, number expected_score, number score_low, number score_high
+""")
 TRIALS: Final = columns("""
     text trial, whole rollouts_per_prompt, whole prompts_per_batch, number learning_rate, whole seed, text state,
     whole attempt, whole step, whole? pilot_steps, number gpu_hours_spent, number score, number score_standard_error,

@@ -23,17 +23,17 @@ from rlplan.actions import sweeping
 from rlplan.actions.launching import LaunchRequest, describe, launch
 from rlplan.actions.sweep_request import describe as sweeping_as_asked
 from rlplan.actions.sweeping import resume, start
+from rlplan.answers import status
 from rlplan.charts.final import final_chart
-from rlplan.printing.status_output import print_status
-from rlplan.printing.status_sweeps import print_sweeps
+from rlplan.commands.reading import StatusRequest
 from rlplan.printing.sweep_output import print_finished
 from rlplan.reading.believing import beliefs
 from rlplan.reading.finals import Record, final_standing, record_of, record_said
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_words import ALL
 from rlplan.web.report import write_report
+from rlplan.wording.answers import emit
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation
 from runner.ports.backend import Point
@@ -202,17 +202,15 @@ def test_a_fall_is_warned_of_until_the_score_comes_back(
 def test_status_shows_the_final_run_first_and_the_list_how_promises_held(
     launched: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_status("sweep-1", Format.TABLE, Invocation((), launched))
+    emit(status.answer(StatusRequest("sweep-1", db=launched)), Format.TABLE, Invocation((), launched))
     printed = capsys.readouterr().out
     assert printed.startswith("Final run sweep-1-final of sweep-1: n=")
     assert "The final run ended with 0." in printed
-    print_status("sweep-1", Format.JSON, Invocation((), launched))
-    final = json.loads(capsys.readouterr().out)["final"]
-    assert (final["sweep"], final["of_sweep"], final["warnings"]) == ("sweep-1-final", "sweep-1", [])
+    final = status.answer(StatusRequest("sweep-1", db=launched))["final"]
+    assert (final["sweep"], final["of_sweep"], *final["warnings"]) == ("sweep-1-final", "sweep-1")
     assert final["end"]["reached"] == final["scores"][-1]["score"]
     assert final["promised"]["low"] < final["promised"]["score"] < final["promised"]["high"]
-    print_sweeps(Format.TABLE, ALL, Invocation((), launched))
-    assert "The one final run that ended did " in capsys.readouterr().out
+    assert "The one final run that ended did " in str(status.answer(StatusRequest(all_sweeps=True, db=launched)))
 
 
 def test_report_and_page_begin_with_the_final_run_and_its_promise(launched: str, tmp_path: Path) -> None:
@@ -270,7 +268,7 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
     stopped = launch(LaunchRequest(validations=40), swept, interrupts=Interrupting.stops)
     assert stopped.interrupted
     advice = [each for each in rows(swept, Decision) if each.action == "switch"][-1]
-    print_status("sweep-1", Format.TABLE, Invocation((), swept))
+    emit(status.answer(StatusRequest("sweep-1", db=swept)), Format.TABLE, Invocation((), swept))
     assert "GPU-hours that are left, n=" in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     switched = launch(LaunchRequest(validations=8, switch=True), swept)

@@ -1,6 +1,5 @@
 """Sweeps whose trials have copies at a URL, with simulated workers instead of Ray."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ from budgets.errors import InputError
 from planner.store import open_store
 from planner.store.schema import Decision, Plan, Sweep
 from rlplan.actions.sweeping import resume, start
-from rlplan.printing.status_output import print_status
-from rlplan.wording.formats import Format
-from rlplan.wording.next_steps import Invocation
+from rlplan.answers import status
+from rlplan.commands.reading import StatusRequest
 from runner.storage.place import Place
 from tests.rlplan.test_sweeping import interrupted, request, stored
 
@@ -56,18 +54,15 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, changes: dict[str
     assert plans("rlplan.db") == 1
 
 
-def test_each_sweep_has_a_place_of_its_own_which_status_shows(
-    tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_sweep_has_a_place_of_its_own_which_status_shows(tmp_path: Path, url: str) -> None:
     for name in ("one", "another"):
         sweep = begun(f"{name}.db", storage=f"{url}/")
         place = sweep.config["storage"]
         assert place.startswith(f"{url}/sweep-1-")
         assert Place(place).names().keys() == {"sweep.json"}
-        print_status(sweep.name, Format.JSON, Invocation((), f"{name}.db"))
-        assert json.loads(capsys.readouterr().out)["stored_at"] == place
-        print_status(sweep.name, Format.TABLE, Invocation((), f"{name}.db", explain=True))
-        assert f"acopyofeachtrialin{place}" in "".join(capsys.readouterr().out.split())  # it may be two lines
+        found = status.answer(StatusRequest(sweep.name, db=f"{name}.db"))
+        assert found["stored_at"] == place
+        assert f"acopyofeachtrialin{place}" in "".join(str(found).split())  # it may be two lines
     assert len(list((tmp_path / "copies").iterdir())) == 2
 
 

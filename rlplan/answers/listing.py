@@ -1,7 +1,7 @@
-"""Lists every sweep of a database, so that a person finds names: what it is of, how it stands, what it says."""
+"""`rlplan status --all`: every sweep of a database, what it is of, how it stands and what it says."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any
@@ -14,8 +14,9 @@ from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_data import with_axes
 from rlplan.reading.sweep_words import TrialChoice
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
-from rlplan.wording.console import Part, print_csv, print_drawn, print_json
-from rlplan.wording.formats import Format
+from rlplan.wording.answers import Answer, plain
+from rlplan.wording.console import Part
+from rlplan.wording.frames import LISTED
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import aligned_hours, interval, plural, some_of, steps
 from rlplan.wording.tables import Cells, Column, axes_column, table_of
@@ -23,24 +24,6 @@ from rlplan.wording.terminal import Canvas
 
 SHOWN, NAMED = 14, 8  # sweeps, and plans, that fit one screen
 WIDE = 100  # columns from which the policy, the seed and the time of its making are shown
-COLUMNS = (
-    "sweep",
-    "plan",
-    "workload",
-    "policy",
-    "seed",
-    "state",
-    "created_at",
-    "trials",
-    "spent_gpu_hours",
-    "pilot_gpu_hours",
-    "rollouts_per_prompt",
-    "prompts_per_batch",
-    "update_steps",
-    "expected_score",
-    "score_low",
-    "score_high",
-)
 SORT_KEYS: dict[str, SortKey[ListedSweep]] = {
     "made": SortKey(lambda row: row.created_at, largest_first=True),
     "name": SortKey(lambda row: row.sweep),
@@ -49,9 +32,50 @@ SORT_KEYS: dict[str, SortKey[ListedSweep]] = {
 }
 
 
-def print_sweeps(format: Format, chosen: TrialChoice, invocation: Invocation) -> None:
-    """Print all sweeps, the newest first, and the names of plans that no sweep has run."""
-    with open_store(invocation.database, read_only=True) as store, store.read() as session:
+@dataclass(frozen=True)
+class SweepList(Answer):
+    """The sweeps that are asked for, how final runs went, and the names of plans that no sweep has run."""
+
+    COLUMNS = LISTED
+    ROWS = "sweeps"
+
+    sweeps: tuple[ListedSweep, ...]
+    unused: Sequence[str]
+    record: Record | None
+    known: int  # sweeps that there are
+    all_of_them: bool  # are wanted, however many
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `status --all --format json` prints."""
+        record = self.record and asdict(self.record) | {"typical_price": self.record.typical_price}
+        rows = [{name: getattr(row, name) for name in LISTED} | {"axes": row.axes} for row in self.sweeps]
+        return {"sweeps": [plain(with_axes(row)) for row in rows], "plans_without_sweep": self.unused, "finals": record}
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw those that fit one screen, unless so many or all are asked for."""
+        wanted = self.sweeps if self.all_of_them or invocation.explain else self.sweeps[:SHOWN]
+        if wanted:
+            yield _table(wanted, canvas)
+        elif self.known:
+            yield from canvas.lines("No sweep is what is asked for.")
+        if wanted and len(wanted) < self.known:
+            yield from canvas.lines(f"{plural(self.known - len(wanted), 'more sweep')} not shown", "dim")
+        if self.record is not None:
+            yield from canvas.lines(record_said(self.record))
+        if self.unused:
+            yield from canvas.lines(f"Plans that no sweep has run: {some_of(self.unused, NAMED)}", "dim")
+        if wanted:
+            further = [NextStep(invocation.command("status", wanted[0].sweep), "how it stands")]
+        else:
+            names = self.unused[-1:]
+            further = [NextStep(invocation.command("rank", name), "its rows, ranked") for name in names]
+        if further:
+            yield from next_steps(further, canvas)
+
+
+def listed_in(database: str, chosen: TrialChoice) -> SweepList:
+    """Return all sweeps, the newest first."""
+    with open_store(database, read_only=True) as store, store.read() as session:
         rows, unused = listed_sweeps(session, datetime.now(UTC)), plans_without_sweep(session)
         record = record_of(session)
     if not rows and not unused:
@@ -59,45 +83,7 @@ def print_sweeps(format: Format, chosen: TrialChoice, invocation: Invocation) ->
     states = chosen_names(chosen.status, "status", STATES)
     kept = [row for row in rows if not states or row.state in states]
     wanted = ordered(kept, chosen.sort or "made", SORT_KEYS, reverse=chosen.reverse)[: chosen.top]
-    if format is Format.JSON:
-        told = None if record is None else asdict(record) | {"typical_price": record.typical_price}
-        print_json({"sweeps": [_data(row) for row in wanted], "plans_without_sweep": unused, "finals": told})
-    elif format is Format.CSV:
-        print_csv(COLUMNS, ({name: _data(row)[name] for name in COLUMNS} for row in wanted))
-    else:
-        shown = wanted if chosen.top or invocation.explain else wanted[:SHOWN]
-        print_drawn(lambda canvas: _drawn(rows, shown, unused, record, canvas, invocation))
-
-
-def _drawn(
-    rows: Sequence[ListedSweep],
-    wanted: Sequence[ListedSweep],
-    unused: Sequence[str],
-    record: Record | None,
-    canvas: Canvas,
-    invocation: Invocation,
-) -> Iterator[Part]:
-    if wanted:
-        yield _table(wanted, canvas)
-    elif rows:
-        yield from canvas.lines("No sweep is what is asked for.")
-    if wanted and len(wanted) < len(rows):
-        yield from canvas.lines(f"{plural(len(rows) - len(wanted), 'more sweep')} not shown", "dim")
-    if record is not None:
-        yield from canvas.lines(record_said(record))
-    if unused:
-        yield from canvas.lines(f"Plans that no sweep has run: {some_of(unused, NAMED)}", "dim")
-    if wanted:
-        further = [NextStep(invocation.command("status", wanted[0].sweep), "how it stands")]
-    else:
-        further = [NextStep(invocation.command("rank", unused[-1]), "its rows, ranked")] if unused else []
-    if further:
-        yield from next_steps(further, canvas)
-
-
-def _data(row: ListedSweep) -> dict[str, Any]:
-    known = {name: getattr(row, name) for name in COLUMNS} | {"created_at": row.created_at.isoformat()}
-    return with_axes(known | {"axes": row.axes})
+    return SweepList(tuple(wanted), unused, record, len(rows), bool(chosen.top))
 
 
 def _table(rows: Sequence[ListedSweep], canvas: Canvas) -> Part:

@@ -1,0 +1,151 @@
+"""`rlplan status`: a sweep's answer or its state, its money and its trials on one screen, or all of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from budgets.errors import InputError
+from planner.store import open_store
+from planner.store.schema import SweepStatus
+from planner.store.sweeps import sweep_named
+from planner.trials import TrialState
+from rlplan.answers.listing import SweepList, listed_in
+from rlplan.commands.reading import StatusRequest
+from rlplan.printing.final_output import final_lines
+from rlplan.printing.status_output import failure_lines, final_of_sweep, sweep_document, taken
+from rlplan.printing.sweep_screen import budget_bar, chosen, decision_lines, screen, table, title
+from rlplan.reading.approximating import approximated
+from rlplan.reading.finals import FinalStanding
+from rlplan.reading.sweep_data import trial_row
+from rlplan.reading.sweep_picture import Picture, TrialRow
+from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_words import ALL, TrialChoice, sentence, tally, time_of
+from rlplan.wording.answers import Answer
+from rlplan.wording.console import Part, Unbroken
+from rlplan.wording.frames import TRIALS
+from rlplan.wording.next_steps import FEWEST_ROWS, ROWS, SCREEN, Invocation, NextStep, next_steps
+from rlplan.wording.numbers import aligned_hours
+from rlplan.wording.terminal import Canvas
+
+DECISIONS = 2  # the newest, on the first screen
+
+
+@dataclass(frozen=True)
+class Standing(Answer):
+    """How a sweep stands, with all of its trials or those that are asked for."""
+
+    COLUMNS = TRIALS
+
+    seen: Picture
+    final: FinalStanding | None = None
+    choice: TrialChoice = ALL
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """Its trials."""
+        return [trial_row(trial) | {"axes": trial.axes} for trial in self.choice.of(self.seen.trials)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `status --format json` prints."""
+        return sweep_document(replace(self.seen, trials=self.choice.of(self.seen.trials)), self.final)
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw one screen of it, or all that is known."""
+        if not invocation.explain:
+            yield from _status(self.seen, self.final, self.choice, invocation, canvas)
+            return
+        listed = None if self.choice == ALL else self.choice.of(self.seen.trials)
+        yield from _with_final(self.final, _explained(self.seen, listed, self.choice, canvas), canvas)
+        yield from next_steps(list(_next(self.seen, self.final, invocation)), canvas)
+
+
+def answer(asked: StatusRequest) -> Standing | SweepList:
+    """Return how a sweep stands, after it was followed where that is wanted, or list all sweeps."""
+    choice = TrialChoice(asked.state, asked.sort, asked.reverse, asked.top)
+    if asked.all_sweeps:
+        if asked.sweep is not None or asked.watch:
+            raise InputError("--all lists every sweep: leave out the name of one and --watch")
+        return listed_in(asked.db, choice)
+    with open_store(asked.db, read_only=True) as store, store.read() as session:
+        name = sweep_named(session, asked.sweep).name
+    if asked.watch:
+        from rlplan.live.sweep_running import watch  # noqa: PLC0415 (what drives sweeps, too)
+
+        if choice != ALL:
+            raise InputError("--watch shows what finds room: leave out --status, --sort, --reverse and --top")
+        watch(asked.db, name)
+    with open_store(asked.db, read_only=True) as store:
+        return Standing(picture(store, name), final_of_sweep(store, name), choice)
+
+
+def _status(
+    seen: Picture, final: FinalStanding | None, choice: TrialChoice, invocation: Invocation, canvas: Canvas
+) -> Iterator[Part]:
+    above: list[Part] = [] if final is None else [*final_lines(final, canvas), ""]
+    above.append(canvas.line(title(seen), "bold"))
+    if seen.answer is not None:
+        above += canvas.lines(sentence(seen.answer))
+    above += [*canvas.lines(time_of(seen), "yellow" if seen.abandoned else "dim"), budget_bar(seen.money, canvas), ""]
+    below: list[Part] = [*failure_lines(seen, canvas), *canvas.lines("; ".join(approximated(seen.config)), "yellow")]
+    if decided := decision_lines(seen, DECISIONS):
+        below += ["", *(canvas.line(line) for line in decided)]
+    below += next_steps([*_next(seen, final, invocation), invocation.explained("all of it")], canvas)
+    yield from above
+    room = SCREEN - 2 - sum(len(part.lines) if isinstance(part, Unbroken) else 1 for part in (*above, *below))
+    yield from _trials(seen, choice, max(FEWEST_ROWS, min(ROWS, room)), canvas)
+    yield from below
+
+
+def _trials(seen: Picture, choice: TrialChoice, rows: int, canvas: Canvas) -> Iterator[Part]:
+    """Return the trials that are asked for, else the most promising and those that run, and what is not shown."""
+    asked = choice.of(seen.trials)
+    shown = chosen(seen.trials, rows) if choice == ALL else asked[: None if choice.top else rows]
+    if shown:
+        yield from table(shown, canvas)
+    if seen.trials and not asked:
+        yield canvas.line("No trial is in such a state.", "dim")
+    if hidden := [trial for trial in seen.trials if trial not in shown]:
+        yield canvas.line(f"{len(hidden)} not shown: {tally(hidden)}", "dim")
+
+
+def _next(seen: Picture, final: FinalStanding | None, invocation: Invocation) -> Iterator[NextStep]:
+    """Name what goes on with the sweep, or with its answer."""
+    if final is not None and not final.ended:
+        yield NextStep(invocation.command("status --watch", final.sweep), "follows the final run")
+    elif seen.abandoned or seen.paused_since or seen.status in (SweepStatus.INTERRUPTED, SweepStatus.CREATED):
+        yield NextStep(invocation.command("resume", seen.sweep), "goes on with it")
+    elif not seen.at_rest:
+        yield NextStep(invocation.command("status --watch", seen.sweep), "follows it")
+    elif seen.answer is not None:
+        yield NextStep(invocation.command("recommend", seen.sweep), "how sure that is, and how to run it")
+    elif any(trial.state is TrialState.FAILED for trial in seen.trials):
+        yield NextStep(invocation.command("retry", seen.sweep), "runs what failed again")
+    else:
+        yield NextStep(invocation.command("decisions", seen.sweep), "why it ended so")
+
+
+def _with_final(final: FinalStanding | None, parts: Iterator[Part], canvas: Canvas) -> Iterator[Part]:
+    """Put a sweep's final run before everything else of it."""
+    if final is not None:
+        yield from final_lines(final, canvas)
+        yield ""
+    yield from parts
+
+
+def _explained(seen: Picture, listed: Sequence[TrialRow] | None, choice: TrialChoice, canvas: Canvas) -> Iterator[Part]:
+    yield from screen(seen, canvas, listed=listed)
+    for text in () if listed is None else choice.said(seen.trials, listed):
+        yield from canvas.lines(text, "dim")
+    yield from failure_lines(seen, canvas)
+    if money := seen.money.start_ups and seen.money:
+        each = aligned_hours(money.in_start_ups / money.start_ups)
+        total = f"{aligned_hours(money.in_start_ups)} GPU-hours of {money.start_ups:,} segments"
+        yield from canvas.lines(f"Start-ups took {total}, {each} each", "dim")
+    if (space := taken(seen)) is not None:
+        yield from canvas.lines(space.said(), "dim")
+    for text in approximated(seen.config):
+        yield from canvas.lines(text, "yellow")
+    if seen.learnt_from is not None:
+        yield from canvas.lines(seen.learnt_from.said(), "dim")
+    if stored_at := seen.config.get("storage"):
+        yield from canvas.lines(f"a copy of each trial in {stored_at}", "dim")
