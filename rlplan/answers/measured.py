@@ -7,12 +7,11 @@ from typing import Any
 
 from planner.pricing import Price
 from rlplan.actions.measuring import STEPS, Measured, MeasuredPhase
-from rlplan.answers.price import interval
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
 from rlplan.wording.frames import MEASURED
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
-from rlplan.wording.numbers import aligned_hours
+from rlplan.wording.numbers import aligned_hours, median_and_bounds
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
@@ -43,8 +42,8 @@ class MeasuredSteps(Answer):
             "prompts_per_batch": asked.prompts_per_batch,
             "response_tokens": measured.response_tokens,
             "phases": self.listed,
-            "seconds_per_step": interval(*measured.after.seconds),
-            "seconds_per_step_before": interval(*measured.before.seconds),
+            "seconds_per_step": median_and_bounds(*measured.after.seconds),
+            "seconds_per_step_before": median_and_bounds(*measured.before.seconds),
         }
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

@@ -13,11 +13,11 @@ from rlplan.actions.configuring import flag_of, flagged, load_configuration, wit
 from rlplan.actions.pricing import Priced, price_one, price_table
 from rlplan.commands.planning import PriceRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.assumptions import Assumption
+from rlplan.wording.assumptions import ASSUMPTIONS
 from rlplan.wording.console import Part
 from rlplan.wording.frames import FORGOTTEN, PHASES, RUNS
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, plural, some_of
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, median_and_bounds, plural, some_of
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
@@ -85,10 +85,14 @@ class StepPrice(Answer):
         return {
             "rollouts_per_prompt": asked.rollouts_per_prompt,
             "prompts_per_batch": asked.prompts_per_batch,
-            "seconds_per_step": interval(*price.seconds),
-            "gpu_hours_per_step": interval(*price.gpu_hours),
+            "seconds_per_step": median_and_bounds(*price.seconds),
+            "gpu_hours_per_step": median_and_bounds(*price.gpu_hours),
             "phases": [
-                {"phase": each.phase, "seconds": interval(each.median, each.low, each.high), "limit": each.limit}
+                {
+                    "phase": each.phase,
+                    "seconds": median_and_bounds(each.median, each.low, each.high),
+                    "limit": each.limit,
+                }
                 for each in price.phases
             ],
             "tokens": asked.tokens,
@@ -161,18 +165,13 @@ class ForgottenPrices(Answer):
         yield from canvas.lines(f"{said}: prices no longer rest on what its steps took.")
 
 
-def interval(median: float, low: float, high: float) -> dict[str, float]:
-    """Return the fields of a median with its 90 % interval."""
-    return {"median": median, "low": low, "high": high}
-
-
 def _run(run: PricedRun) -> dict[str, Any]:
     return {
         "row_id": run.row_id,
-        "predicted_seconds": None if run.predicted is None else interval(*run.predicted),
+        "predicted_seconds": None if run.predicted is None else median_and_bounds(*run.predicted),
         "measured_seconds": run.measured,
         "ratio": run.ratio,
-        "phases": {name: interval(*seconds) for name, seconds in run.phases.items()},
+        "phases": {name: median_and_bounds(*seconds) for name, seconds in run.phases.items()},
         "notes": list(run.notes),
     }
 
@@ -287,11 +286,6 @@ CHANGES: Sequence[Column[Change]] = (
     Column("GPU-h/step", lambda each: _first(each, "gpu_hours")),
     Column("price of a rollout", lambda each: UNKNOWN if each.saved is None else f"{-each.saved:+.0%}"),
     Column("rollouts a second", lambda each: UNKNOWN if each.faster is None else f"× {each.faster:.2f}"),
-)
-ASSUMPTIONS: Sequence[Column[Assumption]] = (
-    Column("what", lambda each: each.what, Cells.NAMES),
-    Column("value", lambda each: each.value, Cells.TEXTS),
-    Column("source", lambda each: each.source, Cells.TEXTS, gives_way=True),
 )
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlplan.api.wording import arguments_named, database_at
+from rlplan.api.wording import arguments_named
+from rlplan.wording.formats import database_at
 
 
 def check(

@@ -9,8 +9,8 @@ from planner.vetting.verdict import DIFFERENCE, Interval, Memory, Verdict
 from rlplan.actions.checking import CheckedScript, Room
 from rlplan.actions.fixing import NUMBERS
 from rlplan.exits import ExitCode
-from rlplan.printing.price_output import ASSUMPTIONS
 from rlplan.reading.check_data import check_data, memory_data
+from rlplan.wording.assumptions import ASSUMPTIONS
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json, text_of
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import FEWEST_ROWS, SCREEN, Invocation, NextStep, next_steps

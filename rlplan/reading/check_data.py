@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.vetting.changes import Checked, Improvement
 from planner.vetting.verdict import DIFFERENCE, Interval, Memory, Verdict
-from rlplan.reading.price_data import interval
 from rlplan.wording.assumptions import Assumption
+from rlplan.wording.numbers import median_and_bounds
 
 if TYPE_CHECKING:
     from planner.adopting.script import ScriptFacts
@@ -51,7 +51,7 @@ def _judged(found: Verdict) -> dict[str, Any]:
         "likely_flags": [asdict(flag) for flag in found.flags if flag.asks is not None],
         **memory_data(found.memory),
         "steps": launch.steps,
-        "seconds_per_step": interval(*found.step_seconds),
+        "seconds_per_step": median_and_bounds(*found.step_seconds),
         "phases": {each.phase: each.median * launch.traits.updates_per_batch for each in found.price.phases},
         "hours": _interval(found.hours),
         "gpu_hours": _interval(found.gpu_hours),
@@ -89,7 +89,7 @@ def memory_data(memory: Memory) -> dict[str, Any]:
 
 
 def _interval(found: Interval | None) -> dict[str, float] | None:
-    return None if found is None else interval(*found)
+    return None if found is None else median_and_bounds(*found)
 
 
 def _change(each: Improvement, facts: "ScriptFacts") -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _change(each: Improvement, facts: "ScriptFacts") -> dict[str, Any]:
         "clears": list(each.cleared),
         "score_gain": None if each.score_gain is None else dict(zip(("median", "error"), each.score_gain, strict=True)),
         "gpu_hours_saved": each.saved,
-        "seconds_per_step": interval(*after.step_seconds),
+        "seconds_per_step": median_and_bounds(*after.step_seconds),
         "cut_off": after.cut_off,
         "dead_groups": after.dead_groups,
     }

@@ -1,7 +1,7 @@
 """What a proposal takes for granted, each with its value and where that comes from."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -17,6 +17,7 @@ from budgets.workload import RecipeTraits, Workload
 from planner.config.layers import DEFAULT, Resolved, collapse_single_values
 from planner.config.request import counted_prompts
 from planner.proposals import PricedCell, Proposal, Request
+from rlplan.wording.tables import Cells, Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,3 +237,10 @@ def _count(number: float) -> str:
         if number >= size:
             return f"{number / size:.3g} {unit}"
     return f"{number:g}"
+
+
+ASSUMPTIONS: Sequence[Column[Assumption]] = (
+    Column("what", lambda each: each.what, Cells.NAMES),
+    Column("value", lambda each: each.value, Cells.TEXTS),
+    Column("source", lambda each: each.source, Cells.TEXTS, gives_way=True),
+)
