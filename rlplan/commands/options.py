@@ -163,7 +163,9 @@ RewardOption = Annotated[
 ValidationOption = Annotated[
     str | None, typer.Option(metavar="<file>", help="JSONL of validation problems; else some are held out.")
 ]
-EngineOption = Annotated[str | None, typer.Option(metavar="torch|vllm", help="What generates the responses.")]
+EngineOption = Annotated[
+    str | None, typer.Option(metavar="torch|vllm", help="What generates the responses; with a trainer on GPUs vllm.")
+]
 DeviceOption = Annotated[str | None, typer.Option(metavar="cpu|cuda", help="Where it runs.")]
 WeightsOption = Annotated[
     str | None, typer.Option(metavar="float32|bfloat16", help="Format in forward passes; bfloat16 on a GPU.")

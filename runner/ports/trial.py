@@ -39,6 +39,7 @@ class Machine(Section):
     threads: Count = 1
     gpus: Count = Field(1, description="GPUs (or CPU workers) that each second of the trial occupies")
     nodes: Count = Field(1, description="machines that have equal parts of the GPUs")
+    memory_gb: Positive = Field(80.0, description="10^9 bytes of each GPU")
     weights: Literal["float32", "bfloat16"] = Field("float32", description="format of the weights in forward passes")
     micro_batch_tokens: Count = Field(16_384, description="tokens of one forward and backward pass")
     compile: bool = Field(False, description="compile the decoder with torch.compile; worth it for long runs only")

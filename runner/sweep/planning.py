@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError
 
+from budgets import catalogue
 from budgets.errors import BudgetError, InputError
 from planner.axes import RECIPE, suffix, text_of
 from planner.checking import Section, explained
@@ -247,13 +248,15 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
             chosen |= {"name": task or trainer.name, "model": _folder_or_name(choice.model)}
             chosen |= {"reward": _absolute_reward(choice.reward)} if choice.reward else {}
             chosen["max_response_tokens"] = None if task else plan.workload["response_tokens"]
+    hardware = plan.hardware
     device = choice.device or ("cpu" if on_cpu else "cuda")
     machine = {
         "device": device,
-        "engine": choice.engine or "torch",
+        "engine": choice.engine or ("vllm" if device == "cuda" and trainer is not None else "torch"),
         "weights": choice.weights or ("bfloat16" if device == "cuda" else "float32"),
         "gpus": (gpus := pilot_gpus(plan)),
         "nodes": nodes_of(plan, gpus),
+        "memory_gb": catalogue.gpu(hardware["gpu"], plan.config.get("gpus")).memory_gb,
         **({"micro_batch_tokens": choice.micro_batch_tokens} if choice.micro_batch_tokens else {}),
     }
     validation = plan.config["validation"]

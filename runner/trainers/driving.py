@@ -78,11 +78,13 @@ def require_equal_shares(config: TrialConfig, gpus: int) -> None:
         )
 
 
-def rollouts_per_pass(config: TrialConfig, task: Task, gpus: int, wanted: int | None) -> int:
-    """Return as many as are wanted, or else as micro_batch_tokens allow; all passes of a GPU are of that size."""
-    each = config.rollouts_per_step // gpus
-    longest = task.max_prompt_tokens + task.max_response_tokens
-    most = wanted or max(1, config.machine.micro_batch_tokens // longest)
+def rollouts_per_pass(config: TrialConfig, task: Task, tokens: int, wanted: int | None, apart: int = 0) -> int:
+    """Return as many as are wanted, or else as so many tokens allow; all passes of a GPU are of that size.
+
+    `apart` GPUs do not train.
+    """
+    each = config.rollouts_per_step // (config.machine.gpus - apart)
+    most = wanted or max(1, tokens // (task.max_prompt_tokens + task.max_response_tokens))
     return max(size for size in range(1, min(each, most) + 1) if each % size == 0)
 
 

@@ -35,8 +35,10 @@ class HorizonOptions(Section):
     vllm_gpus: Annotated[int, Field(ge=0)] = Field(
         0, description="GPUs that vLLM has to itself; 0: it shares all of them with the training"
     )
-    vllm_memory: Positive = Field(0.5, description="share of a GPU's memory that vLLM takes")
-    tensor_parallel: Count = Field(1, description="GPUs of one vLLM engine")
+    vllm_memory: Positive | None = Field(
+        None, description="share of a GPU's memory that vLLM takes; else by what is there"
+    )
+    tensor_parallel: Count | None = Field(None, description="GPUs of one vLLM engine; else by the memory")
     settings: dict[str, Any] = Field(
         {}, description="further keys of the trainer, or its flags without dashes, by their names; none of ours"
     )
@@ -102,16 +104,18 @@ class Share:
     nodes: int  # that train
     gpus_per_node: int  # of each of these
     engines: int  # of vLLM
+    engine_gpus: int  # of each of these
     apart: bool  # whether vLLM's GPUs are its own
 
 
-def share_of(config: TrialConfig, options: HorizonOptions) -> Share:
+def share_of(config: TrialConfig, options: HorizonOptions, engine_gpus: int) -> Share:
     """Return who has which GPUs; vLLM's own are the last nodes, or the last GPUs of a single one."""
     machine, apart = config.machine, options.vllm_gpus > 0
     trainers = machine.gpus - options.vllm_gpus
     nodes = machine.nodes * trainers // machine.gpus if apart else machine.nodes
     nodes = max(1, nodes)
-    return Share(nodes, trainers // nodes, (options.vllm_gpus or machine.gpus) // options.tensor_parallel, apart)
+    engines = (options.vllm_gpus or machine.gpus) // engine_gpus
+    return Share(nodes, trainers // nodes, engines, engine_gpus, apart)
 
 
 def require_shared(config: TrialConfig, options: HorizonOptions, trainer: str) -> None:
@@ -132,7 +136,7 @@ def require_shared(config: TrialConfig, options: HorizonOptions, trainer: str) -
             f"[trainer.options] vllm_gpus = {apart} on {machine.nodes} nodes of {per_node} GPUs: it takes whole nodes, "
             f"a multiple of {per_node}"
         )
-    if (apart or machine.gpus) % options.tensor_parallel:
+    if (apart or machine.gpus) % (options.tensor_parallel or 1):
         raise InputError(
             f"[trainer.options] tensor_parallel = {options.tensor_parallel}: it must divide the "
             f"{apart or machine.gpus} GPUs that vLLM has"

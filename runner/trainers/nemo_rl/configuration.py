@@ -6,6 +6,8 @@ from typing import Any
 from pydantic import Field
 
 from budgets.errors import InputError
+from budgets.memory import CHUNKED, WHOLE
+from budgets.memory_plan import Means, MemoryPlan, plan_memory
 from planner.checking import Count, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
@@ -23,6 +25,7 @@ from runner.trainers.driving import (
     validation_batches,
 )
 from runner.trainers.facts import facts_of, nested
+from runner.trainers.fitting import demand_of, require_memory
 from runner.trainers.nemo_rl.recipe import recipe_keys
 
 CHECKPOINTS = "checkpoints"
@@ -31,6 +34,9 @@ TRAIN, VALIDATION = "train.jsonl", "validation.jsonl"
 _ENDLESS = 1_000_000  # epochs: the loop ends by steps
 _EXEMPLAR = "examples/configs/grpo_math_1B.yaml"
 _KEPT = 2
+_MEANS = Means("tensor", heads=(WHOLE, CHUNKED))
+_ROUND = 64  # tokens, to which it pads what it packs
+_CHUNK = 2048  # tokens, in its grpo-math-qwen3-30ba3b-megatron-tp4-32k.yaml
 
 
 class NemoRlOptions(Section):
@@ -51,6 +57,10 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
     every, length = validation_batches(config), task.max_response_tokens
     problems = min(config.validation.problems, len(task.validation))
     trial, sweep = run_names(attempt)
+    demand = demand_of(config, task, options.settings)
+    plan = plan_memory(demand, _MEANS)
+    free = _memory(plan)
+    require_memory(config, demand, _MEANS, plan, options.settings, free)
     ours: dict[str, Any] = {
         "grpo.num_prompts_per_step": config.prompts_per_batch * updates,
         "grpo.num_generations_per_prompt": config.rollouts_per_prompt,
@@ -67,7 +77,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "policy.model_name": str(Path(task.model_path).absolute()),
         "policy.tokenizer.name": tokenizer_of(config, task, folder),
         "policy.train_global_batch_size": config.rollouts_per_step,  # of one update
-        "policy.train_micro_batch_size": rollouts_per_pass(config, task, machine.gpus, options.rollouts_per_pass),
+        "policy.train_micro_batch_size": rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass),
         "policy.max_total_sequence_length": task.max_prompt_tokens + length,
         "policy.precision": machine.weights,
         "policy.generation.max_new_tokens": length,
@@ -100,10 +110,25 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
     facts = facts_of("nemo-rl")
     facts.require(nested(ours))
     facts.require(nested(options.settings))
-    free = {"logger.wandb_enabled": False, "logger.wandb.project": "rlplan"}
+    free |= {"logger.wandb_enabled": False, "logger.wandb.project": "rlplan"}
+    facts.require(nested(free))
+    keys = merged(ours | free, options.settings, free)
+    return {"defaults": str(Path(options.checkout).expanduser() / _EXEMPLAR), **keys}
+
+
+def _memory(plan: MemoryPlan) -> dict[str, Any]:
+    """Return the keys by which training and vLLM fit; its exemplar is made for 1.5 billion weights and 512 tokens."""
+    tokens = -(-plan.tokens // (_ROUND * plan.width)) * _ROUND * plan.width
     return {
-        "defaults": str(Path(options.checkout).expanduser() / _EXEMPLAR),
-        **merged(ours | free, options.settings, free),
+        "policy.dtensor_cfg.activation_checkpointing": True,
+        "policy.dtensor_cfg.tensor_parallel_size": plan.width,
+        "policy.dtensor_cfg.cpu_offload": plan.offload,
+        "policy.logprob_chunk_size": _CHUNK if plan.head < WHOLE else None,
+        "policy.sequence_packing.enabled": True,
+        "policy.sequence_packing.train_mb_tokens": tokens,
+        "policy.sequence_packing.logprob_mb_tokens": tokens,
+        "policy.generation.vllm_cfg.tensor_parallel_size": plan.engine_gpus,
+        "policy.generation.vllm_cfg.gpu_memory_utilization": plan.engine_share,
     }
 
 

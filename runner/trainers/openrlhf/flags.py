@@ -3,25 +3,34 @@
 from pathlib import Path
 from typing import Any
 
+from budgets.memory import WHOLE
+from budgets.memory_plan import Means, MemoryPlan, plan_memory
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import merged, rollouts_per_pass, run_names, validation_batches, warmup_steps
+from runner.trainers.fitting import demand_of, require_memory
 from runner.trainers.horizon import HorizonOptions, rows_of, share_of
 from runner.trainers.openrlhf.recipe import recipe_flags
 
 CHECKPOINTS = "checkpoints"  # in the trial's folder; DeepSpeed's tags lie in its folder _actor
 PROMPTS, VALIDATION = "train.jsonl", "validation.jsonl"  # written by start.py
 AGENT = "agent.py"
-_FREE = ("train.micro_batch_size", "rollout.micro_batch_size", "actor.gradient_checkpointing_enable")
+_FREE = ("train.micro_batch_size", "rollout.micro_batch_size")
+_MEANS = Means(heads=(WHOLE,), engine_share=0.5)  # as its examples/scripts/train_ppo_ray_hybrid_engine.sh
 
 
 def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonOptions) -> dict[str, Any]:
     """Return all flags by their names without dashes, with the user's own; `flag_words` puts them on a command line."""
     updates, folder = config.recipe.schedule.updates_per_batch, attempt.folder
-    passes = rollouts_per_pass(config, task, config.machine.gpus - options.vllm_gpus, options.rollouts_per_pass)
+    demand = demand_of(
+        config, task, options.settings, generators=options.vllm_gpus, engine_gpus=options.tensor_parallel
+    )
+    plan = plan_memory(demand, _MEANS)
+    require_memory(config, demand, _MEANS, plan, options.settings, _memory(plan))
+    passes = rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass, options.vllm_gpus)
     ours: dict[str, Any] = {
-        **_layout(config, options),
+        **_layout(config, options, plan),
         **recipe_flags(config.recipe, task.max_response_tokens),
         "actor.model_name_or_path": str(folder / "model"),
         "train.agent_func_path": str(folder / AGENT),
@@ -43,7 +52,6 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: Horizon
         "actor.lr_scheduler": "cosine_warmup_with_min_lr",  # of which the first update has a rate already
         "actor.min_lr_ratio": 1.0,  # so that it is constant
         "actor.lr_warmup_ratio": warmup_ratio(config, options),
-        "actor.gradient_checkpointing_enable": True,
         "eval.dataset": str(folder / VALIDATION),
         "eval.steps": validation_batches(config),
         "eval.n_samples_per_prompt": config.validation.samples,
@@ -59,7 +67,19 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: Horizon
     }
     if attempt.checkpoint is not None:
         ours["ckpt.load_enable"] = True
-    return merged(ours, options.settings, _FREE)
+    free = _memory(plan)
+    return merged(ours | free, options.settings, (*_FREE, *free))
+
+
+def _memory(plan: MemoryPlan) -> dict[str, Any]:
+    """Return the flags by which DeepSpeed fits, as its own scripts have them; a ring of GPUs needs packed samples."""
+    return {
+        "actor.gradient_checkpointing_enable": True,
+        "ds.zero_stage": 3,
+        "ds.adam_offload": plan.offload,
+        "ds.ring_attn_size": plan.width,
+        "ds.packing_samples": plan.width > 1,
+    }
 
 
 def warmup_ratio(config: TrialConfig, options: HorizonOptions) -> float:
@@ -69,8 +89,8 @@ def warmup_ratio(config: TrialConfig, options: HorizonOptions) -> float:
     return (steps - 0.5) / updates if steps else 0.0
 
 
-def _layout(config: TrialConfig, options: HorizonOptions) -> dict[str, Any]:
-    share = share_of(config, options)
+def _layout(config: TrialConfig, options: HorizonOptions, plan: MemoryPlan) -> dict[str, Any]:
+    share = share_of(config, options, plan.engine_gpus)
     return {
         "actor.num_nodes": share.nodes,
         "actor.num_gpus_per_node": share.gpus_per_node,
@@ -81,8 +101,8 @@ def _layout(config: TrialConfig, options: HorizonOptions) -> dict[str, Any]:
         "vllm.enable_sleep": not share.apart,
         "ds.enable_sleep": not share.apart,
         "vllm.num_engines": share.engines,
-        "vllm.tensor_parallel_size": options.tensor_parallel,
-        "vllm.gpu_memory_utilization": options.vllm_memory,
+        "vllm.tensor_parallel_size": share.engine_gpus,
+        "vllm.gpu_memory_utilization": options.vllm_memory or plan.engine_share,
     }
 
 

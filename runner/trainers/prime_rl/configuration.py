@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from budgets.errors import InputError
+from budgets.memory import FUSED
+from budgets.memory_plan import Means, plan_memory
 from planner.checking import Count, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
@@ -22,11 +24,13 @@ from runner.trainers.driving import (
     validation_steps,
 )
 from runner.trainers.facts import facts_of, nested
+from runner.trainers.fitting import demand_of, require_memory
 from runner.trainers.prime_rl.recipe import gates, recipe_keys
 
 RUN = "run"  # its run directory, in the attempt's folder
 TRAIN, VALIDATION = "train", "validation"
 TASKSET = "rlplan_taskset"  # the module that is laid into the folder
+_MEANS = Means(heads=(FUSED,))  # its defaults keep the optimizer in the host's memory, and checkpoint activations
 _PORTS, _EACH, _GROUPS = 10_000, 64, 300  # the first, how many a trial has, and how many trials
 
 
@@ -111,7 +115,14 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
     for monitor in ("trainer.monitors.wandb.", "orchestrator.monitors.wandb."):
         if any(key.startswith(monitor) for key in options.settings):  # which switches it on
             ours |= zip((f"{monitor}name", f"{monitor}group"), run_names(attempt), strict=True)
-    free = {"inference.vllm.gpu_memory_utilization": 0.9}
+    demand = demand_of(config, task, options.settings, generators=config.machine.gpus - train)
+    plan = plan_memory(demand, _MEANS)
+    free: dict[str, Any] = {
+        "inference.vllm.gpu_memory_utilization": plan.engine_share,
+        "inference.vllm.tensor_parallel_size": plan.engine_gpus,
+        "trainer.model.cp": plan.width,
+    }
+    require_memory(config, demand, _MEANS, plan, options.settings, free)
     facts_of("prime-rl").require(nested(ours))
     facts_of("prime-rl").require(nested(options.settings))
     return merged(ours | free, options.settings, free)

@@ -3,10 +3,12 @@
 import json
 from typing import Any
 
+from budgets.memory_plan import Means, MemoryPlan, plan_memory
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import merged, rollouts_per_pass, run_names, validation_batches, warmup_steps
+from runner.trainers.fitting import demand_of, require_memory
 from runner.trainers.horizon import HorizonOptions, batches_of, share_of
 from runner.trainers.skyrl.recipe import recipe_keys
 
@@ -21,13 +23,19 @@ _FREE = (
     "trainer.project_name",
     "trainer.print_example_interval",
 )
+_MEANS = Means(engine_share=0.8)  # as its examples and its default have
 
 
 def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonOptions) -> dict[str, Any]:
     """Return all keys by their dotted names, with the user's own; `overrides` makes a command line of them."""
     updates, folder = config.recipe.schedule.updates_per_batch, attempt.folder
-    passes = rollouts_per_pass(config, task, config.machine.gpus - options.vllm_gpus, options.rollouts_per_pass)
-    resumed, share = attempt.checkpoint is not None, share_of(config, options)
+    demand = demand_of(
+        config, task, options.settings, generators=options.vllm_gpus, engine_gpus=options.tensor_parallel
+    )
+    plan = plan_memory(demand, _MEANS)
+    require_memory(config, demand, _MEANS, plan, options.settings, _memory(plan))
+    passes = rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass, options.vllm_gpus)
+    resumed, share = attempt.checkpoint is not None, share_of(config, options, plan.engine_gpus)
     trainer: dict[str, Any] = {
         "placement.colocate_all": not share.apart,
         "placement.policy_num_nodes": share.nodes,
@@ -78,8 +86,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonO
         "eval_sampling_params.max_generate_length": task.max_response_tokens,
         "eval_sampling_params.temperature": config.validation.temperature,  # its own is 0
         "inference_engine.num_engines": share.engines,
-        "inference_engine.tensor_parallel_size": options.tensor_parallel,
-        "inference_engine.gpu_memory_utilization": options.vllm_memory,
+        "inference_engine.tensor_parallel_size": share.engine_gpus,
+        "inference_engine.gpu_memory_utilization": options.vllm_memory or plan.engine_share,
         "inference_engine.enable_ray_prometheus_stats": False,
     }
     ours = {
@@ -91,7 +99,18 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonO
         **{f"generator.{name}": value for name, value in generator.items()},
         **recipe_keys(config.recipe, task.max_response_tokens),
     }
-    return merged(ours, options.settings, _FREE)
+    free = _memory(plan)
+    return merged(ours | free, options.settings, (*_FREE, *free))
+
+
+def _memory(plan: MemoryPlan) -> dict[str, Any]:
+    """Return the keys by which FSDP2 fits; logits are in chunks, and states asleep, by its own defaults."""
+    return {
+        "trainer.gradient_checkpointing": True,
+        "trainer.policy.fsdp_config.cpu_offload": plan.offload,
+        "trainer.policy.sequence_parallel_size": plan.width,
+        "trainer.ref.sequence_parallel_size": plan.width,
+    }
 
 
 def overrides(keys: dict[str, Any]) -> list[str]:

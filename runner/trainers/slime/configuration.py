@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from budgets.errors import InputError
+from budgets.memory import CHUNKED, WHOLE
+from budgets.memory_plan import Means, MemoryPlan, plan_memory
 from planner.checking import Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
@@ -23,6 +25,7 @@ from runner.trainers.driving import (
     validation_batches,
 )
 from runner.trainers.facts import facts_of
+from runner.trainers.fitting import demand_of, require_memory
 from runner.trainers.slime.recipe import recipe_flags
 
 CHECKPOINTS = "checkpoints"
@@ -31,6 +34,8 @@ TRAIN, VALIDATION = "train.jsonl", "validation.jsonl"
 PROBLEMS = "validation"  # what it calls the problems to validate on
 ADAPTER = "rlplan_slime"  # the module that is laid into the folder
 _MODEL = "MODEL_ARGS=("
+_MEANS = Means("megatron", heads=(WHOLE, CHUNKED), engine_share=0.7)  # as its scripts/run-qwen3-4B.sh
+_CHUNK = 1024  # tokens, in its scripts/run-glm5-744B-A40B.sh
 
 
 class SlimeOptions(Section):
@@ -88,18 +93,42 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any
         "--wandb-group": "-".join(reversed(run_names(attempt))),  # the run's name is made of it
         **recipe_flags(config),
     }
+    demand = demand_of(config, task, options.settings)
+    plan = plan_memory(demand, _MEANS)
     free = {
         "--colocate": True,
-        "--use-dynamic-batch-size": True,
-        "--max-tokens-per-gpu": machine.micro_batch_tokens,
-        "--rollout-num-gpus-per-engine": 1,
+        "--balance-data": True,
         "--attention-dropout": 0.0,
         "--hidden-dropout": 0.0,
+        "--attention-softmax-in-fp32": True,
+        "--accumulate-allreduce-grads-in-fp32": True,
+        **_memory(plan),
     }
     given = {flag if flag.startswith("--") else f"--{flag}": value for flag, value in options.settings.items()}
-    known = {flag: value for flag, value in {**ours, **given}.items() if not flag.startswith("--sglang-")}
+    require_memory(config, demand, _MEANS, plan, given, _memory(plan))
+    known = {flag: value for flag, value in {**ours, **free, **given}.items() if not flag.startswith("--sglang-")}
     facts_of("slime").require(known)
     return merged(ours | free, given, free)
+
+
+def _memory(plan: MemoryPlan) -> dict[str, Any]:
+    """Return the flags by which Megatron and SGLang fit, as its own scripts have them."""
+    spread = {"--expert-model-parallel-size": plan.experts, "--expert-tensor-parallel-size": 1}
+    in_host = ("--optimizer-cpu-offload", "--overlap-cpu-optimizer-d2h-h2d", "--use-precision-aware-optimizer")
+    return {
+        "--tensor-model-parallel-size": plan.width,
+        "--sequence-parallel": plan.width > 1,
+        **(spread if plan.experts > 1 else {}),
+        "--recompute-granularity": "full",
+        "--recompute-method": "uniform",
+        "--recompute-num-layers": 1,
+        "--use-dynamic-batch-size": True,
+        "--max-tokens-per-gpu": plan.tokens,
+        **({"--log-probs-chunk-size": _CHUNK} if plan.head < WHOLE else {}),
+        **dict.fromkeys(in_host, plan.offload),
+        "--rollout-num-gpus-per-engine": plan.engine_gpus,
+        "--sglang-mem-fraction-static": plan.engine_share,
+    }
 
 
 def model_words(options: SlimeOptions) -> list[str]:

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from budgets.errors import InputError
+from budgets.memory import FUSED
+from budgets.memory_plan import Means, MemoryPlan, plan_memory
 from planner.checking import Count, Positive, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
@@ -24,12 +27,14 @@ from runner.trainers.driving import (
     run_names,
     warmup_steps,
 )
+from runner.trainers.fitting import demand_of, require_memory
 from runner.trainers.inside import MARK
 from runner.trainers.inside import PARTS as INSIDE
 from runner.trainers.laying import judged_files, parts, programs
 from runner.trainers.trl.recipes import recipe_settings
 from runner.training.building import open_stream
 
+_MEANS = Means(None, heads=(FUSED,), sleeps=False)
 HORIZON = 1_000_000  # updates; nothing depends on it, since the rate is constant
 PARTS = (  # of rlplan, beside those of the reward
     *INSIDE,
@@ -45,8 +50,12 @@ class TrlOptions(Section):
     rollouts_per_pass: Count | None = Field(
         None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
     )
-    accelerate: str | None = Field(None, description="accelerate's configuration file, for FSDP or DeepSpeed")
-    vllm_memory: Positive = Field(0.3, description="share of a GPU's memory that colocated vLLM takes")
+    accelerate: str | None = Field(
+        None, description="accelerate's configuration file; else FSDP2 where several GPUs train"
+    )
+    vllm_memory: Positive | None = Field(
+        None, description="share of a GPU's memory that colocated vLLM takes; else by what is there"
+    )
     settings: dict[str, Any] = Field({}, description="further arguments of GRPOConfig, which must not be ours")
 
 
@@ -79,6 +88,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
     embedded = config.task.name in EMBEDDED
     open_stream(config, task)  # which refuses a curriculum whose pass rates are not known
     eased = recipe.filters.curriculum == "easy-to-hard"
+    plan = _plan(config, task, options)
     return {
         "attempt": attempt.number,
         "from_step": attempt.from_step,
@@ -96,6 +106,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
             "port": meeting_port(attempt),
             "accelerate": _existing(options.accelerate),
             "mixed_precision": "bf16" if machine.weights == "bfloat16" else "no",
+            "fsdp_offload": None if plan is None or machine.gpus == 1 else plan.offload,
         },
         "model": str(Path(task.model_path).absolute()),
         "tokenizer": "tokenizer" if embedded else str(Path(task.model_path).absolute()),
@@ -111,13 +122,39 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "updates_per_batch": recipe.schedule.updates_per_batch,
         "warmup_steps": warmup_steps(config),
         "validation": {**config.validation.model_dump(), "rows": config.rollouts_per_step // machine.gpus},
-        "settings": _settings(config, task, attempt, options),
+        "settings": _settings(config, task, attempt, options, plan),
     }
 
 
-def _settings(config: TrialConfig, task: Task, attempt: Attempt, options: TrlOptions) -> dict[str, Any]:
+def _plan(config: TrialConfig, task: Task, options: TrlOptions) -> MemoryPlan | None:
+    """Return the memory plan of a trial on GPUs; a single one cannot offload its optimizer."""
     machine = config.machine
-    rows = rollouts_per_pass(config, task, machine.gpus, options.rollouts_per_pass)
+    if machine.device == "cpu":
+        return None
+    means = replace(_MEANS, offloads=machine.gpus > 1 and options.accelerate is None)
+    demand = demand_of(config, task, options.settings)
+    plan = plan_memory(demand, means)
+    if options.accelerate is None:
+        require_memory(config, demand, means, plan, options.settings, _memory(plan, task))
+    return plan
+
+
+def _memory(plan: MemoryPlan, task: Task) -> dict[str, Any]:
+    """Return the arguments by which vLLM fits beside the training's states, and training once vLLM sleeps."""
+    return {
+        "vllm_gpu_memory_utilization": plan.engine_share,
+        "vllm_tensor_parallel_size": plan.engine_gpus,
+        "vllm_max_model_length": task.max_prompt_tokens + task.max_response_tokens,
+        "vllm_enable_sleep_mode": True,
+    }
+
+
+def _settings(
+    config: TrialConfig, task: Task, attempt: Attempt, options: TrlOptions, plan: MemoryPlan | None
+) -> dict[str, Any]:
+    machine = config.machine
+    tokens = machine.micro_batch_tokens if plan is None else plan.tokens
+    rows = rollouts_per_pass(config, task, tokens, options.rollouts_per_pass)
     passes = config.rollouts_per_step // machine.gpus // rows
     ours: dict[str, Any] = {
         "output_dir": ".",
@@ -144,12 +181,13 @@ def _settings(config: TrialConfig, task: Task, attempt: Attempt, options: TrlOpt
         "disable_tqdm": True,
         **recipe_settings(config),
     }
-    free: dict[str, Any] = {"activation_checkpointing": False, "dataloader_pin_memory": machine.device == "cuda"}
+    on_gpu = plan is not None
+    free: dict[str, Any] = {"activation_checkpointing": on_gpu, "dataloader_pin_memory": on_gpu}
     free["report_to"] = "none"
-    if machine.engine == "vllm":
+    if machine.engine == "vllm" and plan is not None:
         ours |= {"use_vllm": True, "vllm_mode": "colocate"}
-        free["vllm_gpu_memory_utilization"] = options.vllm_memory
-        free["vllm_max_model_length"] = task.max_prompt_tokens + task.max_response_tokens
+        free |= _memory(plan, task)
+        free["vllm_gpu_memory_utilization"] = options.vllm_memory or plan.engine_share
     return merged({**ours, **free}, options.settings, free)
 
 

@@ -26,6 +26,10 @@ def command(run: dict[str, Any], rank: int) -> list[str]:
     own = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch"]
     if launch["accelerate"] is not None:
         own += ["--config_file", launch["accelerate"]]
+    elif launch["fsdp_offload"] is not None:  # as TRL's accelerate_configs/fsdp2.yaml
+        own += ["--use_fsdp", "--fsdp_version", "2", "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP"]
+        own += ["--fsdp_cpu_ram_efficient_loading", "true", "--fsdp_reshard_after_forward", "true"]
+        own += ["--fsdp_state_dict_type", "FULL_STATE_DICT", "--fsdp_offload_params", str(launch["fsdp_offload"])]
     elif launch["processes"] > 1:
         own += ["--multi_gpu"]  # torchrun, also without GPUs: train.py then has gloo between its processes
     own += ["--num_processes", str(launch["processes"]), "--num_machines", str(launch["machines"])]

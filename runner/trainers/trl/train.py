@@ -158,6 +158,7 @@ def built(run: dict[str, Any]) -> Trial:
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(run["end_id"])
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
+    settings = GRPOConfig(**run["settings"])  # first: with FSDP one process alone then reads the weights
     model = AutoModelForCausalLM.from_pretrained(run["model"], dtype=torch.float32, local_files_only=True)
     model.generation_config.eos_token_id = run["end_id"]
     rewards = Rewards(run, judge, tokenizer)
@@ -166,7 +167,7 @@ def built(run: dict[str, Any]) -> Trial:
     trainer = Trial(
         run,
         model=model,
-        args=GRPOConfig(**run["settings"]),
+        args=settings,
         reward_funcs=[rewards.reward, rewards.pass_rate],
         train_dataset=Dataset.from_dict({"prompt": [asked[index] for index in train], "number": list(train)}),
         processing_class=tokenizer,

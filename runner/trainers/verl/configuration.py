@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from budgets.memory import FUSED, WHOLE
+from budgets.memory_plan import Means, MemoryPlan, plan_memory
 from planner.checking import Count, Positive, Section
 from runner.machine import cpu_cores
 from runner.ports.task import Task
@@ -27,6 +29,7 @@ from runner.trainers.driving import (
     validation_batches,
     warmup_batches,
 )
+from runner.trainers.fitting import demand_of, require_memory
 from runner.trainers.in_own_ray import gpus_here
 from runner.trainers.laying import judged_files, programs
 from runner.trainers.verl.recipe import ACTOR, optimizer_keys, recipe_keys
@@ -49,9 +52,19 @@ FREE = (  # ours unless the user says otherwise: they change how it runs, and no
     "data.dataloader_num_workers",
     f"{ROLLOUT}.enforce_eager",
     "actor_rollout_ref.model.use_remove_padding",
-    "actor_rollout_ref.model.enable_gradient_checkpointing",
+    "trainer.max_actor_ckpt_to_keep",
     "trainer.logger",
     "trainer.project_name",
+)
+MEMORY = (  # likewise, by the memory plan
+    "actor_rollout_ref.model.enable_gradient_checkpointing",
+    "actor_rollout_ref.model.use_fused_kernels",
+    f"{ACTOR}.ppo_max_token_len_per_gpu",
+    f"{ACTOR}.ulysses_sequence_parallel_size",
+    f"{ACTOR}.fsdp_config.param_offload",
+    f"{ACTOR}.fsdp_config.optimizer_offload",
+    f"{ACTOR}.fsdp_config.offload_policy",
+    "actor_rollout_ref.ref.fsdp_config.param_offload",
 )
 
 
@@ -60,8 +73,12 @@ class VerlOptions(Section):
 
     rollout: Literal["vllm", "sglang", "trtllm"] = Field("vllm", description="whose servers generate")
     strategy: Literal["fsdp", "fsdp2"] = Field("fsdp2", description="how the model is spread over the GPUs")
-    tensor_parallel: Count = Field(1, description="GPUs of one copy of the model while it generates")
-    rollout_memory: Positive = Field(0.5, description="share of a GPU's memory that generating takes")
+    tensor_parallel: Count | None = Field(
+        None, description="GPUs of one copy of the model while it generates; else by the memory"
+    )
+    rollout_memory: Positive | None = Field(
+        None, description="share of a GPU's memory that generating takes; else by what is there"
+    )
     save_steps: Count | None = Field(None, description="updates between saves; else by [trainer] save_seconds")
     settings: dict[str, Any] = Field({}, description="further keys of verl, which must not be ours")
 
@@ -73,7 +90,10 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     updates, every = config.recipe.schedule.updates_per_batch, validation_batches(config)
     draws = zlib.crc32(f"{config.seed}/{attempt.from_step}".encode()) >> 1  # a resumed run does not draw the same again
     folder = attempt.folder.absolute()
-    longest = task.max_prompt_tokens + task.max_response_tokens
+    means = Means(heads=(WHOLE, FUSED), offloads=options.strategy == "fsdp2", sleeps=None)
+    demand = demand_of(config, task, options.settings, engine_gpus=options.tensor_parallel)
+    plan = plan_memory(demand, means)
+    require_memory(config, demand, means, plan, options.settings, MEMORY)
     ours = {
         **recipe_keys(config.recipe, task.max_response_tokens),
         **optimizer_keys(config.recipe, config.learning_rate, warmup_batches(config)),
@@ -91,7 +111,6 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
         "reward.custom_reward_function.name": "compute_score",
         f"{ACTOR}.ppo_mini_batch_size": config.prompts_per_batch,  # of one update, in prompts
         f"{ACTOR}.use_dynamic_bsz": True,
-        f"{ACTOR}.ppo_max_token_len_per_gpu": max(machine.micro_batch_tokens, longest),
         f"{ACTOR}.shuffle": False,
         f"{ACTOR}.data_loader_seed": config.seed,
         f"{ACTOR}.strategy": options.strategy,
@@ -106,8 +125,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
         f"{ROLLOUT}.top_k": -1,
         f"{ROLLOUT}.seed": draws,
         f"{ROLLOUT}.dtype": machine.weights,
-        f"{ROLLOUT}.tensor_model_parallel_size": options.tensor_parallel,
-        f"{ROLLOUT}.gpu_memory_utilization": options.rollout_memory,
+        f"{ROLLOUT}.tensor_model_parallel_size": plan.engine_gpus,
+        f"{ROLLOUT}.gpu_memory_utilization": options.rollout_memory or plan.engine_share,
         f"{ROLLOUT}.val_kwargs.n": config.validation.samples,
         f"{ROLLOUT}.val_kwargs.temperature": config.validation.temperature,
         f"{ROLLOUT}.val_kwargs.do_sample": config.validation.temperature > 0,
@@ -135,13 +154,25 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     said = options.settings.get("trainer.logger", "console")
     loggers = {"trainer.logger": [*([said] if isinstance(said, str) else said), "file"]}  # which rlplan reads
     ours["trainer.project_name"] = "rlplan"
-    free = {FREE[0]: _helpers(machine), FREE[1]: 2, FREE[2]: _helpers(machine), FREE[3]: 2}  # by default 8 of each
+    helpers = _helpers(machine)
+    # By default it has 8 of each; storage units hold a core each, and it keeps every checkpoint.
+    free = {FREE[0]: helpers, FREE[1]: 2, FREE[2]: helpers, FREE[3]: helpers // machine.nodes, FREE[6]: 2}
     if config.task.name in EMBEDDED:
         ours[TEMPLATE] = _PLAIN_TEMPLATE
     elif TEMPLATE not in options.settings:
         instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
         require_chat(task, "verl", instead)
-    return merged({**ours, **free}, options.settings | loggers, FREE)
+    return merged({**ours, **free, **_memory(plan)}, options.settings | loggers, (*FREE, *MEMORY))
+
+
+def _memory(plan: MemoryPlan) -> dict[str, Any]:
+    """Return the keys by which it trains within the memory: a token length is of one of the GPUs that share a batch."""
+    tokens, swapped = -(-plan.tokens // plan.width), plan.sleep and not plan.offload
+    return dict(
+        zip(
+            MEMORY, (True, plan.head == FUSED, tokens, plan.width, swapped, swapped, plan.offload, swapped), strict=True
+        )
+    )
 
 
 def _helpers(machine: Machine) -> int:

@@ -70,7 +70,7 @@ class VerlDriver(NamedDriver):
         if machine.device == "cpu":
             raise InputError("verl generates with servers that need GPUs: make a plan for GPUs, or use --trainer trl")
         each_node = machine.gpus // machine.nodes
-        if each_node % options.tensor_parallel:
+        if each_node % (options.tensor_parallel or 1):
             raise InputError(
                 f"[trainer.options] tensor_parallel = {options.tensor_parallel} on {each_node} GPUs of a node: it must "
                 "divide them"

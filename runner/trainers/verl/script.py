@@ -17,7 +17,7 @@ from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import opened_task, stands_with
-from runner.trainers.verl.configuration import FREE, ROLLOUT, TEMPLATE, keys_of
+from runner.trainers.verl.configuration import FREE, MEMORY, ROLLOUT, TEMPLATE, keys_of
 from runner.trainers.verl.recipe import ACTOR
 
 ENTRY = "verl.trainer.main_ppo"
@@ -144,4 +144,6 @@ def _decided() -> frozenset[str]:
         trainer=TrainerChoice(name="verl"),
     )
     keys = keys_of(config, opened_task(config), Attempt(Path("/"), 1, 0, 1, None))
-    return frozenset(key.lstrip("+") for key in keys if key not in (*FREE, TEMPLATE) and not key.startswith("hydra."))
+    return frozenset(
+        key.lstrip("+") for key in keys if key not in (*FREE, *MEMORY, TEMPLATE) and not key.startswith("hydra.")
+    )

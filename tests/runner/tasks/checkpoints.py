@@ -36,7 +36,8 @@ def save_checkpoint(
     )
     tokenizer.chat_template = template
     tokenizer.save_pretrained(folder)
-    config: dict[str, Any] = {"model_type": "llama", "max_position_embeddings": context}
+    config: dict[str, Any] = {"model_type": "llama", "max_position_embeddings": context, "vocab_size": len(WORDS)}
+    config |= {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 16}
     (folder / "config.json").write_text(json.dumps(config))
     if ends is not None:
         declared = ends if isinstance(ends, int) else list(ends)
