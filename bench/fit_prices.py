@@ -23,8 +23,8 @@ from scipy.stats import t as student_t
 from budgets.coefficients import CONSTANTS, PRIOR_LOG_SD, Coefficients, Efficiencies, Fitted
 from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, Z90
 from budgets.errors import InputError
-from budgets.measured_runs import PHASE_COLUMNS, MeasuredRun, measured_run
 from budgets.work import Driver, Phase
+from planner.pricing.measured_runs import PHASE_COLUMNS, MeasuredRun, measured_run
 
 ROWS = Path(__file__).parent / "data" / "measured_steps.csv"
 TARGET = Path(__file__).parent.parent / "budgets" / "catalogue" / "efficiencies.toml"

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.fit_prices import FORMS, SHIPPED, Example, Form, LeftOut, Widths, examples, left_out, widths
 from budgets.cost import Z90
-from budgets.measured_runs import MeasuredRun, measured_run
+from planner.pricing.measured_runs import MeasuredRun, measured_run
 
 BOUNDS = Path(__file__).parent / "data" / "step_bounds.csv"
 CLEAR = 1.05  # measured steps that differ by less are not ordered

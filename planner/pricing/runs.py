@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from budgets.cost import Z90
 from budgets.errors import RlplanError
-from budgets.measured_runs import MeasuredRun, measured_run
 from budgets.work import total
+from planner.pricing.measured_runs import MeasuredRun, measured_run
 
 Interval = tuple[float, float, float]  # median, low, high
 

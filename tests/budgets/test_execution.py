@@ -12,7 +12,6 @@ from budgets.cost import step_cost
 from budgets.errors import InfeasibleError, InputError
 from budgets.execution import USUAL, Execution
 from budgets.hardware import Gpu, Hardware
-from budgets.measured_runs import measured_run
 from budgets.memory import cache_room, engine_sizes, training_bytes, training_gpus
 from budgets.models import ModelShape
 from budgets.work import (
@@ -27,6 +26,7 @@ from budgets.work import (
     train_seconds,
 )
 from budgets.workload import RecipeTraits, Workload
+from planner.pricing.measured_runs import measured_run
 from tests.budgets.traits import TRAITS
 from tests.budgets.workloads import workload_of
 

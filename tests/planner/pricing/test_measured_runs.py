@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from budgets.errors import InputError
-from budgets.measured_runs import measured_run
 from budgets.memory import Placement
+from planner.pricing.measured_runs import measured_run
 
 ROW = {
     "row_id": "mine",
