@@ -34,7 +34,7 @@ TRAIN, VALIDATION = "train.jsonl", "validation.jsonl"
 _ENDLESS = 1_000_000  # epochs: the loop ends by steps
 _EXEMPLAR = "examples/configs/grpo_math_1B.yaml"
 _KEPT = 2
-_MEANS = Means("tensor", heads=(WHOLE, CHUNKED))
+MEANS = Means("tensor", heads=(WHOLE, CHUNKED))
 _ROUND = 64  # tokens, to which it pads what it packs
 _CHUNK = 2048  # tokens, in its grpo-math-qwen3-30ba3b-megatron-tp4-32k.yaml
 
@@ -58,9 +58,9 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
     problems = min(config.validation.problems, len(task.validation))
     trial, sweep = run_names(attempt)
     demand = demand_of(config, task, options.settings)
-    plan = plan_memory(demand, _MEANS)
-    free = _memory(plan)
-    require_memory(config, demand, _MEANS, plan, options.settings, free)
+    plan = plan_memory(demand, MEANS)
+    free = memory_keys(plan)
+    require_memory(config, demand, MEANS, plan, options.settings, free)
     ours: dict[str, Any] = {
         "grpo.num_prompts_per_step": config.prompts_per_batch * updates,
         "grpo.num_generations_per_prompt": config.rollouts_per_prompt,
@@ -116,7 +116,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
     return {"defaults": str(Path(options.checkout).expanduser() / _EXEMPLAR), **keys}
 
 
-def _memory(plan: MemoryPlan) -> dict[str, Any]:
+def memory_keys(plan: MemoryPlan) -> dict[str, Any]:
     """Return the keys by which training and vLLM fit; its exemplar is made for 1.5 billion weights and 512 tokens."""
     tokens = -(-plan.tokens // (_ROUND * plan.width)) * _ROUND * plan.width
     return {

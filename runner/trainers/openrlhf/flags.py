@@ -17,7 +17,7 @@ CHECKPOINTS = "checkpoints"  # in the trial's folder; DeepSpeed's tags lie in it
 PROMPTS, VALIDATION = "train.jsonl", "validation.jsonl"  # written by start.py
 AGENT = "agent.py"
 _FREE = ("train.micro_batch_size", "rollout.micro_batch_size")
-_MEANS = Means(heads=(WHOLE,), engine_share=0.5)  # as its examples/scripts/train_ppo_ray_hybrid_engine.sh
+MEANS = Means(heads=(WHOLE,), engine_share=0.5)  # as its examples/scripts/train_ppo_ray_hybrid_engine.sh
 
 
 def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonOptions) -> dict[str, Any]:
@@ -26,8 +26,8 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: Horizon
     demand = demand_of(
         config, task, options.settings, generators=options.vllm_gpus, engine_gpus=options.tensor_parallel
     )
-    plan = plan_memory(demand, _MEANS)
-    require_memory(config, demand, _MEANS, plan, options.settings, _memory(plan))
+    plan = plan_memory(demand, MEANS)
+    require_memory(config, demand, MEANS, plan, options.settings, memory_keys(plan))
     passes = rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass, options.vllm_gpus)
     ours: dict[str, Any] = {
         **_layout(config, options, plan),
@@ -67,11 +67,11 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: Horizon
     }
     if attempt.checkpoint is not None:
         ours["ckpt.load_enable"] = True
-    free = _memory(plan)
+    free = memory_keys(plan)
     return merged(ours | free, options.settings, (*_FREE, *free))
 
 
-def _memory(plan: MemoryPlan) -> dict[str, Any]:
+def memory_keys(plan: MemoryPlan) -> dict[str, Any]:
     """Return the flags by which DeepSpeed fits, as its own scripts have them; a ring of GPUs needs packed samples."""
     return {
         "actor.gradient_checkpointing_enable": True,

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from budgets.errors import InputError
 from budgets.memory import FUSED
-from budgets.memory_plan import Means, plan_memory
+from budgets.memory_plan import Means, MemoryPlan, plan_memory
 from planner.checking import Count, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
@@ -30,7 +30,7 @@ from runner.trainers.prime_rl.recipe import gates, recipe_keys
 RUN = "run"  # its run directory, in the attempt's folder
 TRAIN, VALIDATION = "train", "validation"
 TASKSET = "rlplan_taskset"  # the module that is laid into the folder
-_MEANS = Means(heads=(FUSED,))  # its defaults keep the optimizer in the host's memory, and checkpoint activations
+MEANS = Means(heads=(FUSED,))  # its defaults keep the optimizer in the host's memory, and checkpoint activations
 _PORTS, _EACH, _GROUPS = 10_000, 64, 300  # the first, how many a trial has, and how many trials
 
 
@@ -116,16 +116,21 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         if any(key.startswith(monitor) for key in options.settings):  # which switches it on
             ours |= zip((f"{monitor}name", f"{monitor}group"), run_names(attempt), strict=True)
     demand = demand_of(config, task, options.settings, generators=config.machine.gpus - train)
-    plan = plan_memory(demand, _MEANS)
-    free: dict[str, Any] = {
+    plan = plan_memory(demand, MEANS)
+    free = memory_keys(plan)
+    require_memory(config, demand, MEANS, plan, options.settings, free)
+    facts_of("prime-rl").require(nested(ours))
+    facts_of("prime-rl").require(nested(options.settings))
+    return merged(ours | free, options.settings, free)
+
+
+def memory_keys(plan: MemoryPlan) -> dict[str, Any]:
+    """Return the keys by which training and vLLM fit the GPUs that each has to itself."""
+    return {
         "inference.vllm.gpu_memory_utilization": plan.engine_share,
         "inference.vllm.tensor_parallel_size": plan.engine_gpus,
         "trainer.model.cp": plan.width,
     }
-    require_memory(config, demand, _MEANS, plan, options.settings, free)
-    facts_of("prime-rl").require(nested(ours))
-    facts_of("prime-rl").require(nested(options.settings))
-    return merged(ours | free, options.settings, free)
 
 
 def metrics_of(attempt: Attempt, component: str) -> Path:

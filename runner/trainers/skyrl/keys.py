@@ -23,7 +23,7 @@ _FREE = (
     "trainer.project_name",
     "trainer.print_example_interval",
 )
-_MEANS = Means(engine_share=0.8)  # as its examples and its default have
+MEANS = Means(engine_share=0.8)  # as its examples and its default have
 
 
 def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonOptions) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonO
     demand = demand_of(
         config, task, options.settings, generators=options.vllm_gpus, engine_gpus=options.tensor_parallel
     )
-    plan = plan_memory(demand, _MEANS)
-    require_memory(config, demand, _MEANS, plan, options.settings, _memory(plan))
+    plan = plan_memory(demand, MEANS)
+    require_memory(config, demand, MEANS, plan, options.settings, memory_keys(plan))
     passes = rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass, options.vllm_gpus)
     resumed, share = attempt.checkpoint is not None, share_of(config, options, plan.engine_gpus)
     trainer: dict[str, Any] = {
@@ -99,11 +99,11 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonO
         **{f"generator.{name}": value for name, value in generator.items()},
         **recipe_keys(config.recipe, task.max_response_tokens),
     }
-    free = _memory(plan)
+    free = memory_keys(plan)
     return merged(ours | free, options.settings, (*_FREE, *free))
 
 
-def _memory(plan: MemoryPlan) -> dict[str, Any]:
+def memory_keys(plan: MemoryPlan) -> dict[str, Any]:
     """Return the keys by which FSDP2 fits; logits are in chunks, and states asleep, by its own defaults."""
     return {
         "trainer.gradient_checkpointing": True,

@@ -34,7 +34,7 @@ TRAIN, VALIDATION = "train.jsonl", "validation.jsonl"
 PROBLEMS = "validation"  # what it calls the problems to validate on
 ADAPTER = "rlplan_slime"  # the module that is laid into the folder
 _MODEL = "MODEL_ARGS=("
-_MEANS = Means("megatron", heads=(WHOLE, CHUNKED), engine_share=0.7)  # as its scripts/run-qwen3-4B.sh
+MEANS = Means("megatron", heads=(WHOLE, CHUNKED), engine_share=0.7)  # as its scripts/run-qwen3-4B.sh
 _CHUNK = 1024  # tokens, in its scripts/run-glm5-744B-A40B.sh
 
 
@@ -94,7 +94,7 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any
         **recipe_flags(config),
     }
     demand = demand_of(config, task, options.settings)
-    plan = plan_memory(demand, _MEANS)
+    plan = plan_memory(demand, MEANS)
     free = {
         "--colocate": True,
         "--balance-data": True,
@@ -102,16 +102,16 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any
         "--hidden-dropout": 0.0,
         "--attention-softmax-in-fp32": True,
         "--accumulate-allreduce-grads-in-fp32": True,
-        **_memory(plan),
+        **memory_keys(plan),
     }
     given = {flag if flag.startswith("--") else f"--{flag}": value for flag, value in options.settings.items()}
-    require_memory(config, demand, _MEANS, plan, given, _memory(plan))
+    require_memory(config, demand, MEANS, plan, given, memory_keys(plan))
     known = {flag: value for flag, value in {**ours, **free, **given}.items() if not flag.startswith("--sglang-")}
     facts_of("slime").require(known)
     return merged(ours | free, given, free)
 
 
-def _memory(plan: MemoryPlan) -> dict[str, Any]:
+def memory_keys(plan: MemoryPlan) -> dict[str, Any]:
     """Return the flags by which Megatron and SGLang fit, as its own scripts have them."""
     spread = {"--expert-model-parallel-size": plan.experts, "--expert-tensor-parallel-size": 1}
     in_host = ("--optimizer-cpu-offload", "--overlap-cpu-optimizer-d2h-h2d", "--use-precision-aware-optimizer")

@@ -34,7 +34,7 @@ from runner.trainers.laying import judged_files, parts, programs
 from runner.trainers.trl.recipes import recipe_settings
 from runner.training.building import open_stream
 
-_MEANS = Means(None, heads=(FUSED,), sleeps=False)
+MEANS = Means(None, heads=(FUSED,), sleeps=False)
 HORIZON = 1_000_000  # updates; nothing depends on it, since the rate is constant
 PARTS = (  # of rlplan, beside those of the reward
     *INSIDE,
@@ -131,20 +131,19 @@ def _plan(config: TrialConfig, task: Task, options: TrlOptions) -> MemoryPlan | 
     machine = config.machine
     if machine.device == "cpu":
         return None
-    means = replace(_MEANS, offloads=machine.gpus > 1 and options.accelerate is None)
+    means = replace(MEANS, offloads=machine.gpus > 1 and options.accelerate is None)
     demand = demand_of(config, task, options.settings)
     plan = plan_memory(demand, means)
     if options.accelerate is None:
-        require_memory(config, demand, means, plan, options.settings, _memory(plan, task))
+        require_memory(config, demand, means, plan, options.settings, memory_keys(plan))
     return plan
 
 
-def _memory(plan: MemoryPlan, task: Task) -> dict[str, Any]:
+def memory_keys(plan: MemoryPlan) -> dict[str, Any]:
     """Return the arguments by which vLLM fits beside the training's states, and training once vLLM sleeps."""
     return {
         "vllm_gpu_memory_utilization": plan.engine_share,
         "vllm_tensor_parallel_size": plan.engine_gpus,
-        "vllm_max_model_length": task.max_prompt_tokens + task.max_response_tokens,
         "vllm_enable_sleep_mode": True,
     }
 
@@ -186,7 +185,8 @@ def _settings(
     free["report_to"] = "none"
     if machine.engine == "vllm" and plan is not None:
         ours |= {"use_vllm": True, "vllm_mode": "colocate"}
-        free |= _memory(plan, task)
+        free |= memory_keys(plan)
+        free["vllm_max_model_length"] = task.max_prompt_tokens + task.max_response_tokens
         free["vllm_gpu_memory_utilization"] = options.vllm_memory or plan.engine_share
     return merged({**ours, **free}, options.settings, free)
 

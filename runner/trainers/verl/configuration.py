@@ -42,6 +42,7 @@ SAVING = "rlplan_saving"  # likewise, in the process of its trainer alone
 ROLLOUT = "actor_rollout_ref.rollout"
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 _PLAIN_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}"
+MEANS = Means(heads=(WHOLE, FUSED), sleeps=None)
 _ENDLESS = 1_000_000  # epochs: the loop ends by updates
 _ROWS = 1 << 16  # of the prompts in the order of a trial, after which it begins anew
 _BARE = re.compile(r"[\w./@:+-]+")
@@ -90,7 +91,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     updates, every = config.recipe.schedule.updates_per_batch, validation_batches(config)
     draws = zlib.crc32(f"{config.seed}/{attempt.from_step}".encode()) >> 1  # a resumed run does not draw the same again
     folder = attempt.folder.absolute()
-    means = Means(heads=(WHOLE, FUSED), offloads=options.strategy == "fsdp2", sleeps=None)
+    means = replace(MEANS, offloads=options.strategy == "fsdp2")
     demand = demand_of(config, task, options.settings, engine_gpus=options.tensor_parallel)
     plan = plan_memory(demand, means)
     require_memory(config, demand, means, plan, options.settings, MEMORY)
@@ -162,10 +163,10 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     elif TEMPLATE not in options.settings:
         instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
         require_chat(task, "verl", instead)
-    return merged({**ours, **free, **_memory(plan)}, options.settings | loggers, (*FREE, *MEMORY))
+    return merged({**ours, **free, **memory_keys(plan)}, options.settings | loggers, (*FREE, *MEMORY))
 
 
-def _memory(plan: MemoryPlan) -> dict[str, Any]:
+def memory_keys(plan: MemoryPlan) -> dict[str, Any]:
     """Return the keys by which it trains within the memory: a token length is of one of the GPUs that share a batch."""
     tokens, swapped = -(-plan.tokens // plan.width), plan.sleep and not plan.offload
     return dict(
