@@ -44,8 +44,8 @@ def require_memory(
     offers = ", or ".join(_offers(demand, means)) or "a smaller model"
     raise InfeasibleError(
         f"{demand.model.name} with {demand.longest:,.0f} tokens does not fit {gpus} GPU{'s' * (gpus > 1)} of "
-        f"{demand.memory / 1e9:,.0f} GB with --trainer {config.trainer.name}: {plan.short_bytes / 1e9:,.1f} GB lack on "
-        f"each. Use {offers}"
+        f"{demand.memory / 1e9:,.0f} GB with --trainer {config.trainer.name}: each lacks "
+        f"{plan.short_bytes / 1e9:,.1f} GB. Use {offers}"
     )
 
 

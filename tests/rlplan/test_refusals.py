@@ -1,5 +1,6 @@
 """What no command can do is refused with what is wrong and what to do, and leaves nothing behind."""
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import write as write_curve
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.test_replay_command import write as write_runs
+from tests.runner.trainers.test_fitting import shaped
 
 READERS = ("status --all", "recommend", "rank", "show n1", "decisions", "export new.csv", "preview", "pause", "stop")
 PROPOSE, PLAN, TRAIN = "propose --db new.db", "propose --db new.db --budget 5000", "train --task sum-easy"
@@ -220,3 +222,19 @@ def test_what_cannot_be_done_is_refused(
     assert "Value error" not in ran.err
     assert ran.err.count("\n") == 1
     assert names(place) == before
+
+
+def test_a_model_that_the_planned_gpus_cannot_hold_is_refused_before_anything_is_stored(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sums.jsonl").write_text("".join(f'{{"prompt": "what is {k}", "answer": "4"}}\n' for k in range(500)))
+    run("propose", "--budget", "5000")
+    sweep = ("sweep", "plan-1", "--trainer", "trl", "--problems", "sums.jsonl", "--reward", "exact", "--model")
+    refused = run(*sweep, shaped(tmp_path / "large", "72b"))
+    assert refused.code == 2
+    assert re.search(r"large with 8,\d+ tokens does not fit 4 GPUs of 80 GB .* Use 8 GPUs", refused.err)
+    with open_store("rlplan.db") as store, store.read() as session:
+        assert session.query(Sweep).count() == 0
+    # The planned size fits, with vLLM, which generates on GPUs unless --engine says otherwise.
+    assert run(*sweep, shaped(tmp_path / "planned", "8b"), "--dry-run", "--approximate").code == 0

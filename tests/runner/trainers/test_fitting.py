@@ -22,23 +22,25 @@ SHAPES = {  # of their config.json
 }
 
 
+def shaped(folder: Path, size: str) -> str:
+    """Return the folder of a model without weights, whose config.json is of such a size."""
+    save_checkpoint(folder)
+    names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size")
+    config: dict[str, Any] = dict(zip(names, SHAPES[size], strict=True))
+    config |= {"head_dim": 128, "tie_word_embeddings": False, "model_type": "qwen3"}
+    config |= {"vocab_size": 151936, "max_position_embeddings": 40960}
+    (folder / "config.json").write_text(json.dumps(config))
+    return str(folder)
+
+
 @pytest.fixture
 def sized(tmp_path: Path, made: Made) -> Made:
     """Return what makes a trial of a trainer and a model of such a size, of 8 · 8 rollouts of 8,192 tokens."""
     (tmp_path / "sums.jsonl").write_text("".join(f'{{"prompt": "what is {k}", "answer": "4"}}\n' for k in range(30)))
 
     def make(trainer: str, size: str, gpus: int, tokens: int = 8192, **changes: Any) -> TrialConfig:
-        folder = Path(save_checkpoint(tmp_path / size))
-        names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size")
-        config: dict[str, Any] = dict(zip(names, SHAPES[size], strict=True)) | {
-            "head_dim": 128,
-            "tie_word_embeddings": False,
-        }
-        config |= {"model_type": "qwen3", "vocab_size": 151936, "max_position_embeddings": 40960}
-        (folder / "config.json").write_text(json.dumps(config))
-        task = TaskChoice(
-            name=str(tmp_path / "sums.jsonl"), model=str(folder), reward="exact", max_response_tokens=tokens
-        )
+        model = shaped(tmp_path / size, size)
+        task = TaskChoice(name=str(tmp_path / "sums.jsonl"), model=model, reward="exact", max_response_tokens=tokens)
         machine = Machine(gpus=gpus, nodes=max(1, gpus // 8), device="cuda", engine="vllm", weights="bfloat16")
         return made(trainer, task=task, machine=machine, rollouts_per_prompt=8, **changes)
 
