@@ -11,7 +11,6 @@ from budgets.cost import step_cost
 from budgets.errors import InfeasibleError
 from budgets.expected_lengths import expected_length
 from budgets.hardware import Hardware
-from budgets.measured_runs import NO_VALIDATION
 from budgets.memory import Placement
 from budgets.workload import RecipeTraits, Workload
 from planner.adopting.script import ScriptFacts
@@ -20,6 +19,7 @@ from planner.config.layers import DEFAULT, collapse_single_values
 from planner.config.schema import WorkloadSection
 from planner.config.trainer import TRAINERS
 from planner.pricing import Price, PriceQuery, price
+from planner.pricing.measured_runs import NO_VALIDATION
 from planner.proposals.request import LearningRateRule
 
 # Prompts to train on and to validate on of data sets that examples name: GSM8K (arXiv 2110.14168), MATH (2103.03874),

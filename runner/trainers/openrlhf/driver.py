@@ -10,7 +10,7 @@ from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import STEP, flag_words, opened_task, options_in
-from runner.trainers.horizon import HorizonOptions, order_of, require_shared, share_of
+from runner.trainers.horizon import HorizonOptions, order_of, require_shared
 from runner.trainers.inside import MARK, PARTS
 from runner.trainers.laying import judged_files, parts, programs
 from runner.trainers.named import HorizonDriver
@@ -43,8 +43,9 @@ class OpenRlhfDriver(HorizonDriver):
         """Return every file of an attempt by its path in the folder."""
         assert config.trainer is not None
         updates, options = config.recipe.schedule.updates_per_batch, options_in(config, HorizonOptions)
+        flags = flags_of(config, task, attempt, options)
         run = {
-            "arguments": flag_words(flags_of(config, task, attempt, options)),
+            "arguments": flag_words(flags),
             "from_step": attempt.from_step // updates,
             "to_step": -(-attempt.to_step // updates),  # in its steps, of which each is a batch of rollouts
             "metrics": attempt.metrics.name,
@@ -58,7 +59,7 @@ class OpenRlhfDriver(HorizonDriver):
         }
         return {
             **programs("openrlhf", "start.py", AGENT),
-            **judged_files(config, task, share_of(config, options).engines // config.machine.nodes),
+            **judged_files(config, task, int(flags["vllm.num_engines"]) // config.machine.nodes),
             **parts(PARTS),
             **latest_tag(attempt),
             "run.json": json.dumps(run, indent=1),
