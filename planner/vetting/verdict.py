@@ -237,7 +237,8 @@ def _flags(found: Verdict) -> Iterator[Flag]:
     if found.surely_dead > MOST_DEAD and not launch.traits.refills_groups:
         rate, n = launch.workload.pass_rates.mean, launch.rollouts_per_prompt
         why = f"{found.dead_groups:.0%} of the groups are dead at n = {n}, pass rate {rate:.2g}."
-        yield Flag("dead", why, None if launch.rates_known else "--pass-rate")
+        surely = f"At least {found.surely_dead:.0%} of the groups are dead at n = {n}, whatever the pass rates."
+        yield Flag("dead", why if launch.rates_known else surely)
     ends, schedule = launch.schedule_steps, launch.lr_schedule or "constant"
     if not schedule.startswith("constant") and ends and launch.steps and ends != launch.steps:
         yield Flag("schedule", f"The {schedule} schedule ends at step {ends:,}, the run at step {launch.steps:,}.")

@@ -96,6 +96,8 @@ def test_two_rollouts_at_a_pass_rate_of_18_in_100_leave_70_in_100_groups_dead(tm
     assert found.verdict.dead_groups == pytest.approx(0.7, abs=0.01)
     assert flags(found) == ["dead"]
     assert changed(found)["rollouts_per_prompt"] in (4, 8, 16)
+    unknown = check(launch(replace(SETTINGS, rollouts_per_prompt=2))).verdict
+    assert (unknown.surely_dead, unknown.stops) == (0.5, True)
 
 
 def test_a_mini_batch_of_a_quarter_makes_four_updates_at_the_rate_of_its_own_rollouts() -> None:
