@@ -63,7 +63,7 @@ def mcp(
 ) -> None:
     """Serve rlplan to a coding agent, as tools over stdin and stdout; it only reads.
 
-    Example: claude mcp add rlplan -- rlplan mcp --folder experiments
+    Example: rlplan mcp --folder experiments
     """
     from rlplan.agents.server import serve  # noqa: PLC0415
 
