@@ -63,7 +63,7 @@ def mcp(
 ) -> None:
     """Serve rlplan to a coding agent, as tools over stdin and stdout; it only reads.
 
-    Example: rlplan mcp --folder experiments
+    Example: rlplan mcp --allow-runs
     """
     from rlplan.agents.server import serve  # noqa: PLC0415
 
