@@ -289,7 +289,7 @@ def test_what_asks_for_a_recommendation_gets_that_of_the_pilots(launched: str) -
     assert found.answer == recommended(launched, "sweep-1-final").answer == recommended(launched, "sweep-1").answer
     asked = [ranking(launched, name) for name in (None, "sweep-1", "sweep-1-final", "plan-1")]
     assert {each.sweep for each in asked} == {"sweep-1"}
-    assert len({each.rows for each in asked}) == 1
+    assert len({each.ranking for each in asked}) == 1
     assert {recommended(launched, name).sweep for name in (None, "sweep-1-final")} == {"sweep-1"}
     with open_store(launched, read_only=True) as store, store.read() as session:
         assert {row["sweep"] for row in ranked_allocations(session)} == {"sweep-1"}
