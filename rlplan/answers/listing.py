@@ -11,7 +11,7 @@ from planner.store import open_store
 from planner.store.sweeps import missing
 from rlplan.reading.finals import Record, record_of, record_said
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
-from rlplan.reading.sweep_data import with_axes
+from rlplan.reading.sweep_data import axes_data
 from rlplan.reading.sweep_words import TrialChoice
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
 from rlplan.wording.answers import Answer, plain
@@ -48,8 +48,8 @@ class SweepList(Answer):
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `status --all --format json` prints."""
         record = self.record and asdict(self.record) | {"typical_price": self.record.typical_price}
-        rows = [{name: getattr(row, name) for name in LISTED} | {"axes": row.axes} for row in self.sweeps]
-        return {"sweeps": [plain(with_axes(row)) for row in rows], "plans_without_sweep": self.unused, "finals": record}
+        rows = [{name: plain(getattr(row, name)) for name in LISTED} | axes_data(row.axes) for row in self.sweeps]
+        return {"sweeps": rows, "plans_without_sweep": self.unused, "finals": record}
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw those that fit one screen, unless so many or all are asked for."""

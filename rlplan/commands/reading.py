@@ -186,15 +186,23 @@ def dashboard(
     return serve(settings)
 
 
-def export(
-    out: Annotated[str | None, typer.Argument(help="A file, or - for stdout.", show_default=False)] = None,
+@dataclass(frozen=True)
+class ExportRequest(StoredRequest):
+    """Write what a sweep has measured, decided and concluded as CSV, JSON or Parquet.
+
+    Example: rlplan export runs.csv --for replay
+    """
+
+    PRINTS = False
+
+    out: Annotated[str | None, typer.Argument(help="A file, or - for stdout.", show_default=False)] = None
     sweep: Annotated[
         str | None, typer.Option(metavar="<name>", help="The newest without it.", autocompletion=sweeps)
-    ] = None,
+    ] = None
     experience: Annotated[
         str | None,
         typer.Option(metavar="<file>", help="Write what the sweep has learnt there instead, for --learn-from."),
-    ] = None,
+    ] = None
     what: Annotated[
         str | None,
         typer.Option(
@@ -202,35 +210,18 @@ def export(
             help="points, trials, segments, decisions, ranking, fits, or all as one JSON document.",
             autocompletion=one_of("points", "trials", "segments", "decisions", "ranking", "fits", "all"),
         ),
-    ] = None,
+    ] = None
     purpose: Annotated[
         str | None,
         typer.Option(
             "--for", metavar="replay", help="Points as that command reads them.", autocompletion=one_of("replay")
         ),
-    ] = None,
+    ] = None
     format: Annotated[
         FileFormat | None, typer.Option("--format", help="Otherwise as the file's name ends, or CSV.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
-    db: options.DatabaseOption = DEFAULT_DATABASE,
-) -> None:
-    """Write what a sweep has measured, decided and concluded as CSV, JSON or Parquet.
-
-    Example: rlplan export runs.csv --for replay
-    """
-    from budgets.errors import InputError  # noqa: PLC0415
-    from rlplan.printing.export_output import ExportRequest, export_experience  # noqa: PLC0415
-    from rlplan.printing.export_output import export as write  # noqa: PLC0415
-
-    if experience is not None:
-        if (out, what, purpose, format) != (None, None, None, None):
-            raise InputError("--experience writes one file: leave out the other path, --what, --for and --format")
-        return export_experience(db, experience, sweep, force=force)
-    if out is None:
-        raise InputError("nothing says where to write: give a file, - for stdout, or --experience FILE")
-    return write(db, ExportRequest(out, sweep, what, format, purpose, force))
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False
 
 
 status, recommend, rank = command(StatusRequest), command(RecommendRequest), command(RankRequest)
-show, decisions = command(ShowRequest), command(DecisionsRequest)
+show, decisions, export = command(ShowRequest), command(DecisionsRequest), command(ExportRequest)

@@ -17,6 +17,7 @@ from rlplan.wording.formats import DEFAULT_DATABASE, Format, database_at
 class Request:
     """What a command is asked; its docstring is the command's help, and its fields are its flags."""
 
+    PRINTS: ClassVar[bool] = True  # whether there is an answer to print, in a format
     EXPLAINS: ClassVar[bool] = True  # whether there is more of the answer than the first screen
 
 
@@ -35,12 +36,14 @@ def command(request: type[Request]) -> Callable[..., int]:
     name = request.__name__.removesuffix("Request").lower()
 
     def run(context: typer.Context, **given: Any) -> int:
-        format, explain = given.pop("format"), given.pop("explain", False)
+        format = given.pop("format") if request.PRINTS else Format.TABLE
+        explain = given.pop("explain", False)
         asked = request(**given)
         found = import_module(f"rlplan.answers.{name}").answer(asked)
         from rlplan.wording.answers import emit  # noqa: PLC0415 (help and completion need no tables)
 
-        emit(found, format, options.invocation(context, given.get("db", DEFAULT_DATABASE), explain))
+        if found is not None:
+            emit(found, format, options.invocation(context, given.get("db", DEFAULT_DATABASE), explain))
         return 0
 
     run.__name__, run.__doc__ = name, request.__doc__
@@ -55,8 +58,8 @@ def _parameters(request: type[Request]) -> dict[str, Parameter]:
     own = {each.name: (_first_type(hints[each.name]), _default(each)) for each in fields(request) if each.name != "db"}
     shared: dict[str, tuple[Any, Any]] = {
         **({"db": (hints["db"], DEFAULT_DATABASE)} if "db" in hints else {}),
-        "format": (options.FormatOption, Format.TABLE),
-        **({"explain": (options.ExplainOption, False)} if request.EXPLAINS else {}),
+        **({"format": (options.FormatOption, Format.TABLE)} if request.PRINTS else {}),
+        **({"explain": (options.ExplainOption, False)} if request.PRINTS and request.EXPLAINS else {}),
     }
     declared = {"context": (typer.Context, Parameter.empty), **own, **shared}
     return {

@@ -11,12 +11,13 @@ from planner.store.schema import RequestKind, SegmentOutcome
 from rlplan.exits import ExitCode
 from rlplan.printing.final_output import print_ended
 from rlplan.printing.status_output import failure_lines, final_of_sweep, sweep_document
-from rlplan.reading.sweep_data import RANKING_COLUMNS, uses
+from rlplan.reading.sweep_data import uses
 from rlplan.reading.sweep_picture import Picture, StoredAnswer
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import remains, sentence, time_of
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
+from rlplan.wording.frames import RANKED, spread
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, command, next_steps
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, interval, probability, steps
 from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
@@ -47,8 +48,8 @@ def print_finished(ended: "Finished", database: str, format: Format) -> int:
     if format is Format.JSON:
         print_json(sweep_document(seen, final))
     elif format is Format.CSV:
-        rows = seen.answer.ranking if seen.answer else ()
-        print_csv(RANKING_COLUMNS, ({name: getattr(row, name) for name in RANKING_COLUMNS} for row in rows))
+        columns, rows = spread(RANKED, seen.answer.ranking if seen.answer else ())
+        print_csv(list(columns), rows)
     else:
         print_drawn(lambda canvas: _report(seen, Invocation((), database), canvas))
     if not ended.failed_trials:

@@ -15,8 +15,9 @@ from planner.store.schema import Fit, Segment, Sweep, Trial
 from rlplan.reading.decisions import decisions as every_decision
 from rlplan.reading.points import every_point
 from rlplan.reading.row_choice import axis_cells, axis_columns
-from rlplan.reading.sweep_data import TRIAL_COLUMNS, score_row, trial_row
+from rlplan.reading.sweep_data import score_row, trial_row
 from rlplan.reading.sweep_reading import granted, read_picture
+from rlplan.wording.frames import TRIALS
 
 Row = dict[str, Any]
 CELL = ("trial", "rollouts_per_prompt", "prompts_per_batch", "seed")
@@ -164,7 +165,7 @@ def trials(session: Session, sweep: Sweep) -> Table:
         for trial in seen.trials
     ]
     axes = axis_columns(trial.axes for trial in seen.trials)
-    return Table(("sweep", *TRIAL_COLUMNS, *axes, *(column.key for column in further)), rows)
+    return Table(("sweep", *TRIALS, *axes, *(column.key for column in further)), rows)
 
 
 def segments(session: Session, sweep: Sweep) -> Table:

@@ -1,20 +1,17 @@
 """The picture of a sweep as plain data, for JSON and CSV."""
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from datetime import datetime
-from enum import StrEnum
+from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from planner.store.records import RankedRow
+from planner.view import Axes
 from rlplan.reading.points import Score
-from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
+from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer, TrialRow
+from rlplan.wording.answers import plain
 
 if TYPE_CHECKING:
     from rlplan.reading.story import Beliefs, Story
 
-RANKING_COLUMNS = tuple(field for field in RankedRow.__dataclass_fields__ if field != "axes")
 _TRIAL: dict[str, Callable[[TrialRow], Any]] = {
     "trial": lambda trial: trial.name,
     "rollouts_per_prompt": lambda trial: trial.rollouts_per_prompt,
@@ -34,13 +31,12 @@ _TRIAL: dict[str, Callable[[TrialRow], Any]] = {
     "probability_best": lambda trial: trial.forecast and trial.forecast.probability_best,
     "failure_class": lambda trial: trial.failure_class,
 }
-TRIAL_COLUMNS = tuple(_TRIAL)
+UNLISTED = ("ranking", "axes")  # of an answer's fields
 SCORE_COLUMNS = ("step", "gpu_hours", "score", "score_standard_error")
 
 
 def sweep_data(picture: Picture) -> dict[str, Any]:
     """Return the document that `sweep` and `status` print as JSON."""
-    driver = picture.driver
     return {
         "sweep": picture.sweep,
         "plan": picture.plan,
@@ -51,24 +47,18 @@ def sweep_data(picture: Picture) -> dict[str, Any]:
         "budget": budget_data(picture.money),
         "elapsed_seconds": picture.elapsed_seconds,
         "seconds_left_at_most": picture.seconds_left,
-        "driver": None if driver is None else asdict(driver),
-        "paused_since": None if picture.paused_since is None else picture.paused_since.isoformat(),
-        "hold": None if picture.hold is None else hold_data(picture.hold),
+        "driver": plain(picture.driver),
+        "paused_since": plain(picture.paused_since),
+        "hold": plain(picture.hold),
         "recommendation": None if picture.answer is None else answer_data(picture.answer),
-        "ranking": [with_axes(asdict(row)) for row in picture.answer.ranking] if picture.answer else [],
+        "ranking": plain(picture.answer.ranking) if picture.answer else [],
         "trials": [trial_data(trial) for trial in picture.trials],
         "decisions": picture.decisions,
         "last_decisions": [each.told() for each in picture.last_decisions],
-        "learnt_from": None if picture.learnt_from is None else asdict(picture.learnt_from),
+        "learnt_from": plain(picture.learnt_from),
         "stored_at": picture.config.get("storage"),
         "failures": {kind: len(trials) for kind, trials in picture.failures.items()},
     }
-
-
-def hold_data(hold: Hold) -> dict[str, Any]:
-    """Return who asked for a pause or a stop, and whether the driver has taken it."""
-    taken_at = None if hold.taken_at is None else hold.taken_at.isoformat()
-    return {"kind": hold.kind.value, "by": hold.by, "asked_at": hold.asked_at.isoformat(), "taken_at": taken_at}
 
 
 def budget_data(money: Money) -> dict[str, Any]:
@@ -96,14 +86,13 @@ def uses(money: Money) -> dict[str, float]:
 
 def answer_data(answer: StoredAnswer) -> dict[str, Any]:
     """Return a recommendation without the list it rests on."""
-    values = {name: value for name, value in asdict(answer).items() if name != "ranking"}
-    return with_axes(values | {"made_at": answer.made_at.isoformat(), "so_far": answer.so_far})
+    values = {each.name: plain(getattr(answer, each.name)) for each in fields(answer) if each.name not in UNLISTED}
+    return values | {"so_far": answer.so_far} | axes_data(answer.axes)
 
 
-def with_axes(data: dict[str, Any]) -> dict[str, Any]:
-    """Return data of a row with its axes as an object, and without the key where there are none."""
-    axes = dict(data.pop("axes", ()))
-    return data | ({"axes": axes} if axes else {})
+def axes_data(axes: Axes) -> dict[str, Any]:
+    """Return axes as an object under their key, and nothing where there are none."""
+    return {"axes": dict(axes)} if axes else {}
 
 
 def trial_row(trial: TrialRow) -> dict[str, Any]:
@@ -114,11 +103,13 @@ def trial_row(trial: TrialRow) -> dict[str, Any]:
 def trial_data(trial: TrialRow) -> dict[str, Any]:
     """Return one trial with its curve."""
     forecast = trial.forecast
-    return with_axes(trial_row(trial) | {"axes": trial.axes}) | {
+    return {
+        **trial_row(trial),
+        **axes_data(trial.axes),
         "verdict": forecast.verdict if forecast else None,
         "level": forecast.level if forecast else None,
         "target_gpu_hours": forecast.target_gpu_hours if forecast else None,
-        "expected_at": forecast.at.isoformat() if forecast and forecast.at else None,
+        "expected_at": plain(forecast.at) if forecast else None,
         "failure_tail": trial.failure_tail,
         "points": [score_row(score) for score in trial.scores],
     }
@@ -146,34 +137,16 @@ def story_data(story: "Story", beliefs: "Beliefs | None") -> dict[str, Any]:
         "trials": [
             trial_data(trial)
             | {
-                "band": _row(beliefs.bands[trial.id]) if beliefs and trial.id in beliefs.bands else None,
+                "band": beliefs.bands.get(trial.id) if beliefs else None,
                 "collapsed_from_gpu_hours": beliefs.cuts.get(trial.id) if beliefs else None,
             }
             for trial in story.picture.trials
         ],
-        "flags": [_row(each) for each in story.flags],
-        "segments": [_row(each) for each in story.stretches],
-        "charges": [_row(each) for each in story.charges],
-        "decision_log": [_row(each) for each in story.decisions],
-        "cells": [_row(each) for each in story.cells],
-        "assumptions": [_row(each) for each in story.assumptions],
+        "flags": story.flags,
+        "segments": story.stretches,
+        "charges": story.charges,
+        "decision_log": story.decisions,
+        "cells": story.cells,
+        "assumptions": story.assumptions,
     }
-    return {name: _plain(value) for name, value in known.items()}
-
-
-def _row(row: Any) -> dict[str, Any]:
-    """Return a dataclass by its fields; what is in them is not copied, since that takes long for many rows."""
-    return with_axes({name: getattr(row, name) for name in row.__dataclass_fields__})
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, StrEnum) else value
+    return plain(known)  # type: ignore[no-any-return]

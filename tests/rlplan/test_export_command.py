@@ -16,7 +16,7 @@ from planner.store import open_store, sweeps
 from planner.store.schema import Point, SegmentOutcome, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
-from rlplan.printing.export_output import WHAT
+from rlplan.answers.export import WHAT
 from rlplan.reading.export_tables import points
 from rlplan.wording import file_writing
 from rlplan.wording.file_writing import write_csv

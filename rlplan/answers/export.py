@@ -1,10 +1,9 @@
-"""Exports what a sweep has in its rows: one table into a file or to stdout, or all of them as one document."""
+"""`rlplan export`: the tables of a sweep as files, or on stdout."""
 
 import io
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import partial
@@ -20,6 +19,7 @@ from planner.store import open_store
 from planner.store.schema import Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.learning import experience_in
+from rlplan.commands.reading import ExportRequest
 from rlplan.reading.export_tables import TABLES, PointRows, Row, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.wording.file_writing import Content, line_of, require_room, write_cells, write_file
@@ -33,40 +33,40 @@ _AS_IT_IS = frozenset({str, int, float, bool, type(None)})
 _CELLS = json.JSONEncoder(allow_nan=False, separators=(",\n   ", ": "))  # of an object in a list of a document
 
 
-@dataclass(frozen=True, slots=True)
-class ExportRequest:
-    """What is asked of `rlplan export`; `out` is a path, or - for stdout."""
+def answer(asked: ExportRequest) -> None:
+    """Write what is asked for, or what the sweep has learnt."""
+    if asked.experience is not None:
+        if (asked.out, asked.what, asked.purpose, asked.format) != (None, None, None, None):
+            raise InputError("--experience writes one file: leave out the other path, --what, --for and --format")
+        _export_experience(asked.db, asked.experience, asked.sweep, force=asked.force)
+    elif asked.out is None:
+        raise InputError("nothing says where to write: give a file, - for stdout, or --experience FILE")
+    else:
+        _export(asked, asked.out)
 
-    out: str
-    sweep: str | None = None
-    what: str | None = None
-    format: FileFormat | None = None
-    purpose: str | None = None  # replay: the points as `rlplan replay` reads them
-    force: bool = False
 
-
-def export(database: str, request: ExportRequest) -> None:
-    """Write what is asked for."""
-    what, format = _what(request), _format(request)
+def _export(request: ExportRequest, out: str) -> None:
+    what, format = _what(request), _format(request, out)
     if what == ALL and format is not FileFormat.JSON:
         raise InputError("all tables go into one JSON document: give a .json file, or - with --format json")
-    if format is FileFormat.PARQUET and request.out == STDOUT:
+    if format is FileFormat.PARQUET and out == STDOUT:
         raise InputError("stdout takes no parquet: give --format csv or json, or a path instead of -")
-    if request.out != STDOUT:
-        require_room(Path(request.out).expanduser(), force=request.force)
-    with open_store(database, read_only=True) as store, store.read() as session:
+    if out != STDOUT:
+        require_room(Path(out).expanduser(), force=request.force)
+    with open_store(request.db, read_only=True) as store, store.read() as session:
         sweep = sweep_named(session, request.sweep)
-        tables = _tables(database, session, sweep, request.purpose, (*TABLES, RANKING) if what == ALL else (what,))
+        tables = _tables(request.db, session, sweep, request.purpose, (*TABLES, RANKING) if what == ALL else (what,))
         if what == ALL:
-            _put(request, _document({"sweep": sweep.name}, {name: table.rows for name, table in tables.items()}))
+            written = _document({"sweep": sweep.name}, {name: table.rows for name, table in tables.items()})
         else:
-            _put(request, content(tables[what], format, {"sweep": sweep.name, "what": what}))
-        if request.out != STDOUT:
+            written = content(tables[what], format, {"sweep": sweep.name, "what": what})
+        _put(out, request.force, written)
+        if out != STDOUT:
             counted = ", ".join(f"{name} ({len(table.rows):,} rows)" for name, table in tables.items())
-            tell(f"wrote {counted} of {sweep.name} to {request.out}")
+            tell(f"wrote {counted} of {sweep.name} to {out}")
 
 
-def export_experience(database: str, out: str, sweep: str | None, *, force: bool) -> None:
+def _export_experience(database: str, out: str, sweep: str | None, *, force: bool) -> None:
     """Write what a sweep has learnt into a file that `--learn-from` reads, or to stdout for -."""
     path = Path(out).expanduser()
     if out != STDOUT:
@@ -83,9 +83,9 @@ def export_experience(database: str, out: str, sweep: str | None, *, force: bool
     )
 
 
-def _put(request: ExportRequest, written: Content) -> None:
-    if request.out != STDOUT:
-        write_file(Path(request.out).expanduser(), written, force=request.force)
+def _put(out: str, force: bool, written: Content) -> None:
+    if out != STDOUT:
+        write_file(Path(out).expanduser(), written, force=force)
     elif isinstance(written, bytes):
         sys.stdout.buffer.write(written)
     else:
@@ -105,18 +105,18 @@ def _what(request: ExportRequest) -> str:
     return what
 
 
-def _format(request: ExportRequest) -> FileFormat:
+def _format(request: ExportRequest, out: str) -> FileFormat:
     """Return the format that the suffix or the flag names; they must not contradict each other."""
-    suffix = "" if request.out == STDOUT else Path(request.out).suffix.casefold().removeprefix(".")
+    suffix = "" if out == STDOUT else Path(out).suffix.casefold().removeprefix(".")
     by_suffix = next((format for format in FileFormat if format.value == suffix), None)
     if request.format is not None and by_suffix is not None and request.format is not by_suffix:
         raise InputError(
-            f"'{request.out}' and --format {request.format.value} contradict each other: leave out --format, or give "
-            f"another path, such as {Path(request.out).stem}.{request.format.value}"
+            f"'{out}' and --format {request.format.value} contradict each other: leave out --format, or give "
+            f"another path, such as {Path(out).stem}.{request.format.value}"
         )
     if request.format is None and by_suffix is None and suffix:
         raise InputError(
-            f"'{request.out}' ends in none of .csv, .json and .parquet: give another path, or say which with --format"
+            f"'{out}' ends in none of .csv, .json and .parquet: give another path, or say which with --format"
         )
     return request.format or by_suffix or FileFormat.CSV
 
