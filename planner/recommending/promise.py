@@ -10,6 +10,10 @@ from planner.metrics import INTERVAL_ENDS
 from planner.pooling.draws import LASTING, Worlds
 from planner.pooling.points import pass_rate_variance
 from planner.pooling.pool import Pool
+from planner.prior.comparing import interval as prior_interval
+from planner.prior.draws import prior_draws
+from planner.prior.laws import Run
+from planner.prior.rates import at_rate
 from planner.recommending.choosing import by_worth
 from planner.recommending.evidence import facts_in
 from planner.recommending.prospect import Prospect, interval
@@ -55,6 +59,21 @@ def promise(
     draws = worlds.observed(np.array([worlds.place[configuration]]), np.array([run]), along, LASTING)[:, 0, :]
     draws, seed_sd = np.clip(draws, 0.0, 1.0), seed_sd if run < 0 else 0.0
     band = tuple((share, *_interval(each, seed_sd, score_share)) for share, each in zip(shares, draws.T, strict=True))
+    return Promise(PredictedScore(*band[-1][1:]), band)
+
+
+def promise_from_studies(run: Run, rate_factor: float, steps: int) -> Promise:
+    """Return what a run of so many steps promises where nothing was trained yet: what its plan expects of it.
+
+    A learning rate of its own is given as a factor on the rule's.
+    """
+    prior, shares = prior_draws((run,)), np.arange(1, PARTS + 1) / PARTS
+    scores = prior.at([0] * PARTS, shares * steps)
+    if rate_factor != 1:
+        scores = at_rate(scores, run.circumstances.pass_rate, rate_factor, shares)
+    ends = (prior_interval(each, prior.weights) for each in scores.T)
+    means = (prior.weights @ scores).tolist()
+    band = tuple((share, mean, *each) for share, mean, each in zip(shares.tolist(), means, ends, strict=True))
     return Promise(PredictedScore(*band[-1][1:]), band)
 
 

@@ -10,11 +10,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
-from planner.axes import named_configuration
+from planner.axes import named_configuration, rate_factor
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choosing import Choice
 from planner.recommending.evidence import seed_sd
-from planner.recommending.promise import Promise, promise, score_share
+from planner.recommending.promise import Promise, promise, promise_from_studies, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
 from planner.store.driving import Driver
@@ -27,7 +27,8 @@ from planner.trials import TrialState
 from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.going_back import Wanted, best_of_former, known_there
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.sweep_request import machine, said_beside
+from rlplan.actions.launch_of_plan import plan_meant, row_named, unswept, wanted_of
+from rlplan.actions.sweep_request import SweepRequest, machine, said_beside
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, create, drive, finished
 from rlplan.reading.launching import pilot_of
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored
@@ -48,7 +49,7 @@ from runner.sweep.finals import (
 )
 from runner.sweep.keeping import FromPilot, copy_pilot
 from runner.sweep.learnt import pool_of
-from runner.sweep.planned import pilot_gpus
+from runner.sweep.planned import pilot_gpus, run_in_prior
 from runner.sweep.planning import shortfall
 from runner.sweep.spec import SweepSpec
 from runner.trainers.horizon import reaching
@@ -58,7 +59,7 @@ from runner.trainers.horizon import reaching
 class LaunchRequest:
     """Which final run is launched, and how."""
 
-    sweep: str | None = None
+    sweep: str | None = None  # or a plan, whose row is run without pilots
     allocation: str | None = None  # such as n=64,B=16; else what is recommended
     validations: int = VALIDATIONS
     stop_when_won: bool = False
@@ -66,6 +67,8 @@ class LaunchRequest:
     ray_address: str | None = None
     from_best: bool = False  # end the final run that there is, and go on from its best checkpoint
     learning_rate: float | None = None  # from there on
+    row: int | None = None  # of a plan; else its first
+    training: SweepRequest | None = None  # how a plan is run; a sweep has its own settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class Planned:
 def describe(request: LaunchRequest, database: str) -> Planned:
     """Say what would be launched, and store nothing."""
     with open_store(database, read_only=True) as store:
-        return _ready(store, request)[2]
+        return _ready(store, request, database)[2]
 
 
 def launch(
@@ -96,7 +99,7 @@ def launch(
 ) -> Finished:
     """Store a sweep's final run with what is promised of it, and drive it to its end."""
     with open_store(database) as store:
-        known, request, planned = _ready(store, request)
+        known, request, planned = _ready(store, request, database)
         if request.ray_address is None and planned.shortfall:
             raise InputError(planned.shortfall)
         driver = this_driver()
@@ -111,19 +114,30 @@ def launch(
 def store_only(request: LaunchRequest, database: str) -> str:
     """Store a sweep's final run for a driver that comes later, and return its name."""
     with open_store(database) as store:
-        known, request, planned = _ready(store, request)
+        known, request, planned = _ready(store, request, database)
         return _store(store, known, planned, request, None)
 
 
-def _ready(store: Store, request: LaunchRequest) -> tuple[Stored, LaunchRequest, Planned]:
+def _ready(store: Store, request: LaunchRequest, database: str) -> tuple[Stored, LaunchRequest, Planned]:
     """Return the sweep, the request with what is switched to, and the final run that comes of both."""
+    _require_sense(request)
+    if (plan := plan_meant(store, request.sweep)) is not None:
+        if request.switch or request.from_best:
+            raise InputError(f"--switch and --from-best are for a sweep with a final run, and {plan.name} is a plan")
+        row = row_named(plan, request.row, _sizes(request.allocation))
+        known = unswept(store, plan, row, request.training or SweepRequest(), database)
+        return known, request, _planned(store, known, request, wanted_of(row))
+    if request.row is not None or request.training is not None:
+        raise InputError("--row, --trainer, --problems and the like are for a plan: a sweep has its own (--allocation)")
     known = _launchable(store, request)
-    request = _switched(store, known, request)
-    return known, request, _planned(store, known, request)
+    request, wanted = _switched(store, known, request), None
+    if not known.board.trials:  # it was launched without pilots
+        wanted = wanted_of(row_named(store.plan(known.plan.name), None, _sizes(request.allocation)))
+    return known, request, _planned(store, known, request, wanted)
 
 
-def _launchable(store: Store, request: LaunchRequest) -> Stored:
-    """Return a sweep that a final run can be launched of; refused where it cannot, with what to do."""
+def _require_sense(request: LaunchRequest) -> None:
+    """Refuse what makes no sense of any plan or sweep."""
     if not request.validations > 0:
         raise InputError(f"--validations {request.validations}: give how often the final run is scored, 1 or more")
     if request.from_best and (request.switch or request.allocation is not None):
@@ -132,13 +146,23 @@ def _launchable(store: Store, request: LaunchRequest) -> Stored:
         raise InputError("--learning-rate is for a final run that goes on from its best checkpoint: give --from-best")
     if request.learning_rate is not None and not 0 < request.learning_rate < math.inf:
         raise InputError(f"--learning-rate {request.learning_rate:g}: give a rate above 0")
+
+
+def _launchable(store: Store, request: LaunchRequest) -> Stored:
+    """Return a sweep that a final run can be launched of; refused where it cannot, with what to do."""
     known = stored(store, request.sweep)
     row = known.sweep
     if known.board.spec.policy == FINAL_POLICY:
         raise InputError(f"{row.name} is a final run itself: name the sweep that it is of")
     if has_driver(row):
         raise InputError(f"{row.name} is still running: wait for its end, or `rlplan stop {row.name}` first")
-    if request.allocation is None and (known.answer is None or known.answer.so_far or row.status not in ENDED):
+    if request.allocation is not None:
+        return known
+    if not known.board.trials and not (request.switch or request.from_best):
+        raise NotFoundError(
+            f"{row.name} has no pilots, and so nothing is recommended: name what to run by --allocation n=…,B=…"
+        )
+    if known.board.trials and (known.answer is None or known.answer.so_far or row.status not in ENDED):
         raise NotFoundError(
             f"{row.name} ({row.status}) has no recommendation yet: `rlplan resume {row.name}` ends its pilots, or name "
             "what to run by --allocation n=…,B=…"
@@ -146,7 +170,7 @@ def _launchable(store: Store, request: LaunchRequest) -> Stored:
     return known
 
 
-def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
+def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted | None) -> Planned:
     board = known.board
     with store.read() as session:
         plan = plan_named(session, known.plan.name)
@@ -154,13 +178,13 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
     if request.from_best:
         wanted = best_of_former(store, known, request.learning_rate)
     else:
-        wanted = _wanted(known, request, layout)
+        wanted = wanted or _wanted(known, request, layout)
     with store.read() as session:
         beside = spent_beside(session, known.sweep.plan_id, known.sweep.id)
         money = _money(session, known, wanted.pilot, beside)
         if not request.from_best:
             _require_new(session, known.sweep, wanted.configuration, switching=request.switch)
-        view = evidence(session, known.sweep)
+        view = board.view(0) if known.sweep.id is None else evidence(session, known.sweep)
     if request.from_best and wanted.pilot is not None:
         view = known_there(view, wanted.pilot)
     run = final_run(
@@ -174,7 +198,7 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
         layout,
         request.validations,
     )
-    promised = promise(
+    promised = (known.sweep.id is None and _published(known, run)) or promise(
         pool_of(board.spec).worlds(view, DRAWS),
         run.configuration,
         run.update_steps * run.gpu_hours_per_step,
@@ -187,6 +211,12 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
     others = [f"{said_beside(beside, plan)}; {money:.4g} are left for this final run"] if beside else []
     notes = (*_notes(run), *wanted.notes, *others)
     return Planned(known.sweep.name, run, promised, notes, lacking, spec, plan)
+
+
+def _published(known: Stored, run: FinalRun) -> Promise | None:
+    """Return what the plan expects of a row before anything of it was trained; None where it cannot tell."""
+    prior = run_in_prior(known.plan, known.board.spec, known.board.candidate(run.configuration))
+    return None if prior is None else promise_from_studies(prior, rate_factor(run.configuration.axes), run.update_steps)
 
 
 def _notes(run: FinalRun) -> list[str]:
@@ -229,11 +259,10 @@ def _pilot(known: Stored, choice: Choice, layout: Layout) -> tuple[FromPilot | N
 
 def _choice(answer: FinalAnswer, allocation: str | None) -> Choice:
     """Return what is to be run: the recommended choice, or the best with the n and B that are named."""
-    if allocation is None:
+    if (sizes := _sizes(allocation)) is None:
         return answer.chosen
-    n, B = _sizes(allocation)
     for choice in answer.ranked:
-        if (choice.rollouts_per_prompt, choice.prompts_per_batch) == (n, B):
+        if (choice.rollouts_per_prompt, choice.prompts_per_batch) == sizes:
             if choice.update_steps < 1:
                 raise BudgetError(f"--allocation {allocation}: the final run's budget pays for no update of it")
             return choice
@@ -241,7 +270,9 @@ def _choice(answer: FinalAnswer, allocation: str | None) -> Choice:
     raise InputError(f"--allocation {allocation}: the sweep's plan has none like it that can be run; it has {known}")
 
 
-def _sizes(allocation: str) -> tuple[int, int]:
+def _sizes(allocation: str | None) -> tuple[int, int] | None:
+    if allocation is None:
+        return None
     parts = dict(each.split("=", 1) for each in allocation.replace(" ", "").split(",") if "=" in each)
     if set(parts) != {"n", "B"}:
         raise InputError(f"--allocation {allocation}: give the rollouts per prompt and the prompts, as n=64,B=16")
@@ -317,24 +348,25 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
     for note in planned.notes:
         tell(note)
     now, run, board = datetime.now(UTC), planned.run, known.board
-    spec = spec_of_final(board.spec, run)
     with store.write() as session:
-        row = sweep_named(session, known.sweep.name)
+        row, settings = known.sweep, board.spec
+        if row.id is None:  # of a plan: the sweep that it has not had
+            row, settings, _ = create(session, known.plan.name, settings, lambda _: [], None, now, store.location)
+            row.status, row.finished_at = SweepStatus.FINISHED, now
         if request.switch or request.from_best:
             _end(session, row, named_configuration(run.configuration), now)
         if not request.from_best:
             _require_new(session, row, run.configuration)
-        taken = list(session.scalars(select(Sweep.name)))
-        name = name_of_final(known.sweep.name, taken)
+        spec, name = spec_of_final(settings, run), name_of_final(row.name, list(session.scalars(select(Sweep.name))))
         beside = {"folder": str(Path(spec.folder).parent), "storage": spec.storage and spec.storage.rpartition("/")[0]}
         spec, new = spec.model_copy(update=beside), trial_of_final(board, run)
         where = (driver, now, store.location)
-        row, own, (number,) = create(session, known.plan.name, spec, lambda _: [new], *where, name=name)
+        final, own, (number,) = create(session, known.plan.name, spec, lambda _: [new], *where, name=name)
         if run.pilot is not None:
             trial = session.get_one(Trial, number)
             copy_pilot(run.pilot, TrialConfig.model_validate(new.config), Path(own.folder) / trial.name)
-            take_over(session, row, trial, run.pilot)
-        add_final(session, name, known.sweep.name, _row(planned, request), now)
+            take_over(session, final, trial, run.pilot)
+        add_final(session, name, row.name, _row(planned, request), now)
     return name
 
 

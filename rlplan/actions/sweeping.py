@@ -226,6 +226,7 @@ def _go_on(
     _require_silence(store, row)
     with store.write() as session:
         now, stored = datetime.now(UTC), sweep_named(session, row.name)  # another may have taken it up meanwhile
+        _require_alone(session, row.plan_id, row.id)
         silent_since = take_lease(session, row.name, seat.driver, now, former_is_dead=is_dead(stored))
         _settle(session, row.name, home, store.location)
         stored.code_hash = code_fingerprint(spec.training.trainer)
@@ -325,6 +326,7 @@ def create(
     Both are made below those that the settings name, and marked as the sweep's. A driver, if there is one already,
     holds it from its first moment.
     """
+    _require_alone(session, plan_named(session, plan).id)
     code = code_fingerprint(spec.training.trainer)
     new = Sweep(policy=spec.policy, seed=spec.seed, config={}, config_hash="", code_hash=code)
     row = sweep_named(session, create_sweep(session, plan, new, now, name=name))
@@ -338,6 +340,17 @@ def create(
         mark_storage(own.storage, Path(own.folder), row, database)
     mark_folder(Path(own.folder), row, database)
     return row, own, stored
+
+
+def _require_alone(session: Session, plan_id: int, own: int | None = None) -> None:
+    """Refuse what would spend a plan's budget beside another that does: they would know nothing of each other."""
+    for row in session.scalars(select(Sweep).where(Sweep.plan_id == plan_id, Sweep.id != (own or 0))):
+        if has_driver(row):
+            plan = session.get_one(Plan, plan_id).name
+            raise InputError(
+                f"{row.name} of {plan} is running, and one plan has one budget: follow it with `rlplan status "
+                f"{row.name} --watch`, stop it with `rlplan stop {row.name}`, or make another plan for another sweep"
+            )
 
 
 def _require_room(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> None:

@@ -157,6 +157,9 @@ RecipeOption = Annotated[
 ModelOption = Annotated[
     str | None, typer.Option(metavar="<folder>", help="A local Hugging Face checkpoint, for your own problems.")
 ]
+ProblemsOption = Annotated[
+    Path | None, typer.Option(metavar="<file>", help="Problems of your own: JSONL of {prompt, answer}.")
+]
 RewardOption = Annotated[
     str | None, typer.Option(metavar="math|exact|<package.module:name>", help="What scores your own problems.")
 ]

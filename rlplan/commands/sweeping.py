@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rlplan.commands import options
-from rlplan.commands.completing import tasks, trials
+from rlplan.commands.completing import plans_and_sweeps, tasks, trials
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
@@ -48,9 +48,7 @@ def sweep(
     ] = None,
     learn_from: options.LearnFromOption = None,
     retries: Annotated[int, options.whole("--retries", "Times in a row that a lost trial is tried again.")] = 3,
-    problems: Annotated[
-        Path | None, typer.Option(metavar="<file>", help="Problems of your own: JSONL of {prompt, answer}.")
-    ] = None,
+    problems: options.ProblemsOption = None,
     model: options.ModelOption = None,
     reward: options.RewardOption = None,
     validation: options.ValidationOption = None,
@@ -194,7 +192,14 @@ def stop(
 
 def launch(
     context: typer.Context,
-    sweep: options.SweepArgument = None,
+    sweep: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="sweep|plan",
+            help="A sweep; the newest without it. Or a plan, whose first row is run without pilots.",
+            autocompletion=plans_and_sweeps,
+        ),
+    ] = None,
     allocation: Annotated[
         str | None, typer.Option(metavar="n=<int>,B=<int>", help="Another allocation than the recommended one.")
     ] = None,
@@ -218,30 +223,51 @@ def launch(
         bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
     ] = False,
     print_for: options.PrintForOption = None,
-    row: Annotated[int, options.whole("--row", "With --print: of the ranking, as `rlplan rank` numbers it.")] = 1,
+    row: Annotated[
+        int | None, options.whole("--row", "Of a plan, or with --print: as `rlplan rank` numbers it; 1.")
+    ] = None,
+    trainer: options.TrainerOption = None,
+    problems: options.ProblemsOption = None,
+    model: options.ModelOption = None,
+    reward: options.RewardOption = None,
+    validation: options.ValidationOption = None,
+    approximate: options.ApproximateOption = False,
     slurm: options.SlurmOption = False,
     sbatch: options.SbatchOption = None,
     dry_run: options.DryRunOption = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
 ) -> int:
-    """Run what a sweep recommends, in full, held against its promise; Ctrl-C saves, `rlplan resume` goes on.
+    """Run what a sweep recommends, or a plan's row, held against its promise; Ctrl-C saves, `rlplan resume` goes on.
 
     Exit code 5 when it ended and a warning stands. Example: rlplan launch sweep-1 --stop-when-won
     """
+    own: dict[str, Any] = {"trainer": trainer, "problems": problems, "model": model, "reward": reward}
+    own |= {"validation": validation, "approximate": approximate or None}
+    own = {name: value for name, value in own.items() if value is not None}
     if print_for is not None:
         from rlplan.printing.by_hand_output import print_by_hand  # noqa: PLC0415
         from rlplan.reading.starting import by_hand  # noqa: PLC0415
 
-        print_by_hand(by_hand(db, sweep, print_for, row), format)
+        print_by_hand(by_hand(db, sweep, print_for, row or 1), format)
         return 0
     from rlplan.actions.launching import LaunchRequest, describe  # noqa: PLC0415
     from rlplan.actions.launching import launch as run  # noqa: PLC0415
+    from rlplan.actions.sweep_request import SweepRequest  # noqa: PLC0415
     from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
     from rlplan.printing.final_output import print_planned  # noqa: PLC0415
 
     request = LaunchRequest(
-        sweep, allocation, validations, stop_when_won, switch, ray_address, from_best, learning_rate
+        sweep=sweep,
+        allocation=allocation,
+        validations=validations,
+        stop_when_won=stop_when_won,
+        switch=switch,
+        ray_address=ray_address,
+        from_best=from_best,
+        learning_rate=learning_rate,
+        row=row,
+        training=SweepRequest.of(own | {"ray_address": ray_address}) if own else None,
     )
     if _rehearses(rehearse, slurm, sbatch, dry_run):
         from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415

@@ -199,24 +199,18 @@ def _unknown(plan: StoredPlan) -> str:
 def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Name the sweep where it runs as it stands; elsewhere what is to be trained on has to be filled in.
 
-    A plan without pilots has no sweep: its first row is trained here, or printed for who trains it.
+    A plan without pilots has no sweep: its first row is launched.
     """
-    task = next((each.source for each in plan.assumptions if each.what == "model" and each.source[:5] == "task "), None)
-    if not any(candidate.pilot.steps for candidate in plan.proposal.candidates):
-        run = _untested(plan, task, invocation)
-    elif task is not None:
-        run = NextStep(invocation.command("sweep", plan.name), "runs the pilots")
+    given = any(each.what == "model" and each.source.startswith("task ") for each in plan.assumptions)
+    piloted = any(candidate.pilot.steps for candidate in plan.proposal.candidates)
+    verb, does = ("sweep", "runs the pilots") if piloted else ("launch", "runs row 1 against this forecast")
+    if given:
+        run = NextStep(invocation.command(verb, plan.name), does)
     else:
-        own = invocation.command("sweep", f"{plan.name} --trainer verl --problems FILE.jsonl --model FOLDER")
+        own = invocation.command(verb, f"{plan.name} --trainer verl --problems FILE.jsonl --model FOLDER")
         yield from canvas.lines(f"Run it: {own}")
         run = NextStep(invocation.command("preview", plan.name), "simulates its pilots")
+        if not piloted:
+            run = NextStep(invocation.command("launch", f"{plan.name} --print verl"), "row 1 as verl's flags")
     further = [] if invocation.explain else [invocation.explained("what this rests on")]
     yield from next_steps([run, *further], canvas)
-
-
-def _untested(plan: StoredPlan, task: str | None, invocation: Invocation) -> NextStep:
-    of = plan.proposal.candidates[0].cell.allocation
-    if task is None:
-        return NextStep(invocation.command("launch", f"{plan.name} --print verl"), "row 1 as verl's flags")
-    sized = f"-n {of.rollouts_per_prompt} -B {of.prompts_per_batch} --steps {of.update_steps}"
-    return NextStep(invocation.command("train", f"--{task} {sized}"), "trains row 1")

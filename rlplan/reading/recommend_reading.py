@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from budgets.errors import BudgetError, InputError
+from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.pooling.draws import Worlds
 from planner.recommending.answer import FinalAnswer, RunnerUp, answer_data, restored
 from planner.recommending.cautions import Caution
@@ -167,6 +167,11 @@ def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint:
     board, plan = known.board, known.plan
     kept = known.answer if target_gpu_hours is None else None
     answer = None if kept is None else restored(kept.details, left_out_of(kept.ranking))
+    if not board.trials:
+        raise NotFoundError(
+            f"{known.sweep.name} has no pilots, and so nothing is recommended: `rlplan status {known.sweep.name}` "
+            "shows its final run"
+        )
     if answer is None:
         kept, answer = None, answer_of(board, plan.workload.get("prompt_set_size"), target_gpu_hours, joint)
     chosen = answer.chosen

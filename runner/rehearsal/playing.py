@@ -35,7 +35,7 @@ class Played:
 
 def standin_spec(spec: SweepSpec, candidates: Sequence[Candidate]) -> SweepSpec:
     """Return the sweep with stand-ins for its trainer, of which a step takes about a second."""
-    pilots = [each for each in candidates if each.pilot_steps]
+    pilots = [each for each in candidates if each.pilot_steps] or candidates
     step = statistics.median(each.gpu_hours_per_step for each in pilots) * SECONDS_PER_HOUR / spec.resources.slots
     trainer = spec.training.trainer
     options = {"time_scale": max(1, round(step / _SECONDS_PER_STEP)), **stood_for(trainer)}

@@ -202,8 +202,8 @@ class Board:
 
     @property
     def shortest_pilot(self) -> int:
-        """Steps of a trial that the plan gave no pilot: as few as the shortest that it did give."""
-        return min(each.pilot_steps for each in self._candidates.values() if each.pilot_steps)
+        """Steps of a trial that the plan gave no pilot: as few as the shortest that it did give, one without any."""
+        return min((each.pilot_steps for each in self._candidates.values() if each.pilot_steps), default=1)
 
     def put(self, trial: int, **changes: Any) -> None:
         """Change what is seen of a trial."""

@@ -40,23 +40,18 @@ def foretold_by(plan: Plan, spec: "SweepSpec") -> Foretold | None:
 
     None where it does not say on what workload, and of the best or the worst of k samples, which other cells favour.
     """
+    runs = ((each, run_in_prior(plan, spec, each)) for each in plan.candidates)
+    priced = [Priced(configuration_of(each), run, each.gpu_hours_per_step) for each, run in runs if run is not None]
+    return foretold(priced, spec.target_gpu_hours)
+
+
+def run_in_prior(plan: Plan, spec: "SweepSpec", row: Candidate) -> Run | None:
+    """Return what the prior knows a row's run by; None as above."""
     here = circumstances_of(plan.workload)
     if here is None or spec.training.validation.metric != "mean":
         return None
-    priced = (
-        Priced(
-            configuration_of(each),
-            Run.of(
-                (each.rollouts_per_prompt, each.prompts_per_batch),
-                each.signal_fraction,
-                spec.recipe(each.axes).traits(spec.training.task.name),
-                here,
-            ),
-            each.gpu_hours_per_step,
-        )
-        for each in plan.candidates
-    )
-    return foretold(priced, spec.target_gpu_hours)
+    traits = spec.recipe(row.axes).traits(spec.training.task.name)
+    return Run.of((row.rollouts_per_prompt, row.prompts_per_batch), row.signal_fraction, traits, here)
 
 
 def start_up_gpu_hours(candidates: Iterable[Candidate]) -> float:

@@ -58,11 +58,13 @@ class SweepChoice(Section):
     trainer: Text | None = None  # a name, or a file that describes one
     script: AnyPath | None = None  # that starts verl, of which what the plan does not decide is kept
     approximate: bool = False  # whether it may train a recipe otherwise than it says
+    only: int | None = None  # the rank of the plan's one row that is trained, in full and without pilots
 
 
 def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     """Return the settings of a sweep of the plan; InputError when it cannot be run as it was planned."""
-    _require_pilots(plan)
+    if choice.only is None:
+        _require_pilots(plan)
     _require_heeded(plan)
     hardware = plan.hardware
     per_trial, per_pilot = int(hardware["gpus_per_trial"]), pilot_gpus(plan)
@@ -82,9 +84,9 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     folder = choice.folder or Path("rlplan-sweeps")
     given = {
         **choice.model_dump(include={"policy", "search", "seed", "retries"}),
-        "pilot_gpu_hours": plan.pilot_gpu_hours,
+        "pilot_gpu_hours": plan.pilot_gpu_hours if choice.only is None else 0.0,
         "target_gpu_hours": plan.final_gpu_hours,
-        "rest_to_final": not _fraction_is_fixed(plan),
+        "rest_to_final": choice.only is None and not _fraction_is_fixed(plan),
         "workers": fitting if choice.workers is None else choice.workers,
         "learning_rate_range": plan.config.get("axes", {}).get("learning_rate_range"),
         "folder": str(folder.expanduser().absolute()),
@@ -105,8 +107,9 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         raise explained(
             error, SweepSpec, {"workers": "--workers", "retries": "--retries", "seed": "--seed"}, "the plan"
         ) from error
-    spec = _without_untrainable(in_its_own_time(spec, plan.candidates), plan)
-    _require_trainable(spec, plan)
+    spec = in_its_own_time(spec, plan.candidates)
+    spec = _without_untrainable(spec, plan) if choice.only is None else spec
+    _require_trainable(spec, plan, only=choice.only)
     return spec
 
 
@@ -132,8 +135,8 @@ def _without_untrainable(spec: SweepSpec, plan: Plan) -> SweepSpec:
     return spec
 
 
-def _require_trainable(spec: SweepSpec, plan: Plan, alone: str | None = None) -> None:
-    """Have the trainer look at every kind of trial of the plan, or `alone` at those of one recipe."""
+def _require_trainable(spec: SweepSpec, plan: Plan, alone: str | None = None, only: int | None = None) -> None:
+    """Have the trainer look at every kind of trial of the plan, `alone` at those of one recipe, `only` at one row."""
     training = spec.training
     if training.trainer is not None and training.trainer.name == COMMAND:
         for axis, values in (("recipe", training.recipes), ("model", training.models)):
@@ -143,7 +146,8 @@ def _require_trainable(spec: SweepSpec, plan: Plan, alone: str | None = None) ->
                     f"{{{axis}}}: it would train the same for all; name it, or make a plan of one {axis}"
                 )
     for each in plan.candidates if spec.training.trainer else ():
-        if each.pilot_steps and spec.trains(each.axes) and alone in (None, text_of(each.axes, RECIPE)):
+        wanted = each.pilot_steps if only is None else each.rank == only
+        if wanted and spec.trains(each.axes) and alone in (None, text_of(each.axes, RECIPE)):
             n, B = each.rollouts_per_prompt, each.prompts_per_batch
             config = spec.trial(n, B, each.learning_rate, spec.seed, each.axes)
             try:
@@ -156,12 +160,9 @@ def _require_pilots(plan: Plan) -> None:
     """Refuse a plan whose whole budget is for the final run, and say how to run that, or to have pilots."""
     if any(each.pilot_steps for each in plan.candidates):
         return
-    first = min(plan.candidates, key=lambda each: each.rank)
-    task = plan.config.get("workload", {}).get("task")
-    sized = f"-n {first.rollouts_per_prompt} -B {first.prompts_per_batch} --steps {first.update_steps}"
-    run = f"train --task {task} {sized}" if task else f"launch {plan.name} --print verl"
+    launch = f"`rlplan launch {plan.name}`" if plan.id else "`rlplan propose`, then `rlplan launch PLAN`"
     raise BudgetError(
-        f"{plan.name} has no pilots, and a sweep runs nothing else: its budget is for the final run, `rlplan {run}`. "
+        f"{plan.name} has no pilots, and a sweep runs nothing else: its budget is for the final run, {launch}. "
         "For a sweep make the plan with --pilot-fraction 0.2 or another share"
     )
 

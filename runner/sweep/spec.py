@@ -80,7 +80,7 @@ class SweepSpec(Section):
     policy: str
     search: str | None = None
     seed: Annotated[int, Field(ge=0)] = 0
-    pilot_gpu_hours: Positive
+    pilot_gpu_hours: Annotated[float, Field(ge=0)] = Field(description="0 where only a final run is wanted")
     target_gpu_hours: Positive = Field(description="compute of the final run, where configurations are compared")
     rest_to_final: bool = Field(False, description="whether what the pilots leave over lengthens the final run")
     workers: Count = Field(description="segments that may run at once")

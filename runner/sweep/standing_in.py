@@ -24,7 +24,7 @@ def in_its_own_time(spec: SweepSpec, candidates: Sequence[Candidate]) -> SweepSp
         return spec
     scale, slots = options_of(trainer).time_scale, spec.resources.slots
     world = dict(training.simulation or {"seed": spec.seed})
-    world.setdefault("costs", _costs([each for each in candidates if each.pilot_steps], slots))
+    world.setdefault("costs", _costs([each for each in candidates if each.pilot_steps] or candidates, slots))
     machine = training.machine.model_copy(update={"gpus": training.machine.gpus * scale})
     return spec.model_copy(
         update={

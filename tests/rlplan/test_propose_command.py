@@ -79,12 +79,12 @@ def test_a_plan_says_what_its_ranking_can_bear(run: Run) -> None:
     assert "with 60,000 prompts" in told
 
 
-def test_a_plan_without_pilots_names_what_trains_its_first_row(run: Run) -> None:
+def test_a_plan_without_pilots_names_what_runs_its_first_row(run: Run) -> None:
     out = run("propose", "--task", "sum-easy", "--budget", "0.02", "--pilot-fraction", "0").out
-    assert re.search(r"^  rlplan train --task sum-easy -n \d+ -B \d+ --steps \d+", out, re.MULTILINE)
+    assert "\n  rlplan launch plan-1\n" in out
     assert "rlplan launch plan-2 --print verl" in run("propose", "--budget", "500").out
     assert run("launch", "plan-2", "--print", "verl").code == 0
-    assert "rlplan launch plan-2 --print verl" in run("sweep", "plan-2").err
+    assert "`rlplan launch plan-2`" in run("sweep", "plan-2").err
 
 
 def test_a_row_has_one_standing_on_a_screen(run: Run) -> None:

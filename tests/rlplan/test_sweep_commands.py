@@ -231,6 +231,6 @@ def test_a_plan_without_pilots_is_no_sweep_and_what_can_be_run_is_said(run: Run,
     assert run("propose", "--task", "sum-easy", "--budget", "0.3", "--pilot-fraction", "0").code == 0
     ran = run(*command)
     assert (ran.code, ran.out) == (4, "")
-    assert re.search(r"plan-1 has no pilots.*`rlplan train --task sum-easy -n \d+ -B \d+ --steps \d+`", ran.err)
+    assert re.search("plan-1 has no pilots.*`rlplan launch plan-1`", ran.err)
     assert "--pilot-fraction 0.2" in ran.err
     assert run("status").code == 3
