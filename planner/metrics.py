@@ -18,6 +18,7 @@ from budgets.errors import InputError
 # Of the scale: three runs of one recipe differed by up to 0.015 in their asymptote, and the best study there is takes
 # differences within this for noise between seeds (ScaleRL, arXiv 2510.13786).
 EQUIVALENCE_MARGIN = 0.02
+SEED_SD = 0.01  # asymptotes of repeated runs lie within ±0.02 in ScaleRL (arXiv 2510.13786, A.6)
 
 INTERVAL_LEVEL = 0.90  # of every interval, unless a person asks for another
 INTERVAL_ENDS = ((1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2)

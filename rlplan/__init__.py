@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rlplan.api.checks import check as check
     from rlplan.api.fits import Fit as Fit
     from rlplan.api.fits import Fits as Fits
+    from rlplan.api.fits import compare as compare
     from rlplan.api.fits import fit as fit
     from rlplan.api.functions import forget_prices as forget_prices
     from rlplan.api.functions import price as price
@@ -74,6 +75,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Sweep": "rlplan.api.sweep",
     "adopt": "rlplan.api.adopting",
     "check": "rlplan.api.checks",
+    "compare": "rlplan.api.fits",
     "fit": "rlplan.api.fits",
     "forget_prices": "rlplan.api.functions",
     "open": "rlplan.api.book",

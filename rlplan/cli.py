@@ -11,7 +11,7 @@ from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
 from rlplan.commands.checking import check, fits
-from rlplan.commands.elsewhere import adopt, fit, replay, watch
+from rlplan.commands.elsewhere import adopt, compare, fit, replay, watch
 from rlplan.commands.planning import preview, price, propose
 from rlplan.commands.reading import dashboard, decisions, export, rank, recommend, report, show, status
 from rlplan.commands.setting_up import doctor, init, mcp
@@ -28,7 +28,7 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Plan": (propose, check, preview, price, fits),
     "Run": (sweep, resume, retry, pause, stop, launch, train),
     "Read": (status, recommend, rank, show, decisions, report, dashboard, export),
-    "From elsewhere": (fit, watch, adopt, replay),
+    "From elsewhere": (fit, compare, watch, adopt, replay),
     "Set up": (doctor, init, mcp),
 }
 

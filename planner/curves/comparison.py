@@ -12,7 +12,8 @@ from planner.curves.families.draws import CannotTellError, LawDraws, interval
 from planner.curves.families.one_curve import draw_sigmoid
 from planner.curves.fitting import Interval
 from planner.curves.laws import averaged
-from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL
+from planner.curves.settling import Difference, Fitted, difference
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL, SEED_SD
 
 _ROUNDING = 1e-6  # fits are no more exact than this: 0.610 and 0.590 are a tie
 _DRAWS = 4000
@@ -40,9 +41,13 @@ class ComparedRecipe:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Recipes from the best to the worst; `margin` is the difference of A that counts as none."""
+    """Recipes from the best to the worst; `margin` is the difference of A that counts as none.
+
+    The difference is that of the first two.
+    """
 
     recipes: tuple[ComparedRecipe, ...]
+    difference: Difference
     margin: float
     level: float
     notes: tuple[str, ...]
@@ -51,10 +56,16 @@ class Comparison:
 def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LEVEL) -> Comparison:
     """Fit a sigmoid to every run and rank the recipes: higher A first, equal within the margin, then earlier C_mid.
 
-    Of several runs of a recipe the mean counts, as uncertain as they differ. The margin is a part of the scale: of
+    Of several runs of a recipe the mean counts, as uncertain as they differ, and a single one as published runs do. The
+    margin is a part of the scale: of
     [0, 1], or of the range of all scores where they lie beyond.
     """
+    every = [run for runs in curves.values() for run in runs]
+    scale = 1.0
+    if not all(run.bounded for run in every):
+        scale = max(float(run.y.max()) for run in every) - min(float(run.y.min()) for run in every)
     drawn: dict[str, Vector] = {}
+    fitted: dict[str, Fitted] = {}
     notes: list[str] = []
     for number, (name, runs) in enumerate(curves.items()):
         try:
@@ -62,23 +73,31 @@ def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LE
         except CannotTellError as reason:
             notes.append(f"{name} left out: {reason}")
             continue
-        drawn[name] = _drawn(fits, number)
+        drawn[name] = _drawn(fits, number, scale * SEED_SD)
+        fitted[name] = Fitted(averaged(runs[0]), fits, _seed_variance(fits, scale * SEED_SD))
         notes += [f"{name}: {doubt}" for doubt in dict.fromkeys(doubt for fit in fits for doubt in fit.doubts)]
     if len(drawn) < 2:
         raise InputError(
             f"{len(drawn)} of {len(curves)} recipes have a curve that can be fitted ({'; '.join(notes) or 'no more'}): "
             "a comparison needs two at least"
         )
-    every = [run for runs in curves.values() for run in runs]
-    margin = EQUIVALENCE_MARGIN
-    if not all(run.bounded for run in every):
-        margin *= max(float(run.y.max()) for run in every) - min(float(run.y.min()) for run in every)
-    many = {name: len(curves[name]) for name in drawn}
-    return Comparison(_ranked(drawn, many, margin, level), margin, level, tuple(notes))
+    many, margin = {name: len(curves[name]) for name in drawn}, scale * EQUIVALENCE_MARGIN
+    ranked = _ranked(drawn, many, margin, level)
+    first, second = ranked[0].name, ranked[1].name
+    apart = difference((first, second), fitted[first], fitted[second], margin, level)
+    return Comparison(ranked, apart, margin, level, tuple(notes))
 
 
-def _drawn(fits: Sequence[LawDraws], number: int) -> Vector:
-    """Return draws of a recipe's A, log B and log C_mid: its runs' mean, and what so many runs may be off by."""
+def _seed_variance(fits: Sequence[LawDraws], otherwise: float) -> float:
+    """Return the variance of A between a recipe's runs; of a single one that of published runs."""
+    return float(np.var([np.median(fit.parameters["A"]) for fit in fits], ddof=1)) if len(fits) > 1 else otherwise**2
+
+
+def _drawn(fits: Sequence[LawDraws], number: int, seed_sd: float) -> Vector:
+    """Return draws of a recipe's A, log B and log C_mid: its runs' mean, and what so many runs may be off by.
+
+    Of a single run only the A may be off, by what published seeds differ by.
+    """
     # Draws of different recipes must not go together, as those of one random sequence may.
     generator = np.random.default_rng(number)
     each = []
@@ -89,6 +108,9 @@ def _drawn(fits: Sequence[LawDraws], number: int) -> Vector:
     if len(fits) > 1:
         off_by = np.median(each, axis=2).std(axis=0, ddof=1) / math.sqrt(len(fits))
         mean = mean + off_by[:, None] * generator.standard_normal(mean.shape)
+    else:
+        half = generator.standard_normal(_DRAWS // 2)
+        mean[0] += seed_sd * np.concatenate([half, -half])  # symmetric: the middle stays the run's own
     return np.asarray(mean)
 
 

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.axes import named_configuration
+from planner.metrics import SEED_SD
 from planner.pooling.draws import Worlds
 from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choosing import Choice, Choices
-from planner.recommending.evidence import SEED_SD
 from planner.recommending.facts import Facts, alike, percent, require_choice
 from planner.recommending.prospect import RUNGS_PER_OCTAVE, Prospect, beats
 from planner.sweeping.chances import NEAR

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.curves.verdicts import State
+from planner.metrics import SEED_SD
 from planner.recommending.facts import LAST_PART, ConfigurationFacts, Facts
 from planner.sweeping.beliefs import states_of
 from planner.trials import TrialState
@@ -72,7 +73,6 @@ def _end(scores: Sequence[Seen]) -> tuple[tuple[float, float], ...]:
     return tuple((seen.gpu_hours, min(1.0, max(0.0, seen.score))) for seen in scores if seen.gpu_hours >= begins)
 
 
-SEED_SD = 0.01  # asymptotes of repeated runs lie within ±0.02 in ScaleRL (arXiv 2510.13786, A.6)
 PRIOR_DEGREES = 4.0  # how many differences between seeds that counts as
 LAST = 3  # scores that are averaged, since one validation has noise of its own
 

@@ -93,7 +93,7 @@ def law_rows(fits: "LawFits") -> list[dict[str, Any]]:
 
 
 def comparison_data(comparison: "Comparison") -> dict[str, Any]:
-    """Return the document that `fit --compare-by --format json` prints."""
+    """Return the document that `compare --format json` prints."""
     return asdict(comparison) | {"notes": list(comparison.notes), "recipes": [asdict(r) for r in comparison.recipes]}
 
 

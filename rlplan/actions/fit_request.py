@@ -47,7 +47,6 @@ class FitRequest:
     level: float = INTERVAL_LEVEL
     plot: Path | None = None
     law: str | None = None
-    compare_by: str | None = None
 
     @classmethod
     def of(cls, asked: Mapping[str, Any]) -> Self:
@@ -80,22 +79,12 @@ class FitRequest:
             raise InputError(f"--plot {self.plot}: there is no folder '{self.plot.parent}'; make it first")
 
     def _check_law(self) -> None:
-        """Refuse a law that is not known, and what cannot be asked of a law or of a comparison."""
-        if self.law is not None and self.law not in list(Law):
+        """Refuse a law that is not known, and what cannot be asked of one."""
+        if self.law is None:
+            return
+        if self.law not in list(Law):
             raise UnknownNameError("law", self.law, list(Law))
-        if self.law is not None and self.compare_by is not None:
-            raise InputError(
-                f"--law {self.law} and --compare-by {self.compare_by}: recipes are compared by sigmoids; give one"
-            )
-        what = f"--law {self.law}" if self.law is not None else f"--compare-by {self.compare_by}"
-        refused: list[tuple[str, bool, str]] = []
-        if self.law is not None or self.compare_by is not None:
-            refused.append(("--answers", self.answers is not None, "weighs all points alike"))
-        if self.compare_by is not None:
-            refused += [
-                ("--predict-at", bool(self.predict_at), "compares asymptotes, and predicts nothing"),
-                ("--plot", self.plot is not None, "has no picture: draw the curves with --law sigmoid --plot"),
-            ]
+        refused = [("--answers", self.answers is not None, "weighs all points alike")]
         if self.law == Law.VALUE_BASED:
             flags = {
                 "--x": self.x,
@@ -110,7 +99,7 @@ class FitRequest:
             refused += [(flag, given is not None, "reads rows and no curves") for flag, given in flags.items()]
         for flag, given, why in refused:
             if given:
-                raise InputError(f"{flag} is not for {what}, which {why}: leave it out")
+                raise InputError(f"{flag} is not for --law {self.law}, which {why}: leave it out")
 
     def cut_point(self) -> float | Literal["auto", "published"]:
         """Return where to cut: an x, 0 for nowhere, or the rule that says where."""

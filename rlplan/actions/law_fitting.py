@@ -1,4 +1,4 @@
-"""What `rlplan fit --law` and `--compare-by` do, callable from Python: tables into groups of curves, then the law."""
+"""What `rlplan fit --law` and `rlplan compare` do, callable from Python: tables into groups of curves, then the law."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -97,25 +97,37 @@ def fit_law(tables: Tables, request: FitRequest, failures: Sequence[str] = ()) -
     return LawFits(law, tuple(fits), request.level, tuple(said))
 
 
-def compare_recipes(tables: Tables, request: FitRequest, failures: Sequence[str] = ()) -> tuple[Comparison, list[str]]:
-    """Compare what a column tells apart; also return a line for each table that has no such column, or no curve."""
-    by, said = str(request.compare_by), list(failures)
+def compare_recipes(
+    tables: Tables, by: str | None, request: FitRequest, failures: Sequence[str] = ()
+) -> tuple[Comparison, list[str]]:
+    """Compare what a column tells apart, or file with file; also return a line for each table that is of no use."""
+    said = list(failures)
     found: Grouped = {}
     for file, table in tables:
         try:
-            name = resolve(by, table, "--compare-by", text=True)
+            if by is None:
+                _gather(found, file, {_recipe_of(file, tables): table}, request, said)
+                continue
+            name = resolve(by, table, "--by", text=True)
             values = table.text[name] if name in table.text else table.columns[name]
             _gather(found, file, parts_by(table, name, values), request, said)
         except InputError as failure:
             said.append(str(failure))
     if not found:
-        raise InputError("; ".join(said) or "there is no curve to compare: give at least two")
+        raise InputError("; ".join(said) or "there is no curve to compare: give two files")
     named = {value if isinstance(value, str) else f"{by}={value:g}": curves for value, curves in found.items()}
     if len(named) < 2:
-        raise InputError(
-            f"--compare-by {by}: all curves are of {next(iter(named))}; add those of another, or name another column"
-        )
+        only = f"all curves are of {next(iter(named))}"
+        if by is None:
+            raise InputError(f"{only}: give two files, or the column that tells the recipes of one apart by --by")
+        raise InputError(f"--by {by}: {only}; add those of another, or name another column")
     return compare(named, level=request.level), said
+
+
+def _recipe_of(file: Path, tables: Tables) -> str:
+    """Name a file by its stem, and by its folder too where another has the same."""
+    alike = {other for other, _ in tables if other.stem == file.stem}
+    return file.stem if len(alike) == 1 else str(file.parent / file.stem)
 
 
 def _grouped_by_number(

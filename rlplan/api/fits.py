@@ -151,11 +151,9 @@ class FitFlags(TypedDict, total=False):
 
 
 @overload
-def fit(data: Tabular, *, law: None = None, compare_by: None = None, **flags: Unpack[FitFlags]) -> Fits: ...
+def fit(data: Tabular, *, law: None = None, **flags: Unpack[FitFlags]) -> Fits: ...
 @overload
-def fit(data: Tabular, *, law: str, compare_by: None = None, **flags: Unpack[FitFlags]) -> FittedLaws: ...
-@overload
-def fit(data: Tabular, *, law: None = None, compare_by: str, **flags: Unpack[FitFlags]) -> RecipeComparison: ...
+def fit(data: Tabular, *, law: str, **flags: Unpack[FitFlags]) -> FittedLaws: ...
 def fit(
     data: Tabular,
     *,
@@ -170,9 +168,8 @@ def fit(
     predict_at: float | str | Sequence[float | str] = (),
     level: float = 0.9,
     law: str | None = None,
-    compare_by: str | None = None,
-) -> Fits | FittedLaws | RecipeComparison:
-    """Fit learning curves and predict where they go, with intervals and a verdict; or a law; or compare recipes.
+) -> Fits | FittedLaws:
+    """Fit learning curves and predict where they go, with intervals and a verdict; or a law.
 
     Args:
         data: A path to a CSV, JSONL, trainer_state.json or TensorBoard file, or several; a pandas or polars DataFrame,
@@ -188,10 +185,9 @@ def fit(
         predict_at: One x or several, or 'end'; by default 2 and 4 times the last x.
         level: How much of the probability an interval holds.
         law: A law to fit instead: sigmoid, power, model-size, group-size or value-based.
-        compare_by: A column; what it tells apart is ranked by asymptote, then midpoint.
 
     Returns:
-        The fits, of every curve that could be fitted; FittedLaws with `law`, RecipeComparison with `compare_by`.
+        The fits, of every curve that could be fitted; FittedLaws with `law`.
 
     Raises:
         InputError: What is given is not allowed, or no curve could be fitted.
@@ -207,8 +203,11 @@ def fit(
     wanted = (predict_at,) if isinstance(predict_at, str) or not isinstance(predict_at, Sequence) else predict_at
     with arguments_named():
         request = FitRequest.of(asked | {"predict_at": wanted})
-        if law is not None or compare_by is not None:
-            return _fit_tables(data, request)
+        if law is not None:
+            found = fit_law(*_tables(data, request))
+            if not found.fits:
+                raise InputError("; ".join(found.failures) or "there is nothing to fit: give at least one table")
+            return FittedLaws(found)
         request.targets()  # what cannot be done is refused before anything is read
         request.cut_point()
         read, failures = _read(data, request)
@@ -218,19 +217,46 @@ def fit(
     return Fits(fitted)
 
 
-def _fit_tables(data: Tabular, request: FitRequest) -> FittedLaws | RecipeComparison:
-    """Fit a law, or compare recipes: both need all columns of what was given, and no curves yet."""
+def compare(
+    data: Tabular,
+    *,
+    by: str | None = None,
+    x: str | None = None,
+    y: str | None = None,
+    percent: bool = False,
+    fit_until: float | None = None,
+    level: float = 0.9,
+) -> RecipeComparison:
+    """Compare two runs or recipes: the difference where their curves end, and what would settle it.
+
+    Args:
+        data: As for `fit`; several files are a recipe each.
+        by: The column that tells recipes apart instead.
+        x: The column of compute; guessed without this.
+        y: The column of scores; guessed without this.
+        percent: Scores are percentages: divide them by 100.
+        fit_until: Only the points up to an x.
+        level: How much of the probability an interval holds.
+
+    Returns:
+        The recipes from the best to the worst, with the difference of the first two.
+
+    Raises:
+        InputError: What is given is not allowed, or there are not two recipes.
+    """
+    with arguments_named():
+        request = FitRequest(x=x, y=y, percent=percent, fit_until=fit_until, level=level)
+        tables, _, failures = _tables(data, request)
+        comparison, failures = compare_recipes(tables, by, request, failures)
+    return RecipeComparison(comparison, tuple(reworded(each) for each in failures))
+
+
+def _tables(data: Tabular, request: FitRequest) -> tuple[list[tuple[Path, Table]], FitRequest, list[str]]:
+    """Return all columns of what was given: a law and a comparison need them, and no curves yet."""
     if (table := _table_in_memory(data)) is not None:
-        tables, failures = [(Path(table.name), table)], list[str]()
-    else:
-        tables, failures = read_tables(_files(data))
-    if request.compare_by is not None:
-        comparison, failures = compare_recipes(tables, request, failures)
-        return RecipeComparison(comparison, tuple(reworded(each) for each in failures))
-    found = fit_law(tables, request, failures)
-    if not found.fits:
-        raise InputError("; ".join(found.failures) or "there is nothing to fit: give at least one table")
-    return FittedLaws(found)
+        return [(Path(table.name), table)], request, []
+    tables, failures = read_tables(_files(data))
+    return tables, request, failures
 
 
 def _table_in_memory(data: Tabular) -> Table | None:

@@ -1,4 +1,4 @@
-"""Laws and compared recipes as Python sees them: what `rlplan.fit(…, law=…)` and `compare_by=…` return."""
+"""Laws and compared recipes as Python sees them: what `rlplan.fit(…, law=…)` and `rlplan.compare` return."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from typing import Any, overload
 
 from planner.curves.comparison import ComparedRecipe, Comparison
 from planner.curves.fitting import Interval
+from planner.curves.settling import Difference
 from rlplan.actions.fit_data import comparison_data, comparison_rows, law_data, law_rows, laws_data
 from rlplan.actions.law_fitting import FittedLaw, LawFits, LawPrediction
 from rlplan.api.wording import Said, first_few
@@ -92,6 +93,7 @@ class RecipeComparison(Sequence[ComparedRecipe]):
     found: Comparison = field(repr=False)
     failures: tuple[str, ...]
 
+    difference = Read[Difference]("found.difference", "How far the first two differ, and what would settle it.")
     notes = Read[tuple[str, ...]]("found.notes", "What to mind.")
 
     def __len__(self) -> int:
@@ -109,7 +111,7 @@ class RecipeComparison(Sequence[ComparedRecipe]):
         return make_frame(COMPARED, comparison_rows(self.found), frame)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document that `rlplan fit --compare-by … --format json` prints."""
+        """Return the document that `rlplan compare --format json` prints."""
         return comparison_data(self.found)
 
     def __repr__(self) -> str:

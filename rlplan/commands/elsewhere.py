@@ -39,44 +39,68 @@ def fit(
         str | None,
         typer.Option(metavar="<law>", help="Fit a law: sigmoid, power, model-size, group-size or value-based."),
     ] = None,
-    compare_by: Annotated[
-        str | None, typer.Option(metavar="<column>", help="Rank what a column tells apart by asymptote, then midpoint.")
-    ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html page.")] = None,
     format: options.FormatOption = Format.TABLE,
     explain: options.ExplainOption = False,
 ) -> int:
-    """Fit learning curves and predict where they go, with intervals and a verdict; or a law; or compare recipes.
+    """Fit learning curves and predict where they go, with intervals and a verdict; or a law.
 
     Example: rlplan fit run.csv --fit-fraction 0.25 --predict-at end --plot fit.html
     """
     asked = dict(locals())
     from rlplan.actions.fit_request import FitRequest  # noqa: PLC0415
     from rlplan.actions.fitting import fit_files  # noqa: PLC0415
-    from rlplan.printing.fit_output import print_comparison, print_fits, print_laws  # noqa: PLC0415
+    from rlplan.printing.fit_output import print_fits, print_laws  # noqa: PLC0415
     from rlplan.wording.terminal import tell  # noqa: PLC0415
 
-    request = FitRequest.of(asked)
-    if law is None and compare_by is None:
+    request, called = FitRequest.of(asked), options.invocation(context, DEFAULT_DATABASE, explain)
+    if law is None:
         fits = fit_files(files, request)
-        code = print_fits(fits, format, options.invocation(context, DEFAULT_DATABASE, explain), undrawn=plot is None)
+        code = print_fits(fits, format, called, undrawn=plot is None)
         if plot is not None and fits.curves:
             from rlplan.web.fits import write_fits  # noqa: PLC0415
 
             tell(write_fits(fits, plot))
         return code
-    from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables  # noqa: PLC0415
+    from rlplan.actions.law_fitting import fit_law, read_tables  # noqa: PLC0415
 
     tables, failures = read_tables(files)
-    if compare_by is not None:
-        return print_comparison(*compare_recipes(tables, request, failures), format)
     laws = fit_law(tables, request, failures)
-    code = print_laws(laws, format)
+    code = print_laws(laws, format, called, undrawn=plot is None)
     if plot is not None and laws.fits:
         from rlplan.web.fits import write_laws  # noqa: PLC0415
 
         tell(write_laws(laws, plot))
     return code
+
+
+def compare(
+    context: typer.Context,
+    files: Annotated[list[Path], typer.Argument(help="Two files or more that `rlplan fit` reads, a recipe each.")],
+    by: Annotated[
+        str | None, typer.Option(metavar="<column>", help="What tells recipes apart instead, in any number of files.")
+    ] = None,
+    x: options.XColumnOption = None,
+    y: options.YColumnOption = None,
+    percent: options.PercentOption = False,
+    fit_until: Annotated[
+        float | None, options.plain("--fit-until", "Only the points up to an x.", metavar="<x>")
+    ] = None,
+    level: Annotated[float, options.plain("--level", "How much of the probability an interval holds.")] = 0.9,
+    format: options.FormatOption = Format.TABLE,
+) -> int:
+    """Compare two runs or recipes: the difference where their curves end, and what would settle it.
+
+    Example: rlplan compare grpo.csv dapo.csv
+    """
+    from rlplan.actions.fit_request import FitRequest  # noqa: PLC0415
+    from rlplan.actions.law_fitting import compare_recipes, read_tables  # noqa: PLC0415
+    from rlplan.printing.fit_output import print_comparison  # noqa: PLC0415
+
+    request = FitRequest(x=x, y=y, percent=percent, fit_until=fit_until, level=level)
+    tables, failures = read_tables(files)
+    called = options.invocation(context, DEFAULT_DATABASE, explain=False)
+    return print_comparison(*compare_recipes(tables, by, request, failures), files, format, called)
 
 
 def watch(

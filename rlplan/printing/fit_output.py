@@ -1,9 +1,11 @@
 """Prints fitted curves, laws and compared recipes: as a table for a person, as JSON or CSV; and has them drawn."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter, itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +18,14 @@ from rlplan.actions.fitting import Fits, FittedCurve
 from rlplan.exits import ExitCode
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.next_steps import ROWS, Invocation, next_steps
-from rlplan.wording.numbers import count, hours, plural, some_of
+from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
+from rlplan.wording.numbers import count, hours, listing, plural, some_of
 from rlplan.wording.tables import Cells, Column, listed, shortened, table_of
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
     from planner.curves.comparison import ComparedRecipe, Comparison
+    from planner.curves.settling import Difference
     from rlplan.actions.law_fitting import LawFits
 
 FORMS = {
@@ -50,7 +53,7 @@ def print_fits(fits: Fits, format: Format, invocation: Invocation, *, undrawn: b
     return _failed(fits.failures)
 
 
-def print_laws(fits: "LawFits", format: Format) -> int:
+def print_laws(fits: "LawFits", format: Format, invocation: Invocation, *, undrawn: bool) -> int:
     """Print what tables say of a law, as `print_fits` does of curves."""
     if fits.fits:
         if format is Format.JSON:
@@ -58,19 +61,25 @@ def print_laws(fits: "LawFits", format: Format) -> int:
         elif format is Format.CSV:
             print_csv(("law", "name", "identified", "what", "x", "median", "low", "high", "level"), law_rows(fits))
         else:
-            print_drawn(lambda canvas: _law_parts(fits, canvas))
+            steps = [invocation.with_flags("draws it", "--plot", "fit.html")] if undrawn else []
+            steps += [invocation.with_flags("every number", "--format", "csv")]
+            print_drawn(lambda canvas: [*_law_parts(fits, canvas), *next_steps(steps, canvas)])
     return _failed(fits.failures)
 
 
-def print_comparison(comparison: "Comparison", failures: Sequence[str], format: Format) -> int:
-    """Print recipes from the best to the worst."""
+def print_comparison(
+    comparison: "Comparison", failures: Sequence[str], files: Sequence[Path], format: Format, invocation: Invocation
+) -> int:
+    """Print how far the first two differ and what would settle that, and recipes from the best to the worst."""
     if format is Format.JSON:
         print_json(comparison_data(comparison))
     elif format is Format.CSV:
         rows = comparison_rows(comparison)
         print_csv(list(rows[0]), rows)
     else:
-        print_drawn(lambda canvas: _comparison_parts(comparison, canvas))
+        again = NextStep(shlex.join(["rlplan", "fit", *map(str, files)]), "where each curve goes")
+        steps = [again, invocation.with_flags("every number", "--format", "csv")]
+        print_drawn(lambda canvas: [*_comparison_parts(comparison, canvas), *next_steps(steps, canvas)])
     return _failed(failures)
 
 
@@ -103,18 +112,13 @@ def _law_parts(fits: "LawFits", canvas: Canvas) -> Iterator[Part]:
 
 
 def _comparison_parts(comparison: "Comparison", canvas: Canvas) -> Iterator[Part]:
-    from rich.text import Text  # noqa: PLC0415
-
-    best = comparison.recipes[0]
-    tied = [each.name for each in comparison.recipes[1:] if each.tie_group == best.tie_group]
-    how = f"of those whose A is the highest within {comparison.margin:.2g}, it has the earliest C_mid"
-    why = how if tied else f"its A is the highest by more than {comparison.margin:.2g}"
-    yield Text(f"{best.name} is the best (P = {best.probability_best:.2f}): {why}", "bold")
-    yield Text(
-        f"Intervals hold {comparison.level * 100:g} %, if the curves are sigmoids. Equal: P(A is the highest, or "
-        f"within {comparison.margin:.2g} of it). C_mid is at the A that a group shares.",
-        "dim",
-    )
+    yield from canvas.lines(_difference(comparison), "bold")
+    yield from canvas.lines(_settling(comparison.difference))
+    if tied := [each.name for each in comparison.recipes[1:] if each.tie_group == comparison.recipes[0].tie_group]:
+        yield from canvas.lines(
+            f"{comparison.recipes[0].name} is ranked first: it is within {comparison.margin:.2g} of {listing(tied)}, "
+            "and learns earlier."
+        )
     yield ""
     wide = canvas.width >= WIDE
     columns: Sequence[Column[ComparedRecipe]] = (
@@ -130,6 +134,29 @@ def _comparison_parts(comparison: "Comparison", canvas: Canvas) -> Iterator[Part
     )
     yield table_of(comparison.recipes, columns, canvas)
     yield from listed("Mind", comparison.notes)
+
+
+def _difference(comparison: "Comparison") -> str:
+    """Say which of the first two ends higher, or that no difference can be measured."""
+    apart, margin = comparison.difference, comparison.margin
+    low, high = apart.A.low, apart.A.high
+    within = f"{comparison.level:.0%} interval {low:+.2g} to {high:+.2g}"
+    if low > 0 or high < 0:
+        one, other = (apart.first, apart.second) if low > 0 else (apart.second, apart.first)
+        return f"{one} ends {abs(apart.A.median):.2g} higher than {other} ({within})."
+    if apart.settled:
+        return f"{apart.first} and {apart.second} end within {margin:.2g} of each other ({within})."
+    return f"No measurable difference between {apart.first} and {apart.second} ({within})."
+
+
+def _settling(apart: "Difference") -> str:
+    if apart.settled:
+        return "That is settled: more runs would not change it."
+    ways = [f"{plural(apart.more_runs, 'more run')} of each"] if apart.more_runs is not None else []
+    ways += [f"runs of {apart.longer:g} times the length"] if apart.longer is not None else []
+    if not ways:
+        return "Neither 50 more runs of each nor runs of 8 times the length would settle it."
+    return f"What would settle it: {', or '.join(ways)}."
 
 
 def _computes(value: Interval) -> str:

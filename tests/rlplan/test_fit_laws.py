@@ -1,5 +1,6 @@
-"""`rlplan fit --law` and `--compare-by`: known parameters come back, and what a table cannot tell is said."""
+"""`rlplan fit --law` and `rlplan compare`: known parameters come back, and what a table cannot tell is said."""
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def test_laws_are_drawn(run: Run, tmp_path: Path, law: str, make: Callable[[Path
 
 def test_recipes_are_ranked_by_asymptote_and_ties_by_midpoint(run: Run, tmp_path: Path) -> None:
     path = recipes(tmp_path / "recipes.csv")
-    ran = run("fit", path, "--compare-by", "variant", "--format", "json")
+    ran = run("compare", path, "--by", "variant", "--format", "json")
     assert (ran.code, ran.err) == (0, "")
     found = ran.json
     assert [(each["name"], each["tie_group"], each["runs"]) for each in found["recipes"]] == [
@@ -134,10 +135,12 @@ def test_recipes_are_ranked_by_asymptote_and_ties_by_midpoint(run: Run, tmp_path
     ]
     assert sum(each["probability_best"] for each in found["recipes"]) == pytest.approx(1)
     assert found["recipes"][2]["probability_tied"] < 0.01
-    out = run("fit", path, "--compare-by", "variant").out
-    assert out.startswith("early is the best (P = ")
+    out = run("compare", path, "--by", "variant").out
+    assert out.startswith("No measurable difference between early and steady (90% interval ")
+    assert "What would settle it: " in out
+    assert "early is ranked first: it is within 0.02 of steady, and learns earlier." in " ".join(out.split())
     assert max(len(line) for line in out.splitlines()) <= 80
-    rows = run("fit", path, "--compare-by", "variant", "--format", "csv").rows
+    rows = run("compare", path, "--by", "variant", "--format", "csv").rows
     assert [row["rank"] for row in rows] == ["1", "2", "3"]
     assert float(rows[0]["C_mid_median"]) < float(rows[1]["C_mid_low"])
 
@@ -145,4 +148,15 @@ def test_recipes_are_ranked_by_asymptote_and_ties_by_midpoint(run: Run, tmp_path
 def test_one_recipe_alone_is_no_comparison(run: Run, tmp_path: Path) -> None:
     curve = curve_of(SCALERL, np.linspace(200, 12_000, 60), noise=0.01)
     path = table(tmp_path / "one.csv", "recipe,step,score", (("a", *row) for row in zip(curve.x, curve.y, strict=True)))
-    assert "all curves are of a; add those of another" in refused(run, path, "--compare-by", "recipe")
+    assert "all curves are of a; add those of another" in run("compare", path, "--by", "recipe").err
+    assert "all curves are of one: give two files" in run("compare", path).err
+
+
+def test_two_files_are_a_recipe_each(run: Run, tmp_path: Path) -> None:
+    for name, A in (("grpo", 0.5), ("dapo", 0.62)):
+        curve = curve_of(Sigmoid(0.3, A, 1.92, 2542.0), np.linspace(200, 12_000, 60), noise=0.01)
+        table(tmp_path / f"{name}.csv", "step,score", zip(curve.x, curve.y, strict=True))
+    ran = run("compare", "grpo.csv", "dapo.csv")
+    assert re.match(r"dapo ends 0\.1\d higher than grpo \(90% interval \+0\.0\d+ to \+0\.1\d\)", ran.out)
+    assert "That is settled" in ran.out
+    assert "  rlplan fit grpo.csv dapo.csv " in ran.out

@@ -37,7 +37,8 @@ def test_the_published_table_is_ranked_by_asymptote_and_ties_by_midpoint() -> No
 
 
 def test_a_tie_goes_to_the_midpoint_at_the_asymptote_that_is_shared() -> None:
-    found = compare({"late": [run(0.61, C_mid=4000)], "early": [run(0.60, C_mid=2500)]}).recipes
+    late, early = ([run(A, C_mid=C_mid, seed=seed) for seed in (1, 2)] for A, C_mid in ((0.61, 4000), (0.60, 2500)))
+    found = compare({"late": late, "early": early}).recipes
     assert [row.name for row in found] == ["early", "late"]
     assert found[0].probability_best > 0.95
     assert found[0].C_mid.high < found[1].C_mid.low
@@ -66,3 +67,21 @@ def test_a_recipe_that_cannot_be_fitted_is_left_out_and_named() -> None:
     assert found.notes[0].startswith("flat left out: curve 'flat' has the score 0.5 everywhere")
     with pytest.raises(InputError, match="1 of 2 recipes"):
         compare({"a": [run(0.6)], "flat": [flat]})
+
+
+def test_a_difference_is_settled_or_what_would_settle_it_is_said() -> None:
+    clear = compare({"a": [run(0.66)], "b": [run(0.56, seed=2)]}).difference
+    assert (clear.first, clear.second, clear.settled, clear.more_runs) == ("a", "b", True, None)
+    assert clear.A.low < 0.1 < clear.A.high
+    close = compare({"a": [run(0.615)], "b": [run(0.60, seed=2)]}).difference
+    assert not close.settled  # one seed each, and published seeds differ by ± 0.02
+    assert close.more_runs in range(2, 30)
+    assert close.longer is None  # no length makes up for the luck of a seed
+
+
+def test_what_is_cut_while_it_rises_is_settled_by_longer_runs() -> None:
+    a, b = (run(A, C_mid=2500, noise=0.005, seed=seed).until(3500) for A, seed in ((0.68, 1), (0.58, 2)))
+    found = compare({"a": [a], "b": [b]}).difference
+    assert not found.settled
+    assert found.longer is not None
+    assert found.longer <= 4

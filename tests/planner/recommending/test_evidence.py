@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.recommending.evidence import SEED_SD, facts_of, seed_sd
+from planner.metrics import SEED_SD
+from planner.recommending.evidence import facts_of, seed_sd
 from planner.recommending.facts import PRIOR_RISK, ConfigurationFacts, collapse_risks
 from planner.trials import TrialState
 from planner.view import Configuration, Seen, TrialView, View

@@ -97,15 +97,16 @@ def test_recipes_in_a_frame_are_compared() -> None:
         {"recipe": row["run"], "gpu_hours": row["gpu_hours"], "score": row["score"] / (2 if row["run"] == "b" else 1)}
         for row in ROWS
     ]
-    compared = rlplan.fit(rows, compare_by="recipe")
+    compared = rlplan.compare(rows, by="recipe")
     assert [(each.name, each.rank) for each in compared] == [("a", 1), ("b", 2)]
     assert compared[0].probability_best > 0.9
+    assert compared.difference.settled
     assert compared.to_dict()["recipes"][0]["name"] == "a"
     assert compared.frame("rows")[1]["tie_group"] == 2
     assert "a (P(best)" in repr(compared)
     assert "P(best)" in compared._repr_html_()
-    with pytest.raises(rlplan.InputError, match="Name a column of 'frame' with compare_by"):
-        rlplan.fit(rows, compare_by="variety")
+    with pytest.raises(rlplan.InputError, match="Name a column of 'frame' with by"):
+        rlplan.compare(rows, by="variety")
 
 
 def test_a_file_that_fails_does_not_hide_the_others(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def answer(path: Path) -> str:
 def fitted(path: Path) -> float:
     fits: Fits = rlplan.fit(path, predict_at=[100.0, "end"])
     laws: FittedLaws = rlplan.fit(path, law="power", level=0.8)
-    recipes: RecipeComparison = rlplan.fit(path, compare_by="recipe")
+    recipes: RecipeComparison = rlplan.compare(path, by="recipe")
     return fits[0].predictions[0].mean + laws[0].parameters["A"].high + recipes[0].probability_best
 
 
