@@ -59,7 +59,7 @@ class OpenRlhfDriver(HorizonDriver):
         }
         return {
             **programs("openrlhf", "start.py", AGENT),
-            **judged_files(config, task, int(flags["vllm.num_engines"]) // config.machine.nodes),
+            **judged_files(config, task, max(1, int(flags["vllm.num_engines"]) // config.machine.nodes)),
             **parts(PARTS),
             **latest_tag(attempt),
             "run.json": json.dumps(run, indent=1),

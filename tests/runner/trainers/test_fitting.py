@@ -11,7 +11,7 @@ from budgets.errors import InfeasibleError
 from runner.ports.trial import Machine, TaskChoice, TrialConfig
 from runner.trainers.catalogue import driver_of
 from tests.runner.tasks.checkpoints import save_checkpoint
-from tests.runner.trainers.standins import attempt
+from tests.runner.trainers.standins import attempt, launched
 from tests.runner.trainers.test_drivers_told import NAMED, told
 
 Made = Callable[..., TrialConfig]
@@ -138,3 +138,9 @@ def test_a_long_response_may_be_shortened_and_adapters_need_less(sized: Made) ->
         driver_of(long).check(long)
     adapted = sized("verl", "32b", 2, options={"settings": {"actor_rollout_ref.model.lora_rank": 32}})
     driver_of(adapted).check(adapted)
+
+
+def test_an_engine_that_spans_nodes_has_its_answers_scored(sized: Made, tmp_path: Path) -> None:
+    config, begun = sized("openrlhf", "72b", 16, options={"tensor_parallel": 16}), attempt(tmp_path)
+    assert told(config, begun)["--vllm.num_engines"] == ["1"]
+    assert json.loads(launched(config, begun).files["reward.json"])["sharers"] == 1
