@@ -1,6 +1,6 @@
 """How a trial fits its GPUs' memory with the trainer that it has: the plan, or what would make it fit."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,37 +15,41 @@ _MOST_GPUS, _LEAST_TOKENS = 1024, 256  # that are offered
 _LORA_RANK = 32  # the least that verl's documentation recommends (docs/advance/ppo_lora.rst)
 
 
-def demand_of(
-    config: TrialConfig, task: Task, settings: Mapping[str, Any], *, generators: int = 0, engine_gpus: int | None = None
-) -> Demand:
-    """Return what a trial asks of the memory, whose last `generators` GPUs do not train; 0: all do both in turn."""
+def fitted(
+    config: TrialConfig,
+    task: Task,
+    means: Means,
+    keys: Callable[[MemoryPlan], Collection[str]],
+    settings: Mapping[str, Any],
+    *,
+    generators: int = 0,
+    engine_gpus: int | None = None,
+    required: bool = True,
+) -> MemoryPlan:
+    """Return the plan of a trial whose last `generators` GPUs do not train; 0: all generate and train in turn.
+
+    InfeasibleError names what would fit where it does not, unless one of the keys that the plan sets is the user's own.
+    """
     machine = config.machine
-    trainers, apart = machine.gpus - generators, generators > 0
-    return Demand(
+    demand = Demand(
         catalogue.model(str(task.model_path)),
         task.max_prompt_tokens + task.max_response_tokens,
-        Placement(generators or machine.gpus, trainers, not apart, engine_gpus),
+        Placement(generators or machine.gpus, machine.gpus - generators, not generators, engine_gpus),
         machine.memory_gb * 1e9,
         machine.gpus // machine.nodes,
         reference=config.recipe.objective.kl > 0,
         lora_rank=_rank(settings),
         tokens=machine.micro_batch_tokens,
     )
-
-
-def require_memory(
-    config: TrialConfig, demand: Demand, means: Means, plan: MemoryPlan, given: Collection[str], keys: Collection[str]
-) -> None:
-    """Refuse a trial that does not fit, naming what would, unless one of the plan's keys is the user's own."""
-    if not plan.short_bytes or set(given) & set(keys):
-        return
+    plan = plan_memory(demand, means)
+    if not plan.short_bytes or not required or set(settings) & set(keys(plan)):
+        return plan
     assert config.trainer is not None
-    gpus = config.machine.gpus
     offers = ", or ".join(_offers(demand, means)) or "a smaller model"
     raise InfeasibleError(
-        f"{demand.model.name} with {demand.longest:,.0f} tokens does not fit {gpus} GPU{'s' * (gpus > 1)} of "
-        f"{demand.memory / 1e9:,.0f} GB with --trainer {config.trainer.name}: each lacks "
-        f"{plan.short_bytes / 1e9:,.1f} GB. Use {offers}"
+        f"{demand.model.name} with {demand.longest:,.0f} tokens does not fit {machine.gpus} "
+        f"GPU{'s' * (machine.gpus > 1)} of {demand.memory / 1e9:,.0f} GB with --trainer {config.trainer.name}: each "
+        f"lacks {plan.short_bytes / 1e9:,.1f} GB. Use {offers}"
     )
 
 

@@ -35,9 +35,7 @@ class HorizonOptions(Section):
     vllm_gpus: Annotated[int, Field(ge=0)] = Field(
         0, description="GPUs that vLLM has to itself; 0: it shares all of them with the training"
     )
-    vllm_memory: Positive | None = Field(
-        None, description="share of a GPU's memory that vLLM takes; else by what is there"
-    )
+    vllm_memory: Positive | None = Field(None, description="share of a GPU that vLLM takes; else by what is there")
     tensor_parallel: Count | None = Field(None, description="GPUs of one vLLM engine; else by the memory")
     settings: dict[str, Any] = Field(
         {}, description="further keys of the trainer, or its flags without dashes, by their names; none of ours"

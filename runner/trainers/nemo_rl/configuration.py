@@ -7,7 +7,7 @@ from pydantic import Field
 
 from budgets.errors import InputError
 from budgets.memory import CHUNKED, WHOLE
-from budgets.memory_plan import Means, MemoryPlan, plan_memory
+from budgets.memory_plan import Means, MemoryPlan
 from planner.checking import Count, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
@@ -25,7 +25,7 @@ from runner.trainers.driving import (
     validation_batches,
 )
 from runner.trainers.facts import facts_of, nested
-from runner.trainers.fitting import demand_of, require_memory
+from runner.trainers.fitting import fitted
 from runner.trainers.nemo_rl.recipe import recipe_keys
 
 CHECKPOINTS = "checkpoints"
@@ -57,10 +57,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
     every, length = validation_batches(config), task.max_response_tokens
     problems = min(config.validation.problems, len(task.validation))
     trial, sweep = run_names(attempt)
-    demand = demand_of(config, task, options.settings)
-    plan = plan_memory(demand, MEANS)
+    plan = fitted(config, task, MEANS, memory_keys, options.settings)
     free = memory_keys(plan)
-    require_memory(config, demand, MEANS, plan, options.settings, free)
     ours: dict[str, Any] = {
         "grpo.num_prompts_per_step": config.prompts_per_batch * updates,
         "grpo.num_generations_per_prompt": config.rollouts_per_prompt,

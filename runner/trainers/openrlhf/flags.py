@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from budgets.memory import WHOLE
-from budgets.memory_plan import Means, MemoryPlan, plan_memory
+from budgets.memory_plan import Means, MemoryPlan
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import merged, rollouts_per_pass, run_names, validation_batches, warmup_steps
-from runner.trainers.fitting import demand_of, require_memory
+from runner.trainers.fitting import fitted
 from runner.trainers.horizon import HorizonOptions, rows_of, share_of
 from runner.trainers.openrlhf.recipe import recipe_flags
 
@@ -23,12 +23,9 @@ MEANS = Means(heads=(WHOLE,), engine_share=0.5)  # as its examples/scripts/train
 def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonOptions) -> dict[str, Any]:
     """Return all flags by their names without dashes, with the user's own; `flag_words` puts them on a command line."""
     updates, folder = config.recipe.schedule.updates_per_batch, attempt.folder
-    demand = demand_of(
-        config, task, options.settings, generators=options.vllm_gpus, engine_gpus=options.tensor_parallel
-    )
-    plan = plan_memory(demand, MEANS)
-    require_memory(config, demand, MEANS, plan, options.settings, memory_keys(plan))
-    passes = rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass, options.vllm_gpus)
+    apart, engine = options.vllm_gpus, options.tensor_parallel
+    plan = fitted(config, task, MEANS, memory_keys, options.settings, generators=apart, engine_gpus=engine)
+    passes = rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass, apart)
     ours: dict[str, Any] = {
         **_layout(config, options, plan),
         **recipe_flags(config.recipe, task.max_response_tokens),

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from budgets.errors import InputError
 from budgets.memory import FUSED
-from budgets.memory_plan import Means, MemoryPlan, plan_memory
+from budgets.memory_plan import Means, MemoryPlan
 from planner.checking import Count, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
@@ -24,7 +24,7 @@ from runner.trainers.driving import (
     validation_steps,
 )
 from runner.trainers.facts import facts_of, nested
-from runner.trainers.fitting import demand_of, require_memory
+from runner.trainers.fitting import fitted
 from runner.trainers.prime_rl.recipe import gates, recipe_keys
 
 RUN = "run"  # its run directory, in the attempt's folder
@@ -115,10 +115,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
     for monitor in ("trainer.monitors.wandb.", "orchestrator.monitors.wandb."):
         if any(key.startswith(monitor) for key in options.settings):  # which switches it on
             ours |= zip((f"{monitor}name", f"{monitor}group"), run_names(attempt), strict=True)
-    demand = demand_of(config, task, options.settings, generators=config.machine.gpus - train)
-    plan = plan_memory(demand, MEANS)
-    free = memory_keys(plan)
-    require_memory(config, demand, MEANS, plan, options.settings, free)
+    apart = config.machine.gpus - train
+    free = memory_keys(fitted(config, task, MEANS, memory_keys, options.settings, generators=apart))
     facts_of("prime-rl").require(nested(ours))
     facts_of("prime-rl").require(nested(options.settings))
     return merged(ours | free, options.settings, free)

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from budgets.memory_plan import Means, MemoryPlan, plan_memory
+from budgets.memory_plan import Means, MemoryPlan
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import merged, rollouts_per_pass, run_names, validation_batches, warmup_steps
-from runner.trainers.fitting import demand_of, require_memory
+from runner.trainers.fitting import fitted
 from runner.trainers.horizon import HorizonOptions, batches_of, share_of
 from runner.trainers.skyrl.recipe import recipe_keys
 
@@ -29,12 +29,9 @@ MEANS = Means(engine_share=0.8)  # as its examples and its default have
 def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonOptions) -> dict[str, Any]:
     """Return all keys by their dotted names, with the user's own; `overrides` makes a command line of them."""
     updates, folder = config.recipe.schedule.updates_per_batch, attempt.folder
-    demand = demand_of(
-        config, task, options.settings, generators=options.vllm_gpus, engine_gpus=options.tensor_parallel
-    )
-    plan = plan_memory(demand, MEANS)
-    require_memory(config, demand, MEANS, plan, options.settings, memory_keys(plan))
-    passes = rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass, options.vllm_gpus)
+    apart, engine = options.vllm_gpus, options.tensor_parallel
+    plan = fitted(config, task, MEANS, memory_keys, options.settings, generators=apart, engine_gpus=engine)
+    passes = rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass, apart)
     resumed, share = attempt.checkpoint is not None, share_of(config, options, plan.engine_gpus)
     trainer: dict[str, Any] = {
         "placement.colocate_all": not share.apart,

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from budgets.errors import InputError
 from budgets.memory import CHUNKED, WHOLE
-from budgets.memory_plan import Means, MemoryPlan, plan_memory
+from budgets.memory_plan import Means, MemoryPlan
 from planner.checking import Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
@@ -25,7 +25,7 @@ from runner.trainers.driving import (
     validation_batches,
 )
 from runner.trainers.facts import facts_of
-from runner.trainers.fitting import demand_of, require_memory
+from runner.trainers.fitting import fitted
 from runner.trainers.slime.recipe import recipe_flags
 
 CHECKPOINTS = "checkpoints"
@@ -93,8 +93,7 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any
         "--wandb-group": "-".join(reversed(run_names(attempt))),  # the run's name is made of it
         **recipe_flags(config),
     }
-    demand = demand_of(config, task, options.settings)
-    plan = plan_memory(demand, MEANS)
+    given = {flag if flag.startswith("--") else f"--{flag}": value for flag, value in options.settings.items()}
     free = {
         "--colocate": True,
         "--balance-data": True,
@@ -102,10 +101,8 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any
         "--hidden-dropout": 0.0,
         "--attention-softmax-in-fp32": True,
         "--accumulate-allreduce-grads-in-fp32": True,
-        **memory_keys(plan),
+        **memory_keys(fitted(config, task, MEANS, memory_keys, given)),
     }
-    given = {flag if flag.startswith("--") else f"--{flag}": value for flag, value in options.settings.items()}
-    require_memory(config, demand, MEANS, plan, given, memory_keys(plan))
     known = {flag: value for flag, value in {**ours, **free, **given}.items() if not flag.startswith("--sglang-")}
     facts_of("slime").require(known)
     return merged(ours | free, given, free)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from budgets.errors import InputError
 from budgets.memory import FUSED
-from budgets.memory_plan import Means, MemoryPlan, plan_memory
+from budgets.memory_plan import Means, MemoryPlan
 from planner.checking import Count, Positive, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
@@ -27,7 +27,7 @@ from runner.trainers.driving import (
     run_names,
     warmup_steps,
 )
-from runner.trainers.fitting import demand_of, require_memory
+from runner.trainers.fitting import fitted
 from runner.trainers.inside import MARK
 from runner.trainers.inside import PARTS as INSIDE
 from runner.trainers.laying import judged_files, parts, programs
@@ -50,12 +50,8 @@ class TrlOptions(Section):
     rollouts_per_pass: Count | None = Field(
         None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
     )
-    accelerate: str | None = Field(
-        None, description="accelerate's configuration file; else FSDP2 where several GPUs train"
-    )
-    vllm_memory: Positive | None = Field(
-        None, description="share of a GPU's memory that colocated vLLM takes; else by what is there"
-    )
+    accelerate: str | None = Field(None, description="accelerate's configuration file; else FSDP2 on several GPUs")
+    vllm_memory: Positive | None = Field(None, description="share of a GPU that vLLM takes; else by what is there")
     settings: dict[str, Any] = Field({}, description="further arguments of GRPOConfig, which must not be ours")
 
 
@@ -132,11 +128,7 @@ def _plan(config: TrialConfig, task: Task, options: TrlOptions) -> MemoryPlan | 
     if machine.device == "cpu":
         return None
     means = replace(MEANS, offloads=machine.gpus > 1 and options.accelerate is None)
-    demand = demand_of(config, task, options.settings)
-    plan = plan_memory(demand, means)
-    if options.accelerate is None:
-        require_memory(config, demand, means, plan, options.settings, memory_keys(plan))
-    return plan
+    return fitted(config, task, means, memory_keys, options.settings, required=options.accelerate is None)
 
 
 def memory_keys(plan: MemoryPlan) -> dict[str, Any]:

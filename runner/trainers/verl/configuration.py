@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from budgets.memory import FUSED, WHOLE
-from budgets.memory_plan import Means, MemoryPlan, plan_memory
+from budgets.memory_plan import Means, MemoryPlan
 from planner.checking import Count, Positive, Section
 from runner.machine import cpu_cores
 from runner.ports.task import Task
@@ -29,7 +29,7 @@ from runner.trainers.driving import (
     validation_batches,
     warmup_batches,
 )
-from runner.trainers.fitting import demand_of, require_memory
+from runner.trainers.fitting import fitted
 from runner.trainers.in_own_ray import gpus_here
 from runner.trainers.laying import judged_files, programs
 from runner.trainers.verl.recipe import ACTOR, optimizer_keys, recipe_keys
@@ -74,12 +74,8 @@ class VerlOptions(Section):
 
     rollout: Literal["vllm", "sglang", "trtllm"] = Field("vllm", description="whose servers generate")
     strategy: Literal["fsdp", "fsdp2"] = Field("fsdp2", description="how the model is spread over the GPUs")
-    tensor_parallel: Count | None = Field(
-        None, description="GPUs of one copy of the model while it generates; else by the memory"
-    )
-    rollout_memory: Positive | None = Field(
-        None, description="share of a GPU's memory that generating takes; else by what is there"
-    )
+    tensor_parallel: Count | None = Field(None, description="GPUs of an engine's copy of the model; else by the memory")
+    rollout_memory: Positive | None = Field(None, description="share of a GPU that engines take; else by what is there")
     save_steps: Count | None = Field(None, description="updates between saves; else by [trainer] save_seconds")
     settings: dict[str, Any] = Field({}, description="further keys of verl, which must not be ours")
 
@@ -92,9 +88,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     draws = zlib.crc32(f"{config.seed}/{attempt.from_step}".encode()) >> 1  # a resumed run does not draw the same again
     folder = attempt.folder.absolute()
     means = replace(MEANS, offloads=options.strategy == "fsdp2")
-    demand = demand_of(config, task, options.settings, engine_gpus=options.tensor_parallel)
-    plan = plan_memory(demand, means)
-    require_memory(config, demand, means, plan, options.settings, MEMORY)
+    plan = fitted(config, task, means, memory_keys, options.settings, engine_gpus=options.tensor_parallel)
     ours = {
         **recipe_keys(config.recipe, task.max_response_tokens),
         **optimizer_keys(config.recipe, config.learning_rate, warmup_batches(config)),
