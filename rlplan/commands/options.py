@@ -161,7 +161,7 @@ ProblemsOption = Annotated[
     Path | None, typer.Option(metavar="<file>", help="Problems of your own: JSONL of {prompt, answer}.")
 ]
 RewardOption = Annotated[
-    str | None, typer.Option(metavar="math|exact|<package.module:name>", help="What scores your own problems.")
+    str | None, typer.Option(metavar="math|exact|<function>|<url>", help="What scores your own problems.")
 ]
 ValidationOption = Annotated[
     str | None, typer.Option(metavar="<file>", help="JSONL of validation problems; else some are held out.")

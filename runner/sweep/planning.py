@@ -114,8 +114,9 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
 
 
 def _require_heeded(plan: Plan) -> None:
-    """Refuse a patience or a cadence of saves of a plan for this package's own trainer, which keeps to its own."""
-    given = [key for key in plan.config.get("sources", {}) if key.startswith(("trainer.patience", "trainer.save_"))]
+    """Refuse what of a plan for this package's own trainer counts for others alone."""
+    others = ("trainer.patience", "trainer.save_", "trainer.environment", "trainer.secrets")
+    given = [key for key in plan.config.get("sources", {}) if key.startswith(others)]
     if given and "trainer" not in plan.config:
         raise InputError(
             f"{given[0]} counts for another trainer than rlplan's own, which keeps to its defaults, and {plan.name} is "
