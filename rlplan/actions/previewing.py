@@ -114,7 +114,7 @@ class FractionSummary:
     gain_over_first_ranked: Estimate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Preview(Answer):
     """All worlds at all fractions."""
 

@@ -32,7 +32,7 @@ SORT_KEYS: dict[str, SortKey[ListedSweep]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SweepList(Answer):
     """The sweeps that are asked for, how final runs went, and the names of plans that no sweep has run."""
 

@@ -16,7 +16,7 @@ from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MeasuredSteps(Answer):
     """What was measured, and the flags that describe the set-up."""
 

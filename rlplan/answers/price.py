@@ -64,7 +64,7 @@ def _typed(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StepPrice(Answer):
     """What a step costs, what one change would do, and what that takes for granted."""
 
@@ -119,7 +119,7 @@ class StepPrice(Answer):
         return _screen(self.priced, planned, invocation, canvas)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunPrices(Answer):
     """What the rows of a table are priced at, beside what was measured."""
 

@@ -30,7 +30,7 @@ from rlplan.wording.terminal import Canvas
 DECISIONS = 2  # the newest, on the first screen
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Standing(Answer):
     """How a sweep stands, with all of its trials or those that are asked for."""
 

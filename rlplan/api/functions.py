@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields
-from inspect import cleandoc
+from inspect import cleandoc, signature
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
@@ -27,7 +27,9 @@ def function(name: str, request: Callable[P, R], answer: Callable[[R], A]) -> Ca
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = _documented(request)
-    call.__wrapped__ = request  # type: ignore[attr-defined]  # whose signature `help` shows
+    taken, kinds = signature(request), get_type_hints(request)
+    shown = [each.replace(annotation=kinds[name]) for name, each in taken.parameters.items()]
+    call.__signature__ = taken.replace(parameters=shown)  # type: ignore[attr-defined]  # what `help` shows
     return call
 
 

@@ -39,7 +39,7 @@ SEGMENT = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sheet(Answer):
     """Everything about one trial; its rows are the scores that count."""
 

@@ -77,7 +77,10 @@ class Answer:
     @property
     def summary(self) -> str:
         """What stands above its rows in a notebook."""
-        return f"{self!r}"[1:-1]
+        return str(self).partition("\n")[0]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.summary}>"
 
     def __str__(self) -> str:
         return drawn(lambda canvas: self.parts(Invocation((), explain=True), canvas), WIDTH).rstrip("\n")
