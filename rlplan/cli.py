@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from errno import ENOSPC
 from typing import Annotated, Any
 
 import typer
@@ -50,13 +51,18 @@ class Face(TyperGroup):
                 if debug:
                     raise ours from error
                 _fail(str(ours), exit_code(ours))
-            _fail(_usage(error), ExitCode.BAD_INPUT)
+            _fail(_usage(error, words), ExitCode.BAD_INPUT)
         except RlplanError as error:
             if debug:
                 raise
             _fail(str(error), exit_code(error))
         except BrokenPipeError:
             _silence_stdout()
+        except OSError as error:
+            if debug or error.errno != ENOSPC:
+                raise
+            _silence_stdout()
+            _fail(f"what is printed cannot be written: {error.strerror}", ExitCode.BAD_INPUT)
         except Exception as error:  # what nobody foresaw is our bug, and is told in a line
             if debug:
                 raise
@@ -107,10 +113,10 @@ def _refused_by_us(error: TyperException) -> RlplanError | None:
     return raised if isinstance(raised, RlplanError) else None
 
 
-def _usage(error: TyperException) -> str:
+def _usage(error: TyperException, words: Sequence[str]) -> str:
     message = error.format_message().replace("Value error, ", "")
-    context = getattr(error, "ctx", None)  # of the command whose words they are
-    asked = f"rlplan {context.info_name}" if context is not None and context.parent is not None else "rlplan"
+    names = {each.__name__ for commands in PANELS.values() for each in commands}
+    asked = " ".join(["rlplan", *(word for word in words[:1] if word in names)])
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} Run `{asked} --help` for what there is."
 
 

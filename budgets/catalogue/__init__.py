@@ -15,6 +15,10 @@ from budgets.hardware import Gpu
 from budgets.model_config import shape_from_config
 from budgets.models import ModelShape
 
+# Such as Qwen/Qwen2.5-7B-Instruct: an owner, the model, and what was done to its weights.
+_HUB = re.compile(
+    r"[\w.-]+/(deepseek-(?=r1-distill)|meta-(?=llama))?(?P<model>[\w.-]+?)(-(instruct|base|chat|it|v0)[\w.-]*)?", re.I
+)
 Entry = TypeVar("Entry", Gpu, ModelShape)
 Table = Mapping[str, Any]
 NUMBER, WHOLE, SWITCH, TEXT = ("number", (int, float)), ("whole number", int), ("true or false", bool), ("text", str)
@@ -24,15 +28,30 @@ KINDS: dict[Any, tuple[str, Any]] = {float: NUMBER, int: WHOLE, bool: SWITCH, st
 
 
 def gpu(name: str, own: Mapping[str, Table] | None = None) -> Gpu:
-    """Return a GPU of the catalogue or of the user's own tables."""
-    return _entry(Gpu, "GPU", "gpus", name, own, "Add your own under [gpus.NAME] in rlplan.toml")
+    """Return a GPU of the catalogue or of the user's own tables; of one in several sizes the largest."""
+    plain, known = re.sub(r"[\s_-]|nvidia|geforce", "", name.casefold()), [*_shipped("gpus"), *(own or {})]
+    alike = [each for each in known if re.fullmatch(rf"(rtx)?{re.escape(plain)}(-\d+)?", each.casefold())]
+    exact = any(each.casefold() == name.casefold() for each in known)
+    return _entry(
+        Gpu,
+        "GPU",
+        "gpus",
+        name if exact or not alike else alike[-1],
+        own,
+        "Add your own under [gpus.NAME] in rlplan.toml",
+    )
 
 
 def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
-    """Return a model of the catalogue or of the user's own tables, or the one that a local config.json describes."""
+    """Return a model of the catalogue or of the user's own tables, or the one that a local config.json describes.
+
+    A name of the Hugging Face hub is that of the catalogue with an owner, and with words that do not change its shape.
+    """
     path = Path(name).expanduser()
-    if path.suffix == ".json" or "/" in name or path.is_dir():
+    hub = None if path.exists() or path.suffix == ".json" else _HUB.fullmatch(name)
+    if hub is None and (path.suffix == ".json" or "/" in name or path.is_dir()):
         return _model_from_file(name, path)
+    name = name if hub is None else hub["model"]
     return _entry(ModelShape, "model", "models", name, own, "A path to a local config.json works too")
 
 

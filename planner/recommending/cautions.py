@@ -29,6 +29,7 @@ def cautions(choices: Choices, chosen: int, undecided: int, prompt_set_size: int
     prospect = choices.prospect
     choice = choices.described(prospect.rung(0), chosen)
     return (
+        *_learning(prospect),
         *_evidence(prospect, prospect.facts[chosen]),
         *_data(choice, prompt_set_size),
         *_edges(prospect, chosen),
@@ -36,6 +37,15 @@ def cautions(choices: Choices, chosen: int, undecided: int, prompt_set_size: int
         *_separation(prospect, choice, undecided, choices.seed_sd),
         *_failures(prospect),
     )
+
+
+def _learning(prospect: Prospect) -> Iterator[Caution]:
+    ends = [score for facts in prospect.facts for _, score in facts.end]
+    if ends and max(ends) <= 0:
+        yield Caution(
+            "nothing-learnt",
+            "no run has scored above 0: nothing has learnt. Check the reward and the form of the answers first",
+        )
 
 
 def _evidence(prospect: Prospect, facts: ConfigurationFacts) -> Iterator[Caution]:

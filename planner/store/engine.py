@@ -112,11 +112,20 @@ def sqlite_engines(path: Path, lock_timeout_seconds: float) -> Engines:
     )
 
 
+def _reading(path: Path) -> str:
+    """Return how a file is opened to be read: SQLite makes files beside it, where the folder lets it.
+
+    Where it does not, and no writer has left a log beside it, the file is read as one that nobody writes.
+    """
+    still = not os.access(path.parent, os.W_OK, effective_ids=True) and not path.with_name(f"{path.name}-wal").exists()
+    return "ro&immutable=1" if still else "ro"
+
+
 def _sqlite_engine(path: Path, mode: str, begin: str, lock_timeout_seconds: float) -> Engine:
     def connect() -> sqlite3.Connection:
         # Without an isolation level the driver starts no transactions of its own; the listener below starts them all.
         connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode={mode}",
+            f"file:{quote(str(path))}?mode={_reading(path) if mode == 'ro' else mode}",
             uri=True,
             timeout=lock_timeout_seconds,
             isolation_level=None,

@@ -12,6 +12,7 @@ from pathlib import Path
 from budgets.errors import InputError, RlplanError
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import named_configuration
+from planner.config.trainer import COMMAND
 from planner.store import open_store
 from planner.store.schema import Candidate, Plan
 from planner.view import FINAL_POLICY, Configuration
@@ -120,7 +121,9 @@ def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator
     for said, names in refused.items():
         shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
         yield bad("trainer", name, f"{said} ({shown})", "see docs/trainers.md")
-    if not refused:
+    if not refused and name == COMMAND:
+        yield mind("trainer", f"{name}: its program is there", "it is not started here: its patterns are not tried")
+    elif not refused:
         by = "its own parser" if asked else "rlplan's driver of it"
         yield ok("trainer", f"{name}: {by} accepts all {len(trials)} configurations")
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from budgets.errors import InputError
 from planner.config.trainer import COMMAND
 from planner.pricing import Change, PhasePrice, Price
 from planner.pricing.runs import PricedRun, Summary, summary
@@ -31,10 +32,12 @@ PRICED = (*SIZES, *SET_UP, "prompt_tokens", "recipe", "trainer", "difficulty", "
 def answer(asked: PriceRequest) -> Answer:
     """Price a step or a table of runs, train some steps to know it, or forget what was measured."""
     if asked.forget is not None:
+        _require_alone(asked, "forget", "--forget")
         from rlplan.actions.calibrating import forget_prices  # noqa: PLC0415 (opens the store, which takes long)
 
         return ForgottenPrices(**asdict(forget_prices(asked.forget, asked.db)))
     if asked.runs is not None:
+        _require_alone(asked, "runs", "a table of runs")
         return RunPrices(tuple(price_table(Path(asked.runs))))
     described = asked.trainer is not None and asked.trainer.endswith(".toml")
     flags = {
@@ -52,6 +55,13 @@ def answer(asked: PriceRequest) -> Answer:
     file = asked.trainer if described else None
     choice = SweepChoice(problems=asked.problems, model=asked.checkpoint, reward=asked.reward, trainer=file)
     return MeasuredSteps(measure(resolved, n, B, choice, asked.db), given(asked, PRICED))
+
+
+def _require_alone(asked: PriceRequest, own: str, what: str) -> None:
+    """Refuse flags beside what takes none of them."""
+    others = [flag_of(name) for name, value in vars(asked).items() if name not in (own, "db") and value]
+    if others:
+        raise InputError(f"{what} takes no {', '.join(others)}: leave {'it' if len(others) == 1 else 'them'} out")
 
 
 def given(asked: PriceRequest, names: Sequence[str]) -> list[str]:

@@ -27,6 +27,8 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     """Return the parts of the screen; rows that get a pilot and the usual choices are in its table."""
     proposal = plan.proposal
     above: list[Part] = [*canvas.lines(title(plan), "bold")]
+    if len({variant.workload.model.name for variant in proposal.request.all_variants}) > 1:
+        above += canvas.lines("Models are ranked as if their pass rates were equal: measured ones may turn the order.")
     if warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours):
         above += canvas.lines(warned, "yellow")
     for text in (_pilots(proposal), *_best_guess(proposal), standing_of(proposal)):
@@ -86,7 +88,8 @@ def _best_guess(proposal: Proposal) -> Iterator[str]:
     share = f"{hardware.gpus_per_trial}" + (f" of {hardware.gpus}" if hardware.gpus > hardware.gpus_per_trial else "")
     stops = of.update_steps < first.cell.affordable_steps
     used = first.cell.gpu_hours if stops else proposal.final_gpu_hours
-    dollars = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
+    unspent = 0.0 if proposal.deadline is None else proposal.deadline.unspent_gpu_hours
+    dollars = (proposal.request.budget_gpu_hours - unspent) * hardware.gpu.dollars_per_hour
     price = f", ${dollars:,.0f} in all" if dollars >= 1 else ""
     yield (
         f"Best guess today: n = {n}, B = {B}{axes}, {steps(of.update_steps)} steps at learning rate "
@@ -111,7 +114,18 @@ def standing_of(proposal: Proposal) -> str:
         against = f"{names} (*) {verb} {next(iter(usual.values()))}"
     else:
         against = "; ".join(f"the usual {name} is {stands}" for name, stands in usual.items())
-    return f"{level or 'None'} of {count - 1} others {are} level with row 1; {against}."
+    return f"{level or 'None'} of {count - 1} others {are} level with row 1; {against}.{_edge(proposal)}"
+
+
+def _edge(proposal: Proposal) -> str:
+    """Say where row 1 is the last that the grid has: what lies beyond was not looked at."""
+    sizes = [each.cell.key for each in proposal.candidates]
+    ends = [
+        f"{letter} = {own}"
+        for place, (letter, own) in enumerate(zip("nB", sizes[0], strict=True))
+        if own == max(size[place] for size in sizes) > min(size[place] for size in sizes)
+    ]
+    return f" {listing(ends)} {'is' if len(ends) == 1 else 'are'} the largest of the grid ([grid])." if ends else ""
 
 
 def _sized(candidate: Candidate) -> str:

@@ -100,3 +100,25 @@ def test_files_that_are_no_config(tmp_path: Path, content: bytes | None, message
         (tmp_path / "config.json").write_bytes(content)
     with pytest.raises(InputError, match=message):
         catalogue.model(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        ("Qwen/Qwen3-8B", "qwen3-8b"),
+        ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"),
+        ("meta-llama/Meta-Llama-3.1-8B", "llama-3.1-8b"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "r1-distill-qwen-7b"),
+        ("deepseek-ai/DeepSeek-R1", "deepseek-r1"),
+        ("mistralai/Mistral-7B-v0.3", "mistral-7b"),
+    ],
+)
+def test_a_name_of_the_hub_is_that_of_the_catalogue(given: str, known: str) -> None:
+    assert catalogue.model(given).name == known
+
+
+@pytest.mark.parametrize(
+    ("given", "known"), [("4090", "rtx4090"), ("a100", "a100-80"), ("RTX 4090", "rtx4090"), ("nvidia-h100", "h100")]
+)
+def test_a_gpu_is_known_by_the_names_that_people_use(given: str, known: str) -> None:
+    assert catalogue.gpu(given).name == known

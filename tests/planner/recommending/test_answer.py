@@ -139,6 +139,7 @@ CAUTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"gpu_hours_per_step": 0.004}, "epochs", "and degradation was seen already by 100"),
     ({"collapsed_runs": 1}, "unstable", "1 of its own 2 runs collapsed"),
     ({"declining_runs": 2}, "unstable", "2 of its own 2 runs declined after a peak"),
+    ({"end": ((1.0, 0.0),)}, "nothing-learnt", "no run has scored above 0: nothing has learnt"),
     ({"collapsed_runs": 2}, "collapse", "of runs near it collapse or decline, seen at n="),
 ]
 

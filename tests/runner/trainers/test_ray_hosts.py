@@ -112,3 +112,12 @@ def test_a_file_asks_for_a_ray_of_the_trials_own(tmp_path: Path) -> None:
     without = config.model_copy(update={"trainer": config.trainer.model_copy(update={"python": None})})
     with pytest.raises(InputError, match="own_ray = true needs python"):
         driver(without).check(without)
+
+
+def test_a_rehearsal_names_the_program_and_the_scripts_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "there.py").touch()
+    command = ["no-such-program", "{here}/there.py", "{here}/gone.py", "--config=x.py", "own.sh", "{to_step}"]
+    sizes = ["{rollouts_per_prompt}", "{prompts_per_batch}", "{learning_rate}"]
+    options = {"here": str(tmp_path), "command": [*command, *sizes], "resume": "", "files": {"own.sh": "#"}}
+    config = trial("command", options=options)
+    assert driver(config).rehearse(config) == ["there is no no-such-program", f"there is no {tmp_path}/gone.py"]
