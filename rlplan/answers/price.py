@@ -150,9 +150,10 @@ class RunPrices(Answer):
         """Return the document of `rlplan price RUNS.csv --format json`."""
         return {"rows": [_run(each) for each in self.runs], "summary": asdict(summary(self.runs))}
 
-    def parts(self, _: Invocation, canvas: Canvas) -> Iterator[Part]:
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw the rows, what could not be priced and why, and how far the others are off."""
-        return _table(self.runs, canvas)
+        yield from _table(self.runs, canvas)
+        yield from next_steps([invocation.with_flags("each row by phase", "--format", "json")], canvas)
 
 
 @dataclass(frozen=True)
