@@ -17,7 +17,7 @@ def test_it_lists_plans_and_sweeps_the_newest_first(book: Book) -> None:
     rlplan.propose(budget=5000)
     plans, sweeps = book.plans("rows"), book.sweeps("rows")
     assert [row["plan"] for row in plans] == ["plan-2", "plan-1"]
-    assert (plans[0]["budget_gpu_hours"], plans[0]["gpu"], plans[0]["candidates"]) == (5000, "h100", 39)
+    assert (plans[0]["budget_gpu_hours"], plans[0]["gpu"], plans[0]["candidates"]) == (5000, "h100", 40)
     assert [(row["sweep"], row["plan"], row["status"]) for row in sweeps] == [("sweep-1", "plan-1", "finished")]
     assert sweeps[0]["trials"] == len(book.sweep().trials())
     assert sweeps[0]["gpu_hours_spent"] == pytest.approx(book.sweep().money.spent)
