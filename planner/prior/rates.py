@@ -30,19 +30,27 @@ def at_rate(scores: Values, base: float, factor: float, share: float | Values = 
     return np.asarray(base + np.minimum((scores - base) * kept, MOST_GAIN * (1 - base)), dtype=np.float32)
 
 
-def of_its_own(scores: Values, base: float, weights: Weights, number: int) -> Values:
-    """Return scores in all draws with what one of several recipes or models gains otherwise: no study tells of that."""
+def of_its_own(scores: Values, base: float, weights: Weights, number: int, share: float | Values = 1.0) -> Values:
+    """Return scores in all draws with what one of several recipes or models gains otherwise: no study tells of that.
+
+    `share` is the part of a final run after which they are, one for all or one for each column: as with rates, of an
+    early lead a half holds.
+    """
+    early, end = _own(number, len(weights))
+    columns = (len(scores), *(1,) * (scores.ndim - 1))
     gains = scores - base
-    otherwise = gains * (1 + _own(number, len(weights))).reshape(len(weights), *(1,) * (scores.ndim - 1))
+    otherwise = gains * (early.reshape(columns) * (1 - share) + end.reshape(columns) * share)
     expected, own_expected = weights @ gains, weights @ otherwise
     alike = np.divide(expected, own_expected, out=np.ones_like(expected), where=own_expected != 0)  # none is ahead
     return np.asarray(base + otherwise * alike, dtype=np.float32)
 
 
 @cache
-def _own(number: int, draws: int) -> Values:
-    drawn = np.random.default_rng([2, number]).standard_normal(draws, dtype=np.float32)
-    return np.asarray(WIDTHS.variant * drawn, dtype=np.float32)
+def _own(number: int, draws: int) -> tuple[Values, Values]:
+    """Return what one of several gains, of what all do, in each draw: early on, and at the end."""
+    own, speed = np.random.default_rng([2, number]).standard_normal((2, draws), dtype=np.float32)
+    end = 1 + WIDTHS.variant * own
+    return end * np.exp(RATE_MISS.early * speed), end
 
 
 @cache

@@ -122,19 +122,19 @@ class Shares:
         thinned = scored[:: max(1, math.ceil(len(scored) / MOST_SEEN))]
         answers = round(validation.rollouts * len(scored) / len(thinned))
         scores = self._grid.prior.at([self._grid.row(cell)] * len(thinned), thinned.astype(float))
+        shares = np.minimum(1, thinned / cell.allocation.update_steps)
         if cell.variant.learning_rate_factor != 1:
-            shares = np.minimum(1, thinned / cell.allocation.update_steps)
             scores = at_rate(scores, cell.base, cell.variant.learning_rate_factor, shares)
-        return SeenPilot(place, self._by_variant(cell, scores), cell.base, answers)
+        return SeenPilot(place, self._by_variant(cell, scores, shares), cell.base, answers)
 
-    def _by_variant(self, cell: PricedCell, scores: Values) -> Values:
+    def _by_variant(self, cell: PricedCell, scores: Values, shares: float | Values = 1.0) -> Values:
         """Return scores in all draws with what a recipe or a model has of its own."""
         kinds = list(dict.fromkeys(without(each.axes, LEARNING_RATE) for each in self._request.all_variants))
         kinds += [((RECIPE, each.name),) for each in self._request.other_recipes]
         if len(kinds) == 1:
             return scores
         number = kinds.index(without(cell.variant.axes, LEARNING_RATE))
-        return of_its_own(scores, cell.base, self._grid.prior.weights, number)
+        return of_its_own(scores, cell.base, self._grid.prior.weights, number, shares)
 
     def _in_time(self, gpu_hours: float, pilot_wall_hours: float) -> float:
         """Return what of the final run's GPU-hours its GPUs can take by the deadline."""

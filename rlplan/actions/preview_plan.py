@@ -130,7 +130,9 @@ def _scores(
     if number is None:
         return scores
     base = grid.costs[0].variant.workload.pass_rates.mean
-    return {key: of_its_own(each.T, base, grid.prior.weights, number).T for key, each in scores.items()}
+    return {
+        key: of_its_own(each.T, base, grid.prior.weights, number, np.array(PARTS)).T for key, each in scores.items()
+    }
 
 
 def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) -> Iterator[str]:
