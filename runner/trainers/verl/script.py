@@ -1,17 +1,14 @@
-"""A script that starts verl already: what it sets is kept, and what rlplan decides is replaced, and listed.
-
-Shell is read as far as such scripts go: variables that are set to a value, and the one command that starts verl.
-"""
+"""A script that starts verl already: what it sets is kept, and what rlplan decides is replaced, and listed."""
 
 import ast
 import re
-import shlex
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
+from planner.adopting.shell import read_shell
 from planner.config.trainer import TrainerChoice
 from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
@@ -27,8 +24,7 @@ _OPTIONS = {  # keys that have a name in [trainer.options]
     f"{ROLLOUT}.gpu_memory_utilization": "rollout_memory",
     f"{ACTOR}.strategy": "strategy",
 }
-_ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$")
-_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
+_OPEN = re.compile(r"\$[\w(]")  # a variable that the script does not set, or what would be run
 _WORD = re.compile(r"\+{0,2}[A-Za-z_][\w./@-]*=.*", re.DOTALL)
 
 
@@ -79,7 +75,7 @@ def read_script(path: Path) -> Script:
             options[_OPTIONS[plain]] = _value(value, key, path)
         elif any(stands_with(plain, each) for each in _decided()):
             replaced[plain] = value
-        elif _VARIABLE.search(value):
+        elif _OPEN.search(value):
             raise InputError(f"--from {path}: {word} names a variable that the script does not set: set it there")
         else:
             settings[key] = _value(value, key, path)
@@ -88,30 +84,18 @@ def read_script(path: Path) -> Script:
 
 def _words(text: str, path: Path) -> list[str]:
     """Return the words key=value of the command that starts verl, with the script's variables filled in."""
-    known: dict[str, str] = {}
-    for line in re.sub(r"\\\n", " ", text).splitlines():
-        if ENTRY in line:
-            try:
-                words = shlex.split(line, comments=True)
-            except ValueError as error:
-                raise InputError(f"--from {path}: the command that starts verl cannot be read: {error}") from error
-            found = [_filled(word, known) for word in words[words.index(ENTRY) + 1 :]]
-            return [word for word in found if _WORD.fullmatch(word)]
-        if assigned := _ASSIGNED.match(line):
-            try:
-                values = shlex.split(assigned[2], comments=True)
-            except ValueError:
-                continue
-            known[assigned[1]] = _filled(values[0] if values else "", known)
-    raise InputError(f"--from {path}: it starts no verl: there is no command with {ENTRY} in it")
-
-
-def _filled(text: str, known: dict[str, str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[3]
-        return known.get(name, found[2] if found[2] is not None else found[0])
-
-    return _VARIABLE.sub(value, text)
+    try:
+        command = next(
+            (each for each in read_shell(text, path.expanduser().parent).commands if ENTRY in each.words), None
+        )
+    except InputError as error:
+        raise InputError(f"--from {path}: {error}") from None
+    if command is None:
+        raise InputError(f"--from {path}: it starts no verl: there is no command with {ENTRY} in it")
+    words = command.words[command.words.index(ENTRY) + 1 :]
+    if any(word[:1] in ("'", '"') for word in words):
+        raise InputError(f"--from {path}: the command that starts verl cannot be read: a quotation does not end")
+    return [word for word in words if _WORD.fullmatch(word)]
 
 
 def _value(text: str, key: str, path: Path) -> Any:
