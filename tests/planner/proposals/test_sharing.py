@@ -51,7 +51,7 @@ def test_a_comparison_that_the_studies_say_nothing_of_has_two_pilots() -> None:
     variants = tuple(replace(one.all_variants[0], axes=(("recipe", name),)) for name in ("easy", "dapo"))
     compared = propose(replace(one, variants=variants))
     assert piloted(compared) >= 2
-    assert compared.sharing.worth > propose(one).sharing.worth + 0.005
+    assert compared.sharing.worth > propose(one).sharing.worth
     assert piloted(propose(replace(one, learning_rate_range=(0.3, 3.0)))) >= 2
 
 
