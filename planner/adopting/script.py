@@ -70,6 +70,8 @@ def read_script(paths: Sequence[Path]) -> ScriptFacts:
             found, words, notes = found | best.found, (*words, *best.words), [*notes, *best.notes]
     counts = _Start(found, words).counts()
     trainer = max(counts, key=lambda name: counts[name])
+    own = [f"{name} is not found" for name in load_trainer(trainer).own_files]
+    notes = [note for note in dict.fromkeys(notes) if not any(fnmatchcase(note, each) for each in own)]
     return facts_of(trainer if counts[trainer] >= _ENOUGH else None, resolved(found), notes)
 
 

@@ -75,6 +75,8 @@ def _derived(known: Flat, values: Mapping[str, Any], split: GpuSplit) -> Flat:
         found["lora_rank"] = None
     if (stage := _plain("", known.get("zero_stage"))) is not None:
         found["sharding"] = f"zero{stage}" if stage > 1 else "ddp"
+    if "save_on" in known and not _truth(known["save_on"]):
+        found["save_every"] = 0
     if "kl_on" in known and not _truth(known["kl_on"]):
         found["kl"] = 0.0
     if "dynamic_batches" in known:  # one of two ways

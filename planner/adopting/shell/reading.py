@@ -242,7 +242,7 @@ class _Reader:
         if "$" not in name and path.is_file() and path.stat().st_size <= LARGEST:
             self.read(path.read_text(encoding="utf-8", errors="replace"))
         else:
-            self.found.notes.append(f"{name} is not found")
+            self.found.notes.append(f"{name.removeprefix(f'{self._folder}/')} is not found")
 
 
 def _matches(word: str, patterns: Sequence[str]) -> Truth:

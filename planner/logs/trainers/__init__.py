@@ -52,7 +52,7 @@ _KEYS = (
     ),
     *("activation_checkpointing", "optimizer_offload", "parameter_offload", "engine_memory_share"),
     *("dynamic_batches", "micro_batch_tokens", "micro_batch_sequences", "sharding"),
-    *("validation_every", "validation_problems", "save_every", "keep_checkpoints", "resume"),
+    *("validation_every", "validation_problems", "save_on", "save_every", "keep_checkpoints", "resume"),
     *("lr_schedule", "schedule_steps", "warmup_steps", "warmup_share"),
     *("kl", "kl_on", "clip_low", "clip_high", "staleness"),
 )
@@ -74,6 +74,7 @@ class Trainer:
     recipes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any of its keys with this value tells it
     sharding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # likewise, how the weights are kept
     entries: Patterns = ()  # words of the command that starts it
+    own_files: Patterns = ()  # of settings, which it brings: they are no part of a script
     outside: Patterns = ("validation", "save")  # phases that the time of a whole step does not hold
     validates_first: bool = False  # whether the validation that is logged with a step is of the weights before it
     written: str = "{key}={value}"  # how its command line has a key; {flag} is the key with hyphens
@@ -102,7 +103,13 @@ def read_trainer(path: Path) -> Trainer:
     if missing := [name for name in ("marks", "validation") if not given.get(name)]:
         raise ConfigError(f"{path} lacks {' and '.join(missing)}: name series of its logs, such as marks = ['loss']")
     prefixes = ("", *_patterns(path, "prefixes", given.pop("prefixes", [])))
-    for name, before in (("marks", prefixes), ("validation", prefixes), ("outside", ("",)), ("entries", ("",))):
+    for name, before in (
+        ("marks", prefixes),
+        ("validation", prefixes),
+        ("outside", ("",)),
+        ("entries", ("",)),
+        ("own_files", ("",)),
+    ):
         if name in given:
             given[name] = _patterns(path, name, given[name], before)
     for table, allowed in _TABLES.items():

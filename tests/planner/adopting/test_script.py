@@ -1,6 +1,9 @@
 """What scripts say of a run, as people write them for each trainer."""
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from planner.adopting.script import read_script
 from tests.planner.curves.reading_samples import write
@@ -28,3 +31,113 @@ def test_what_is_said_and_what_the_trainer_takes_are_told_apart(tmp_path: Path) 
     assert facts.keys["prompts_per_batch"] == "data.train_batch_size"
     assert facts.assumed["learning_rate"] == settings.learning_rate == 1e-6
     assert "learning_rate" not in facts.keys
+
+
+OTHERS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any]]] = {
+    "openrlhf": (
+        "run.sh",
+        """N=8
+ray job submit --runtime-env-json='{"working_dir": "/x"}' -- python3 -m openrlhf.cli.train_ppo_ray \\
+  --rollout.n_samples_per_prompt $N --rollout.batch_size 128 --train.batch_size 1024 --data.max_len 4096 \\
+  --actor.model_name_or_path org/m --actor.num_gpus_per_node 8 --train.colocate_all --ds.zero_stage 3 \\
+  --vllm.num_engines 4 --vllm.tensor_parallel_size 2 --actor.eps_clip_low_high 0.2 0.28
+""",
+        (8, 128, 1e-6, "org/m", 8, 4096),
+        {"sharding": "zero3", "clip_low": 0.2, "clip_high": 0.28, "lr_schedule": "cosine", "updates_per_batch": 1},
+    ),
+    "skyrl": (
+        "run.sh",
+        """: "${GPUS:=4}"
+uv run --isolated -m skyrl.train.entrypoints.main_base trainer.policy.model.path="org/m" \\
+  trainer.placement.policy_num_gpus_per_node=$GPUS trainer.train_batch_size=256 trainer.policy_mini_batch_size=128 \\
+  trainer.max_prompt_length=512 trainer.eval_interval=20 "$@"
+""",
+        (5, 256, 1e-6, "org/m", 4, 1024),
+        {"validation_every": 20, "updates_per_batch": 2, "prompt_tokens": 512, "resume": True},
+    ),
+    "prime-rl": (
+        "rl.toml",
+        """max_steps = 100
+seq_len = 2048
+model.name = "org/m"
+orchestrator = {batch_size = 256, group_size = 16}
+deployment = {type = "multi_node", num_train_nodes = 1, num_infer_nodes = 2}
+""",
+        (16, 16, 1e-6, "org/m", 24, 2048),
+        {"update_steps": 100, "staleness": 8},
+    ),
+    "nemo-rl": (
+        "own.yaml",
+        """defaults: base.yaml
+policy: {model_name: org/m, generation: {max_new_tokens: "${policy.max_total_sequence_length}"}}
+""",
+        (16, 64, 5e-7, "org/m", 16, 8192),
+        {"sharding": "megatron", "train_tensor_parallel": 2, "save_every": 0},
+    ),
+    "slime": (
+        "run.sh",
+        """ROLLOUT=(--rollout-batch-size 32 --n-samples-per-prompt 8
+  # --num-rollout 10
+  --rollout-max-response-len 8192)
+ray job submit -- python3 train.py --hf-checkpoint /root/m --actor-num-gpus-per-node 8 --colocate \\
+  ${ROLLOUT[@]} --num-steps-per-rollout 2 --lr 1e-6 --use-dynamic-batch-size --max-tokens-per-gpu 9216
+""",
+        (8, 32, 1e-6, "/root/m", 8, 8192),
+        {"micro_batch_tokens": 9216, "updates_per_batch": 2, "sharding": "megatron"},
+    ),
+    "trl": (
+        "train.py",
+        """import argparse
+from trl import GRPOConfig, GRPOTrainer
+parser = argparse.ArgumentParser()
+parser.add_argument("--prompts", type=int, default=16)
+args = parser.parse_args()
+settings = GRPOConfig(num_generations=8, per_device_train_batch_size=args.prompts, gradient_accumulation_steps=2 * 4,
+    max_completion_length=1024, learning_rate=1e-5)
+GRPOTrainer(model="org/m", args=settings, reward_funcs=print).train()
+raise SystemExit(open("ran", "w"))
+""",
+        (8, 16, 1e-5, "org/m", 1, 1024),
+        {"epochs": 3, "sharding": "ddp", "lr_schedule": "linear"},
+    ),
+}
+BASE = """
+grpo: {num_prompts_per_step: 64, num_generations_per_prompt: 16}
+checkpointing: {enabled: false, save_period: 10}
+policy:
+  max_total_sequence_length: 8192
+  optimizer: {kwargs: {lr: 3e-7}}
+  dtensor_cfg: {tensor_parallel_size: 1}
+  megatron_cfg: {enabled: true, tensor_model_parallel_size: 2, optimizer: {lr: 5e-7}}
+cluster: {num_nodes: 2, gpus_per_node: 8}
+"""
+
+
+@pytest.mark.parametrize("trainer", OTHERS)
+def test_every_trainers_script_says_what_decides(trainer: str, tmp_path: Path) -> None:
+    name, text, expected, values = OTHERS[trainer]
+    write(tmp_path / "base.yaml", BASE)
+    facts = read_script([write(tmp_path / name, text)])
+    found = facts.settings
+    assert facts.trainer == trainer
+    sizes = (found.rollouts_per_prompt, found.prompts_per_batch, found.learning_rate)
+    assert (*sizes, found.model, found.gpus, found.response_tokens) == expected
+    assert values.items() <= facts.values.items()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_cannot_be_found_is_said_and_not_assumed(tmp_path: Path) -> None:
+    text = VERL.replace("data.train_batch_size=256", "data.train_batch_size=$(cat size)").replace("=8 ", "=$N ")
+    facts = read_script([write(tmp_path / "run.sh", text)])
+    assert (facts.settings.rollouts_per_prompt, facts.settings.prompts_per_batch) == (None, None)
+    assert "data.train_batch_size=$(cat)" in facts.unresolved
+    assert "actor_rollout_ref.rollout.n=$N" in facts.unresolved
+
+
+def test_a_launcher_and_the_files_that_it_names_are_read(tmp_path: Path) -> None:
+    write(tmp_path / "zero3.yaml", "num_processes: 8\ndeepspeed_config: {zero_stage: 3}\n")
+    write(tmp_path / "jobs" / "grpo.yaml", "num_generations: 4\nmodel_name_or_path: org/m\nlearning_rate: 1e-6\n")
+    text = "accelerate launch --config_file zero3.yaml -m trl grpo --config jobs/grpo.yaml --num_generations 16\n"
+    facts = read_script([write(tmp_path / "jobs" / "run.sh", text.replace("-m trl", "trl"))])
+    assert (facts.trainer, facts.settings.gpus, facts.settings.rollouts_per_prompt) == ("trl", 8, 16)
+    assert (facts.settings.model, facts.values["sharding"]) == ("org/m", "zero3")
