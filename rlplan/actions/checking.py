@@ -1,29 +1,29 @@
 """What `rlplan check` does, callable from Python: a script is read, and what it would launch is judged."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from budgets import catalogue
-from budgets.errors import InputError, NotFoundError, UnknownNameError
+from budgets.errors import InputError
 from budgets.hardware import NODE_GPUS
 from budgets.memory import fewest_gpus
-from planner.adopting.script import ScriptFacts, read_script
+from planner.adopting.script import ScriptFacts
 from planner.adopting.settings import GpuSplit, Settings
 from planner.config import Resolved
 from planner.config.layers import DEFAULT
 from planner.pricing import PriceQuery
 from planner.proposals.request import USUAL
 from planner.vetting.changes import Checked, check
-from planner.vetting.launch import MEAN_PROMPT, Launch, configured, launch_of
+from planner.vetting.launch import Launch, launch_of
 from planner.vetting.verdict import Memory, memory_of
 from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
 from rlplan.actions.fixing import Fixed, fixed_copy
+from rlplan.actions.from_script import CAP, facts_of, said_by, shape_of
 from rlplan.actions.pricing import assumptions_of, measured
 from rlplan.wording.assumptions import Assumption
 
-CAP = "workload.response_tokens"
 NEEDED = ("rollouts_per_prompt", "prompts_per_batch")
 # What a flag says in place of the script, beside what a plan can be asked for.
 OF_SCRIPT = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "model", "gpus")
@@ -60,9 +60,7 @@ def check_script(
     files: Sequence[Path], asked: Mapping[str, Any], database: str, *, budget: float | None = None, fix: bool = False
 ) -> CheckedScript:
     """Read a script and judge what it would launch; `asked` is what flags say in its place."""
-    if missing := next((path for path in files if not path.is_file()), None):
-        raise NotFoundError(f"there is no file {missing}: give a script, or a file of settings, that starts a trainer")
-    facts = read_script(files)
+    facts = facts_of(list(files))
     given = {name: value for name, value in asked.items() if value is not None}
     settings = facts.settings.with_given({name: given.get(name) for name in OF_SCRIPT})
     if lacking := [flag_of(name) for name in NEEDED if getattr(settings, name) is None]:
@@ -70,14 +68,7 @@ def check_script(
     if not settings.model:
         raise InputError(f"{files[0]} names no model: give --model NAME, or a folder with its config.json")
     facts = replace(facts, settings=settings)
-    try:
-        model = catalogue.model_named(settings.model)
-    except UnknownNameError:
-        raise InputError(
-            f"{files[0]} trains {settings.model}, whose shape is not known: give --model NAME, one of its size, or a "
-            "folder with its config.json"
-        ) from None
-    resolved = _configuration(facts, model, asked)
+    resolved = _configuration(facts, shape_of(settings.model, files[0]), asked)
     launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, database)
     checked = check(launch, budget)
     fixed = fixed_copy(files, facts, checked.improvements) if fix else None
@@ -107,16 +98,12 @@ def room_for(model: str, asked: Mapping[str, Any], lora_rank: int | None = None)
 
 def _configuration(facts: ScriptFacts, model: str, asked: Mapping[str, Any]) -> Resolved:
     """Return the configuration: the user's file, then the script, then flags."""
-    said = configured(facts, model)
-    if facts.settings.gpus is None:
-        said |= dict.fromkeys(("hardware.gpus", "hardware.gpus_per_trial"), ("one node", NODE_GPUS))
     flags = with_log(flagged({**asked, "model": None}), asked.get("from_log"))
     flags = {key: each for key, each in flags.items() if each[1] is not None}
+    said = said_by(facts, model, flags.get(CAP))
+    if facts.settings.gpus is None:
+        said |= dict.fromkeys(("hardware.gpus", "hardware.gpus_per_trial"), ("one node", NODE_GPUS))
     further = {key: (flag_of(name), asked[name]) for name, key in FURTHER.items() if asked.get(name) is not None}
-    source, cap = flags.get(CAP) or said.get(CAP) or ("", 0)
-    if cap + MEAN_PROMPT > (shape := catalogue.model(model)).context:  # the script's is a variant for longer sequences
-        longer = asdict(replace(shape, context=cap + MEAN_PROMPT))
-        said[f"models.{model}"] = (source, {name: value for name, value in longer.items() if name != "name"})
     if asked.get("gpus") is not None:
         further["hardware.gpus_per_trial"] = ("--gpus", asked["gpus"])
     return load_configuration(asked.get("config"), None, {**said, **flags, **further})

@@ -179,6 +179,7 @@ def propose(
     response_tokens: int | None = None,
     mean_response_tokens: float | None = None,
     from_log: str | Path | None = None,
+    script: str | Path | None = None,
     recipe: str | None = None,
     recipes: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
@@ -208,6 +209,7 @@ def propose(
         response_tokens: Most tokens of a response.
         mean_response_tokens: Mean tokens of a response, what a price depends on most.
         from_log: A trainer's log of such a run, whose mean response length counts.
+        script: What starts a trainer: its workload counts where nothing else is said, and its n and B are the baseline.
         recipe: A recipe, such as grpo or scalerl, or a path to a .toml file.
         recipes: Recipes to compare with each other.
         models: Base models to compare with each other.
@@ -238,15 +240,12 @@ def propose(
         True
     """
     asked = dict(locals())
-    from rlplan.actions.configuring import flagged, load_configuration, with_log  # noqa: PLC0415
-    from rlplan.actions.proposing import make_plan  # noqa: PLC0415
+    from rlplan.actions.proposing import asked_configuration, make_plan  # noqa: PLC0415
     from rlplan.reading.plan_data import plan_data  # noqa: PLC0415 (half the time that a cold import takes)
 
     database = database_at(db)
     with arguments_named():
-        file = None if config is None else Path(config)
-        flags = with_log(flagged(asked), from_log)
-        stored = make_plan(load_configuration(file, task, flags), database, learn_from=learn_from)
+        stored = make_plan(asked_configuration(asked), database, learn_from=learn_from)
     document = plan_data(stored.name, stored.proposal, stored.assumptions, stored.dollars)
     return Plan(database, document, tuple(stored.notices))
 

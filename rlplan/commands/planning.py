@@ -25,6 +25,14 @@ def propose(
     response_tokens: options.ResponseTokensOption = None,
     mean_response_tokens: options.MeanResponseOption = None,
     from_log: options.FromLogOption = None,
+    script: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="<script>",
+            help="What starts a trainer: its workload counts, its n and B are the baseline.",
+        ),
+    ] = None,
     recipe: options.RecipeOption = None,
     recipes: options.RecipesOption = None,
     models: options.ModelsOption = None,
@@ -51,11 +59,10 @@ def propose(
     Example: rlplan propose --budget 5000 --model qwen3-8b --gpu h100 --gpus 64
     """
     asked = dict(locals())
-    from rlplan.actions.configuring import flagged, load_configuration, with_log  # noqa: PLC0415
-    from rlplan.actions.proposing import make_plan  # noqa: PLC0415
+    from rlplan.actions.proposing import asked_configuration, make_plan  # noqa: PLC0415
     from rlplan.printing.plan_output import print_plan  # noqa: PLC0415
 
-    plan = make_plan(load_configuration(config, task, with_log(flagged(asked), from_log)), db, learn_from=learn_from)
+    plan = make_plan(asked_configuration(asked), db, learn_from=learn_from)
     print_plan(plan, format, top, options.invocation(context, db, explain))
 
 

@@ -121,3 +121,16 @@ def test_fits_answers_for_memory_alone(run: Run) -> None:
     document = run("fits", "qwen2.5-72b", "--gpus", "8", "--gpu", "h100", "--lora-rank", "32", "--format", "json").json
     assert document["fits"]
     assert document["fewest_by_gpu"]["h100"] == document["memory"]["fewest_gpus"] <= 8
+
+
+def test_a_plan_takes_the_workload_of_a_script_and_stands_beside_its_n_and_b(run: Run, script: Path) -> None:
+    plan = run(
+        "propose", "--budget", "800", "--from", str(script), "--mean-response-tokens", "3400", "--format", "json"
+    ).json
+    assert (plan["workload"]["model"], plan["workload"]["response_tokens"]) == ("qwen2.5-7b", 4096)
+    assert plan["hardware"]["gpus"] == 8
+    assert [each["asked"] for each in plan["baselines"]] == [{"rollouts_per_prompt": 2, "prompts_per_batch": 64}]
+    same = rlplan.propose(budget=800, script=script, mean_response_tokens=3400)
+    assert same.to_dict()["candidates"] == plan["candidates"]
+    refused = run("propose", "--budget", "800", "--from", str(script), "--task", "sum-easy", exit_code=2).stderr
+    assert "--from and --task" in refused

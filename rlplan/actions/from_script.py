@@ -1,0 +1,60 @@
+"""What a script that starts a trainer already says of a plan, by key of the configuration: flags win over it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from budgets import catalogue
+from budgets.errors import InputError, NotFoundError, UnknownNameError
+from planner.adopting.script import ScriptFacts, read_script
+from planner.vetting.launch import MEAN_PROMPT, configured
+
+Said = dict[str, tuple[str, Any]]  # by key of the configuration: who says it, and what
+
+CAP = "workload.response_tokens"
+
+
+def facts_of(files: list[Path]) -> ScriptFacts:
+    """Read a script, or several files that belong together; NotFoundError names one that is not there."""
+    if missing := next((path for path in files if not path.is_file()), None):
+        raise NotFoundError(f"there is no file {missing}: give a script, or a file of settings, that starts a trainer")
+    return read_script(files)
+
+
+def shape_of(named: str, file: Path) -> str:
+    """Return the model of the catalogue that a script's is, or a variant of."""
+    try:
+        return catalogue.model_named(named)
+    except UnknownNameError:
+        raise InputError(
+            f"{file} trains {named}, whose shape is not known: give --model NAME, one of its size, or a folder with "
+            "its config.json"
+        ) from None
+
+
+def said_by(facts: ScriptFacts, model: str, cap: tuple[str, Any] | None = None) -> Said:
+    """Return what a script says; `cap` is what somebody else says of the longest response."""
+    said = configured(facts, model)
+    source, most = cap or said.get(CAP) or ("", 0)
+    shape = catalogue.model(model)
+    if most + MEAN_PROMPT > shape.context:  # the script's is a variant for longer sequences
+        longer = asdict(replace(shape, context=most + MEAN_PROMPT))
+        said[f"models.{model}"] = (source, {name: value for name, value in longer.items() if name != "name"})
+    return said
+
+
+def with_script(flags: Mapping[str, tuple[str, Any]], script: str | Path | None) -> Mapping[str, tuple[str, Any]]:
+    """Return flags with what a script says beside them; its n and B are the choice that the plan stands beside."""
+    if script is None:
+        return flags
+    path, given = Path(script), {key: each for key, each in flags.items() if each[1] is not None}
+    facts = facts_of([path])
+    named = given.get("workload.model", ("", facts.settings.model))[1]
+    if not named:
+        raise InputError(f"{path} names no model: give --model NAME, or a folder with its config.json")
+    said = said_by(facts, shape_of(named, path), given.get(CAP))
+    n, prompts = facts.settings.rollouts_per_prompt, facts.settings.prompts_per_batch
+    if n and n > 1 and prompts:
+        said["proposal.baseline"] = (path.name, f"n={n},B={max(1, round(prompts / facts.split.updates))}")
+    return {**said, **given}
