@@ -63,7 +63,7 @@ def _planned(planned: "Planned", invocation: Invocation, canvas: Canvas) -> Iter
     )
     yield from canvas.lines(
         f"It takes about {hours(run.gpu_hours)} of the {hours(run.budget_gpu_hours)} GPU-hours left. "
-        f"It is validated and saved every {run.segment_steps:,} steps."
+        f"It is validated and saved every {'step' if run.segment_steps == 1 else f'{run.segment_steps:,} steps'}."
     )
     for note in planned.notes:
         yield from canvas.lines(f"{capital(note)}.")
