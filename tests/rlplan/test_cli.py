@@ -46,7 +46,7 @@ def test_an_internal_error_is_one_line_and_debug_shows_where(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("nobody expected this")
 
-    monkeypatch.setattr("rlplan.actions.configuring.load_configuration", broken)
+    monkeypatch.setattr("rlplan.actions.proposing.load_configuration", broken)
     ran = run("propose", "--budget", "5000")
     assert ran.code == 1
     assert ran.err == (
