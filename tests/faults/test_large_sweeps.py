@@ -49,7 +49,7 @@ name = "standin"
 [trainer.patience]
 least_seconds = 15
 pause_seconds = 15
-stop_seconds = 5
+stop_seconds = 20
 
 [trainer.options]
 time_scale = {scale}
@@ -155,7 +155,7 @@ name = "standin"
 [patience]
 least_seconds = 15
 pause_seconds = 15
-stop_seconds = 5
+stop_seconds = 20  # an update of the largest batch takes ten: one that is asked to end must come to its end
 
 [options]
 time_scale = 200
