@@ -149,4 +149,5 @@ def story_data(story: "Story", beliefs: "Beliefs | None") -> dict[str, Any]:
         "cells": story.cells,
         "assumptions": story.assumptions,
     }
-    return plain(known)  # type: ignore[no-any-return]
+    document: dict[str, Any] = plain(known)
+    return document

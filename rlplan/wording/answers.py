@@ -53,7 +53,8 @@ class Answer:
     @property
     def listed(self) -> Sequence[Any]:
         """Its rows: objects or mappings with a value for each column."""
-        return getattr(self, self.ROWS)  # type: ignore[no-any-return]
+        rows: Sequence[Any] = getattr(self, self.ROWS)
+        return rows
 
     def table(self) -> tuple[Columns, list[dict[str, Any]]]:
         """Return columns and rows, each further axis in a column of its own."""
@@ -65,14 +66,16 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that the command prints with `--format json`."""
-        return plain(self)  # type: ignore[no-any-return]
+        document: dict[str, Any] = plain(self)
+        return document
 
     def __getitem__(self, name: str) -> Any:
         return self.to_dict()[name]
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterable[Part]:
         """Draw it for a person."""
-        return import_module(self.DRAWN).parts(self, invocation, canvas)  # type: ignore[no-any-return]
+        parts: Iterable[Part] = import_module(self.DRAWN).parts(self, invocation, canvas)
+        return parts
 
     @property
     def summary(self) -> str:
