@@ -20,9 +20,7 @@ from planner.store.state import sweep_state
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.actions import sweeping
-from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import LaunchRequest, describe, launch
-from rlplan.actions.proposing import make_plan
 from rlplan.actions.sweep_request import describe as sweeping_as_asked
 from rlplan.actions.sweeping import resume, start
 from rlplan.answers import status
@@ -359,48 +357,3 @@ def test_a_loss_that_is_no_number_is_warned_of_once(
     warnings = json.loads(capsys.readouterr().out)["final"]["warnings"]
     (said,) = [each["said"] for each in warnings if each["rule"] == "not-finite"]
     assert "loss is not a finite number in update" in said
-
-
-def test_a_plans_row_is_run_without_pilots_and_held_to_what_the_plan_expects(database: str) -> None:
-    training = request(task=None, budget=None)
-    resolved = load_configuration(None, "sum-easy", {"budget.gpu_hours": ("", 0.1), "pilot.fraction": ("", 0.0)})
-    plan = make_plan(resolved, database).name
-    planned = describe(LaunchRequest(plan, training=training, row=2, validations=8), database)
-    assert rows(database, Sweep) == []  # it is only described
-    second = open_plan(database, plan).candidates[1]
-    assert planned.promise.end.score == pytest.approx(second.expected_score, abs=0.01)  # a few steps fewer
-    interrupts = Stopping()
-    launched = LaunchRequest(plan, training=training, row=2, validations=8)
-    assert launch(launched, database, interrupts=interrupts, began=interrupts.began).interrupted
-    with pytest.raises(InputError, match=r"sweep-1-final of plan-1 has not ended \(interrupted\): `rlplan resume"):
-        launch(launched, database)
-    assert resume(None, database).sweep == "sweep-1-final"
-    none, final = rows(database, Sweep)
-    assert (none.status, final.status, rows(database, Trial)[0].sweep_id) == (SweepStatus.FINISHED,) * 2 + (final.id,)
-    (promised,) = rows(database, Final)
-    assert sizes(database) == (second.rollouts_per_prompt, second.prompts_per_batch)
-    assert promised.promised_score == planned.promise.end.score
-    assert 0 < rows(database, ForecastOfFinal)[-1].step <= promised.update_steps  # as far as the budget goes
-    with open_store(database, read_only=True) as store, store.read() as session:
-        assert sweep_state(session, final.name).spent_gpu_hours <= open_plan(database, plan).budget_gpu_hours
-    another = LaunchRequest(none.name, allocation="n=16,B=4", switch=True)
-    assert describe(another, database).run.configuration[:2] == (16, 4)
-    with pytest.raises(NotFoundError, match="sweep-1 has no pilots, and so nothing is recommended"):
-        recommended(database, none.name)
-
-
-def test_a_second_sweep_of_a_plan_is_refused_while_the_first_runs(database: str) -> None:
-    refused: list[str] = []
-
-    def again(sweep: str) -> None:
-        with pytest.raises(InputError) as second:
-            start(request(task=None, budget=None), database)
-        with pytest.raises(InputError) as final:
-            launch(plan, database)
-        refused.extend((str(second.value), str(final.value)))
-
-    plan = LaunchRequest("plan-1", training=request(task=None, budget=None))
-    start(request(), database, began=again)
-    assert "sweep-1 of plan-1 is running, and one plan has one budget" in refused[0]
-    assert "sweep-1 of plan-1 is running: wait, or `rlplan stop sweep-1` first" in refused[1]
-    assert len(rows(database, Sweep)) == 1
