@@ -89,6 +89,8 @@ def _derived(known: Flat, values: Mapping[str, Any], split: GpuSplit) -> Flat:
 
 def _plain(name: str, value: object) -> Any:
     """Return what is written; a negative number says that something never is, or that it was left open."""
+    if name == "dataset":  # a path in a folder that is not known, or several
+        return value
     if isinstance(value, list):
         return _plain(name, value[-1 if name == "clip_high" else 0]) if value else None
     if isinstance(value, bool) or (isinstance(value, str) and ("$" in value or not value)):

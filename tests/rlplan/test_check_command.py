@@ -74,6 +74,16 @@ def test_json_has_the_whole_answer_and_python_the_same(run: Run, script: Path) -
     assert answer == document
 
 
+@pytest.mark.parametrize(
+    ("files", "prompts"),
+    [("$HOME/data/gsm8k/train.parquet", 7473), ("\"['$DATA/gsm8k/train.parquet','$DATA/math/train.parquet']\"", 14973)],
+)
+def test_a_data_set_is_known_by_its_name_wherever_it_lies(run: Run, script: Path, files: str, prompts: int) -> None:
+    script.write_text(SCRIPT.replace("data/gsm8k/train.parquet", files))
+
+    assert run("check", script.name, *KNOWN, "--format", "json").json["steps"] == 5 * prompts // 256
+
+
 def test_fix_writes_a_copy_in_which_the_values_of_keys_differ_alone(run: Run, script: Path) -> None:
     ran = run("check", script.name, *KNOWN, "--fix")
 
