@@ -91,7 +91,8 @@ def test_fix_writes_a_copy_in_which_the_values_of_keys_differ_alone(run: Run, sc
     assert script.read_text() == SCRIPT
     pairs = zip(SCRIPT.splitlines(), copy.splitlines(), strict=True)
     differing = [(old.strip(" \\"), new.strip(" \\")) for old, new in pairs if old != new]
-    assert [old for old, _ in differing] == ["data.max_response_length=4096", "actor_rollout_ref.rollout.n=2"]
+    changed = ["data.max_response_length=4096", "actor_rollout_ref.rollout.n=2", "trainer.test_freq=5"]
+    assert [old for old, _ in differing] == changed
     assert all(old.partition("=")[0] == new.partition("=")[0] for old, new in differing)
     check(ran.out)
     again = run(*next_of(ran.out)[0][1:])
