@@ -12,13 +12,15 @@ from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
 from rlplan.commands.checking import check, fits
-from rlplan.commands.elsewhere import adopt, compare, fit, replay, watch
-from rlplan.commands.planning import preview, price, propose
-from rlplan.commands.reading import dashboard, decisions, export, rank, recommend, report, show, status
+from rlplan.commands.elsewhere import adopt, compare, fit, watch
+from rlplan.commands.planning import propose
+from rlplan.commands.reading import dashboard, report
 from rlplan.commands.setting_up import doctor, init, mcp
 from rlplan.commands.sweeping import launch, pause, resume, retry, stop, sweep
 from rlplan.commands.train import train
 from rlplan.exits import ExitCode, exit_code
+from rlplan.requests import elsewhere, planning, reading
+from rlplan.requests.request import command
 from rlplan.wording.extras import extra_with
 from rlplan.wording.terminal import tell
 
@@ -26,10 +28,19 @@ EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 fa
 
 # By what a person is doing, the everyday ones first.
 PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "Plan": (propose, check, preview, price, fits),
+    "Plan": (propose, check, command(planning.PreviewRequest), command(planning.PriceRequest), fits),
     "Run": (sweep, resume, retry, pause, stop, launch, train),
-    "Read": (status, recommend, rank, show, decisions, report, dashboard, export),
-    "From elsewhere": (fit, compare, watch, adopt, replay),
+    "Read": (
+        command(reading.StatusRequest),
+        command(reading.RecommendRequest),
+        command(reading.RankRequest),
+        command(reading.ShowRequest),
+        command(reading.DecisionsRequest),
+        report,
+        dashboard,
+        command(reading.ExportRequest),
+    ),
+    "From elsewhere": (fit, compare, watch, adopt, command(elsewhere.ReplayRequest)),
     "Set up": (doctor, init, mcp),
 }
 
@@ -133,8 +144,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for panel, commands in PANELS.items():
-    for command in commands:
-        app.command(rich_help_panel=panel)(command)
+    for each in commands:
+        app.command(rich_help_panel=panel)(each)
 
 
 @app.callback(invoke_without_command=True)

@@ -7,8 +7,8 @@ from operator import attrgetter
 
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
-from rlplan.commands.reading import DecisionsRequest
 from rlplan.reading.decisions import Decision, chosen_decisions, moment
+from rlplan.requests.reading import DecisionsRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
 from rlplan.wording.frames import DECISIONS

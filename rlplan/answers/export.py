@@ -19,9 +19,9 @@ from planner.store import open_store
 from planner.store.schema import Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.learning import experience_in
-from rlplan.commands.reading import ExportRequest
 from rlplan.reading.export_tables import TABLES, PointRows, Row, Table, recorded
 from rlplan.reading.rank_reading import ranking
+from rlplan.requests.reading import ExportRequest
 from rlplan.wording.file_writing import Content, line_of, require_room, write_cells, write_file
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
 from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview, Simulation, preview
-from rlplan.commands.planning import PreviewRequest
+from rlplan.requests.planning import PreviewRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural

@@ -12,7 +12,7 @@ from planner.pricing import Change, PhasePrice, Price
 from planner.pricing.runs import PricedRun, Summary, summary
 from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
 from rlplan.actions.pricing import Priced, price_one, price_table
-from rlplan.commands.planning import PriceRequest
+from rlplan.requests.planning import PriceRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS
 from rlplan.wording.console import Part

@@ -7,11 +7,11 @@ from typing import Any
 
 from planner.store.records import RankedRow
 from planner.trials import TrialState
-from rlplan.commands.options import one_name
-from rlplan.commands.reading import RankRequest
 from rlplan.reading.rank_reading import Ranking, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
 from rlplan.reading.sweep_picture import Source
+from rlplan.requests.options import one_name
+from rlplan.requests.reading import RankRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, plural, probability

@@ -8,11 +8,11 @@ from planner.recommending.answer import FinalAnswer
 from planner.recommending.choosing import Choice
 from planner.recommending.facts import percent
 from planner.store.schema import SweepStatus
-from rlplan.commands.reading import RecommendRequest
 from rlplan.reading.recommend_reading import Recommended as Answer
 from rlplan.reading.recommend_reading import outlook, recommended
 from rlplan.reading.sweep_picture import overrun
 from rlplan.reading.sweep_words import level_with_it
+from rlplan.requests.reading import RecommendRequest
 from rlplan.wording.console import Part, how_to_run
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps, one_screen
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps

@@ -19,9 +19,9 @@ from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.actions.learning import learnt_from, require_learner
-from rlplan.commands.elsewhere import ReplayRequest
 from rlplan.reading.row_choice import chosen_data
 from rlplan.reading.tabular import NAME, is_path, table_of
+from rlplan.requests.elsewhere import ReplayRequest
 from rlplan.wording import tables
 from rlplan.wording.answers import Answer, Read
 from rlplan.wording.console import Part

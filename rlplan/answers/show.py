@@ -8,12 +8,12 @@ from typing import Any
 from planner.axes import said
 from planner.layering import flattened
 from planner.trials import TrialState
-from rlplan.commands.reading import ShowRequest
 from rlplan.printing.score_chart import chart
 from rlplan.reading.decisions import Decision
 from rlplan.reading.points import Score
 from rlplan.reading.show_reading import Sheet, sheet_of
 from rlplan.reading.sweep_words import reached, with_error
+from rlplan.requests.reading import ShowRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import Invocation
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, probability, steps

@@ -10,7 +10,6 @@ from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.answers.listing import SweepList, listed_in
-from rlplan.commands.reading import StatusRequest
 from rlplan.printing.final_output import final_lines
 from rlplan.printing.status_output import failure_lines, final_of_sweep, sweep_document, taken
 from rlplan.printing.sweep_screen import budget_bar, chosen, decision_lines, screen, table, title
@@ -20,6 +19,7 @@ from rlplan.reading.sweep_data import trial_row
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, sentence, tally, time_of
+from rlplan.requests.reading import StatusRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part, Unbroken
 from rlplan.wording.frames import TRIALS

@@ -9,8 +9,8 @@ from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 from rlplan.answers.price import answer as answer_price
 from rlplan.answers.replay import answer as answer_replay
 from rlplan.api.wording import arguments_named
-from rlplan.commands.elsewhere import ReplayRequest
-from rlplan.commands.planning import PriceRequest
+from rlplan.requests.elsewhere import ReplayRequest
+from rlplan.requests.planning import PriceRequest
 from rlplan.wording.formats import database_at
 
 P = ParamSpec("P")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands import options
+from rlplan.requests import options
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import DatabaseOption, ExplainOption, FormatOption, invocation
+from rlplan.requests.options import DatabaseOption, ExplainOption, FormatOption, invocation
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rlplan.commands import options
-from rlplan.commands.completing import plans_and_sweeps, tasks, trials
+from rlplan.requests import options
+from rlplan.requests.completing import plans_and_sweeps, tasks, trials
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 

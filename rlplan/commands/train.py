@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands import options
-from rlplan.commands.completing import recipes, tasks
+from rlplan.requests import options
+from rlplan.requests.completing import recipes, tasks
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 

@@ -11,7 +11,7 @@ from planner.config.trainer import TRAINERS
 from planner.store import sweeps
 from planner.sweeping.policies import POLICIES
 from planner.trials import TrialState
-from rlplan.commands import completing
+from rlplan.requests import completing
 from tests.planner.store import samples
 from tests.planner.store.samples import at
 from tests.rlplan.conftest import Run

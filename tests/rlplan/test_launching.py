@@ -25,13 +25,13 @@ from rlplan.actions.sweep_request import describe as sweeping_as_asked
 from rlplan.actions.sweeping import resume, start
 from rlplan.answers import status
 from rlplan.charts.final import final_chart
-from rlplan.commands.reading import StatusRequest
 from rlplan.printing.sweep_output import print_finished
 from rlplan.reading.believing import beliefs
 from rlplan.reading.finals import Record, final_standing, record_of, record_said
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.story_reading import story
+from rlplan.requests.reading import StatusRequest
 from rlplan.web.report import write_report
 from rlplan.wording.answers import emit
 from rlplan.wording.formats import Format

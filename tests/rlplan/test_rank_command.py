@@ -13,8 +13,8 @@ from planner.store.schema import Recommendation, SweepStatus
 from planner.trials import TrialState
 from planner.view import Axes
 from rlplan.answers.rank import chosen_rows
-from rlplan.commands.reading import RankRequest
 from rlplan.reading.recommend_reading import recommended
+from rlplan.requests.reading import RankRequest
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run

@@ -11,7 +11,7 @@ from planner.store import open_store
 from planner.store.schema import Decision, Plan, Sweep
 from rlplan.actions.sweeping import resume, start
 from rlplan.answers import status
-from rlplan.commands.reading import StatusRequest
+from rlplan.requests.reading import StatusRequest
 from runner.storage.place import Place
 from tests.rlplan.test_sweeping import interrupted, request, stored
 

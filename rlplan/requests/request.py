@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 
-from rlplan.commands import options
+from rlplan.requests import options
 from rlplan.wording.formats import DEFAULT_DATABASE, Format, database_at
 
 

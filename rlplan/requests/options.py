@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from budgets.errors import InputError
-from rlplan.commands.completing import gpus, models, one_of, plans, policies, recipes, sweeps, tasks, trainers
+from rlplan.requests.completing import gpus, models, one_of, plans, policies, recipes, sweeps, tasks, trainers
 from rlplan.wording.formats import Format
 from rlplan.wording.typed_numbers import gpu_hours, plain_number, whole_number
 

@@ -1,0 +1,1 @@
+"""What commands are asked: a frozen request for each, whose fields are its flags."""
