@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from budgets.errors import StoreUnavailableError as StoreUnavailableError
     from budgets.errors import TrainingError as TrainingError
     from budgets.errors import UnknownNameError as UnknownNameError
+    from rlplan.actions.fitting import Fit as Fit
+    from rlplan.actions.fitting import Fits as Fits
+    from rlplan.actions.law_fitting import FittedLaws as FittedLaws
+    from rlplan.actions.law_fitting import LawFit as LawFit
+    from rlplan.actions.law_fitting import RecipeComparison as RecipeComparison
     from rlplan.answers.recommend import Answer as Answer
     from rlplan.answers.replay import Replay as Replay
     from rlplan.api.adopting import adopt as adopt
     from rlplan.api.book import Book as Book
     from rlplan.api.book import open as open
     from rlplan.api.checks import check as check
-    from rlplan.api.fits import Fit as Fit
-    from rlplan.api.fits import Fits as Fits
-    from rlplan.api.fits import compare as compare
-    from rlplan.api.fits import fit as fit
+    from rlplan.api.functions import compare as compare
+    from rlplan.api.functions import fit as fit
     from rlplan.api.functions import forget_prices as forget_prices
     from rlplan.api.functions import price as price
     from rlplan.api.functions import replay as replay
-    from rlplan.api.laws import FittedLaws as FittedLaws
-    from rlplan.api.laws import LawFit as LawFit
-    from rlplan.api.laws import RecipeComparison as RecipeComparison
     from rlplan.api.plan import Candidate as Candidate
     from rlplan.api.plan import Interval as Interval
     from rlplan.api.plan import Plan as Plan
@@ -64,19 +64,19 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Answer": "rlplan.answers.recommend",
     "Book": "rlplan.api.book",
     "Candidate": "rlplan.api.plan",
-    "Fit": "rlplan.api.fits",
-    "Fits": "rlplan.api.fits",
-    "FittedLaws": "rlplan.api.laws",
-    "LawFit": "rlplan.api.laws",
-    "RecipeComparison": "rlplan.api.laws",
+    "Fit": "rlplan.actions.fitting",
+    "Fits": "rlplan.actions.fitting",
+    "FittedLaws": "rlplan.actions.law_fitting",
+    "LawFit": "rlplan.actions.law_fitting",
+    "RecipeComparison": "rlplan.actions.law_fitting",
     "Interval": "rlplan.api.plan",
     "Plan": "rlplan.api.plan",
     "Replay": "rlplan.answers.replay",
     "Sweep": "rlplan.api.sweep",
     "adopt": "rlplan.api.adopting",
     "check": "rlplan.api.checks",
-    "compare": "rlplan.api.fits",
-    "fit": "rlplan.api.fits",
+    "compare": "rlplan.api.functions",
+    "fit": "rlplan.api.functions",
     "forget_prices": "rlplan.api.functions",
     "open": "rlplan.api.book",
     "price": "rlplan.api.functions",

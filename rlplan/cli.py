@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
 from rlplan.commands.checking import check, fits
-from rlplan.commands.elsewhere import adopt, compare, fit, watch
+from rlplan.commands.elsewhere import adopt, watch
 from rlplan.commands.planning import propose
 from rlplan.commands.reading import dashboard, report
 from rlplan.commands.setting_up import doctor, init, mcp
@@ -40,7 +40,13 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
         dashboard,
         command(reading.ExportRequest),
     ),
-    "From elsewhere": (fit, compare, watch, adopt, command(elsewhere.ReplayRequest)),
+    "From elsewhere": (
+        command(elsewhere.FitRequest),
+        command(elsewhere.CompareRequest),
+        watch,
+        adopt,
+        command(elsewhere.ReplayRequest),
+    ),
     "Set up": (doctor, init, mcp),
 }
 

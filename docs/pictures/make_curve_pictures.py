@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -16,9 +17,9 @@ from playwright.sync_api import sync_playwright
 from bench.synthetic import draw
 from planner.curves.curve import Curve
 from planner.curves.verdicts import Verdict
-from rlplan.actions.fit_request import FitRequest
-from rlplan.actions.fitting import fit_files
+from rlplan.actions.fitting import fit_curves_of
 from rlplan.charts.fit_panels import Panel, curve_panels
+from rlplan.requests.elsewhere import FitRequest
 from rlplan.web.fits import fit_page
 
 LEVEL = 0.9
@@ -49,26 +50,21 @@ def main() -> None:
 def windows() -> list[Panel]:
     """Fit more and more of one sigmoid."""
     curve = next(example("sigmoid", 0.01))
-    return [
-        panel(curve, f"the first {fraction:.0%}", FitRequest(fit_fraction=fraction, predict_at=("end",)))
-        for fraction in (0.05, 0.1, 0.25, 0.5)
-    ]
+    return [panel(curve, f"the first {fraction:.0%}", fit_fraction=fraction) for fraction in (0.05, 0.1, 0.25, 0.5)]
 
 
 def verdicts() -> list[Panel]:
     """Find a curve for every verdict among those of a shape that often gets it."""
     found = []
-    request = FitRequest(fit_fraction=0.5, predict_at=("end",))
     for verdict, shape in SHAPES_BY_VERDICT.items():
-        drawn = (panel(curve, shape, request) for curve in example(shape, 0.03))
+        drawn = (panel(curve, shape, fit_fraction=0.5) for curve in example(shape, 0.03))
         found.append(next(each for each in drawn if each.title.endswith(f": {verdict.value}")))
     return found
 
 
 def shapes() -> list[Panel]:
     """Fit what no sigmoid describes."""
-    request = FitRequest(fit_fraction=0.5, predict_at=("end",))
-    return [panel(next(example(shape, 0.03)), shape, request) for shape in SHAPES_BEYOND]
+    return [panel(next(example(shape, 0.03)), shape, fit_fraction=0.5) for shape in SHAPES_BEYOND]
 
 
 def cuts() -> list[Panel]:
@@ -77,7 +73,7 @@ def cuts() -> list[Panel]:
     fast_start = 0.25 * np.exp(-curve.x / (0.01 * curve.x[-1]))
     odd = Curve.of(curve.name, curve.x, curve.y + fast_start)
     return [
-        panel(odd, name, FitRequest(fit_fraction=0.3, predict_at=("end",), cut=cut))
+        panel(odd, name, fit_fraction=0.3, cut=cut)
         for name, cut in (("whole", None), ("cut at 5 %", str(0.05 * odd.x[-1])))
     ]
 
@@ -91,13 +87,13 @@ def example(shape: str, most_noise: float) -> Iterator[Curve]:
             yield Curve.of(shape, drawn.curve.x[chosen], drawn.curve.y[chosen])
 
 
-def panel(curve: Curve, name: str, request: FitRequest) -> Panel:
+def panel(curve: Curve, name: str, **flags: Any) -> Panel:
     """Fit a curve as the command does, from a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.csv"
         rows = "".join(f"{x},{y}\n" for x, y in zip(curve.x, curve.y, strict=True))
         path.write_text("gpu_hours,score\n" + rows, encoding="utf-8")
-        fits = fit_files([path], request)
+        fits = fit_curves_of(FitRequest(path, predict_at="end", **flags))
     return curve_panels(fits)[0]
 
 

@@ -1,20 +1,36 @@
-"""What `rlplan fit` does, callable from Python: read the curves, choose what is fitted, fit all in one batch."""
+"""What `rlplan fit` does and answers: read the curves, choose what is fitted, fit all in one batch."""
 
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.fitting import PUBLISHED_CUT_GPU_HOURS, CurveFit, Prediction, best_cut, cut_before, fit_curves
+from planner.curves.fitting import (
+    PUBLISHED_CUT_GPU_HOURS,
+    CurveFit,
+    Interval,
+    Prediction,
+    best_cut,
+    cut_before,
+    fit_curves,
+)
 from planner.curves.reading import read_curves
-from rlplan.actions.fit_request import FitRequest, Target
+from planner.curves.reading.assembly import curves_of
+from rlplan.actions.fit_window import Target, cut_point, require_sound, targets_of
+from rlplan.reading.tabular import ARRAYS, paths_of, table_in_memory
+from rlplan.requests.elsewhere import FitRequest
+from rlplan.wording.answers import Read
+from rlplan.wording.arguments import Said
+from rlplan.wording.frames import FITS
+from rlplan.wording.numbers import interval
+from rlplan.wording.several import Several
 
 GPU_HOUR_NAMES = {"gpu_hours", "gpu_hour", "gpuh", "compute"}
 
@@ -29,50 +45,117 @@ class FitJob:
     cut: float
 
 
-@dataclass(frozen=True)
-class FittedCurve(FitJob):
-    """What the fit says of it; `observed` has one for each target."""
+@dataclass(frozen=True, repr=False)
+class Fit(FitJob):
+    """What the points of one curve say; `observed` is what came of each prediction, None if it is not known."""
 
-    fit: CurveFit = field(repr=False)
+    fit: CurveFit
     now: Prediction
     observed: tuple[float | None, ...]
     fit_ms: float
 
+    curve = Read[str]("fit.curve", "The curve's name.")
+    verdict = Read[str]("fit.verdict.value", "rising, saturated, flat, declining, collapsed or not-identifiable.")
+    evidence = Read[str]("fit.evidence", "What the verdict rests on.")
+    parameters = Read[Mapping[str, Interval]]("fit.parameters", "R0, A, B and C_mid, with intervals.")
+    predictions = Read[tuple[Prediction, ...]]("fit.predictions", "The mean score at each x that was asked for.")
+    noise_sd = Read[float]("fit.noise_sd", "The standard deviation of a score around the curve.")
+    notes = Said("fit.notes", "What was done to the points, and what to mind.")
 
-@dataclass(frozen=True)
-class Fits:
-    """Every curve that could be fitted, and a line for each that could not."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `rlplan fit --format json` prints of one curve."""
+        return {
+            "curve": self.curve,
+            "file": str(self.file),
+            "x": self.whole.x_name,
+            "y": self.whole.y_name,
+            "points": int(self.whole.x.size),
+            "used_points": self.fit.used_points,
+            "last_used_x": float(self.used.x[-1]),
+            "cut": self.cut,
+            "verdict": self.verdict,
+            "evidence": self.evidence,
+            "parameters": {name: asdict(interval) for name, interval in self.parameters.items()},
+            "noise_sd": self.noise_sd,
+            "now": asdict(self.now),
+            "predictions": [
+                asdict(prediction) | ({} if observed is None else {"observed": observed})
+                for prediction, observed in zip(self.predictions, self.observed, strict=True)
+            ],
+            "fit_ms": self.fit_ms,
+            "notes": list(self.fit.notes),
+        }
 
-    curves: tuple[FittedCurve, ...]
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a flat row for each prediction."""
+        row = self.to_dict()
+        row["x_column"], row["y_column"] = row.pop("x"), row.pop("y")
+        predictions, parameters, now = row.pop("predictions"), row.pop("parameters"), row.pop("now")
+        row |= {f"{name}_{part}": value for name, parts in parameters.items() for part, value in parts.items()}
+        row |= {"now": now["mean"], "now_low": now["low"], "now_high": now["high"]}
+        row["notes"] = "; ".join(row["notes"])
+        return (row | prediction for prediction in predictions)
+
+    def __repr__(self) -> str:
+        last = self.predictions[-1] if self.predictions else self.now
+        return f"<Fit of {self.curve}: {self.verdict}, {interval(last.mean, last.low, last.high)} at x={last.x:.4g}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Fits(Several[Fit]):
+    """The fits of all curves, by place or by the curve's name; what could not be read or fitted is in `failures`."""
+
+    DRAWN = "rlplan.answers.fit"
+    COLUMNS = FITS
+    NOTEBOOK = ("curve", "verdict", "x", "mean", "low", "high", "evidence")
+    MEMBERS, NAMED = "curves", "curve"
+
+    curves: tuple[Fit, ...]
     targets: tuple[Target, ...]
     level: float
-    failures: tuple[str, ...]
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """A row for each prediction of each curve."""
+        return [row for each in self.curves for row in each.rows()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `rlplan fit --format json` prints."""
+        return {"curves": [each.to_dict() for each in self.curves]}
 
 
-def fit_files(files: Sequence[Path], request: FitRequest) -> Fits:
-    """Read and fit the curves of some files; one that fails does not hide the others."""
-    request.targets()  # what cannot be done is refused before a file is read
-    request.cut_point()
-    read: list[tuple[Path, list[Curve]]] = []
+def fit_curves_of(asked: FitRequest) -> Fits:
+    """Read and fit the curves that are given; InputError where there is none, else one that fails hides no other."""
+    require_sound(asked)
+    targets = targets_of(asked)
+    read, unread = _read(asked)
+    jobs, refused = fit_jobs(read, asked)
+    failures = (*unread, *refused)
+    if not jobs:
+        raise InputError("; ".join(failures) or "there is no curve to fit: give at least one")
+    return Fits(tuple(_fit(jobs, targets, asked.level)), targets, asked.level, failed=failures)
+
+
+def _read(asked: FitRequest) -> tuple[list[tuple[Path, Sequence[Curve]]], list[str]]:
+    """Return the curves of what was given, with where they come from, and a line for each file that failed."""
+    columns: dict[str, Any] = {name: getattr(asked, name) for name in ("x", "y", "by", "percent")}
+    read: list[tuple[Path, Sequence[Curve]]] = []
     failures: list[str] = []
-    for file in files:
+    if (table := table_in_memory(asked.files)) is not None:
+        if table.name == ARRAYS:
+            columns |= {"x": "x", "y": "score", "by": ""}
+        return [(Path(table.name), curves_of(table, **columns))], []
+    for file in paths_of(asked.files):
         try:
-            read.append((file, read_curves(file, x=request.x, y=request.y, by=request.by, percent=request.percent)))
+            read.append((file, read_curves(file, **columns)))
         except InputError as failure:
             failures.append(str(failure))
-    return fit_read(read, request, failures)
-
-
-def fit_read(read: Sequence[tuple[Path, Sequence[Curve]]], request: FitRequest, failures: Sequence[str] = ()) -> Fits:
-    """Fit curves that were read already, each list with the name of where it comes from."""
-    targets = request.targets()
-    jobs, refused = fit_jobs(read, request)
-    return Fits(tuple(_fit(jobs, targets, request.level)), targets, request.level, (*failures, *refused))
+    return read, failures
 
 
 def fit_jobs(read: Sequence[tuple[Path, Sequence[Curve]]], request: FitRequest) -> tuple[list[FitJob], list[str]]:
     """Choose what is fitted of every curve; a line for each that leaves nothing."""
-    cut = request.cut_point()
+    cut = cut_point(request)
     jobs: list[FitJob] = []
     failures: list[str] = []
     for file, curves in read:
@@ -84,7 +167,7 @@ def fit_jobs(read: Sequence[tuple[Path, Sequence[Curve]]], request: FitRequest) 
     return _distinctly_named(jobs), failures
 
 
-def _fit(jobs: list[FitJob], targets: tuple[Target, ...], level: float) -> list[FittedCurve]:
+def _fit(jobs: list[FitJob], targets: tuple[Target, ...], level: float) -> list[Fit]:
     if not jobs:
         return []
     wanted = [[float(job.used.x[-1]), *(target.of(job.whole, job.used) for target in targets)] for job in jobs]
@@ -92,7 +175,7 @@ def _fit(jobs: list[FitJob], targets: tuple[Target, ...], level: float) -> list[
     fits = fit_curves([job.used for job in jobs], wanted, level=level)
     milliseconds = (time.perf_counter() - begin) * 1000 / len(jobs)
     return [
-        FittedCurve(
+        Fit(
             **vars(job),
             fit=replace(fit, predictions=fit.predictions[1:], notes=(*fit.notes, *_seen_already(job, targets))),
             now=fit.predictions[0],

@@ -1,21 +1,31 @@
-"""What `rlplan fit --law` and `rlplan compare` do, callable from Python: tables into groups of curves, then the law."""
+"""What `rlplan fit --law` and `rlplan compare` do and answer: tables into groups of curves, then the law."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from budgets.errors import InputError
-from planner.curves.comparison import Comparison, compare
+from planner.curves import laws
+from planner.curves.comparison import ComparedRecipe, Comparison, compare
 from planner.curves.curve import Curve
 from planner.curves.families import Law
-from planner.curves.laws import LawFit, fit_curve_law, fit_law_over, fit_value_based, numbers_for, parts_by
+from planner.curves.fitting import Interval
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
 from planner.curves.reading.names import resolve
-from rlplan.actions.fit_request import FitRequest
+from planner.curves.settling import Difference
+from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.actions.fitting import fit_jobs
+from rlplan.reading.tabular import paths_of, table_in_memory
+from rlplan.requests.elsewhere import CompareRequest, FitRequest
+from rlplan.wording.answers import Read
+from rlplan.wording.arguments import Said
+from rlplan.wording.frames import COMPARED, LAWS
+from rlplan.wording.numbers import interval
+from rlplan.wording.several import Several
 
 Tables = Sequence[tuple[Path, Table]]
 Grouped = dict[float | str, list[Curve]]
@@ -32,30 +42,116 @@ class LawPrediction:
     high: float
 
 
-@dataclass(frozen=True)
-class FittedLaw:
-    """A law fitted to a curve, or to a table as a whole, and what it predicts."""
+@dataclass(frozen=True, repr=False)
+class LawFit:
+    """What a curve or a table says of a law, and what it predicts; `identified` is False where it cannot tell."""
 
     file: Path
-    fit: LawFit
+    fit: laws.LawFit
+    level: float
     predictions: tuple[LawPrediction, ...]
 
+    name = Read[str]("fit.name", "The name of the curve or the table.")
+    identified = Read[bool]("fit.identified", "Whether the points tell what the law is.")
+    evidence = Read[tuple[str, ...]]("fit.doubts", "Why the points cannot tell; nothing where they do.")
+    notes = Said("fit.notes", "What was done to the points, and what to mind.")
 
-@dataclass(frozen=True)
-class LawFits:
-    """The fits of one law, and a line for each file or curve that could not be read."""
+    @property
+    def parameters(self) -> Mapping[str, Interval]:
+        """The parameters by the literature's names, each with an interval."""
+        return self.fit.parameters(self.level)
 
-    law: Law
-    fits: tuple[FittedLaw, ...]
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `rlplan fit --law … --format json` prints of one fit."""
+        return {
+            "name": self.name,
+            "file": str(self.file),
+            "points": sum(int(curve.x.size) for curve in self.fit.points.values()),
+            "identified": self.identified,
+            "evidence": list(self.evidence),
+            "parameters": {name: asdict(interval) for name, interval in self.parameters.items()},
+            "noise_sd": None if self.fit.draws is None else self.fit.draws.noise_sd,
+            "predictions": [asdict(prediction) for prediction in self.predictions],
+            "notes": list(self.fit.notes),
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a row for each parameter and each prediction; one of nothing where there is none."""
+        of: dict[str, Any] = {"law": self.fit.law.value, "name": self.name, "level": self.level}
+        of["identified"] = str(self.identified).lower()
+        for name, value in self.parameters.items():
+            yield of | {"what": name} | asdict(value)
+        for prediction in self.predictions:
+            row = asdict(prediction)
+            yield of | {"what": f"prediction {row.pop('series')}".rstrip()} | row
+        if self.fit.draws is None:
+            yield of
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={interval(p.median, p.low, p.high)}" for name, p in self.parameters.items())
+        return f"<LawFit of {self.name}: {'' if self.identified else 'cannot tell; '}{said}>"
+
+
+@dataclass(frozen=True, repr=False)
+class FittedLaws(Several[LawFit]):
+    """The fits of a law: one for each curve, or one for all where the law goes across runs."""
+
+    DRAWN = "rlplan.answers.fit_law"
+    COLUMNS = LAWS
+    MEMBERS = "fits"
+
+    of: Law
     level: float
-    failures: tuple[str, ...]
+    fits: tuple[LawFit, ...]
+
+    law = Read[str]("of.value", "The law's name.")
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """A row for each parameter and each prediction of each fit."""
+        return [row for each in self.fits for row in each.rows()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `rlplan fit --law … --format json` prints."""
+        return {"law": self.law, "level": self.level, "fits": [each.to_dict() for each in self.fits]}
 
 
-def read_tables(files: Sequence[Path]) -> tuple[list[tuple[Path, Table]], list[str]]:
-    """Read every column of some files; one that fails does not hide the others."""
+@dataclass(frozen=True, repr=False)
+class RecipeComparison(Several[ComparedRecipe]):
+    """Recipes from the best to the worst."""
+
+    DRAWN = "rlplan.answers.compare"
+    COLUMNS = COMPARED
+    MEMBERS = "found.recipes"
+
+    found: Comparison
+    files: tuple[Path, ...]
+
+    difference = Read[Difference]("found.difference", "How far the first two differ, and what would settle it.")
+    notes = Read[tuple[str, ...]]("found.notes", "What to mind.")
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """A row for each recipe."""
+        rows = []
+        for recipe in self:
+            row = asdict(recipe)
+            parts = {name: row.pop(name) for name in ("A", "B", "C_mid")}
+            rows.append(row | {f"{name}_{part}": x for name, values in parts.items() for part, x in values.items()})
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `rlplan compare --format json` prints."""
+        return asdict(self.found) | {"notes": list(self.notes), "recipes": [asdict(each) for each in self]}
+
+
+def tables_of(files: Any) -> tuple[list[tuple[Path, Table]], list[str]]:
+    """Read every column of what is given; a file that fails does not hide the others."""
+    if (table := table_in_memory(files)) is not None:
+        return [(Path(table.name), table)], []
     tables: list[tuple[Path, Table]] = []
     failures: list[str] = []
-    for file in files:
+    for file in paths_of(files):
         try:
             tables += [(file, table) for table in read_table(file)]
         except InputError as failure:
@@ -63,45 +159,54 @@ def read_tables(files: Sequence[Path]) -> tuple[list[tuple[Path, Table]], list[s
     return tables, failures
 
 
-def fit_law(tables: Tables, request: FitRequest, failures: Sequence[str] = ()) -> LawFits:
+def fit_law(asked: FitRequest) -> FittedLaws:
     """Fit the law that is asked for: to every curve, or where it goes across runs, to all tables together."""
-    law, targets, said = Law(str(request.law)), request.targets(), list(failures)
+    require_sound(asked)
+    tables, said = tables_of(asked.files)
+    law, targets = Law(str(asked.law)), targets_of(asked)
     if law in (Law.SIGMOID, Law.POWER):
         read = []
         for file, table in tables:
             try:
-                read.append((file, _curves(table, request)))
+                read.append((file, _curves(table, asked)))
             except InputError as failure:
                 said.append(str(failure))
-        jobs, refused = fit_jobs(read, request)
-        found = [(job.file, fit_curve_law(law, job.used), {"": job.whole}) for job in jobs]
+        jobs, refused = fit_jobs(read, asked)
+        found = [(job.file, laws.fit_curve_law(law, job.used), {"": job.whole}) for job in jobs]
         said += refused
     elif tables and law is Law.VALUE_BASED:
-        found = [(file, fit_value_based(table), {}) for file, table in tables]
+        found = [(file, laws.fit_value_based(table), {}) for file, table in tables]
         targets = ()
     elif tables:
-        grouped, said = _grouped_by_number(tables, law, request, said)
-        fit = fit_law_over(law, _name(tables), grouped) if grouped else None
+        grouped, said = _grouped_by_number(tables, law, asked, said)
+        fit = laws.fit_law_over(law, _name(tables), grouped) if grouped else None
         found = [] if fit is None else [(tables[0][0], fit, dict(fit.points))]
     else:
         found = []
-    fits = []
-    for file, fit, whole in found:
-        predictions = []
-        for series, curve in whole.items():
-            at = np.array([target.of(curve, fit.points[series]) for target in targets])
-            if fit.draws is not None and at.size:
-                rows = zip(at, *fit.at(series, at, request.level), strict=True)
-                predictions += [LawPrediction(series, *map(float, row)) for row in rows]
-        fits.append(FittedLaw(file, fit, tuple(predictions)))
-    return LawFits(law, tuple(fits), request.level, tuple(said))
+    if not found:
+        raise InputError("; ".join(said) or "there is nothing to fit: give at least one table")
+    fits = [LawFit(file, fit, asked.level, _predicted(fit, whole, targets, asked.level)) for file, fit, whole in found]
+    return FittedLaws(law, asked.level, tuple(fits), failed=tuple(said))
 
 
-def compare_recipes(
-    tables: Tables, by: str | None, request: FitRequest, failures: Sequence[str] = ()
-) -> tuple[Comparison, list[str]]:
-    """Compare what a column tells apart, or file with file; also return a line for each table that is of no use."""
-    said = list(failures)
+def _predicted(
+    fit: laws.LawFit, whole: Mapping[str, Curve], targets: Sequence[Target], level: float
+) -> tuple[LawPrediction, ...]:
+    predictions: list[LawPrediction] = []
+    for series, curve in whole.items():
+        at = np.array([target.of(curve, fit.points[series]) for target in targets])
+        if fit.draws is not None and at.size:
+            rows = zip(at, *fit.at(series, at, level), strict=True)
+            predictions += [LawPrediction(series, *map(float, row)) for row in rows]
+    return tuple(predictions)
+
+
+def compare_recipes(asked: CompareRequest) -> RecipeComparison:
+    """Compare what a column tells apart, or file with file; a table that is of no use hides no other."""
+    by, columns = asked.by, ("x", "y", "percent", "fit_until", "level")
+    request = FitRequest(asked.files, **{name: getattr(asked, name) for name in columns})
+    require_sound(request)
+    tables, said = tables_of(asked.files)
     found: Grouped = {}
     for file, table in tables:
         try:
@@ -110,7 +215,7 @@ def compare_recipes(
                 continue
             name = resolve(by, table, "--by", text=True)
             values = table.text[name] if name in table.text else table.columns[name]
-            _gather(found, file, parts_by(table, name, values), request, said)
+            _gather(found, file, laws.parts_by(table, name, values), request, said)
         except InputError as failure:
             said.append(str(failure))
     if not found:
@@ -121,7 +226,8 @@ def compare_recipes(
         if by is None:
             raise InputError(f"{only}: give two files, or the column that tells the recipes of one apart by --by")
         raise InputError(f"--by {by}: {only}; add those of another, or name another column")
-    return compare(named, level=request.level), said
+    files = tuple(dict.fromkeys(file for file, _ in tables))
+    return RecipeComparison(compare(named, level=asked.level), files, failed=tuple(said))
 
 
 def _recipe_of(file: Path, tables: Tables) -> str:
@@ -136,8 +242,8 @@ def _grouped_by_number(
     found: Grouped = {}
     for file, table in tables:
         try:
-            ((name, values),) = numbers_for(table, law).items()
-            _gather(found, file, parts_by(table, name, values), request, said)
+            ((name, values),) = laws.numbers_for(table, law).items()
+            _gather(found, file, laws.parts_by(table, name, values), request, said)
         except InputError as failure:
             said.append(str(failure))
     return {float(value): curves for value, curves in found.items()}, said

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rlplan.api.book import Book
 from rlplan.api.sweep import Sweep
-from rlplan.api.wording import arguments_named
+from rlplan.wording.arguments import arguments_named
 from rlplan.wording.formats import database_at
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlplan.api.wording import arguments_named
+from rlplan.wording.arguments import arguments_named
 from rlplan.wording.formats import database_at
 
 

@@ -4,13 +4,17 @@ from collections.abc import Callable
 from dataclasses import fields
 from inspect import cleandoc, signature
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_args, get_type_hints, overload
 
+from rlplan.actions.fitting import Fits
+from rlplan.actions.law_fitting import FittedLaws, compare_recipes
+from rlplan.answers.fit import answer as answer_fit
 from rlplan.answers.price import answer as answer_price
 from rlplan.answers.replay import answer as answer_replay
-from rlplan.api.wording import arguments_named
-from rlplan.requests.elsewhere import ReplayRequest
+from rlplan.reading.tabular import Tabular
+from rlplan.requests.elsewhere import CompareRequest, FitRequest, ReplayRequest
 from rlplan.requests.planning import PriceRequest
+from rlplan.wording.arguments import arguments_named
 from rlplan.wording.formats import database_at
 
 P = ParamSpec("P")
@@ -39,6 +43,22 @@ def _documented(request: Any) -> str:
     return "\n".join((cleandoc(request.__doc__), "", "Args:", *lines))
 
 
+class Fitting(Protocol[P]):
+    """What `rlplan fit` is in Python: with a law the fits of that."""
+
+    @overload
+    # A law is a text among the flags too, so that the two overlap: the first that fits counts.
+    def __call__(self, files: Tabular, *, law: str, **flags: Any) -> FittedLaws: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, *given: P.args, **named: P.kwargs) -> Fits: ...
+
+
+def _fitting(request: Callable[P, FitRequest]) -> Fitting[P]:
+    return cast(Fitting[P], function("fit", request, answer_fit))
+
+
+fit = _fitting(FitRequest)
+compare = function("compare", CompareRequest, compare_recipes)
 price = function("price", PriceRequest, answer_price)
 replay = function("replay", ReplayRequest, answer_replay)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.store import schema as tables
-from rlplan.api.wording import arguments_named
 from rlplan.reading.plan_data import STORED
 from rlplan.wording.answers import Read, T, page_part
+from rlplan.wording.arguments import arguments_named
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.formats import database_at
 from rlplan.wording.frames import CANDIDATES, Frame, Library, make_frame

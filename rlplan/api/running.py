@@ -9,8 +9,8 @@ from rlplan.actions.interrupts import Interrupts
 from rlplan.api.book import Book
 from rlplan.api.plan import Plan
 from rlplan.api.sweep import Sweep
-from rlplan.api.wording import arguments_named
 from rlplan.live.sweep_running import Began, followed
+from rlplan.wording.arguments import arguments_named
 from rlplan.wording.formats import database_at
 
 if TYPE_CHECKING:

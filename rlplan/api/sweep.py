@@ -8,7 +8,6 @@ from planner.layering import flattened
 from planner.store import Store
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
-from rlplan.api.wording import arguments_named
 from rlplan.reading.points import Memory, every_point
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import sweep_data, trial_row
@@ -16,6 +15,7 @@ from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import foretold, reached, sentence, tally, time_of, with_error
 from rlplan.wording import frames
 from rlplan.wording.answers import Read, page_part
+from rlplan.wording.arguments import arguments_named
 from rlplan.wording.numbers import hours
 
 if TYPE_CHECKING:

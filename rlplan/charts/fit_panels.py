@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from planner.curves.curve import Curve, Vector
 from planner.curves.families import Law
 from planner.curves.posterior import Posterior, over_chunks
-from rlplan.actions.fitting import Fits, FittedCurve
-from rlplan.actions.law_fitting import FittedLaw, LawFits
+from rlplan.actions.fitting import Fit, Fits
+from rlplan.actions.law_fitting import FittedLaws, LawFit
 from rlplan.charts.thinning import FEWEST, thinned
 
 MOST_PANELS = 24
@@ -114,12 +114,12 @@ def curve_panels(fits: Fits) -> list[Panel]:
     return [_curve_panel(curve, band, fits.level) for curve, band in zip(curves, bands, strict=True)]
 
 
-def law_panels(fits: LawFits) -> list[Panel]:
+def law_panels(fits: FittedLaws) -> list[Panel]:
     """Return what is drawn of the first fits of a law."""
     return [_law_panel(fitted, fits.level) for fitted in fits.fits[:MOST_PANELS]]
 
 
-def _curve_panel(curve: FittedCurve, band: Band, level: float) -> Panel:
+def _curve_panel(curve: Fit, band: Band, level: float) -> Panel:
     whole = curve.whole
     is_used = (whole.x <= curve.used.x[-1]) & ((whole.x >= curve.cut) | (whole.x == 0))
     observed = zip(curve.fit.predictions, curve.observed, strict=True)
@@ -142,7 +142,7 @@ def _curve_panel(curve: FittedCurve, band: Band, level: float) -> Panel:
     )
 
 
-def _law_panel(fitted: FittedLaw, level: float) -> Panel:
+def _law_panel(fitted: LawFit, level: float) -> Panel:
     fit = fitted.fit
     first = next(iter(fit.points.values()))
     x_name, y_name = LAW_AXES.get(fit.law, ("", ""))
@@ -155,7 +155,7 @@ def _law_panel(fitted: FittedLaw, level: float) -> Panel:
     )
 
 
-def _law_line(fitted: FittedLaw, series: str, level: float, most: int) -> Line:
+def _law_line(fitted: LawFit, series: str, level: float, most: int) -> Line:
     points = fitted.fit.points[series]
     marks = tuple(Mark(e.x, e.median, e.low, e.high) for e in fitted.predictions if e.series == series)
     positive = np.concatenate([points.x[points.x > 0], [mark.x for mark in marks]])

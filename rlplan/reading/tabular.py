@@ -1,6 +1,6 @@
 """Tables that live in memory, of pandas, polars, pyarrow or plain Python, as the readers of files return them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ from planner.curves.curve import Vector
 from planner.curves.reading.table import Table
 
 NAME = "frame"  # how errors and results call what has no file
+ARRAYS = "arrays"
 # A pandas or polars DataFrame, a pyarrow Table, a mapping of columns, or a list of dicts; a path is a file.
 Tabular: TypeAlias = Any
 
@@ -113,3 +114,22 @@ def _vector(values: Any, name: str) -> Vector:
     if vector.ndim != 1:
         raise InputError(f"{name} are no plain list of numbers: give (x, scores), one number for each point in both")
     return vector
+
+
+def table_in_memory(data: Tabular) -> Table | None:
+    """Return what is given as a table or as a pair of arrays; None of files."""
+    if is_table(data):
+        return table_of(data)
+    pair = arrays_of(data)
+    return None if pair is None else Table(ARRAYS, {"x": pair[0], "score": pair[1]})
+
+
+def paths_of(data: Tabular) -> list[Path]:
+    """Return the files that are given, one or several."""
+    files = [data] if is_path(data) else list(data) if isinstance(data, Sequence) else []
+    if not files or not all(is_path(each) for each in files):
+        raise InputError(
+            f"{type(data).__name__} is nothing that can be fitted: give a path or several, a pandas or polars "
+            "DataFrame, a dict of columns, a list of dicts, or a pair of arrays (x, scores)"
+        )
+    return list(map(Path, files))

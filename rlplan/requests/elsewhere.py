@@ -1,5 +1,6 @@
 """What is asked of the commands that take what was made elsewhere: logs, runs and tables."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +9,68 @@ import typer
 
 from rlplan.requests import options
 from rlplan.requests.request import Request
+
+
+@dataclass(frozen=True)
+class FitRequest(Request):
+    """Fit learning curves and predict where they go, with intervals and a verdict; or a law.
+
+    Example: rlplan fit run.csv --fit-fraction 0.25 --predict-at end --plot fit.html
+    """
+
+    files: Annotated[
+        list[Path] | Any,  # in Python also one path, a frame, columns, rows, or a pair of arrays (x, scores)
+        typer.Argument(help="CSV, JSONL, TensorBoard, any trainer's log as it is, or a run's folder."),
+    ]
+    _: KW_ONLY
+    x: options.XColumnOption = None
+    y: options.YColumnOption = None
+    by: options.ByColumnOption = None
+    percent: options.PercentOption = False
+    answers: options.AnswersOption = None
+    fit_fraction: Annotated[
+        float | None, options.plain("--fit-fraction", "Fit only the first part of the x range.")
+    ] = None
+    fit_until: Annotated[
+        float | None, options.plain("--fit-until", "Fit only the points up to an x.", metavar="<x>")
+    ] = None
+    cut: Annotated[
+        str | float | None,
+        typer.Option(metavar="<x>|auto|published", help="Leave out the points before an x."),
+    ] = None
+    predict_at: Annotated[
+        list[str] | Sequence[str | float] | float | None,
+        typer.Option(metavar="<x>|end", help="Where to predict; may be repeated. By default 2 and 4 × the last x."),
+    ] = None
+    level: options.LevelOption = 0.9
+    law: Annotated[
+        str | None,
+        typer.Option(metavar="<law>", help="Fit a law: sigmoid, power, model-size, group-size or value-based."),
+    ] = None
+    plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html page.")] = None
+
+
+@dataclass(frozen=True)
+class CompareRequest(Request):
+    """Compare two runs or recipes: the difference where their curves end, and what would settle it.
+
+    Example: rlplan compare grpo.csv dapo.csv
+    """
+
+    EXPLAINS = False
+
+    files: Annotated[list[Path] | Any, typer.Argument(help="Two files or more that `rlplan fit` reads, a recipe each.")]
+    _: KW_ONLY
+    by: Annotated[
+        str | None, typer.Option(metavar="<column>", help="What tells recipes apart instead, in any number of files.")
+    ] = None
+    x: options.XColumnOption = None
+    y: options.YColumnOption = None
+    percent: options.PercentOption = False
+    fit_until: Annotated[float | None, options.plain("--fit-until", "Only the points up to an x.", metavar="<x>")] = (
+        None
+    )
+    level: options.LevelOption = 0.9
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,8 @@ AnswersOption = Annotated[
     int | None, whole("--answers", "Answers behind each score; its binomial error is then known.")
 ]
 
+LevelOption = Annotated[float, plain("--level", "How much of the probability an interval holds.")]
+
 # Of what decides, in a sweep, a replay and a preview.
 PolicyOption = Annotated[
     str,

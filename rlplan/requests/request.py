@@ -42,9 +42,9 @@ def command(request: type[Request]) -> Callable[..., int]:
         found = import_module(f"rlplan.answers.{name}").answer(asked)
         from rlplan.wording.answers import emit  # noqa: PLC0415 (help and completion need no tables)
 
-        if found is not None:
-            emit(found, format, options.invocation(context, given.get("db", DEFAULT_DATABASE), explain))
-        return 0
+        if found is None:
+            return 0
+        return emit(found, format, options.invocation(context, given.get("db", DEFAULT_DATABASE), explain))
 
     run.__name__, run.__doc__ = name, request.__doc__
     run.__signature__ = Signature(list(_parameters(request).values()))  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from rlplan.exits import ExitCode
 from rlplan.wording.console import Part, drawn, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.frames import Columns, Frame, Library, make_frame, spread
@@ -44,6 +45,12 @@ class Answer:
     COLUMNS: ClassVar[Columns]  # of CSV and of frames; further axes follow
     ROWS: ClassVar[str] = ""  # the field that holds the rows
     KEYS: ClassVar[tuple[str, ...]] = ()  # fields that each row of CSV begins with
+    NOTEBOOK: ClassVar[tuple[str, ...]] = ()  # the columns that a notebook shows, where they are not all
+
+    @property
+    def code(self) -> ExitCode:
+        """What the command ends with."""
+        return ExitCode.DONE
 
     @property
     def stderr(self) -> Sequence[str]:
@@ -90,8 +97,9 @@ class Answer:
 
     def _repr_html_(self) -> str:
         columns, rows = self.table()
-        cells = [[_short(cell) for cell in row.values()] for row in rows[:SHOWN]]
-        return page_part(self.summary, list(columns), cells, hidden=len(rows) - len(cells))
+        names = self.NOTEBOOK or tuple(columns)
+        cells = [[_short(row[name]) for name in names] for row in rows[:SHOWN]]
+        return page_part(self.summary, names, cells, hidden=len(rows) - len(cells))
 
 
 class Read(property, Generic[T]):
@@ -105,8 +113,8 @@ class Read(property, Generic[T]):
         def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...  # type: ignore[override]
 
 
-def emit(answer: Answer, format: Format, invocation: Invocation) -> None:
-    """Print an answer in a format."""
+def emit(answer: Answer, format: Format, invocation: Invocation) -> ExitCode:
+    """Print an answer in a format, and return what the command ends with."""
     for line in answer.stderr:
         tell(line)
     if format is Format.JSON:
@@ -117,6 +125,7 @@ def emit(answer: Answer, format: Format, invocation: Invocation) -> None:
         print_csv((*keys, *columns), ({name: plain(cell) for name, cell in (keys | row).items()} for row in rows))
     else:
         print_drawn(lambda canvas: answer.parts(invocation, canvas))
+    return answer.code
 
 
 def _short(cell: Any) -> str:

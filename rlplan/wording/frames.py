@@ -168,8 +168,11 @@ CHOICES: Final = columns("""
     text status, number gpu_hours_spent, number reached_gpu_hours, whole seeds_seen
 """)
 FITS: Final = columns("""
-    text curve, whole points, whole used_points, text verdict, number noise_sd, number x, number mean, number low,
-    number high, number level, number observed, text notes
+    text curve, text file, whole points, whole used_points, number last_used_x, number cut, text verdict, text evidence,
+    number noise_sd, number fit_ms, text x_column, text y_column, number R0_median, number R0_low, number R0_high,
+    number A_median, number A_low, number A_high, number B_median, number B_low, number B_high, number C_mid_median,
+    number C_mid_low, number C_mid_high, number now, number now_low, number now_high, number observed, number x,
+    number mean, number low, number high, number level, number expectation, text notes
 """)
 LAWS: Final = columns("""
     text law, text name, text identified, text what, number x, number median, number low, number high, number level

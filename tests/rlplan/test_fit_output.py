@@ -6,9 +6,9 @@ import pytest
 
 from bench.synthetic import draw
 from planner.curves.verdicts import Verdict
-from rlplan.actions.fit_request import FitRequest
-from rlplan.actions.fitting import fit_files
+from rlplan.actions.fitting import fit_curves_of
 from rlplan.charts.fit_panels import BAND_POINTS, MOST_POINTS, curve_panels
+from rlplan.requests.elsewhere import FitRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_answers import curves, only
 from tests.rlplan.fit_samples import write
@@ -89,7 +89,7 @@ def test_very_many_points_are_read_fitted_and_drawn(run: Run, tmp_path: Path) ->
     y = 0.3 + 0.4 * x / (x + 20_000) + 0.02 * np.sin(x)
     path = tmp_path / "many.csv"
     path.write_text("step,score\n" + "\n".join(f"{at},{value:.4f}" for at, value in zip(x, y, strict=True)) + "\n")
-    fits = fit_files([path], FitRequest())
+    fits = fit_curves_of(FitRequest([path]))
     assert fits.curves[0].fit.used_points == 200_000
     assert fits.curves[0].fit.verdict.value in ("rising", "saturated")
     assert curve_panels(fits)[0].lines[0].used.x.size <= MOST_POINTS
@@ -98,7 +98,7 @@ def test_very_many_points_are_read_fitted_and_drawn(run: Run, tmp_path: Path) ->
 @pytest.mark.parametrize("shape", ["sigmoid", "collapse", "reward-scale"])
 def test_the_band_holds_its_median_and_meets_the_predictions(tmp_path: Path, shape: str) -> None:
     curve = draw(shape, np.random.default_rng(3)).curve
-    fits = fit_files([write(tmp_path / "drawn.csv", x=curve.x, y=curve.y)], FitRequest(fit_fraction=0.5))
+    fits = fit_curves_of(FitRequest(write(tmp_path / "drawn.csv", x=curve.x, y=curve.y), fit_fraction=0.5))
     (panel,) = curve_panels(fits)
     (line,) = panel.lines
     band = line.band

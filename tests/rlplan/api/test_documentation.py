@@ -31,7 +31,7 @@ def test_the_document_runs_from_its_first_to_its_last_line(
     assert Path("report.html").exists()
 
 
-@pytest.mark.parametrize("name", ["propose", "open", "fit"])
+@pytest.mark.parametrize("name", ["propose", "open"])
 def test_the_example_of_a_function_is_true(name: str, tmp_path: Path) -> None:
     if name == "open":
         ended(tmp_path / "rlplan.db")

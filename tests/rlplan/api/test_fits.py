@@ -86,7 +86,7 @@ def test_a_law_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
     assert (laws.law, law.name, law.identified, law.evidence) == ("sigmoid", "one", True, ())
     assert law.predictions[0].median < law.parameters["A"].median < law.parameters["A"].high
     assert [row["what"] for row in laws.frame("rows")] == ["R0", "A", "B", "C_mid", "prediction"]
-    assert "LawFit of one: R0=" in repr(laws)
+    assert "LawFit of one: R0=" in repr(law)
     assert "C_mid" in laws._repr_html_()
     with pytest.raises(rlplan.InputError, match="law group-size needs 'rollouts_per_prompt'"):
         rlplan.fit(path, law="group-size")
@@ -103,8 +103,8 @@ def test_recipes_in_a_frame_are_compared() -> None:
     assert compared.difference.settled
     assert compared.to_dict()["recipes"][0]["name"] == "a"
     assert compared.frame("rows")[1]["tie_group"] == 2
-    assert "a (P(best)" in repr(compared)
-    assert "P(best)" in compared._repr_html_()
+    assert "a ends " in repr(compared)
+    assert "probability_best" in compared._repr_html_()
     with pytest.raises(rlplan.InputError, match="Name a column of 'frame' with by"):
         rlplan.compare(rows, by="variety")
 

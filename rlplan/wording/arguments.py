@@ -1,16 +1,12 @@
 """How the API speaks: errors name arguments, and objects show what they wrap."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter
-from textwrap import shorten
 
 from budgets.errors import RlplanError
 from rlplan.wording.answers import Read
-from rlplan.wording.numbers import some_of
-
-FEW, LONGEST = 4, 200  # of the parts of what a console shows of an object: how many, and the signs of each
 
 _FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=-?[\d'\"]))?")
 _COMMAND = re.compile(r"`?rlplan [a-z]+ ")
@@ -31,11 +27,6 @@ def arguments_named() -> Iterator[None]:
     except RlplanError as error:
         error.args = tuple(reworded(each) if isinstance(each, str) else each for each in error.args)
         raise
-
-
-def first_few(told: Sequence[str]) -> str:
-    """Write the first texts, each cut short, and how many more there are: what a console has room for."""
-    return some_of([shorten(each, LONGEST, placeholder=" …") for each in told], FEW)
 
 
 class Said(Read[tuple[str, ...]]):

@@ -1,0 +1,104 @@
+"""What `rlplan fit` is asked, checked: the window, the cut, where to predict, which law."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from budgets.errors import InputError, UnknownNameError
+from planner.curves.curve import Curve
+from planner.curves.families import Law
+from rlplan.requests.elsewhere import FitRequest
+from rlplan.wording.typed_numbers import number_in
+
+DEFAULT_MULTIPLES = (2.0, 4.0)  # of the last x used
+PLOT_SUFFIX = ".html"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to predict: at an x, at a multiple of the last x used, or (neither) at the end of the file."""
+
+    label: str
+    x: float | None = None
+    multiple: float | None = None
+
+    def of(self, whole: Curve, used: Curve) -> float:
+        """Return the x for one curve."""
+        if self.x is not None:
+            return self.x
+        return self.multiple * float(used.x[-1]) if self.multiple is not None else whole.end[0]
+
+
+def require_sound(asked: FitRequest) -> None:
+    """Refuse what cannot be asked for, before anything is read."""
+    fraction, until, plot = asked.fit_fraction, asked.fit_until, asked.plot
+    _check_law(asked)
+    if fraction is not None and until is not None:
+        raise InputError(f"--fit-fraction {fraction:g} and --fit-until {until:g} both say where to stop: give one")
+    if fraction is not None and not 0 < fraction <= 1:
+        raise InputError(
+            f"--fit-fraction {fraction:g}: it must lie above 0 and be at most 1, such as 0.25 for the first quarter of "
+            "the x range"
+        )
+    if until is not None and not (until > 0 and math.isfinite(until)):
+        raise InputError(f"--fit-until {until:g}: it must be an x above 0")
+    if asked.answers is not None and asked.answers < 1:
+        raise InputError(f"--answers {asked.answers}: it must be at least 1, the answers behind each score")
+    if not 0 < asked.level < 1:
+        raise InputError(f"--level {asked.level:g}: it must lie between 0 and 1, such as 0.9")
+    if plot is not None and Path(plot).suffix.casefold() != PLOT_SUFFIX:
+        raise InputError(f"--plot {plot}: a plot is a page, so give it a name that ends with .html")
+    if plot is not None and not Path(plot).parent.is_dir():
+        raise InputError(f"--plot {plot}: there is no folder '{Path(plot).parent}'; make it first")
+    targets_of(asked)
+    cut_point(asked)
+
+
+def _check_law(asked: FitRequest) -> None:
+    """Refuse a law that is not known, and what cannot be asked of one."""
+    if asked.law is None:
+        return
+    if asked.law not in list(Law):
+        raise UnknownNameError("law", asked.law, list(Law))
+    refused = ["--answers"] if asked.answers is not None else []
+    why = "weighs all points alike"
+    if asked.law == Law.VALUE_BASED and not refused:
+        names = ("x", "y", "by", "percent", "fit_fraction", "fit_until", "cut", "predict_at")
+        refused = [f"--{name.replace('_', '-')}" for name in names if getattr(asked, name) not in (None, False, [], ())]
+        why = "reads rows and no curves"
+    if refused:
+        raise InputError(f"{refused[0]} is not for --law {asked.law}, which {why}: leave it out")
+
+
+def cut_point(asked: FitRequest) -> float | Literal["auto", "published"]:
+    """Return where to cut: an x, 0 for nowhere, or the rule that says where."""
+    match None if asked.cut is None else str(asked.cut):
+        case "auto":
+            return "auto"
+        case "published":
+            return "published"
+        case None | "0":
+            return 0.0
+        case text:
+            return _positive(text, "--cut", "'auto' or 'published'")
+
+
+def targets_of(asked: FitRequest) -> tuple[Target, ...]:
+    """Return where to predict."""
+    given: Any = asked.predict_at
+    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    texts = [str(each) for each in several if each is not None]
+    if not texts:
+        return tuple(Target(f"{multiple:g}×", multiple=multiple) for multiple in DEFAULT_MULTIPLES)
+    return tuple(
+        Target("end") if text == "end" else Target(text, x=_positive(text, "--predict-at", "'end'")) for text in texts
+    )
+
+
+def _positive(text: str, flag: str, otherwise: str) -> float:
+    number = number_in(text)
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(f"{flag} '{text}': give an x above 0, or {otherwise}")
+    return number

@@ -1,0 +1,78 @@
+"""`rlplan compare`: how far recipes differ where their curves end, and what would settle it."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+
+from planner.curves.comparison import ComparedRecipe, Comparison
+from planner.curves.fitting import Interval
+from planner.curves.settling import Difference
+from rlplan.actions.law_fitting import RecipeComparison, compare_recipes
+from rlplan.answers.fit import WIDE, compute, score
+from rlplan.requests.elsewhere import CompareRequest
+from rlplan.wording.console import Part
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps
+from rlplan.wording.numbers import listing, plural
+from rlplan.wording.tables import Cells, Column, listed, table_of
+from rlplan.wording.terminal import Canvas
+
+
+def answer(asked: CompareRequest) -> RecipeComparison:
+    """Compare recipes."""
+    return compare_recipes(asked)
+
+
+def parts(compared: RecipeComparison, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw how far the first two differ and what would settle that, and recipes from the best to the worst."""
+    comparison = compared.found
+    yield from canvas.lines(_difference(comparison), "bold")
+    yield from canvas.lines(_settling(comparison.difference))
+    if tied := [each.name for each in comparison.recipes[1:] if each.tie_group == comparison.recipes[0].tie_group]:
+        yield from canvas.lines(
+            f"{comparison.recipes[0].name} is ranked first: it is within {comparison.margin:.2g} of {listing(tied)}, "
+            "and learns earlier."
+        )
+    yield ""
+    wide = canvas.width >= WIDE
+    columns: Sequence[Column[ComparedRecipe]] = (
+        Column("recipe", attrgetter("name"), Cells.PATHS),
+        Column("rank", attrgetter("rank")),
+        Column("A", lambda each: f"{each.A.median:.3f} ({each.A.low:.3f}–{each.A.high:.3f})"),
+        Column("C_mid", lambda each: _computes(each.C_mid)),
+        Column("equal", lambda each: f"{each.probability_tied:.2f}"),
+        Column("best", lambda each: f"{each.probability_best:.2f}"),
+        Column("B", lambda each: score(each.B.median), shown=wide),
+        Column("group", attrgetter("tie_group"), shown=wide),
+        Column("runs", attrgetter("runs"), shown=wide),
+    )
+    yield table_of(comparison.recipes, columns, canvas)
+    yield from listed("Mind", comparison.notes)
+    again = NextStep(shlex.join(["rlplan", "fit", *map(str, compared.files)]), "where each curve goes")
+    yield from next_steps([again, invocation.with_flags("every number", "--format", "csv")], canvas)
+
+
+def _difference(comparison: Comparison) -> str:
+    """Say which of the first two ends higher, or that no difference can be measured."""
+    apart, margin = comparison.difference, comparison.margin
+    low, high = apart.A.low, apart.A.high
+    within = f"{comparison.level:.0%} interval {low:+.2g} to {high:+.2g}"
+    if low > 0 or high < 0:
+        one, other = (apart.first, apart.second) if low > 0 else (apart.second, apart.first)
+        return f"{one} ends {abs(apart.A.median):.2g} higher than {other} ({within})."
+    if apart.settled:
+        return f"{apart.first} and {apart.second} end within {margin:.2g} of each other ({within})."
+    return f"No measurable difference between {apart.first} and {apart.second} ({within})."
+
+
+def _settling(apart: Difference) -> str:
+    if apart.settled:
+        return "That is settled: more runs would not change it."
+    ways = [f"{plural(apart.more_runs, 'more run')} of each"] if apart.more_runs is not None else []
+    ways += [f"runs of {apart.longer:g} times the length"] if apart.longer is not None else []
+    if not ways:
+        return "Neither 50 more runs of each nor runs of 8 times the length would settle it."
+    return f"What would settle it: {', or '.join(ways)}."
+
+
+def _computes(value: Interval) -> str:
+    return f"{compute(value.median)} ({compute(value.low)}–{compute(value.high)})"

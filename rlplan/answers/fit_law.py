@@ -1,0 +1,46 @@
+"""`rlplan fit --law`: a law's parameters, what it predicts, and why a table cannot tell."""
+
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Any
+
+from rich.text import Text
+
+from planner.curves.families import Law
+from rlplan.actions.law_fitting import FittedLaws
+from rlplan.answers.fit import compute
+from rlplan.wording.console import Part
+from rlplan.wording.next_steps import Invocation, next_steps
+from rlplan.wording.tables import Column, listed, table_of
+from rlplan.wording.terminal import Canvas
+
+FORMS = {
+    Law.SIGMOID: "R(C) = R0 + (A − R0) / (1 + (C_mid/C)^B)",
+    Law.POWER: "R(C) = A − D / C^B",
+    Law.MODEL_SIZE: "log10(1 − R) = −k(N)·log10 X + E(N), k(N) = K_max / (1 + N_0/N)",
+    Law.GROUP_SIZE: "log2 n*(C) = L / (1 + exp(−k·(log10 C − c0))) + b",
+    Law.VALUE_BASED: "D(σ, N) = D_min·[1 + (a/σ)^alpha + (b/N)^beta], σ updates per step",
+}
+
+
+def parts(fits: FittedLaws, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw the law's parameters and forecasts, and what a table cannot tell."""
+    yield Text(f"The law '{fits.law}': {FORMS[fits.of]}", "bold")
+    yield Text(f"Intervals hold {fits.level * 100:g} %, if the law holds.", "dim")
+    columns: Sequence[Column[tuple[str, Any]]] = (
+        Column("", itemgetter(0)),
+        Column(fits.law, lambda row: f"{row[1].median:.4g}"),
+        Column(f"{fits.level * 100:g} % interval", lambda row: f"{row[1].low:.4g} – {row[1].high:.4g}"),
+    )
+    for fitted in fits.fits:
+        fit = fitted.fit
+        yield ""
+        yield Text(f"{fit.name}: {'' if fit.identified else 'this table cannot tell'}".rstrip(": "), "bold")
+        rows: list[tuple[str, Any]] = list(fitted.parameters.items())
+        rows += [(f"{each.series or 'score'} at {compute(each.x)}", each) for each in fitted.predictions]
+        if rows:
+            yield table_of(rows, columns, canvas)
+        yield from listed("Why not", fit.doubts)
+        yield from listed("Mind", fit.notes)
+    steps = [] if fits.drawn else [invocation.with_flags("draws it", "--plot", "fit.html")]
+    yield from next_steps([*steps, invocation.with_flags("every number", "--format", "csv")], canvas)
