@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from rlplan.api.adopting import adopt as adopt
     from rlplan.api.book import Book as Book
     from rlplan.api.book import open as open
-    from rlplan.api.checks import check as check
+    from rlplan.api.functions import check as check
     from rlplan.api.functions import compare as compare
     from rlplan.api.functions import fit as fit
+    from rlplan.api.functions import fits as fits
     from rlplan.api.functions import forget_prices as forget_prices
     from rlplan.api.functions import price as price
     from rlplan.api.functions import replay as replay
@@ -74,9 +75,10 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Replay": "rlplan.answers.replay",
     "Sweep": "rlplan.api.sweep",
     "adopt": "rlplan.api.adopting",
-    "check": "rlplan.api.checks",
+    "check": "rlplan.api.functions",
     "compare": "rlplan.api.functions",
     "fit": "rlplan.api.functions",
+    "fits": "rlplan.api.functions",
     "forget_prices": "rlplan.api.functions",
     "open": "rlplan.api.book",
     "price": "rlplan.api.functions",

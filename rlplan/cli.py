@@ -11,7 +11,6 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
-from rlplan.commands.checking import check, fits
 from rlplan.commands.elsewhere import adopt, watch
 from rlplan.commands.planning import propose
 from rlplan.commands.reading import dashboard, report
@@ -19,7 +18,7 @@ from rlplan.commands.setting_up import doctor, init, mcp
 from rlplan.commands.sweeping import launch, pause, resume, retry, stop, sweep
 from rlplan.commands.train import train
 from rlplan.exits import ExitCode, exit_code
-from rlplan.requests import elsewhere, planning, reading
+from rlplan.requests import checking, elsewhere, planning, reading
 from rlplan.requests.request import command
 from rlplan.wording.extras import extra_with
 from rlplan.wording.terminal import tell
@@ -28,7 +27,13 @@ EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 fa
 
 # By what a person is doing, the everyday ones first.
 PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "Plan": (propose, check, command(planning.PreviewRequest), command(planning.PriceRequest), fits),
+    "Plan": (
+        propose,
+        command(checking.CheckRequest),
+        command(planning.PreviewRequest),
+        command(planning.PriceRequest),
+        command(checking.FitsRequest),
+    ),
     "Run": (sweep, resume, retry, pause, stop, launch, train),
     "Read": (
         command(reading.StatusRequest),

@@ -1,6 +1,6 @@
-"""What `rlplan check` does, callable from Python: a script is read, and what it would launch is judged."""
+"""What `rlplan check` does, a script is read, and what it would launch is judged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from rlplan.actions.configuring import flag_of, flagged, load_configuration, wit
 from rlplan.actions.fixing import Fixed, fixed_copy
 from rlplan.actions.from_script import CAP, facts_of, said_by, shape_of
 from rlplan.actions.pricing import assumptions_of, measured
+from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.wording.assumptions import Assumption
 
 NEEDED = ("rollouts_per_prompt", "prompts_per_batch")
@@ -56,22 +57,21 @@ class CheckedScript:
         return self.checked.verdict.launch
 
 
-def check_script(
-    files: Sequence[Path], asked: Mapping[str, Any], database: str, *, budget: float | None = None, fix: bool = False
-) -> CheckedScript:
-    """Read a script and judge what it would launch; `asked` is what flags say in its place."""
-    facts = facts_of(list(files))
-    given = {name: value for name, value in asked.items() if value is not None}
+def check_script(asked: CheckRequest) -> CheckedScript:
+    """Read a script and judge what it would launch, with what flags say in its place."""
+    files = [Path(each) for each in ([asked.files] if isinstance(asked.files, str | Path) else asked.files)]
+    facts = facts_of(files)
+    given = {name: value for name, value in vars(asked).items() if value is not None}
     settings = facts.settings.with_given({name: given.get(name) for name in OF_SCRIPT})
     if lacking := [flag_of(name) for name in NEEDED if getattr(settings, name) is None]:
         raise InputError(f"{files[0]} does not say how large a batch is: give {' and '.join(lacking)}")
     if not settings.model:
         raise InputError(f"{files[0]} names no model: give --model NAME, or a folder with its config.json")
     facts = replace(facts, settings=settings)
-    resolved = _configuration(facts, shape_of(settings.model, files[0]), asked)
-    launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, database)
-    checked = check(launch, budget)
-    fixed = fixed_copy(files, facts, checked.improvements) if fix else None
+    resolved = _configuration(facts, shape_of(settings.model, files[0]), vars(asked))
+    launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, asked.db)
+    checked = check(launch, asked.budget)
+    fixed = fixed_copy(files, facts, checked.improvements) if asked.fix else None
     assumptions = [*assumptions_of(checked.verdict.price, resolved, settings.model), *_trainers_own(facts)]
     return CheckedScript(tuple(files), facts, checked, assumptions, _guessed(facts, resolved, launch), fixed)
 
@@ -85,11 +85,11 @@ class Room:
     fewest: dict[str, int]
 
 
-def room_for(model: str, asked: Mapping[str, Any], lora_rank: int | None = None) -> Room:
+def room_for(asked: FitsRequest) -> Room:
     """Return what training a model takes of the memory, all states sharded, and what an engine does."""
-    settings = Settings(*USUAL[0], model=model, gpus=asked.get("gpus"))
-    facts = ScriptFacts(None, settings, GpuSplit(), {"lora_rank": lora_rank})
-    launch = launch_of(facts, _configuration(facts, catalogue.model_named(model), asked))
+    settings = Settings(*USUAL[0], model=asked.model, gpus=asked.gpus)
+    facts = ScriptFacts(None, settings, GpuSplit(), {"lora_rank": asked.lora_rank})
+    launch = launch_of(facts, _configuration(facts, catalogue.model_named(asked.model), vars(asked)))
     kinds = ((name, catalogue.gpu(name)) for name in catalogue.names("gpus"))
     counts = {name: fewest_gpus(launch.workload, launch.traits, gpu) for name, gpu in kinds if not gpu.one_process}
     memory = memory_of(launch, launch.hardware.gpus_per_trial)

@@ -62,12 +62,12 @@ def flag_of(name: str) -> str:
 
 
 def load_configuration(
-    file: Path | None = None, task: str | None = None, flags: Mapping[str, tuple[str, Any]] | None = None
+    file: str | Path | None = None, task: str | None = None, flags: Mapping[str, tuple[str, Any]] | None = None
 ) -> Resolved:
     """Merge defaults, task, file and flags; without a file named, ./rlplan.toml counts when it is there."""
     if file is None and DEFAULT_FILE.exists():
         file = DEFAULT_FILE
-    from_file = [file_layer(file)] if file is not None else []
+    from_file = [file_layer(Path(file))] if file is not None else []
     named_task = task or _task_in(from_file)
     from_task = task_layers(named_task, cpu_cores()) if named_task else []
     return resolve([*from_task, *from_file, *flag_layer(flags or {})])

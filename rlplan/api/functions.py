@@ -8,10 +8,13 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_args, get_type_h
 
 from rlplan.actions.fitting import Fits
 from rlplan.actions.law_fitting import FittedLaws, compare_recipes
+from rlplan.answers.check import answer as answer_check
 from rlplan.answers.fit import answer as answer_fit
+from rlplan.answers.fits import answer as answer_fits
 from rlplan.answers.price import answer as answer_price
 from rlplan.answers.replay import answer as answer_replay
 from rlplan.reading.tabular import Tabular
+from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.requests.elsewhere import CompareRequest, FitRequest, ReplayRequest
 from rlplan.requests.planning import PriceRequest
 from rlplan.wording.arguments import arguments_named
@@ -58,6 +61,8 @@ def _fitting(request: Callable[P, FitRequest]) -> Fitting[P]:
 
 
 fit = _fitting(FitRequest)
+check = function("check", CheckRequest, answer_check)
+fits = function("fits", FitsRequest, answer_fits)
 compare = function("compare", CompareRequest, compare_recipes)
 price = function("price", PriceRequest, answer_price)
 replay = function("replay", ReplayRequest, answer_replay)

@@ -187,6 +187,7 @@ MEASURED: Final = columns("text phase, number priced_seconds, number measured_se
 RUNS: Final = columns("""
     text row_id, number predicted_seconds, number low, number high, number measured_seconds, number ratio, text notes
 """)
+CHECKED: Final = columns("text what, text value")
 FORGOTTEN: Final = columns("text run, whole records")
 PREVIEWED: Final = columns("""
     number pilot_fraction, number pilot_gpu_hours, number final_gpu_hours, number final_wall_hours,

@@ -1,73 +1,69 @@
-"""Prints what `rlplan check` finds: red flags, the run in nine lines, and what would help most."""
+"""`rlplan check`: red flags, the run in nine lines, and what would help most."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from planner.vetting.changes import Improvement
 from planner.vetting.verdict import DIFFERENCE, Interval, Memory, Verdict
-from rlplan.actions.checking import CheckedScript, Room
+from rlplan.actions.checking import CheckedScript, check_script
 from rlplan.actions.fixing import NUMBERS
 from rlplan.exits import ExitCode
-from rlplan.reading.check_data import check_data, memory_data
+from rlplan.reading.check_data import check_data
+from rlplan.requests.checking import CheckRequest
+from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS
-from rlplan.wording.console import Part, print_csv, print_drawn, print_json, text_of
-from rlplan.wording.formats import Format
+from rlplan.wording.console import Part, text_of
+from rlplan.wording.frames import CHECKED
 from rlplan.wording.next_steps import FEWEST_ROWS, SCREEN, Invocation, NextStep, next_steps
-from rlplan.wording.numbers import duration, hours, plural, rate, some_of
+from rlplan.wording.numbers import duration, hours, plural, rate
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
 GB = 1e9
-MOST_KINDS = 8  # of GPUs, on the screen
 Row = tuple[str, str]
 
 
-def print_checked(found: CheckedScript, format: Format, invocation: Invocation) -> int:
-    """Print the answer, and return the exit code: 5 where something should stop the launch."""
-    if format is Format.JSON:
+@dataclass(frozen=True, repr=False)
+class Check(Answer):
+    """What a script would launch, and what would help."""
+
+    DRAWN = "rlplan.answers.check"
+    COLUMNS = CHECKED
+
+    found: CheckedScript
+
+    @property
+    def code(self) -> ExitCode:
+        """That of warnings where something should stop the launch."""
+        return ExitCode.FINISHED_WITH_FAILURES if self.found.checked.verdict.stops else ExitCode.DONE
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """The lines of the screen."""
+        return [dict(zip(CHECKED, row, strict=True)) for row in _rows(self.found)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document of `rlplan check --format json`."""
+        found, fixed = self.found, self.found.fixed
+        written = None if fixed is None else {key: list(map(str, each)) for key, each in asdict(fixed).items()}
         document = check_data(found.files, found.facts, found.checked, found.assumptions, found.guessed)
-        fixed = (
-            None if found.fixed is None else {key: list(map(str, each)) for key, each in asdict(found.fixed).items()}
-        )
-        print_json({**document, "fixed": fixed})
-    elif format is Format.CSV:
-        print_csv(("what", "value"), [dict(zip(("what", "value"), row, strict=True)) for row in _rows(found)])
-    else:
-        print_drawn(lambda canvas: _drawn(found, invocation, canvas))
-    return ExitCode.FINISHED_WITH_FAILURES if found.checked.verdict.stops else ExitCode.DONE
+        return {**document, "fixed": written}
 
 
-def print_room(found: Room, format: Format, invocation: Invocation) -> int:
-    """Print whether a model fits, and return the exit code: 5 where it does not."""
-    launch, memory = found.launch, found.memory
-    machine = f"{launch.hardware.gpus} {launch.hardware.gpu.name}"
-    fits = "fits" if memory.fits else "does not fit"
-    others = some_of([f"{count} {name}" for name, count in found.fewest.items()], MOST_KINDS)
-    rows = [("Memory", _fit(memory)), ("By part", _parts(memory)), ("Fewest", others or "none of the catalogue")]
-    if format is Format.JSON:
-        print_json({"model": launch.workload.model.name, **memory_data(memory), "fewest_by_gpu": found.fewest})
-    elif format is Format.CSV:
-        print_csv(list(found.fewest), [found.fewest])
-    else:
-        again = NextStep(invocation.command("price", f"--model {launch.workload.model.name}"), "prices a step")
-
-        def drawn(canvas: Canvas) -> Iterator[Part]:
-            longest = f"responses of up to {launch.workload.responses.cap:,} tokens"
-            yield from canvas.lines(f"{launch.workload.model.name} {fits} {machine}, {longest}.", "bold")
-            yield table_of(rows, ROWS, canvas, headed=False)
-            yield from next_steps([again], canvas)
-
-        print_drawn(drawn)
-    return ExitCode.DONE if memory.fits else ExitCode.FINISHED_WITH_FAILURES
+def answer(asked: CheckRequest) -> Check:
+    """Judge a script."""
+    return Check(check_script(asked))
 
 
-def _drawn(found: CheckedScript, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Return the answer; where a screen is too short for it, rows are left to --explain, the last ones first."""
+def parts(answered: Check, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw the answer; where a screen is too short for it, rows are left to --explain, the last ones first."""
+    found = answered.found
     rows, above = _rows(found), [*_title(found, canvas), ""]
     below = [*_changes(found, canvas), *_guesses(found, canvas), *_fixed(found, canvas)]
     if invocation.explain:
-        rows.append(("By part", _parts(found.checked.verdict.memory)))
+        rows.append(("By part", part_line(found.checked.verdict.memory)))
         assumed = table_of(found.assumptions, ASSUMPTIONS, canvas, headed=False)
         below += ["", canvas.line("What this takes for granted", "bold"), assumed]
     below += next_steps(_next(found, invocation), canvas)
@@ -109,7 +105,7 @@ def _rows(found: CheckedScript) -> list[Row]:
     verdict, launch = found.checked.verdict, found.launch
     lengths = launch.workload.responses
     rows = [
-        ("Fits" if verdict.memory.fits else "Does not fit", _fit(verdict.memory)),
+        ("Fits" if verdict.memory.fits else "Does not fit", fit_line(verdict.memory)),
         ("A step", _step(verdict)),
         ("The run", _run(found)),
         ("Score", _score(found)),
@@ -123,7 +119,8 @@ def _rows(found: CheckedScript) -> list[Row]:
     return [(label, text) for label, text in rows if text]
 
 
-def _fit(memory: Memory) -> str:
+def fit_line(memory: Memory) -> str:
+    """Say what training and an engine take."""
     held = f"training {memory.used / GB:,.0f}, an engine {memory.engine / GB:,.0f} of {memory.usable / GB:,.0f} GB"
     if memory.tight:
         if memory.used > memory.usable:
@@ -135,7 +132,8 @@ def _fit(memory: Memory) -> str:
     return f"{held}; {'no number of GPUs does' if fewest is None else f'{fewest} GPUs do, all states sharded'}"
 
 
-def _parts(memory: Memory) -> str:
+def part_line(memory: Memory) -> str:
+    """Say what takes the memory."""
     return ", ".join(f"{name} {size / GB:,.1f}" for name, size in memory.training.items()) + " GB"
 
 

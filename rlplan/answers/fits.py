@@ -1,0 +1,58 @@
+"""`rlplan fits`: whether a model fits some GPUs, by part, and how many of each kind would do."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rlplan.actions.checking import Room, room_for
+from rlplan.answers.check import ROWS, fit_line, part_line
+from rlplan.exits import ExitCode
+from rlplan.reading.check_data import memory_data
+from rlplan.requests.checking import FitsRequest
+from rlplan.wording.answers import Answer
+from rlplan.wording.console import Part
+from rlplan.wording.frames import Columns, Kind
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps
+from rlplan.wording.numbers import some_of
+from rlplan.wording.tables import table_of
+from rlplan.wording.terminal import Canvas
+
+MOST_KINDS = 8  # of GPUs, on the screen
+
+
+@dataclass(frozen=True, repr=False)
+class ModelRoom(Answer):
+    """Whether a model fits; a row of a table has a column for each kind of GPU."""
+
+    room: Room
+
+    @property
+    def code(self) -> ExitCode:
+        """That of warnings where it does not fit."""
+        return ExitCode.DONE if self.room.memory.fits else ExitCode.FINISHED_WITH_FAILURES
+
+    def table(self) -> tuple[Columns, list[dict[str, Any]]]:
+        """Return how many of each kind would do."""
+        return dict.fromkeys(self.room.fewest, Kind.WHOLE), [dict(self.room.fewest)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document of `rlplan fits --format json`."""
+        model = self.room.launch.workload.model.name
+        return {"model": model, **memory_data(self.room.memory), "fewest_by_gpu": self.room.fewest}
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw it."""
+        launch, memory = self.room.launch, self.room.memory
+        model, machine = launch.workload.model.name, f"{launch.hardware.gpus} {launch.hardware.gpu.name}"
+        fits = "fits" if memory.fits else "does not fit"
+        longest = f"responses of up to {launch.workload.responses.cap:,} tokens"
+        others = some_of([f"{count} {name}" for name, count in self.room.fewest.items()], MOST_KINDS)
+        yield from canvas.lines(f"{model} {fits} {machine}, {longest}.", "bold")
+        rows = [("Memory", fit_line(memory)), ("By part", part_line(memory))]
+        yield table_of([*rows, ("Fewest", others or "none of the catalogue")], ROWS, canvas, headed=False)
+        yield from next_steps([NextStep(invocation.command("price", f"--model {model}"), "prices a step")], canvas)
+
+
+def answer(asked: FitsRequest) -> ModelRoom:
+    """Look for room."""
+    return ModelRoom(room_for(asked))
