@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from rlplan.actions.law_fitting import RecipeComparison as RecipeComparison
     from rlplan.answers.recommend import Answer as Answer
     from rlplan.answers.replay import Replay as Replay
-    from rlplan.api.adopting import adopt as adopt
     from rlplan.api.book import Book as Book
     from rlplan.api.book import open as open
+    from rlplan.api.functions import adopt as adopt
     from rlplan.api.functions import check as check
     from rlplan.api.functions import compare as compare
     from rlplan.api.functions import fit as fit
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rlplan.api.functions import forget_prices as forget_prices
     from rlplan.api.functions import price as price
     from rlplan.api.functions import replay as replay
+    from rlplan.api.functions import watch as watch
     from rlplan.api.plan import Candidate as Candidate
     from rlplan.api.plan import Interval as Interval
     from rlplan.api.plan import Plan as Plan
@@ -74,7 +75,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Plan": "rlplan.api.plan",
     "Replay": "rlplan.answers.replay",
     "Sweep": "rlplan.api.sweep",
-    "adopt": "rlplan.api.adopting",
+    "adopt": "rlplan.api.functions",
     "check": "rlplan.api.functions",
     "compare": "rlplan.api.functions",
     "fit": "rlplan.api.functions",
@@ -87,6 +88,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "resume": "rlplan.api.running",
     "retry": "rlplan.api.running",
     "run": "rlplan.api.running",
+    "watch": "rlplan.api.functions",
 }
 
 

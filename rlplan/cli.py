@@ -11,7 +11,6 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
-from rlplan.commands.elsewhere import adopt, watch
 from rlplan.commands.planning import propose
 from rlplan.commands.reading import dashboard, report
 from rlplan.commands.setting_up import doctor, init, mcp
@@ -48,8 +47,8 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
     "From elsewhere": (
         command(elsewhere.FitRequest),
         command(elsewhere.CompareRequest),
-        watch,
-        adopt,
+        command(elsewhere.WatchRequest),
+        command(elsewhere.AdoptRequest),
         command(elsewhere.ReplayRequest),
     ),
     "Set up": (doctor, init, mcp),

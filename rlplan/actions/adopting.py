@@ -1,4 +1,4 @@
-"""What `rlplan adopt` does, callable from Python: runs that exist become trials of a sweep, and their steps prices."""
+"""What `rlplan adopt` does: runs that exist become trials of a sweep, and their steps prices."""
 
 import math
 import statistics
@@ -34,8 +34,11 @@ from rlplan.actions.adopted_rows import (
     store_costs,
     store_sweep,
 )
-from rlplan.actions.configuring import AskedSection, load_configuration
+from rlplan.actions.configuring import checked, load_configuration
 from rlplan.actions.sweep_request import own_folder
+from rlplan.requests.elsewhere import AdoptRequest
+from rlplan.wording.answers import Answer
+from rlplan.wording.frames import Columns, Kind
 from runner.sweep.planning import AnyPath, SweepChoice, Text
 
 FINAL_RUN = 4.0  # times the longest run's GPU-hours: the final run, where neither it nor a budget is given
@@ -43,38 +46,69 @@ _OF_WORKLOAD = ("workload.", "validation.problems", "validation.samples")  # wha
 PILOT_SHARE = 0.2  # of a budget, unless the runs have taken more
 
 
-class AdoptRequest(AskedSection):
-    """What `rlplan adopt` and `rlplan.adopt` are asked for; None stands for what was not given."""
-
-    runs: list[AnyPath] = Field(min_length=1)
-    rollouts_per_prompt: Annotated[int, Field(ge=2)] | None = None
-    prompts_per_batch: Count | None = None
-    learning_rate: Positive | None = None
-    recipe: str | None = None
-    model: str | None = None
-    gpus: Count | None = None
-    gpu: str | None = None
-    settings: AnyPath | None = None
-    score: list[str] | None = None
-    percent: bool = False
-    seconds_per_step: Positive | None = None
-    validation_problems: Count | None = None
-    validation_samples: Count | None = None
-    budget: Positive | None = None
-    target: Positive | None = None
-    problems: Text | None = None
-    checkpoint: Text | None = None
-    reward: str | None = None
-    validation: Text | None = None
-    trainer: Text | None = None
-    folder: AnyPath | None = None
-    config: AnyPath | None = None
-    dry_run: bool = False
+# What is checked of a request; the rest are texts.
+KINDS: dict[str, Any] = {
+    "runs": Annotated[list[AnyPath], Field(min_length=1)],
+    "rollouts_per_prompt": Annotated[int, Field(ge=2)],
+    **dict.fromkeys(("prompts_per_batch", "gpus", "validation_problems", "validation_samples"), Count),
+    **dict.fromkeys(("learning_rate", "seconds_per_step", "budget", "target"), Positive),
+    **dict.fromkeys(("problems", "checkpoint", "validation", "trainer"), Text),
+    **dict.fromkeys(("settings", "folder"), AnyPath),
+    "score": list[str],
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
+class AdoptedRun:
+    """A run as it was read, the name of its trial, and the flags that must say what could not be read."""
+
+    entry: Entry
+    trial: str | None
+    missing: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as `adopt --format json` prints it."""
+        run, settings, scores = self.entry.run, self.entry.settings, self.entry.run.scores
+        return {
+            "run": str(run.path),
+            "trainer": run.trainer,
+            "trial": self.trial,
+            "rollouts_per_prompt": settings.rollouts_per_prompt,
+            "prompts_per_batch": settings.prompts_per_batch,
+            "learning_rate": settings.learning_rate,
+            "recipe": settings.recipe,
+            "axes": dict(self.entry.axes),
+            "seed": self.entry.seed,
+            "model": settings.model,
+            "gpus": settings.gpus,
+            "update_steps": run.last_step,
+            "gpu_hours": self.entry.gpu_hours,
+            "score": run.score,
+            "why": run.why,
+            "others": list(run.others),
+            "points": len(scores),
+            "first_score": scores[0].score if scores else None,
+            "last_score": scores[-1].score if scores else None,
+            "seconds_per_step": run.phases(),
+            "response_tokens": run.typical("response_tokens"),
+            "missing": list(self.missing),
+            "notes": [*run.notes, *settings.notes],
+        }
+
+    def flat(self) -> dict[str, Any]:
+        """Return it as one row."""
+        row = self.to_dict()
+        flat = {name: value for name, value in row.items() if not isinstance(value, dict | list)}
+        flat |= {f"axis_{name}": value for name, value in row["axes"].items()}
+        flat |= {f"seconds_{name}": value for name, value in row["seconds_per_step"].items()}
+        return flat | {name: "; ".join(row[name]) for name in ("missing", "notes")}
+
+
+@dataclass(frozen=True, repr=False)
+class Adopted(Answer):
     """What became of some runs; without a sweep only what was read, or prices."""
+
+    DRAWN = "rlplan.answers.adopt"
 
     entries: tuple[Entry, ...]
     trials: tuple[str | None, ...]  # the name of each run's trial
@@ -84,6 +118,30 @@ class Adopted:
     sweep: str | None = None
     prices: int = 0  # of runs whose seconds are stored
     times_price: float | None = None  # that their steps took, by what was known before; None where no log times steps
+
+    @property
+    def stderr(self) -> Sequence[str]:
+        """What to mind."""
+        return [f"note: {note}" for note in self.notes]
+
+    @property
+    def rows(self) -> list[AdoptedRun]:
+        """The runs."""
+        return [
+            AdoptedRun(entry, trial, tuple(self.missing.get(entry.run.path, ())))
+            for entry, trial in zip(self.entries, self.trials, strict=True)
+        ]
+
+    def table(self) -> tuple[Columns, list[dict[str, Any]]]:
+        """Return a flat row for each run, with a column for each axis and phase that one of them has."""
+        rows = [each.flat() for each in self.rows]
+        texts = {name: any(isinstance(row.get(name), str) for row in rows) for row in rows for name in row}
+        return {name: Kind.TEXT if text else Kind.NUMBER for name, text in texts.items()}, rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `adopt --format json` prints."""
+        named = {name: getattr(self, name) for name in ("sweep", "plan", "prices", "times_price")}
+        return named | {"runs": [each.to_dict() for each in self.rows], "notes": list(self.notes)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +158,20 @@ class Money:
         return self.pilot_gpu_hours > self.spent * (1 + 1e-9)
 
 
-def adopt(request: AdoptRequest, database: str) -> Adopted:
+def adopt(asked: AdoptRequest) -> Adopted:
     """Read runs, have those that compare become finished trials of a sweep, and store what their steps took."""
+    request = checked(replace(asked, runs=_listed(asked.runs), score=_listed(asked.score)), **KINDS)
     entries = [_entry(path, request) for path in request.runs]
     if request.dry_run and (missing := missing_flags(entries)):
         return Adopted(tuple(entries), (None,) * len(entries), missing, ())
     found = compare_runs(entries, same_scores=bool(request.score))
     if request.dry_run:
         return Adopted(found.entries, (None,) * len(entries), {}, found.notes)
-    return _store(request, found, database)
+    return _store(request, found, request.db)
+
+
+def _listed(given: Any) -> list[Any] | None:
+    return [given] if isinstance(given, str | Path) else given and list(given)
 
 
 def _entry(path: Path, request: AdoptRequest) -> Entry:
@@ -121,7 +184,7 @@ def _entry(path: Path, request: AdoptRequest) -> Entry:
     if request.seconds_per_step is not None:
         run = timed(run, request.seconds_per_step)
     found = configuration_of(path, request.settings, run.log)
-    given = request.model_dump(exclude={"settings"})
+    given = {name: value for name, value in vars(request).items() if name != "settings"}
     settings = settings_of(run.trainer, found).with_given({"validation_samples": run.samples}).with_given(given)
     split = split_of(run.trainer, found, settings.rollouts_per_prompt, settings.prompts_per_batch)
     return Entry(run, settings, split=split)

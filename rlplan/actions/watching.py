@@ -1,10 +1,10 @@
 """What `rlplan watch` does: look at a run's log again and again, and yield what each new validation says."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -15,31 +15,7 @@ from planner.curves.reading.assembly import curves_of
 from planner.logs.series import matching, ours_of, trainer_of
 from planner.watching.left import RemainingGain, remaining_gain
 from planner.watching.rules import Scored, UpdateWatch, Warned, fall
-
-
-@dataclass(frozen=True)
-class WatchRequest:
-    """Which run is followed, how its log is read, and until when."""
-
-    run: Path
-    x: str | None = None
-    y: str | None = None
-    by: str | None = None
-    percent: bool = False
-    answers: int | None = None
-    end: float | None = None
-    once: bool = False
-    every: float = 10.0
-
-    @classmethod
-    def of(cls, asked: Mapping[str, Any]) -> Self:
-        """Return the request among named values; InputError for one that cannot be."""
-        request = cls(**{each.name: asked[each.name] for each in fields(cls) if each.name in asked})
-        if not request.every > 0:
-            raise InputError(f"--every {request.every:g}: it is the seconds between two looks, more than 0")
-        if request.end is not None and not request.end > 0:
-            raise InputError(f"--end {request.end:g}: it is where the run ends on its x axis, more than 0")
-        return request
+from rlplan.requests.elsewhere import WatchRequest
 
 
 @dataclass(frozen=True)
@@ -53,19 +29,46 @@ class Seen:
     left: RemainingGain | None = None
     notes: tuple[str, ...] = field(default=())  # with the first of a curve: how the log was read
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line that `rlplan watch --format json` prints; a warning of updates has no score."""
+        scored, warned, left = self.scored, self.warned, self.left
+        return {
+            "curve": self.curve,
+            "x_name": self.x_name,
+            "x": None if scored is None else scored.x,
+            "score": None if scored is None else scored.score,
+            "standard_error": None if scored is None else scored.error,
+            "training_reward": None if scored is None else scored.reward,
+            **({"rule": None, "evidence": None, "advice": None} if warned is None else asdict(warned)),
+            "left": None
+            if left is None
+            else {
+                "share": left.share,
+                "expected_gain": left.expected,
+                "chance": left.chance,
+                "won": left.won,
+                "expected_end": {"median": left.end.mean, "low": left.end.low, "high": left.end.high},
+            },
+        }
+
 
 def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) -> Iterator[Seen]:
     """Yield every validation once, as the log grows; it ends after a warning, and with `once` after what is there.
 
     A log that cannot be read yet, since nothing is in it, is waited for.
     """
+    run = Path(request.run)
+    if not request.every > 0:
+        raise InputError(f"--every {request.every:g}: it is the seconds between two looks, more than 0")
+    if request.end is not None and not request.end > 0:
+        raise InputError(f"--end {request.end:g}: it is where the run ends on its x axis, more than 0")
     known: dict[tuple[str, str], int] = {}
     while True:
         found: list[Seen] = []
         try:
-            found = [each for table in read_table(request.run) for each in _seen(table, request, known)]
+            found = [each for table in read_table(run) for each in _seen(table, request, known)]
         except InputError:
-            if request.once or not request.run.exists():
+            if request.once or not run.exists():
                 raise
         yield from found
         if request.once or any(each.warned for each in found):

@@ -8,14 +8,18 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_args, get_type_h
 
 from rlplan.actions.fitting import Fits
 from rlplan.actions.law_fitting import FittedLaws, compare_recipes
+from rlplan.answers.adopt import answer as answer_adopt
 from rlplan.answers.check import answer as answer_check
 from rlplan.answers.fit import answer as answer_fit
 from rlplan.answers.fits import answer as answer_fits
 from rlplan.answers.price import answer as answer_price
 from rlplan.answers.replay import answer as answer_replay
+from rlplan.answers.watch import answer as answer_watch
+from rlplan.api.book import Book
+from rlplan.api.sweep import Sweep
 from rlplan.reading.tabular import Tabular
 from rlplan.requests.checking import CheckRequest, FitsRequest
-from rlplan.requests.elsewhere import CompareRequest, FitRequest, ReplayRequest
+from rlplan.requests.elsewhere import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest
 from rlplan.requests.planning import PriceRequest
 from rlplan.wording.arguments import arguments_named
 from rlplan.wording.formats import database_at
@@ -60,6 +64,13 @@ def _fitting(request: Callable[P, FitRequest]) -> Fitting[P]:
     return cast(Fitting[P], function("fit", request, answer_fit))
 
 
+def _adopted(asked: AdoptRequest) -> Sweep | None:
+    found = answer_adopt(asked)
+    return None if found.sweep is None else Book(asked.db).sweep(found.sweep)
+
+
+adopt = function("adopt", AdoptRequest, _adopted)
+watch = function("watch", WatchRequest, answer_watch)
 fit = _fitting(FitRequest)
 check = function("check", CheckRequest, answer_check)
 fits = function("fits", FitsRequest, answer_fits)

@@ -13,7 +13,6 @@ from rlplan.reading.show_reading import sheet_of
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import with_error
-from rlplan.wording.answers import emit
 from rlplan.wording.console import Part, print_drawn
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation, NextStep, command, next_steps
@@ -34,7 +33,7 @@ def print_trained(ended: "Finished", database: str, format: Format) -> int:
     if format is Format.TABLE:
         print_drawn(lambda canvas: _drawn(seen, database, canvas))
     else:
-        emit(sheet_of(database, seen.trials[0].name, ended.sweep), format, Invocation((), database))
+        sheet_of(database, seen.trials[0].name, ended.sweep).emit(format, Invocation((), database))
     return ExitCode.DONE
 
 

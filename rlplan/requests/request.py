@@ -27,6 +27,9 @@ class StoredRequest(Request):
 
     db: options.DatabaseOption = field(default_factory=database_at, kw_only=True)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "db", database_at(self.db))  # in Python it may be a Path, or None
+
 
 def command(request: type[Request]) -> Callable[..., int]:
     """Return the function that typer makes a command of: `RankRequest` is answered by `rlplan.answers.rank`.
@@ -40,11 +43,8 @@ def command(request: type[Request]) -> Callable[..., int]:
         explain = given.pop("explain", False)
         asked = request(**given)
         found = import_module(f"rlplan.answers.{name}").answer(asked)
-        from rlplan.wording.answers import emit  # noqa: PLC0415 (help and completion need no tables)
-
-        if found is None:
-            return 0
-        return emit(found, format, options.invocation(context, given.get("db", DEFAULT_DATABASE), explain))
+        called = options.invocation(context, given.get("db", DEFAULT_DATABASE), explain)
+        return 0 if found is None else found.emit(format, called)
 
     run.__name__, run.__doc__ = name, request.__doc__
     run.__signature__ = Signature(list(_parameters(request).values()))  # type: ignore[attr-defined]

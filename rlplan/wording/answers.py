@@ -84,6 +84,20 @@ class Answer:
         parts: Iterable[Part] = import_module(self.DRAWN).parts(self, invocation, canvas)
         return parts
 
+    def emit(self, format: Format, invocation: Invocation) -> ExitCode:
+        """Print it in a format, and return what the command ends with."""
+        for line in self.stderr:
+            tell(line)
+        if format is Format.JSON:
+            print_json(self.to_dict())
+        elif format is Format.CSV:
+            columns, rows = self.table()
+            keys = {name: getattr(self, name) for name in self.KEYS}
+            print_csv((*keys, *columns), ({name: plain(cell) for name, cell in (keys | row).items()} for row in rows))
+        else:
+            print_drawn(lambda canvas: self.parts(invocation, canvas))
+        return self.code
+
     @property
     def summary(self) -> str:
         """What stands above its rows in a notebook."""
@@ -111,21 +125,6 @@ class Read(property, Generic[T]):
     if TYPE_CHECKING:
         # property's own is overloaded: of the class it is the property itself, of which no program of ours asks.
         def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...  # type: ignore[override]
-
-
-def emit(answer: Answer, format: Format, invocation: Invocation) -> ExitCode:
-    """Print an answer in a format, and return what the command ends with."""
-    for line in answer.stderr:
-        tell(line)
-    if format is Format.JSON:
-        print_json(answer.to_dict())
-    elif format is Format.CSV:
-        columns, rows = answer.table()
-        keys = {name: getattr(answer, name) for name in answer.KEYS}
-        print_csv((*keys, *columns), ({name: plain(cell) for name, cell in (keys | row).items()} for row in rows))
-    else:
-        print_drawn(lambda canvas: answer.parts(invocation, canvas))
-    return answer.code
 
 
 def _short(cell: Any) -> str:

@@ -33,7 +33,6 @@ from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.story_reading import story
 from rlplan.requests.reading import StatusRequest
 from rlplan.web.report import write_report
-from rlplan.wording.answers import emit
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation
 from runner.ports.backend import Point
@@ -207,7 +206,7 @@ def test_a_fall_is_warned_of_until_the_score_comes_back(
 def test_status_shows_the_final_run_first_and_the_list_how_promises_held(
     launched: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    emit(status.answer(StatusRequest("sweep-1", db=launched)), Format.TABLE, Invocation((), launched))
+    status.answer(StatusRequest("sweep-1", db=launched)).emit(Format.TABLE, Invocation((), launched))
     printed = capsys.readouterr().out
     assert printed.startswith("Final run sweep-1-final of sweep-1: n=")
     assert "The final run ended with 0." in printed
@@ -273,7 +272,7 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
     stopped = launch(LaunchRequest(validations=40), swept, interrupts=Interrupting.stops)
     assert stopped.interrupted
     advice = [each for each in rows(swept, Decision) if each.action == "switch"][-1]
-    emit(status.answer(StatusRequest("sweep-1", db=swept)), Format.TABLE, Invocation((), swept))
+    status.answer(StatusRequest("sweep-1", db=swept)).emit(Format.TABLE, Invocation((), swept))
     assert "GPU-hours that are left, n=" in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     switched = launch(LaunchRequest(validations=8, switch=True), swept)

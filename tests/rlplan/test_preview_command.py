@@ -13,7 +13,6 @@ from rlplan.actions.previewing import (
     UnpilotedWorld,
     preview,
 )
-from rlplan.wording.answers import emit
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation
 from tests.rlplan.conftest import Run
@@ -110,7 +109,7 @@ def test_no_pilots_at_all_are_a_share_like_any_other(planned: Run) -> None:
 def test_what_is_said_first_is_whether_pilots_pay(
     piloted: tuple[float, ...], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    emit(of({0.0: [(0.5, 0.9)] * 3, 0.2: [(score, 0.9) for score in piloted]}), Format.TABLE, Invocation(()))
+    of({0.0: [(0.5, 0.9)] * 3, 0.2: [(score, 0.9) for score in piloted]}).emit(Format.TABLE, Invocation(()))
     assert says in " ".join(capsys.readouterr().out.split())
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rlplan.actions.watching import Seen, WatchRequest, followed
+from rlplan.actions.watching import Seen, followed
+from rlplan.requests.elsewhere import WatchRequest
 from tests.rlplan.conftest import Run
 
 RISING = [0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.6, 0.61]

@@ -1,0 +1,73 @@
+"""`rlplan adopt`: what was read of runs, and what became of them."""
+
+from collections.abc import Iterator
+
+from planner.axes import said
+from rlplan.actions.adopting import Adopted, AdoptedRun, adopt
+from rlplan.requests.elsewhere import AdoptRequest
+from rlplan.wording.console import Part
+from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
+from rlplan.wording.numbers import hours, plural
+from rlplan.wording.tables import Cells, Column, table_of
+from rlplan.wording.terminal import Canvas
+
+SHOWN_LINES = 3  # of what is lacking and of what is odd, on the first screen
+
+
+def answer(asked: AdoptRequest) -> Adopted:
+    """Adopt runs."""
+    return adopt(asked)
+
+
+def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw the runs as they were read, and what became of them."""
+    rows, in_full = adopted.rows, invocation.explain
+    yield from canvas.lines(_what(adopted), "bold")
+    yield ""
+    columns: list[Column[AdoptedRun]] = [
+        Column("run", lambda row: row.entry.run.path.name, Cells.PATHS),
+        Column("trainer", lambda row: row.entry.run.trainer or "-", Cells.NAMES),
+        Column("n", lambda row: _or_ask(row.entry.settings.rollouts_per_prompt)),
+        Column("B", lambda row: _or_ask(row.entry.settings.prompts_per_batch)),
+        Column("lr", lambda row: "?" if (rate := row.entry.settings.learning_rate) is None else f"{rate:.3g}"),
+        Column("axes", lambda row: said(row.entry.axes), Cells.NAMES, shown=any(row.entry.axes for row in rows)),
+        Column("GPUs", lambda row: _or_ask(row.entry.settings.gpus)),
+        Column("steps", lambda row: f"{row.entry.run.last_step:,}"),
+        Column("GPU-h", lambda row: hours(row.entry.gpu_hours)),
+        Column("scores", lambda row: len(row.entry.run.scores)),
+        Column("last", lambda row: f"{s[-1].score:.3f}" if (s := row.entry.run.scores) else "-"),
+        Column("score is", lambda row: row.entry.run.score or "-", Cells.PATHS, shown=in_full, gives_way=True),
+        Column("trial", lambda row: row.trial or "-", Cells.NAMES, shown=in_full and adopted.sweep is not None),
+    ]
+    shown = rows if in_full else rows[:ROWS]
+    yield table_of(shown, columns, canvas)
+    if hidden := len(rows) - len(shown):
+        yield canvas.line(f"{plural(hidden, 'run')} not shown", "dim")
+    lacking = [f"{path.name}: not read, so give {', '.join(flags)}." for path, flags in adopted.missing.items()]
+    for text in lacking if in_full else lacking[:SHOWN_LINES]:
+        yield from canvas.lines(text)
+    if adopted.sweep is not None:
+        steps = [
+            NextStep(invocation.command("recommend", adopted.sweep), "what to run, and how sure that is"),
+            NextStep(invocation.command("rank", adopted.sweep), "all of them, ranked"),
+        ]
+    else:  # to explain them once more would store them once more
+        steps = [invocation.without("stores them", "--dry-run")]
+        steps += [] if in_full else [invocation.explained("which series are the scores")]
+    yield from next_steps(steps, canvas)
+
+
+def _what(adopted: Adopted) -> str:
+    """Say what became of the runs."""
+    runs = plural(len(adopted.entries), "run")
+    times = adopted.times_price
+    off = "" if times is None else f" Their steps took {times:.2g} times what they were priced at."
+    priced = f"{off} The steps of {plural(adopted.prices, 'run')} count for prices now." if adopted.prices else ""
+    if adopted.sweep is None:
+        return f"{runs} read.{priced}"
+    trials = sum(trial is not None for trial in adopted.trials)
+    return f"{runs} read: {plural(trials, 'trial')} of {adopted.sweep}.{priced}"
+
+
+def _or_ask(value: float | None) -> str:
+    return "?" if value is None else f"{value:g}"

@@ -1,0 +1,104 @@
+"""`rlplan watch`: what a run that is followed says, a line a validation, or JSON lines."""
+
+import csv
+import json
+import shlex
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.watching.left import RemainingGain
+from rlplan.actions.watching import Seen, followed
+from rlplan.exits import ExitCode
+from rlplan.requests.elsewhere import WatchRequest
+from rlplan.wording.answers import Answer
+from rlplan.wording.console import Part, print_drawn
+from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps
+from rlplan.wording.numbers import plural
+from rlplan.wording.terminal import Canvas, harmless, tell
+
+NEWEST = 12  # validations on the first screen
+COLUMNS = ("curve", "x", "score", "standard_error", "training_reward", "rule", "evidence", "advice")
+
+
+@dataclass(frozen=True, repr=False)
+class Watched(Answer):
+    """What a run says as it goes on: each look is an iteration."""
+
+    asked: WatchRequest
+
+    def __iter__(self) -> Iterator[Seen]:
+        return followed(self.asked)
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """A row for each validation."""
+        return [each.to_dict() for each in self]
+
+    def emit(self, format: Format, invocation: Invocation) -> ExitCode:
+        """Print each line when it comes, or the newest of those that are there."""
+        warned, writer = False, csv.DictWriter(sys.stdout, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        number, newest = 0, deque[str](maxlen=None if invocation.explain else NEWEST)
+        if format is Format.CSV:
+            writer.writeheader()
+        for each in self:
+            number += 1
+            warned = warned or each.warned is not None
+            for note in each.notes:
+                tell(f"note: {note}")
+            if format is Format.JSON:
+                print(json.dumps(each.to_dict()))  # noqa: T201
+            elif format is Format.CSV:
+                writer.writerow(each.to_dict())
+            elif self.asked.once:
+                newest.append(harmless(_line(each)))
+            else:
+                print(harmless(_line(each)))  # noqa: T201
+            sys.stdout.flush()
+        if not number:
+            tell("nothing was validated yet")
+            return ExitCode.NOT_FOUND
+        if format is Format.TABLE:
+            print_drawn(lambda canvas: _ended(Path(self.asked.run), number, list(newest), invocation, canvas))
+        return ExitCode.FINISHED_WITH_FAILURES if warned else ExitCode.DONE
+
+
+def answer(asked: WatchRequest) -> Watched:
+    """Follow a run."""
+    return Watched(asked)
+
+
+def _ended(run: Path, number: int, newest: Sequence[str], invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Return the newest lines where they were not printed as they came, and what can be typed next."""
+    for text in newest:
+        for line in text.splitlines():
+            yield from canvas.lines(line)
+    further = []
+    if newest and (earlier := number - len(newest)):
+        yield canvas.line(f"{plural(earlier, 'earlier validation')} not shown", "dim")
+        further = [invocation.explained("every validation")]
+    fitted = NextStep(shlex.join(["rlplan", "fit", str(run)]), "where its curve goes")
+    yield from next_steps([fitted, *further], canvas)
+
+
+def _line(seen: Seen) -> str:
+    parts = []
+    if (scored := seen.scored) is not None:
+        error = f" ± {scored.error:.3f}" if scored.error is not None else ""
+        reward = f", training reward {scored.reward:.3f}" if scored.reward is not None else ""
+        parts.append(f"{seen.curve}: score {scored.score:.3f}{error} at {seen.x_name} {scored.x:g}{reward}")
+    if seen.left is not None:
+        parts.append(_said_of_left(seen.left))
+    if seen.warned is not None:
+        advice = seen.warned.advice[:1].upper() + seen.warned.advice[1:]
+        parts.append(f"WARNING ({seen.warned.rule}): {seen.warned.evidence}. {advice}.")
+    return "; ".join(parts) if seen.warned is None else "\n".join(parts)
+
+
+def _said_of_left(left: RemainingGain) -> str:
+    what = f"{left.share:.0%} of the run left, which should add {left.expected:.3f}"
+    return f"{what}: little left to gain, end it here" if left.won else f"{what} (end {left.end.mean:.3f})"
