@@ -1,5 +1,6 @@
 """Mixtures of normal distributions, many at once: the form in which every posterior here comes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,23 @@ class Mixtures:
             weight, mean, sd = (np.hstack([kept, rest]) for kept, rest in parts)
         weight = np.maximum(weight, 1e-300)  # components that all underflow count alike
         return cls(weight / weight.sum(axis=1, keepdims=True), mean, sd, low, high)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Mixtures"]) -> "Mixtures":
+        """Return several, each of as many components, as one."""
+        return cls(*(np.concatenate(each) for each in zip(*(vars(part).values() for part in parts), strict=True)))
+
+    def part(self, rows: slice) -> "Mixtures":
+        """Return some of the mixtures."""
+        return Mixtures(**{name: values[rows] for name, values in vars(self).items()})
+
+    def drawn(self, generator: np.random.Generator, draws: int) -> Vector:
+        """Return independent draws of every mixture, (n, draws)."""
+        at, normal = generator.random((len(self.weight), draws)), generator.standard_normal((len(self.weight), draws))
+        ends = np.cumsum(self.weight, axis=1)[:, :-1]
+        of = np.stack([np.searchsorted(*each) for each in zip(ends, at, strict=True)])
+        mean, sd = (np.take_along_axis(values, of, axis=1) for values in (self.mean, self.sd))
+        return np.asarray(np.clip(mean + sd * normal, self.low[:, None], self.high[:, None]))
 
     def cdf(self, value: Vector) -> Vector:
         """Return the probability of less than a value, one value per mixture."""

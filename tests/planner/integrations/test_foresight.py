@@ -1,15 +1,10 @@
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
-from planner.integrations.foresight import Distribution, IndependentForecasts, probability_best
-
-
-def normal(mean: float, sd: float) -> Distribution:
-    value = mean + sd * np.linspace(-5, 5, 256)
-    return Distribution(value, ndtr((value - mean) / sd), np.empty(0))
+from planner.curves.mixtures import Mixtures
+from planner.integrations.foresight import IndependentForecasts, probability_best
 
 
 def curve(name: str, asymptote: float, *, points: int = 20, seed: int = 0, scale: float = 1.0) -> Curve:
@@ -18,13 +13,12 @@ def curve(name: str, asymptote: float, *, points: int = 20, seed: int = 0, scale
     return Curve.of(name, x, scale * y, bounded=scale == 1)
 
 
-@pytest.mark.parametrize("offset", [0.0, -1e4])
-def test_the_probability_is_that_of_draws(offset: float) -> None:
-    means, sds = np.array([0.5, 0.6, 0.4, 0.62]) + offset, np.array([0.1, 0.02, 0.3, 0.001])
-    drawn = np.random.default_rng(0).normal(means, sds, size=(400_000, 4))
-    expected = np.bincount(drawn.argmax(axis=1), minlength=4) / len(drawn)
-    told = probability_best([normal(*each) for each in zip(means, sds, strict=True)])
-    assert told == pytest.approx(expected, abs=0.004)
+def test_the_probability_is_that_of_the_highest_draw_and_shared_at_a_bound() -> None:
+    mean, sd = np.array([[0.5, 0.5], [0.6, 0.6], [2.0, 2.0], [2.0, 2.0]]), np.full((4, 2), 0.1)
+    unbounded = Mixtures(np.full((4, 2), 0.5), mean, sd, np.full(4, -np.inf), np.full(4, np.inf))
+    assert probability_best(unbounded.part(slice(2))) == pytest.approx([0.2398, 0.7602], abs=0.01)  # Φ(−1/√2)
+    bounded = Mixtures(np.full((4, 2), 0.5), mean, sd, np.zeros(4), np.ones(4))
+    assert probability_best(bounded) == pytest.approx([0, 0, 0.5, 0.5], abs=1e-3)
 
 
 def test_a_curve_is_carried_to_the_target_as_by_the_fit() -> None:
