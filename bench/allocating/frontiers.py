@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.families.one_curve import sigmoid
-from planner.group_law import OptimalGroupLaw
+from planner.prior.studies import OptimalGroupLaw
 
 _GRID = 200  # values of compute along the frontier
 _SMOOTHING = 0.05  # running average of the labels, as a part of the grid; the study does not state its window

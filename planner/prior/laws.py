@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from budgets.workload import RecipeTraits, Workload
-from planner.group_law import OptimalGroupLaw
-from planner.prior.studies import WIDTHS, BatchLaw, Study, Values, ceiling_logit, ease
+from planner.prior.studies import WIDTHS, BatchLaw, Study, Values, ceiling_logit, ease, expit
 
 QUADRATIC_OCTAVES: Final = 3.0  # [A] how far from its optimum a loss grows as a square; beyond, more and more linearly
 WARM_UP_UPDATES: Final = 10.0  # [P] IsoCompute and most recipes: a run that is as short has hardly learnt
@@ -84,9 +83,9 @@ def gains(study: Study, sizes: Sizes, effects: Values, wider: float) -> Values:
     drawn = {name: wider * effects[:, place] for place, name in enumerate(EFFECTS)}
     exponent = study.exponent * np.exp(WIDTHS.log_exponent * drawn["exponent"])
     middle = math.log(study.middle) + WIDTHS.log_middle * drawn["middle"]
-    learnt = _expit(exponent * (sizes.log_progress(study.critical) - middle))
+    learnt = expit(exponent * (sizes.log_progress(study.critical) - middle))
     begun = sizes.updates / (sizes.updates + WARM_UP_UPDATES)
-    height = _expit(ceiling_logit(sizes.base) + study.ceiling_shift + WIDTHS.ceiling_logit * drawn["ceiling"])
+    height = expit(ceiling_logit(sizes.base) + study.ceiling_shift + WIDTHS.ceiling_logit * drawn["ceiling"])
     found: Values = height * learnt * begun
     return found if study.group is None and study.batch is None else found * _fit(study, sizes, drawn)
 
@@ -97,7 +96,7 @@ def _fit(study: Study, sizes: Sizes, drawn: dict[str, Values]) -> Values:
     log_rollouts = np.log10(sizes.rollouts)
     if study.group is not None:
         at = log_rollouts - study.midpoint_decades * drawn["midpoint"] if study.midpoint_decades else log_rollouts
-        best = _log2_group(study, at, ease(sizes.base)) + WIDTHS.group_octaves * drawn["group"]
+        best = study.log2_group(at, ease(sizes.base)) + WIDTHS.group_octaves * drawn["group"]
         each = study.group_loss * np.exp(WIDTHS.log_loss * drawn["group loss"])
         lost = lost + each * loss(np.log2(sizes.n) - best)
     if study.batch is not None:
@@ -118,25 +117,6 @@ def loss(octaves: Values) -> Values:
     return found
 
 
-def _log2_group(study: Study, log_rollouts: Values, easy: float) -> Values:
-    assert study.group is not None
-    own = _log2_of_law(study.group, log_rollouts)
-    if study.group_hard is None or easy == 1:
-        return own
-    return easy * own + (1 - easy) * _log2_of_law(study.group_hard, log_rollouts)
-
-
-def _log2_of_law(law: OptimalGroupLaw, log_rollouts: Values) -> Values:
-    if not law.rise:
-        return np.asarray(law.floor, dtype=np.float32)
-    return law.floor + law.rise * _expit(law.steepness * (log_rollouts - law.midpoint))
-
-
 def _log2_batch(law: BatchLaw, log_rollouts: Values) -> Values:
     found: Values = np.clip(law.at_a_million + law.octaves_per_decade * (log_rollouts - 6), law.low, law.high)
-    return found
-
-
-def _expit(x: Values) -> Values:
-    found: Values = 1 / (1 + np.exp(-np.maximum(x, np.float32(-80))))
     return found

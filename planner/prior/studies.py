@@ -11,8 +11,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.group_law import OptimalGroupLaw
-
 Values = NDArray[np.floating[Any]]  # single precision where there are many draws
 
 
@@ -28,6 +26,26 @@ class Studied:
 
 
 STUDIED: Final = ("parameters", "pass_rates", "response_tokens", "rollouts", "experts")
+
+
+@dataclass(frozen=True, slots=True)
+class OptimalGroupLaw:
+    """log2 n*(C) = rise / (1 + exp(−steepness·(log10 C − midpoint))) + floor, C in rollouts (arXiv 2603.12151)."""
+
+    rise: float
+    steepness: float
+    midpoint: float
+    floor: float
+
+    def log2(self, log_rollouts: Values) -> Values:
+        """Return log2 n* at log10 of the rollouts."""
+        if not self.rise:
+            return np.asarray(self.floor, dtype=np.float32)
+        return self.floor + self.rise * expit(self.steepness * (log_rollouts - self.midpoint))
+
+    def __call__(self, rollouts: float) -> float:
+        """Return n* at so many rollouts."""
+        return float(np.exp2(self.log2(np.asarray(math.log10(rollouts)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +77,14 @@ class Study:
     batch: BatchLaw | None = None
     batch_loss: float = 0.0
     wider: float = 1.0  # its own widths, in those of all studies
+
+    def log2_group(self, log_rollouts: Values, easy: float) -> Values:
+        """Return log2 n* by its law, between its two difficulties."""
+        assert self.group is not None
+        own = self.group.log2(log_rollouts)
+        if self.group_hard is None or easy == 1:
+            return own
+        return easy * own + (1 - easy) * self.group_hard.log2(log_rollouts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +141,12 @@ EASY_CEILING: Final[float] = _file()["ceiling"]["easy"]
 HARD_CEILING: Final[float] = _file()["ceiling"]["hard"]
 
 
+def expit(x: Values) -> Values:
+    """Return the share of log odds, in the precision that they have."""
+    found: Values = 1 / (1 + np.exp(-np.maximum(x, np.float32(-80))))
+    return found
+
+
 def logit(share: float) -> float:
     """Return the log odds of a share, kept off nought and one."""
     share = min(1 - 1e-6, max(1e-6, share))
@@ -134,7 +166,4 @@ def ceiling_logit(base: float) -> float:
 
 def published_group(base: float, rollouts: float) -> float:
     """Return n* by IsoCompute's law for Qwen2.5-7B alone, between its two difficulties by the base pass rate."""
-    share, study = ease(base), STUDIES[0]
-    assert study.group is not None
-    assert study.group_hard is not None
-    return float(study.group(rollouts) ** share * study.group_hard(rollouts) ** (1 - share))
+    return float(np.exp2(STUDIES[0].log2_group(np.asarray(math.log10(rollouts)), ease(base))))

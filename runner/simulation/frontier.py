@@ -9,8 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from planner.group_law import OptimalGroupLaw
-from planner.prior.studies import STUDIES
+from planner.prior.studies import STUDIES, OptimalGroupLaw
 
 
 @dataclass(frozen=True, slots=True)

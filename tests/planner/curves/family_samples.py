@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from planner.curves.curve import Curve
-from planner.group_law import OptimalGroupLaw
+from planner.prior.studies import OptimalGroupLaw
 
 SIZES = (0.5e9, 1.5e9, 3e9, 7e9, 14e9, 32e9, 72e9)
 INTERCEPTS = (0.0640, 0.2074, 0.3741, 0.7045, 1.0848, 1.5359, 1.8957)
