@@ -14,6 +14,7 @@ from planner.checking import Count, Positive, Section
 from planner.config.cost import CostSection
 from planner.config.slurm import SlurmSection
 from planner.config.task import TaskSection
+from planner.config.tracking import TrackingSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 
@@ -271,6 +272,7 @@ class Config(Section):
     trainer: TrainerChoice = Field(default_factory=TrainerChoice)
     storage: StorageSection = Field(default_factory=StorageSection)
     cluster: ClusterSection = Field(default_factory=ClusterSection)
+    tracking: TrackingSection = Field(default_factory=TrackingSection)
     slurm: SlurmSection = Field(default_factory=SlurmSection)
     gpus: dict[str, dict[str, Any]] = Field(default_factory=dict, description="GPUs of your own")
     models: dict[str, dict[str, Any]] = Field(default_factory=dict, description="models of your own")

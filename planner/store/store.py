@@ -34,6 +34,12 @@ class Store:
         """The database's path or URL as messages show it, without a password."""
         return self._engines.shown
 
+    @property
+    def address(self) -> str:
+        """The database's path or URL for another process, password and all: for its environment, never to be shown."""
+        path, url = self._engines.path, self._engines.writer.url
+        return url.render_as_string(hide_password=False) if path is None else str(path)
+
     def close(self) -> None:
         """Close all connections, after what was written has reached the database's one file."""
         if not self.read_only:

@@ -30,7 +30,7 @@ from planner.view import Axes, Configuration
 from rlplan.actions.adopted_costs import source_of
 from rlplan.actions.calibrating import calibration_of
 from rlplan.actions.given_plan import given_candidate, given_plan
-from rlplan.actions.sweeping import create
+from rlplan.actions.new_sweep import create
 from rlplan.reading.plan_data import new_candidates
 from runner.ports.trial import TaskChoice
 from runner.processes import this_driver

@@ -28,8 +28,9 @@ from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.going_back import Wanted, best_of_former, known_there
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.launch_of_plan import plan_meant, row_named, unswept, wanted_of
+from rlplan.actions.new_sweep import create
 from rlplan.actions.sweep_request import SweepRequest, machine, said_beside
-from rlplan.actions.sweeping import Began, DriversSeat, Finished, create, drive, finished
+from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
 from rlplan.reading.launching import pilot_of
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored
 from rlplan.wording.terminal import tell

@@ -20,6 +20,7 @@ from rlplan.actions.learning import BELIEVES, learnt_from, require_learner
 from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.proposing import make_plan
 from rlplan.reading.approximating import approximated
+from rlplan.wording.extras import require_tracker
 from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import names_in
@@ -162,10 +163,14 @@ def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     search = _search(request.search, plan)
     open_policy(request.policy, search=search)  # refuses what is not known, before anything is stored
     folder = own_folder(request.folder, database)
-    storage = request.storage or load_configuration(request.config).config.storage.url
+    config = load_configuration(request.config).config
+    storage = request.storage or config.storage.url
     if storage is not None:
         Place(storage).require_usable()
     spec = sweep_spec(plan, request.model_copy(update={"search": search, "folder": folder, "storage": storage}))
+    if config.tracking.to is not None:
+        require_tracker(config.tracking.to)
+        spec = spec.model_copy(update={"tracking": config.tracking})
     if sources := _sources(request, plan, database):
         learnt = Learnt(sources=sources, about=about(plan, spec.model_dump(mode="json")))
         spec = spec.model_copy(update={"learnt": learnt})

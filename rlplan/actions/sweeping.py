@@ -21,10 +21,11 @@ from planner.store.driving import Driver, end_lease, is_driven, take_lease
 from planner.store.finals import at_work
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
-from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
+from planner.store.sweeps import move_trial, plan_named, sweep_named
 from planner.trials import TrialState
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.interrupts import Interrupts
+from rlplan.actions.new_sweep import create, require_alone
 from rlplan.actions.sweep_request import SweepRequest, machine, notes_of, plan_to_run, spec_of, within_plan
 from rlplan.wording.extras import require_for_sweeps
 from rlplan.wording.terminal import tell
@@ -32,10 +33,11 @@ from runner.processes import has_driver, is_dead, sweep_orphans, sweep_tag, this
 from runner.sweep.deciding import deciding
 from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
-from runner.sweep.home import Home, home_of, mark_folder, mark_storage, new_folder, require_mark, token_of
+from runner.sweep.home import Home, home_of, mark_folder, mark_storage, require_mark
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.planning import new_trials, shortfall
 from runner.sweep.spec import SweepSpec
+from runner.tracking.beside import mirrored
 
 Began = Callable[[str], None]
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -226,7 +228,7 @@ def _go_on(
     _require_silence(store, row)
     with store.write() as session:
         now, stored = datetime.now(UTC), sweep_named(session, row.name)  # another may have taken it up meanwhile
-        _require_alone(session, row.plan_id, row.id)
+        require_alone(session, row.plan_id, row.id)
         silent_since = take_lease(session, row.name, seat.driver, now, former_is_dead=is_dead(stored))
         _settle(session, row.name, home, store.location)
         stored.code_hash = code_fingerprint(spec.training.trainer)
@@ -299,7 +301,8 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSe
             row = sweep_named(session, sweep)
             end_lease(session, row.id, seat.driver, SweepStatus.INTERRUPTED, datetime.now(UTC))
         raise
-    return driver.run()
+    with mirrored(spec.tracking, store.address, sweep, Path(spec.folder), tell):
+        return driver.run()
 
 
 def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver | None) -> tuple[str, SweepSpec]:
@@ -308,49 +311,6 @@ def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver | None) -> 
     with store.write() as session:
         row, own, _ = create(session, plan.name, spec, lambda own: new_trials(own, plan), driver, now, store.location)
         return row.name, own
-
-
-def create(
-    session: Session,
-    plan: str,
-    spec: SweepSpec,
-    trials: Callable[[SweepSpec], Sequence[Trial]],
-    driver: Driver | None,
-    now: datetime,
-    database: str,
-    *,
-    name: str | None = None,
-) -> tuple[Sweep, SweepSpec, list[int]]:
-    """Store a sweep with its trials, whose ids come back, in a folder and a place of storage of its own.
-
-    Both are made below those that the settings name, and marked as the sweep's. A driver, if there is one already,
-    holds it from its first moment.
-    """
-    _require_alone(session, plan_named(session, plan).id)
-    code = code_fingerprint(spec.training.trainer)
-    new = Sweep(policy=spec.policy, seed=spec.seed, config={}, config_hash="", code_hash=code)
-    row = sweep_named(session, create_sweep(session, plan, new, now, name=name))
-    place = spec.storage and f"{spec.storage.rstrip('/')}/{row.name}-{token_of(row)[:8]}"
-    own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), row.name)), "storage": place})
-    row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
-    stored = [add_trial(session, row.name, trial, now) for trial in trials(own)]
-    if driver is not None:
-        take_lease(session, row.name, driver, now)
-    if own.storage is not None:
-        mark_storage(own.storage, Path(own.folder), row, database)
-    mark_folder(Path(own.folder), row, database)
-    return row, own, stored
-
-
-def _require_alone(session: Session, plan_id: int, own: int | None = None) -> None:
-    """Refuse what would spend a plan's budget beside another that does: they would know nothing of each other."""
-    for row in session.scalars(select(Sweep).where(Sweep.plan_id == plan_id, Sweep.id != (own or 0))):
-        if has_driver(row):
-            plan = session.get_one(Plan, plan_id).name
-            raise InputError(
-                f"{row.name} of {plan} is running, and one plan has one budget: follow it with `rlplan status "
-                f"{row.name} --watch`, stop it with `rlplan stop {row.name}`, or make another plan for another sweep"
-            )
 
 
 def _require_room(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> None:

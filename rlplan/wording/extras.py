@@ -3,12 +3,14 @@
 from importlib.util import find_spec
 
 from budgets.errors import InputError
+from planner.config.tracking import TRACKERS
 
 EXTRAS = {
     "sweep": ("ray", "torch", "transformers", "safetensors", "math_verify", "optuna"),
     "dashboard": ("fastapi", "uvicorn", "itsdangerous"),
     "tensorboard": ("tensorboard",),
     "mcp": ("mcp",),
+    "tracking": TRACKERS,
 }
 
 
@@ -23,3 +25,9 @@ def require_for_sweeps() -> None:
     """Refuse a sweep before anything of it is stored where the packages of its extra are missing."""
     if find_spec("ray") is None:
         raise InputError(str(extra_with("ray")))
+
+
+def require_tracker(name: str) -> None:
+    """Refuse a sweep whose tracker is not installed here; another machine that goes on with it may lack it."""
+    if find_spec(name) is None:
+        raise InputError(f"[tracking] to = '{name}': {extra_with(name)}")

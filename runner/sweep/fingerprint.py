@@ -18,7 +18,7 @@ from runner.sweep.spec import SweepSpec
 # its updates and scores rest on. What decides between trials, drives and shows them may change under a sweep.
 MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "planner/watching/trigger.py", "budgets/growth.py")
 ROOT = Path(__file__).resolve().parents[2]
-DRIVES = ("runner/sweep", "runner/slurm", "runner/storage", "runner/rehearsal")
+DRIVES = ("runner/sweep", "runner/slurm", "runner/storage", "runner/rehearsal", "runner/tracking")
 TRAINERS = "runner/trainers"  # a folder for each driver, beside what they have in common
 # What only our own trainer runs; another's driver copies no module of it into a trial's folder.
 OURS = ("runner/engines", "runner/policy")
@@ -74,7 +74,8 @@ def _content_of(node: Any) -> Any:
 
 def configuration_fingerprint(spec: SweepSpec) -> str:
     """Return a digest of a sweep's settings and of the contents of the files that they name."""
-    digest = hashlib.sha256(json.dumps(spec.model_dump(mode="json"), sort_keys=True).encode())
+    settings = spec.model_dump(mode="json", exclude={"tracking"})  # who looks on changes no curve
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for path in _named_files(spec):
         digest.update(str(path).encode() + b"\0")
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from budgets.workload import Validation
 from planner.axes import GROWTH, MODEL, RECIPE, text_of
 from planner.checking import Count, Positive, Section
+from planner.config.tracking import TrackingSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 from planner.recipes.schema import Recipe
@@ -94,6 +95,7 @@ class SweepSpec(Section):
     backoff_seconds: Positive = Field(2.0, description="before the first retry; doubled for each further one")
     folder: str = Field(description="of checkpoints and logs, on storage that every worker reaches")
     storage: str | None = Field(None, description="URL below which a copy of each trial lies; null: the folder is all")
+    tracking: TrackingSection | None = Field(None, description="who gets a copy of every trial; null: nobody")
     resources: Resources
     final_gpus: Count | None = Field(None, description="of the final run, where pilots have others; null: theirs")
     final_nodes: Count = Field(1, description="machines that have equal parts of them")

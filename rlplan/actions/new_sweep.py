@@ -1,0 +1,60 @@
+"""Stores a new sweep: its row and its trials, in a folder and a place of storage that no other has."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from budgets.errors import InputError
+from planner.store.driving import Driver, take_lease
+from planner.store.schema import Plan, Sweep, Trial
+from planner.store.sweeps import add_trial, create_sweep, plan_named, sweep_named
+from runner.processes import has_driver
+from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
+from runner.sweep.home import mark_folder, mark_storage, new_folder, token_of
+from runner.sweep.spec import SweepSpec
+
+
+def create(
+    session: Session,
+    plan: str,
+    spec: SweepSpec,
+    trials: Callable[[SweepSpec], Sequence[Trial]],
+    driver: Driver | None,
+    now: datetime,
+    database: str,
+    *,
+    name: str | None = None,
+) -> tuple[Sweep, SweepSpec, list[int]]:
+    """Store a sweep with its trials, whose ids come back, in a folder and a place of storage of its own.
+
+    Both are made below those that the settings name, and marked as the sweep's. A driver, if there is one already,
+    holds it from its first moment.
+    """
+    require_alone(session, plan_named(session, plan).id)
+    code = code_fingerprint(spec.training.trainer)
+    new = Sweep(policy=spec.policy, seed=spec.seed, config={}, config_hash="", code_hash=code)
+    row = sweep_named(session, create_sweep(session, plan, new, now, name=name))
+    place = spec.storage and f"{spec.storage.rstrip('/')}/{row.name}-{token_of(row)[:8]}"
+    own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), row.name)), "storage": place})
+    row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
+    stored = [add_trial(session, row.name, trial, now) for trial in trials(own)]
+    if driver is not None:
+        take_lease(session, row.name, driver, now)
+    if own.storage is not None:
+        mark_storage(own.storage, Path(own.folder), row, database)
+    mark_folder(Path(own.folder), row, database)
+    return row, own, stored
+
+
+def require_alone(session: Session, plan_id: int, own: int | None = None) -> None:
+    """Refuse what would spend a plan's budget beside another that does: they would know nothing of each other."""
+    for row in session.scalars(select(Sweep).where(Sweep.plan_id == plan_id, Sweep.id != (own or 0))):
+        if has_driver(row):
+            plan = session.get_one(Plan, plan_id).name
+            raise InputError(
+                f"{row.name} of {plan} is running, and one plan has one budget: follow it with `rlplan status "
+                f"{row.name} --watch`, stop it with `rlplan stop {row.name}`, or make another plan for another sweep"
+            )

@@ -1,0 +1,1 @@
+"""Copies of a sweep's trials in the experiment trackers of others."""

@@ -1,0 +1,36 @@
+"""Trackio: each trial is a run in the sweep's group; TRACKIO_SPACE_ID, TRACKIO_SERVER_URL or TRACKIO_DIR say where."""
+
+import trackio
+
+from runner.tracking.port import News
+
+
+class TrackioTracker:
+    """Opens a run for each news of it: trackio has one at a time in a process."""
+
+    def __init__(self, project: str) -> None:
+        self._project = project
+
+    def take(self, news: News) -> None:
+        """Log values by step, and what is known at the end with the last of them."""
+        run = trackio.init(
+            self._project,
+            name=news.run,
+            group=news.group,
+            config={**news.config, **news.summary},
+            resume="allow",
+            embed=False,
+            auto_log_gpu=False,
+            auto_log_cpu=False,
+        )
+        numbers = {name: value for name, value in news.summary.items() if isinstance(value, int | float)}
+        for step, values in news.points:
+            run.log(dict(values), step)
+        run.log(numbers, news.points[-1][0] if news.points else None)
+        trackio.finish()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+open_project = TrackioTracker
