@@ -79,7 +79,9 @@ class WorkloadSection(Section):
         examples=["sum-easy"],
         description="an embedded task, such as sum-easy; sets the model, lengths and hardware (--task)",
     )
-    model: str = Field("qwen3-8b", description="a model of the catalogue, or a path to a config.json (--model)")
+    model: str = Field(
+        "qwen3-8b", description="a model of the catalogue or the hub, or a path to a config.json (--model)"
+    )
     prompt_tokens: Positive = Field(256, description="mean tokens of a prompt")
     response_tokens: Count = Field(8192, description="most tokens of a response, where it is cut (--response-tokens)")
     mean_response_tokens: Positive | None = Field(

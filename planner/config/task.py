@@ -36,7 +36,11 @@ class TaskSection(Section):
         6, ge=0, description="further calls of a judge that does not answer, after 1, 2, 4, … seconds: a minute in all"
     )
     reward_dollars: NotNegative = Field(0.0, description="dollars that one call of a judge costs; they are counted")
-    max_prompt_tokens: Count = Field(1024, description="longer prompts are refused")
+    prompt_length: Count | None = Field(
+        None,
+        examples=[4096],
+        description="tokens of the longest prompt that is asked; longer ones are left out and counted, none without it",
+    )
 
     @field_validator("reward_range")
     @classmethod

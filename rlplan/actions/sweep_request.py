@@ -121,7 +121,7 @@ def said_beside(beside: Mapping[str, float], plan: Plan) -> str:
 
 def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
     """Say what is done otherwise than a recipe or a script says."""
-    notes = approximated(spec.model_dump(mode="json"))
+    notes = [*approximated(spec.model_dump(mode="json")), *_left_out(spec)]
     if spec.learnt is not None:
         notes.append(f"learnt from: {', '.join(each['name'] for each in spec.learnt.sources)}")
     if request.script is not None:
@@ -129,6 +129,18 @@ def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
 
         notes += read_script(request.script).notes()
     return notes
+
+
+def _left_out(spec: SweepSpec) -> tuple[str, ...]:
+    """Say which problems of one's own are not asked, where their tokens are counted."""
+    training = spec.training
+    if training.task.prompt_length is None or training.simulation is not None or training.task.model is None:
+        return ()
+    from runner.tasks.opening import open_task  # noqa: PLC0415  (its tokenizer takes seconds)
+
+    task = open_task(training.task, spec.seed, training.validation.problems)
+    task.reward.close()
+    return task.left_out
 
 
 def plan_to_run(request: SweepRequest, database: str) -> str | None:

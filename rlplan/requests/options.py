@@ -157,7 +157,10 @@ RecipeOption = Annotated[
 
 # Of the training, for one run and for a sweep.
 ModelOption = Annotated[
-    str | None, typer.Option(metavar="<folder>", help="A local Hugging Face checkpoint, for your own problems.")
+    str | None,
+    typer.Option(
+        metavar="<folder|name>", help="A checkpoint for your own problems: its folder, or its name on the hub."
+    ),
 ]
 ProblemsOption = Annotated[
     Path | None, typer.Option(metavar="<file>", help="Problems of your own: JSONL of {prompt, answer}.")

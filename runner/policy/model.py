@@ -35,8 +35,8 @@ def load_model(path: str, *, device: str = "cpu") -> "nn.Module":
     return loaded
 
 
-def require_checkpoint(path: str) -> dict[str, Any]:
-    """Return the checkpoint's config.json, or say what is missing."""
+def require_checkpoint(path: str, *, weights: bool = True) -> dict[str, Any]:
+    """Return the checkpoint's config.json, or say what is missing; its weights may be elsewhere."""
     folder = Path(path).expanduser()
     file = folder / "config.json"
     if not file.is_file():
@@ -44,7 +44,7 @@ def require_checkpoint(path: str) -> dict[str, Any]:
             f"model '{path}' is no local checkpoint: {file} is missing. Give the folder that holds config.json and "
             "model.safetensors; models are not downloaded"
         )
-    if not any(folder.glob("*.safetensors")):
+    if weights and not any(folder.glob("*.safetensors")):
         raise InputError(f"model '{path}' holds no *.safetensors: save it with save_pretrained(…), safe_serialization")
     try:
         config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))

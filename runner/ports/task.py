@@ -106,8 +106,9 @@ class Task:
     validation: Sequence[Problem]
     tokenizer: Tokenizer
     reward: Reward
-    model_path: str  # a local Hugging Face checkpoint: config.json and safetensors
-    max_prompt_tokens: int
+    model_path: str  # a Hugging Face checkpoint: a folder, from the root, or its name on the hub
+    max_prompt_tokens: int  # of the longest prompt
     max_response_tokens: int
     base_pass_rates: Sequence[float] | None = None  # of `train`, measured by avg@16 with the base model
     closing: Closing | None = None  # None: nothing closes a response of this task, and none is interrupted
+    left_out: tuple[str, ...] = ()  # what of its problems is not asked, a sentence for each reason

@@ -16,7 +16,9 @@ class TaskChoice(TaskSection):
     """Which task, and for a user's own one, which files, model and reward."""
 
     name: str = Field(description="an embedded task, or the path of a JSONL file of {prompt, answer}")
-    model: str | None = Field(None, description="a local Hugging Face checkpoint; an embedded task has its own")
+    model: str | None = Field(
+        None, description="a local checkpoint, or its name on the hub; an embedded task has its own"
+    )
     validation_file: str | None = Field(None, description="a JSONL file of validation problems; else held out of name")
     max_response_tokens: Count | None = Field(None, description="responses are cut here; an embedded task has its own")
 

@@ -27,6 +27,7 @@ from runner.sweep.planned import (
 )
 from runner.sweep.spec import Resources, SweepSpec, Training
 from runner.sweep.standing_in import in_its_own_time
+from runner.tasks.hub import is_hub_name
 from runner.trainers.catalogue import driver_of
 
 MOST_GPUS_OF_A_TRIAL = 1  # the trainer of this package is one process
@@ -66,6 +67,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     if choice.only is None:
         _require_pilots(plan)
     _require_heeded(plan)
+    choice = _with_planned_model(plan, choice)
     hardware = plan.hardware
     per_trial, per_pilot = int(hardware["gpus_per_trial"]), pilot_gpus(plan)
     on_cpu = hardware["gpu"] == CPU
@@ -111,6 +113,14 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     spec = _without_untrainable(spec, plan) if choice.only is None else spec
     _require_trainable(spec, plan, only=choice.only)
     return spec
+
+
+def _with_planned_model(plan: Plan, choice: SweepChoice) -> SweepChoice:
+    """Return the choice with the model that the plan was made with, where nobody names another and it can be loaded."""
+    planned = str(plan.config["workload"].get("model"))
+    if choice.model or compared_models(plan) or not (is_hub_name(planned) or Path(planned).expanduser().is_dir()):
+        return choice
+    return choice.model_copy(update={"model": planned})
 
 
 def _require_heeded(plan: Plan) -> None:
@@ -224,13 +234,15 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
     if not (own or simulated or task in embedded_tasks()):
         raise InputError(
             f"{plan.name} was made for {plan.workload['model']}, and what is to be trained on is not known: give "
-            "--problems FILE.jsonl and --model FOLDER (a local checkpoint), or plan an embedded task with "
+            "--problems FILE.jsonl and --model (a local folder, or a name of the hub), or plan an embedded task with "
             f"rlplan propose --task {' | '.join(embedded_tasks())}"
         )
     described = trainer is not None and trainer.name == COMMAND
     models = checkpoints(plan, choice.model) if own or described else {}
     if own and choice.model is None and not (models or described):
-        raise InputError("--problems needs --model FOLDER too: problems of your own bring no model")
+        raise InputError(
+            "--problems needs --model too, the folder of a checkpoint or its name on the hub, such as Qwen/Qwen3-8B"
+        )
     if compared_models(plan) and not (own or simulated):
         raise InputError(
             f"{plan.name} compares base models, and the embedded task '{task}' has its own: give --problems "

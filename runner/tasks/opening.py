@@ -1,6 +1,6 @@
 """From a choice of task to the task: an embedded one by its name, or a user's own by the path of its problems."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,13 @@ from runner.policy.model import require_checkpoint
 from runner.ports.task import Closing, Problem, Task
 from runner.ports.trial import TaskChoice
 from runner.tasks.embedded import EMBEDDED, embedded_task
+from runner.tasks.hub import is_hub_name, model_files
 from runner.tasks.problems import hold_out, in_fixed_order, read_problems, refuse_overlap
 from runner.tasks.rewards import EXACT, MATH, make_reward
 from runner.tasks.tokenizers import ChatTokenizer, load_tokenizer
 
 VALIDATION_PROBLEMS = 128
+_USES = ("to train on", "to validate on")
 
 
 def open_task(choice: TaskChoice, seed: int, validation_problems: int = VALIDATION_PROBLEMS) -> Task:
@@ -58,24 +60,29 @@ def _embedded(choice: TaskChoice) -> Task:
 def user_task(choice: TaskChoice, seed: int, validation_problems: int) -> Task:
     """Build the task of a JSONL file; InputError says what of it cannot be used."""
     if choice.model is None:
-        raise InputError(f"task '{choice.name}' needs task.model: the folder of a local Hugging Face checkpoint")
+        raise InputError(
+            f"task '{choice.name}' needs task.model: the folder of a Hugging Face checkpoint, or its name on the hub"
+        )
     if choice.max_response_tokens is None:
         raise InputError(f"task '{choice.name}' needs task.max_response_tokens: the length at which responses are cut")
     train, validation = user_problems(choice, validation_problems)
-    config = require_checkpoint(choice.model)
-    tokenizer = load_tokenizer(choice.model)
-    longest = _longest_prompt([*train, *validation], tokenizer, choice)
+    named = is_hub_name(choice.model)
+    files = model_files(choice.model)
+    config = require_checkpoint(str(files), weights=not named)
+    tokenizer = load_tokenizer(str(files))
+    kept, longest = _within([train, validation], tokenizer, choice)
     _require_room(config, longest, choice.max_response_tokens, choice.model)
     return Task(
         name=choice.name,
-        train=train,
-        validation=validation,
+        train=kept[0],
+        validation=kept[1],
         tokenizer=tokenizer,
         reward=make_reward(choice, seed),
-        model_path=str(Path(choice.model).expanduser()),
+        model_path=choice.model if named else str(files),
         max_prompt_tokens=longest,
         max_response_tokens=choice.max_response_tokens,
         closing=Closing(alone=choice.reward in (EXACT, MATH)),
+        left_out=_told([train, validation], kept, choice.prompt_length),
     )
 
 
@@ -90,27 +97,40 @@ def user_problems(choice: TaskChoice, validation_problems: int) -> tuple[list[Pr
     return problems, in_fixed_order(validation)
 
 
-def _longest_prompt(problems: Sequence[Problem], tokenizer: ChatTokenizer, choice: TaskChoice) -> int:
-    """Return the length of the longest prompt in tokens, and refuse those beyond the limit.
+def _within(
+    sets: Sequence[Sequence[Problem]], tokenizer: ChatTokenizer, choice: TaskChoice
+) -> tuple[list[list[Problem]], int]:
+    """Return the problems of each set whose prompts are not too long, and the tokens of the longest of them."""
+    kept: list[list[Problem]] = []
+    longest = 0
+    for problems in sets:
+        lengths = [_tokens(problem, tokenizer, choice.name) for problem in problems]
+        most = max(lengths) if choice.prompt_length is None else choice.prompt_length
+        within = [length for length in lengths if length <= most]
+        if not within:
+            raise InputError(
+                f"all {len(lengths)} prompts of task '{choice.name}' are longer than [task] prompt_length = {most}: "
+                f"the shortest has {min(lengths)} tokens"
+            )
+        kept.append([problem for problem, length in zip(problems, lengths, strict=True) if length <= most])
+        longest = max(longest, *within)
+    return kept, longest
 
-    Leaving them out silently would change the task.
-    """
-    lengths: list[int] = []
-    for problem in problems:
-        try:
-            lengths.append(len(tokenizer.encode_prompt(problem.prompt)))
-        except InputError as error:
-            raise InputError(f"problem '{problem.id}' of task '{choice.name}': {error}") from error
-    longest = max(lengths)
-    beyond = sum(length > choice.max_prompt_tokens for length in lengths)
-    if beyond:
-        worst = problems[lengths.index(longest)].id
-        raise InputError(
-            f"{beyond} of {len(lengths)} prompts of task '{choice.name}' are longer than task.max_prompt_tokens = "
-            f"{choice.max_prompt_tokens} (the longest is problem '{worst}' with {longest}): raise the limit to "
-            f"{longest}, or take them out of the file"
-        )
-    return longest
+
+def _tokens(problem: Problem, tokenizer: ChatTokenizer, task: str) -> int:
+    try:
+        return len(tokenizer.encode_prompt(problem.prompt))
+    except InputError as error:
+        raise InputError(f"problem '{problem.id}' of task '{task}': {error}") from error
+
+
+def _told(sets: Sequence[Sized], kept: Sequence[Sized], length: int | None) -> tuple[str, ...]:
+    """Say how many problems of each set are too long."""
+    counts = [(len(whole), len(whole) - len(rest)) for whole, rest in zip(sets, kept, strict=True)]
+    if not any(beyond for _, beyond in counts):
+        return ()
+    parts = [f"{beyond:,} of {whole:,} prompts {use}" for (whole, beyond), use in zip(counts, _USES, strict=True)]
+    return (f"left out, longer than [task] prompt_length = {length:,}: {' and '.join(parts)}",)
 
 
 def _require_room(config: dict[str, Any], prompt: int, response: int, model: str) -> None:

@@ -8,6 +8,7 @@ from budgets.errors import TrainingError
 from budgets.hardware import SECONDS_PER_HOUR
 from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
+from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Reading
 
 MOST_BAD_LOSSES = 3  # updates in a row whose loss is no number: nothing that follows is training
@@ -89,8 +90,8 @@ class PointMaker:
         made = (step - (last.optimizer_step if last is not None else 0)) * config.rollouts_per_step
         length = reading.response_tokens
         metrics = {name: value for name, value in reading.metrics.items() if math.isfinite(value)}
-        if length is None and made:  # an upper bound, and said to be one
-            length = float(config.task.max_response_tokens or config.task.max_prompt_tokens)
+        if length is None and made and (most := self._most_tokens()):  # an upper bound, and said to be one
+            length = float(most)
             metrics["response_tokens_at_most"] = length
         elif length is not None:
             metrics["response_tokens"] = length
@@ -106,6 +107,12 @@ class PointMaker:
         )
         self._last = point
         return point
+
+    def _most_tokens(self) -> int:
+        """Return the length at which responses are cut; 0 where nobody says it."""
+        task = self._config.task
+        embedded = EMBEDDED.get(task.name)
+        return task.max_response_tokens or (embedded.max_response_tokens if embedded else 0)
 
     def _start_up(self) -> dict[str, float]:
         """Return how long the start took, beside the first point after it; it is no part of the point's own time."""

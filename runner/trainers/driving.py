@@ -22,6 +22,7 @@ from planner.config.trainer import Patience
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
+from runner.tasks.hub import is_hub_name
 from runner.tasks.opening import open_task
 from runner.tasks.tokenizers import ChatTokenizer
 from runner.trainers.driver import Attempt, Checkpoint, Launch
@@ -156,7 +157,12 @@ def has_chat(task: Task) -> bool:
 
 def tokenizer_of(config: TrialConfig, task: Task, folder: Path) -> str:
     """Return the folder of the tokenizer: the model's own, or that which laying.py lays for an embedded task."""
-    return str(folder / "tokenizer" if config.task.name in EMBEDDED else Path(task.model_path).absolute())
+    return str(folder / "tokenizer") if config.task.name in EMBEDDED else task.model_path
+
+
+def laid_model(task: Task, folder: Path) -> str:
+    """Return where a trainer finds model and tokenizer in one: the folder that inside.py lays, or their name."""
+    return task.model_path if is_hub_name(task.model_path) else str(folder / "model")
 
 
 def started(
@@ -179,7 +185,7 @@ def started(
         return None
     python = config.trainer.python or "python3"
     trial, sweep = run_names(attempt)
-    usual = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    usual = {"HF_HUB_OFFLINE": str(int(not is_hub_name(config.task.model))), "TOKENIZERS_PARALLELISM": "false"}
     usual |= {"WANDB_NAME": trial, "WANDB_RUN_GROUP": sweep, "MLFLOW_EXPERIMENT_NAME": sweep}
     given = {name: os.environ.get(name, value) for name, value in usual.items()}
     given["OMP_NUM_THREADS"] = str(config.machine.threads)  # Ray sets it in every worker, whatever was asked for

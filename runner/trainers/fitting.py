@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from budgets import catalogue
@@ -10,6 +11,7 @@ from budgets.memory import Placement
 from budgets.memory_plan import Demand, Means, MemoryPlan, plan_memory
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
+from runner.tasks.hub import model_files
 
 _MOST_GPUS, _LEAST_TOKENS = 1024, 256  # that are offered
 _LORA_RANK = 32  # the least that verl's documentation recommends (docs/advance/ppo_lora.rst)
@@ -32,7 +34,7 @@ def fitted(
     """
     machine = config.machine
     demand = Demand(
-        catalogue.model(str(task.model_path)),
+        replace(catalogue.model(str(model_files(task.model_path))), name=Path(task.model_path).name),
         task.max_prompt_tokens + task.max_response_tokens,
         Placement(generators or machine.gpus, machine.gpus - generators, not generators, engine_gpus),
         machine.memory_gb * 1e9,

@@ -61,9 +61,14 @@ def ordered_problems(run: Mapping[str, Any]) -> list[int]:
     return PromptStream(order["count"], order["seed"], pass_rates=order["pass_rates"]).take(order["rows"])
 
 
-def lay_model(folder: Path, run: Mapping[str, Any]) -> Path:
-    """Return a folder of the model's files with a tokenizer beside them, which trainers expect to be in one."""
+def lay_model(folder: Path, run: Mapping[str, Any]) -> Path | str:
+    """Return a folder of the model's files with a tokenizer beside them, which trainers expect to be in one.
+
+    What is on the hub is in one already, and goes by its name.
+    """
     model, own = Path(run["model"]), folder / "tokenizer"
+    if not model.is_dir():
+        return str(run["model"])
     laid = folder / "model"
     laid.mkdir(exist_ok=True)
     for source in (*model.iterdir(), *(own.iterdir() if own.is_dir() else ())):

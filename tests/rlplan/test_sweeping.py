@@ -162,7 +162,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_a_sweep_is_stored(databa
         (
             ON_A_GPU | {"simulation": None, "problems": "mine.jsonl"},
             InputError,
-            "--problems needs --model FOLDER too",
+            "--problems needs --model too",
         ),
     ],
 )

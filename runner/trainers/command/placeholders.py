@@ -8,12 +8,13 @@ from pathlib import Path
 from budgets.errors import InputError, suggest
 from planner.layering import flattened
 from runner.ports.trial import TrialConfig
-from runner.tasks.embedded import EMBEDDED, model_folder
+from runner.tasks.embedded import EMBEDDED, embedded_task, model_folder
 from runner.trainers.command.options import CommandOptions
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import meeting_port, save_steps, validation_steps, warmup_steps
 
 PROBLEMS, VALIDATION_PROBLEMS = "problems.jsonl", "validation_problems.jsonl"
+_LONGEST = "max_prompt_tokens"
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.]*)\}")
 
 
@@ -40,7 +41,7 @@ def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, ra
         "validation_problems": attempt.folder / VALIDATION_PROBLEMS,
         "reward": task.reward,
         "model": str(model_folder(task.name)) if embedded else task.model,
-        "max_prompt_tokens": task.max_prompt_tokens,
+        _LONGEST: embedded_task(task.name).max_prompt_tokens if embedded else task.prompt_length,
         "max_response_tokens": task.max_response_tokens or (embedded.max_response_tokens if embedded else None),
         "folder": attempt.folder,
         "metrics": attempt.metrics,
@@ -55,13 +56,15 @@ def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, ra
         "recipe": config.recipe.name,
         **{f"recipe.{key}": value for key, value in flattened(config.recipe.model_dump())},
     }
-    return {name: _written(value) for name, value in values.items()}
+    return {name: _written(value) for name, value in values.items() if name != _LONGEST or value is not None}
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
     """Put the values in the place of their names; InputError for a name that means nothing."""
 
     def value(found: re.Match[str]) -> str:
+        if found[1] == _LONGEST and _LONGEST not in values:
+            raise InputError(f"'{found[0]}' in a trainer's file needs [task] prompt_length, in tokens")
         if found[1] not in values:
             raise InputError(
                 f"'{found[0]}' in '{_shortened(text)}' is no placeholder of a trainer's file: "

@@ -72,7 +72,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "grpo.max_val_samples": problems,
         "grpo.val_batch_size": problems,  # by which it rounds down
         "grpo.val_num_generations_per_prompt": config.validation.samples,
-        "policy.model_name": str(Path(task.model_path).absolute()),
+        "policy.model_name": task.model_path,
         "policy.tokenizer.name": tokenizer_of(config, task, folder),
         "policy.train_global_batch_size": config.rollouts_per_step,  # of one update
         "policy.train_micro_batch_size": rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass),

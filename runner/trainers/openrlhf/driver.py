@@ -50,7 +50,7 @@ class OpenRlhfDriver(HorizonDriver):
             "to_step": -(-attempt.to_step // updates),  # in its steps, of which each is a batch of rollouts
             "metrics": attempt.metrics.name,
             "save_seconds": config.trainer.save_seconds,
-            "model": str(Path(task.model_path).absolute()),
+            "model": task.model_path,
             "end_id": task.tokenizer.end_id,
             "skip_special_tokens": config.task.name not in EMBEDDED,  # in ours they are characters that no answer has
             "prompts": PROMPTS,

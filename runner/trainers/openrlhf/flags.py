@@ -8,7 +8,7 @@ from budgets.memory_plan import Means, MemoryPlan
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import merged, rollouts_per_pass, run_names, validation_batches, warmup_steps
+from runner.trainers.driving import laid_model, merged, rollouts_per_pass, run_names, validation_batches, warmup_steps
 from runner.trainers.fitting import fitted
 from runner.trainers.horizon import HorizonOptions, rows_of, share_of
 from runner.trainers.openrlhf.recipe import recipe_flags
@@ -29,7 +29,7 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: Horizon
     ours: dict[str, Any] = {
         **_layout(config, options, plan),
         **recipe_flags(config.recipe, task.max_response_tokens),
-        "actor.model_name_or_path": str(folder / "model"),
+        "actor.model_name_or_path": laid_model(task, folder),
         "train.agent_func_path": str(folder / AGENT),
         "data.prompt_dataset": str(folder / PROMPTS),
         "data.input_key": "input",

@@ -75,7 +75,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "run.dir": RUN,
         "clean": attempt.checkpoint is None,  # what an attempt left that saved nothing; it refuses a used folder
         "max_steps": attempt.to_step,  # where it ends, wherever it begins
-        "model.name": str(Path(task.model_path).absolute()),
+        "model.name": task.model_path,
         "tokenizer.name": tokenizer_of(config, task, attempt.folder),
         "seq_len": most,
         "ckpt.interval": save_steps(config, attempt),

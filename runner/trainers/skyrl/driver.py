@@ -53,7 +53,7 @@ class SkyRlDriver(HorizonDriver):
             "from_step": begins,
             "metrics": attempt.metrics.name,
             "save_seconds": config.trainer.save_seconds,
-            "model": str(Path(task.model_path).absolute()),
+            "model": task.model_path,
             "prompts": PROMPTS,
             "validation": VALIDATION,
             "order": order_of(config, task, options),

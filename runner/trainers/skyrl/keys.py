@@ -7,7 +7,7 @@ from budgets.memory_plan import Means, MemoryPlan
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import merged, rollouts_per_pass, run_names, validation_batches, warmup_steps
+from runner.trainers.driving import laid_model, merged, rollouts_per_pass, run_names, validation_batches, warmup_steps
 from runner.trainers.fitting import fitted
 from runner.trainers.horizon import HorizonOptions, batches_of, share_of
 from runner.trainers.skyrl.recipe import recipe_keys
@@ -40,8 +40,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonO
         "placement.ref_num_nodes": share.nodes,
         "placement.ref_num_gpus_per_node": share.gpus_per_node,
         "strategy": "fsdp",
-        "policy.model.path": str(folder / "model"),
-        "ref.model.path": str(folder / "model"),
+        "policy.model.path": laid_model(task, folder),
+        "ref.model.path": laid_model(task, folder),
         "policy.optimizer_config.lr": config.learning_rate,
         "policy.optimizer_config.scheduler": "constant_with_warmup",
         "policy.optimizer_config.num_warmup_steps": warmup_steps(config),  # counted in updates

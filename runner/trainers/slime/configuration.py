@@ -54,7 +54,7 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any
     options = options_in(config, SlimeOptions)
     _require_runnable(config)
     machine, updates, folder = config.machine, config.recipe.schedule.updates_per_batch, attempt.folder
-    model, length = str(Path(task.model_path).absolute()), task.max_response_tokens
+    model, length = task.model_path, task.max_response_tokens
     every = validation_batches(config)
     ours: dict[str, Any] = {
         "--hf-checkpoint": model,

@@ -104,8 +104,8 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
             "mixed_precision": "bf16" if machine.weights == "bfloat16" else "no",
             "fsdp_offload": None if plan is None or machine.gpus == 1 else plan.offload,
         },
-        "model": str(Path(task.model_path).absolute()),
-        "tokenizer": "tokenizer" if embedded else str(Path(task.model_path).absolute()),
+        "model": task.model_path,
+        "tokenizer": "tokenizer" if embedded else task.model_path,
         "end_id": task.tokenizer.end_id,
         "skip_special_tokens": not embedded,  # in ours they are characters that no answer has
         "chat": has_chat(task),

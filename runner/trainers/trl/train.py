@@ -154,12 +154,12 @@ def rehearsed(run: dict[str, Any]) -> None:
 def built(run: dict[str, Any]) -> Trial:
     """Put TRL's trainer together."""
     judge = judge_in(str(FOLDER))
-    tokenizer = AutoTokenizer.from_pretrained(run["tokenizer"], local_files_only=True, padding_side="left")
+    tokenizer = AutoTokenizer.from_pretrained(run["tokenizer"], padding_side="left")
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(run["end_id"])
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     settings = GRPOConfig(**run["settings"])  # first: with FSDP one process alone then reads the weights
-    model = AutoModelForCausalLM.from_pretrained(run["model"], dtype=torch.float32, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(run["model"], dtype=torch.float32)
     model.generation_config.eos_token_id = run["end_id"]
     rewards = Rewards(run, judge, tokenizer)
     asked = [_asked(problem.prompt, chat=run["chat"]) for problem in judge.problems]

@@ -5,7 +5,6 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -92,7 +91,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     ours = {
         **recipe_keys(config.recipe, task.max_response_tokens),
         **optimizer_keys(config.recipe, config.learning_rate, warmup_batches(config)),
-        "actor_rollout_ref.model.path": str(Path(task.model_path).absolute()),
+        "actor_rollout_ref.model.path": task.model_path,
         "actor_rollout_ref.model.tokenizer_path": tokenizer_of(config, task, folder),
         "data.train_files": str(folder / "train.parquet"),
         "data.val_files": str(folder / "validation.parquet"),

@@ -17,6 +17,17 @@ TEMPLATE = (
 )
 
 
+def save_on_the_hub(cache: Path, name: str, **values: Any) -> Path:
+    """Lay a model without weights into a cache of the Hugging Face hub, as if it had been downloaded."""
+    place = cache / f"models--{name.replace('/', '--')}"
+    folder = place / "snapshots" / "0123"
+    save_checkpoint(folder, **values)
+    (folder / "model.safetensors").unlink()
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text("0123")
+    return folder
+
+
 def save_checkpoint(
     folder: Path,
     *,

@@ -10,9 +10,18 @@ from runner.ports.task import Task
 from runner.ports.trial import TaskChoice
 from runner.tasks.embedded import embedded_task
 from runner.tasks.opening import open_task, user_task
-from tests.runner.tasks.checkpoints import IDS, TEMPLATE, save_checkpoint
+from tests.runner.tasks.checkpoints import IDS, TEMPLATE, save_checkpoint, save_on_the_hub
 
 PROBLEMS = [{"id": f"p{i}", "prompt": "what is " + "2 + " * (i % 5) + f"2 be-{i}", "answer": i} for i in range(20)]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the Hugging Face hub of this test's own, and no way to the hub."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    return tmp_path / "hub"
+
 
 LONGEST_PROMPT = 15  # <user> what is 2 + 2 + 2 + 2 + 2 be-… <turn> <model>
 
@@ -125,10 +134,8 @@ def test_a_function_may_judge_without_answers(tmp_path: Path) -> None:
         ({"model": None}, "needs task.model"),
         ({"model": "/no/such/model"}, "is no local checkpoint"),
         ({"max_response_tokens": None}, "needs task.max_response_tokens"),
-        (
-            {"max_prompt_tokens": 12},
-            r"8 of 20 prompts .* longer than task.max_prompt_tokens = 12 \(the longest is problem 'p\d+' with 15\)",
-        ),
+        ({"prompt_length": 5}, r"all 15 prompts of task .* longer than \[task\] prompt_length = 5: the shortest has 7"),
+        ({"model": "Qwen/Qwen3-8B"}, "'Qwen/Qwen3-8B' is no folder here, and its tokenizer cannot be had"),
         ({"max_response_tokens": 18}, "are 33 tokens, but model .* holds 32: lower max_response_tokens to 17"),
         ({"reward": "no_such_package:f"}, "No module named"),
     ],
@@ -143,3 +150,22 @@ def test_a_prompt_that_the_model_cannot_take_is_named(tmp_path: Path) -> None:
     rows = [*PROBLEMS, {"id": "chat", "prompt": [{"role": "user", "content": "what"}], "answer": "x"}]
     with pytest.raises(InputError, match=r"problem 'chat' of task .*: a prompt is a list of chat messages, but"):
         built(tmp_path, rows, template=None)
+
+
+def test_a_model_of_the_hub_goes_by_its_name_and_needs_no_weights_here(tmp_path: Path, cache: Path) -> None:
+    save_on_the_hub(cache, "Qwen/Qwen3-8B")
+    task = built(tmp_path, model="Qwen/Qwen3-8B")
+    assert (task.model_path, task.max_prompt_tokens) == ("Qwen/Qwen3-8B", LONGEST_PROMPT)
+
+
+def test_prompts_are_as_long_as_they_are_or_left_out_and_counted(tmp_path: Path) -> None:
+    rows = [{"prompt": "what " * length, "answer": "x"} for length in (10, 2000, 3000, 4000)]
+    save_checkpoint(tmp_path / "long", context=8192)
+    held = saved(tmp_path, [{"prompt": "is it", "answer": "y"}], "validation.jsonl")
+    given = {"model": str(tmp_path / "long"), "validation_file": held}
+    whole = built(tmp_path, rows, **given)
+    assert (len(whole.train), whole.max_prompt_tokens, whole.left_out) == (4, 4003, ())
+    task = built(tmp_path, rows, **given, prompt_length=2500)
+    assert (len(task.train), task.max_prompt_tokens) == (2, 2003)
+    said = "2 of 4 prompts to train on and 0 of 1 prompts to validate on"
+    assert task.left_out == (f"left out, longer than [task] prompt_length = 2,500: {said}",)

@@ -19,6 +19,7 @@ from runner.trainers.following import LineSource
 from tests.runner.trainers.standins import standin_config
 
 CONFIG = standin_config()
+CONFIG = CONFIG.model_copy(update={"task": CONFIG.task.model_copy(update={"max_response_tokens": 512})})
 
 
 def life(steps: int, first: int = 0) -> list[Reading]:

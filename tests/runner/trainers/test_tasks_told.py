@@ -1,0 +1,51 @@
+"""What each trainer is told of a task as people have it: a model of the hub, long prompts, sampling, adapters."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.ports.trial import TaskChoice, TrialConfig
+from tests.runner.tasks.checkpoints import save_on_the_hub
+from tests.runner.trainers.standins import attempt, launched
+from tests.runner.trainers.test_drivers_told import NAMED, told
+
+Made = Callable[..., TrialConfig]
+HUB = "Qwen/Qwen3-8B"
+LONG = 4096  # tokens of the longest prompt
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TaskChoice:
+    """Problems with long prompts, and a model of the hub whose tokenizer is in the cache."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    save_on_the_hub(tmp_path / "hub", HUB, context=40960)
+    rows = [{"prompt": "what " * (LONG - 3 - number), "answer": "4"} for number in range(30)]
+    (tmp_path / "long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return TaskChoice(name=str(tmp_path / "long.jsonl"), model=HUB, reward="exact", max_response_tokens=8)
+
+
+MODEL_KEYS = {
+    "trl": {"vllm_max_model_length": LONG + 8},
+    "verl": {"actor_rollout_ref.model.path": HUB, "actor_rollout_ref.model.tokenizer_path": HUB}
+    | {"data.max_prompt_length": str(LONG)},
+    "prime-rl": {"model.name": HUB, "tokenizer.name": HUB, "seq_len": LONG + 8},
+    "openrlhf": {"--actor.model_name_or_path": [HUB], "--data.max_len": [str(LONG + 8)]},
+    "skyrl": {"trainer.policy.model.path": HUB, "trainer.max_prompt_length": LONG},
+    "nemo-rl": {"policy.model_name": HUB, "policy.tokenizer.name": HUB, "policy.max_total_sequence_length": LONG + 8},
+    "slime": {"--hf-checkpoint": [HUB]},
+}
+
+
+@pytest.mark.parametrize("trainer", NAMED)
+def test_a_model_of_the_hub_is_handed_on_with_prompts_of_any_length(
+    trainer: str, made: Made, own: TaskChoice, tmp_path: Path
+) -> None:
+    launch = launched(made(trainer, task=own), attempt(tmp_path))
+    keys: dict[str, Any] = told(made(trainer, task=own), attempt(tmp_path))
+    keys |= {"model": json.loads(launch.files["run.json"])["model"]} if trainer == "trl" else {}
+    wanted = MODEL_KEYS[trainer] | ({"model": HUB} if trainer == "trl" else {})
+    assert {key: keys.get(key) for key in wanted} == wanted
+    assert launch.environment["HF_HUB_OFFLINE"] == "0"
