@@ -44,7 +44,7 @@ class RecordedRun:
         return float(self.gpu_hours[-1])
 
     def score_near(self, target: float) -> float:
-        """Return the mean of the scores at 0.9 to 1.1 times the target, of the nearest when there are none.
+        """Return the mean of the scores at 0.9 to 1.1 times the target, or between its neighbours where there are none.
 
         A run that ends before the target is worth what its last tenth is.
         """
@@ -53,7 +53,7 @@ class RecordedRun:
         away = np.abs(self.gpu_hours - target)
         near = away <= AROUND * target * (1 + ROUNDING)
         if not near.any():
-            near = away <= away.min() * (1 + ROUNDING)
+            return float(np.interp(target, self.gpu_hours, self.scores))
         return float(self.scores[near].mean())
 
 

@@ -20,8 +20,7 @@ TENTHS = np.arange(0, 101, 10.0).tolist()
         (50, 0.5),  # 45 to 55: the point at 50 alone
         (55, 0.55),  # 49.5 to 60.5: those at 50 and 60
         (100, 0.95),  # 90 to 110, both ends included
-        (14, 0.1),  # 12.6 to 15.4 holds none: the nearest
-        (15, 0.15),  # none, and two are as near
+        (14, 0.14),  # 12.6 to 15.4 holds none: between its neighbours
         (1000, 0.95),  # it ends before: its last tenth
     ],
 )
