@@ -58,8 +58,8 @@ class _Start:
         return counts
 
 
-def read_script(paths: Sequence[Path]) -> ScriptFacts:
-    """Read what people start a trainer with; of several files the later wins."""
+def read_script(paths: Sequence[Path], given: Flat | None = None) -> ScriptFacts:
+    """Read what people start a trainer with; of several files the later wins, over them what is given by our names."""
     found: Flat = {}
     words: tuple[str, ...] = ()
     notes: list[str] = []
@@ -72,7 +72,8 @@ def read_script(paths: Sequence[Path]) -> ScriptFacts:
     trainer = max(counts, key=lambda name: counts[name])
     own = [f"{name} is not found" for name in load_trainer(trainer).own_files]
     notes = [note for note in dict.fromkeys(notes) if not any(fnmatchcase(note, each) for each in own)]
-    return facts_of(trainer if counts[trainer] >= _ENOUGH else None, resolved(found), notes)
+    known = trainer if counts[trainer] >= _ENOUGH else None
+    return facts_of(known, resolved(found) | (given or {}), notes)
 
 
 def facts_of(trainer: str | None, found: Flat, notes: Sequence[str] = ()) -> ScriptFacts:

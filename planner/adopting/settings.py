@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from budgets.errors import InputError
@@ -127,6 +128,9 @@ def known_of(trainer: str | None, found: Flat, *, whole: bool = False) -> Known:
 def _prompts(known: Flat, n: int | None) -> int | None:
     """Return B, where it is given as such or follows from the rollouts of a batch."""
     given = _count(known, "prompts_per_batch")
+    if given == 0:  # what is drawn between two synchronizations
+        parts = [_count(known, name) or 0 for name in ("update_prompts", "drawn_updates", "synced_draws")]
+        return math.prod(parts) or None
     if given is not None or n is None:
         return given
     rollouts = _count(known, "batch_rollouts")
@@ -190,15 +194,16 @@ def named_by(names: Mapping[str, Mapping[str, Any]], found: Flat) -> str | None:
             for name, any_of in names.items()
             for key, values in any_of.items()
             for value in (values if isinstance(values, list) else [values])
-            if said.get(key) == str(value).casefold()
+            if key in said and fnmatchcase(said[key], str(value).casefold())
         ),
         None,
     )
 
 
 def _named(value: object) -> str | None:
-    """Return the name of a model; a variable that is not known is none, unless only its folder is."""
-    return None if value is None or "$" in (name := str(value)).rstrip("/").rpartition("/")[2] else name
+    """Return the name of a model; a sentence is none, nor a variable that is not known, unless only its folder is."""
+    name = str(value or "")
+    return None if not name or " " in name or "$" in name.rstrip("/").rpartition("/")[2] else name
 
 
 def _rest(known: Flat) -> int | None:

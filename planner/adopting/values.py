@@ -40,7 +40,7 @@ def values_of(
     known = known_of(trainer, found, whole=True)
     values: Flat = {name: _plain(name, known.values.get(name)) for name in _AS_WRITTEN}
     values |= {name: _truth(known.values[name]) for name in _TRUTHS if name in known.values}
-    values |= _derived(known.values, values, split)
+    values |= _derived(known.values, values, split, settings.prompts_per_batch)
     sharding = named_by(load_trainer(trainer).sharding if trainer else {}, found)
     values["sharding"] = sharding or values.get("sharding") or known.values.get("sharding")
     values = _said(values)
@@ -60,14 +60,20 @@ def _is_open(value: object) -> bool:
     return isinstance(value, str) and "$" in value.rstrip("/").rpartition("/")[2]
 
 
-def _derived(known: Flat, values: Mapping[str, Any], split: GpuSplit) -> Flat:
+def _derived(known: Flat, values: Mapping[str, Any], split: GpuSplit, prompts: int | None) -> Flat:
     """Return what follows from several keys."""
     found: Flat = {"updates_per_batch": split.updates * (_plain("inner_epochs", known.get("inner_epochs")) or 1)}
+    if values.get("update_steps") is None and (total := _plain("", known.get("total_prompts"))) and prompts:
+        found["update_steps"] = total // prompts
     if tensor := _plain("", known.get("engine_tensor_parallel", known.get("engine_gpus"))):
         found["engine_tensor_parallel"] = tensor
     if (precision := known.get("precision")) is not None:
         said = "bf16" if precision is True else str(precision).casefold()
         found["precision"] = next((ours for name, ours in _PRECISIONS.items() if name in said), said)
+    if _truth(known.get("fp8_on")):
+        found["precision"] = "fp8"
+    if "fp8" in str(known.get("rollout_precision")).casefold():
+        found["rollout_precision"] = "fp8"
     if (schedule := known.get("lr_schedule")) is not None:
         said = str(schedule).casefold()
         found["lr_schedule"] = next((name for name in _SCHEDULES if name in said), said)

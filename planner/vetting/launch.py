@@ -41,6 +41,7 @@ CONFIGURED: Final = {
     "gpu": "hardware.gpu",
     "response_tokens": "workload.response_tokens",
     "lora_rank": "cost.lora_rank",
+    "rollout_precision": "cost.rollout_precision",
     "engine_tensor_parallel": "cost.engine_gpus",
     "validation_problems": "validation.problems",
     "validation_samples": "validation.samples",

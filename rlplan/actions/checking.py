@@ -60,14 +60,13 @@ class CheckedScript:
 def check_script(asked: CheckRequest) -> CheckedScript:
     """Read a script and judge what it would launch, with what flags say in its place."""
     files = [Path(each) for each in ([asked.files] if isinstance(asked.files, str | Path) else asked.files)]
-    facts = facts_of(files)
     given = {name: value for name, value in vars(asked).items() if value is not None}
-    settings = facts.settings.with_given({name: given.get(name) for name in OF_SCRIPT})
+    facts = facts_of(files, {name: given[name] for name in OF_SCRIPT if name in given})
+    settings = facts.settings
     if lacking := [flag_of(name) for name in NEEDED if getattr(settings, name) is None]:
         raise InputError(f"{files[0]} does not say how large a batch is: give {' and '.join(lacking)}")
     if not settings.model:
         raise InputError(f"{files[0]} names no model: give --model NAME, or a folder with its config.json")
-    facts = replace(facts, settings=settings)
     resolved = _configuration(facts, shape_of(settings.model, files[0]), vars(asked))
     launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, asked.db)
     checked = check(launch, asked.budget)

@@ -15,11 +15,11 @@ Said = dict[str, tuple[str, Any]]  # by key of the configuration: who says it, a
 CAP = "workload.response_tokens"
 
 
-def facts_of(files: list[Path]) -> ScriptFacts:
+def facts_of(files: list[Path], given: Mapping[str, Any] | None = None) -> ScriptFacts:
     """Read a script, or several files that belong together; NotFoundError names one that is not there."""
     if missing := next((path for path in files if not path.is_file()), None):
         raise NotFoundError(f"there is no file {missing}: give a script, or a file of settings, that starts a trainer")
-    return read_script(files)
+    return read_script(files, dict(given or {}))
 
 
 def shape_of(named: str, file: Path) -> str:
@@ -49,7 +49,7 @@ def with_script(flags: Mapping[str, tuple[str, Any]], script: str | Path | None)
     if script is None:
         return flags
     path, given = Path(script), {key: each for key, each in flags.items() if each[1] is not None}
-    facts = facts_of([path])
+    facts = facts_of([path], {"gpus": given["hardware.gpus"][1]} if "hardware.gpus" in given else None)
     named = given.get("workload.model", ("", facts.settings.model))[1]
     if not named:
         raise InputError(f"{path} names no model: give --model NAME, or a folder with its config.json")

@@ -17,6 +17,7 @@ _LONGEST = 4096  # of a text from which a pattern is taken away, in characters
 _PARAMETER = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
 _PLAIN = re.compile(r"\$([A-Za-z_]\w*|[0-9@*#?$!-])")
 _HERE = re.compile(r"dirname\b[^|;&]*?(?:\$\{?0|BASH_SOURCE)[^/|;&]*((?:/\.\.)*)")
+_FALLBACK = re.compile(r".*\|\|\s*echo\s+([\w./-]+|\"[^\"$`]*\"|'[^']*')\s*", re.DOTALL)
 _ELSE = re.compile(r"(:?)([-=+?])(.*)", re.DOTALL)
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -124,12 +125,14 @@ class Variables:
             place = end
 
     def _run(self, command: str) -> str:
-        """Return what stands for a command whose output is not known: nothing is run. The script's folder is known."""
+        """Return what stands for a command: nothing is run. Known are the script's folder, and what `|| echo` says."""
         if found := _HERE.search(command):
             folder = self._folder
             for _ in range(found[1].count("..")):
                 folder = folder.parent
             return str(folder)
+        if found := _FALLBACK.fullmatch(command):
+            return found[1].strip("'\"")
         first = re.match(r"\s*([\w./-]*)", command)
         return f"$({first[1] if first else ''})"
 

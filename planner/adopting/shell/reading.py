@@ -15,6 +15,9 @@ from planner.adopting.shell.tokens import Text, Token
 LARGEST = 2**18  # bytes of a script
 _DEEPEST = 5  # scripts within each other
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+# What Slurm sets for a job, by what its header asks for.
+_JOB = re.compile(r"^#SBATCH\s+--?(nodes|N|gpus-per-node|gres)[=\s]+(?:gpu:)?(?:[\w-]+:)?(\d+)", re.MULTILINE)
+_NODES, _GPUS = ("SLURM_JOB_NUM_NODES", "SLURM_NNODES"), ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE")
 _DECLARE = ("export", "declare", "local", "readonly", "typeset")
 _SUCCEED = ("cd", "mkdir", "pushd", "set", "source", ".", "echo", "true", ":", "export", "shopt", "ulimit")
 _SHELLS = ("bash", "sh", "zsh")
@@ -53,6 +56,8 @@ class _Block:
 def read_shell(text: str, folder: Path) -> Shell:
     """Read a script that lies in a folder; a variable that it does not set is what its own default says, or empty."""
     reader = _Reader(folder)
+    for asked, number in _JOB.findall(text):
+        reader.variables.values |= {name: [number] for name in (_GPUS if asked.startswith("g") else _NODES)}
     try:
         reader.read(text)
     except RecursionError:

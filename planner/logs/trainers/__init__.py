@@ -28,6 +28,7 @@ _METRICS = (
 _KEYS = (
     *("rollouts_per_prompt", "prompts_per_batch", "batch_rollouts", "device_batch", "accumulation"),
     *("update_prompts", "update_rollouts", "update_steps", "learning_rate", "model", "seed"),
+    *("drawn_updates", "synced_draws", "total_prompts"),
     *("response_tokens", "validation_samples"),
     *("gpus", "nodes", "gpus_per_node", "train_gpus", "infer_gpus", "infer_nodes", "infer_gpus_per_node"),
     *("generator_nodes", "generator_gpus_per_node", "engines", "engine_gpus", "colocated", "asynchronous"),
@@ -43,6 +44,8 @@ _KEYS = (
     ),
     *(
         "precision",
+        "fp8_on",
+        "rollout_precision",
         "lora_rank",
         "lora_on",
         "zero_stage",

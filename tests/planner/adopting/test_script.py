@@ -141,3 +141,28 @@ def test_a_launcher_and_the_files_that_it_names_are_read(tmp_path: Path) -> None
     facts = read_script([write(tmp_path / "jobs" / "run.sh", text.replace("-m trl", "trl"))])
     assert (facts.trainer, facts.settings.gpus, facts.settings.rollouts_per_prompt) == ("trl", 8, 16)
     assert (facts.settings.model, facts.values["sharding"]) == ("org/m", "zero3")
+
+
+ASYNCHRONOUS = """python -m verl.experimental.fully_async_policy.fully_async_main data.train_batch_size=0 \\
+    actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.ppo_mini_batch_size=32 data.max_response_length=8192 \\
+    rollout.total_rollout_steps=$((512*400)) rollout.test_freq=20 async_training.require_batches=4 \\
+    actor_rollout_ref.model.path=org/m trainer.n_gpus_per_node=8 rollout.nnodes=2 rollout.n_gpus_per_node=8
+"""
+
+
+def test_a_batch_without_a_size_is_what_is_trained_on_between_two_synchronizations(tmp_path: Path) -> None:
+    facts = read_script([write(tmp_path / "run.sh", ASYNCHRONOUS)])
+    assert (facts.settings.prompts_per_batch, facts.split.updates, facts.settings.gpus) == (512, 16, 24)
+    assert (facts.values["update_steps"], facts.values["validation_every"]) == (400, 20)
+
+
+def test_what_each_gpu_takes_makes_a_batch_of_the_gpus_that_a_flag_names(tmp_path: Path) -> None:
+    recipe = "per_device_train_batch_size: 4\nnum_generations: 8\nmodel_name_or_path: org/m\n"
+    path = write(tmp_path / "grpo.yaml", recipe)
+    batches = [read_script([path], given).settings.prompts_per_batch for given in (None, {"gpus": 8})]
+    assert batches == [None, 4]
+
+
+def test_what_trains_without_rollouts_is_no_run_of_a_trainer(tmp_path: Path) -> None:
+    text = "policy: {max_total_sequence_length: 4096, model_name: org/m, train_global_batch_size: 128}\n"
+    assert read_script([write(tmp_path / "sft.yaml", text)]).trainer is None

@@ -37,6 +37,14 @@ def read(text: str, folder: Path = Path("/work")) -> Shell:
             "B=megatron\nif [[ $B == fsdp* || $B == ddp ]]; then A=1; elif [ $B = megatron ]; then A=2; fi\nrun $A\n",
             "run 2",
         ),
+        (
+            "D=${D:-$(python3 -c x 2>/dev/null && echo npu || echo gpu)}\ncase $D in\n gpu) N=8 ;;\nesac\nrun n=$N\n",
+            "run n=8",
+        ),
+        (
+            "#SBATCH --nodes=4\n#SBATCH --gres=gpu:h100:8 # each\nrun n=$SLURM_NNODES g=${SLURM_GPUS_PER_NODE:-1}\n",
+            "run n=4 g=8",
+        ),
         ("case $1 in\n big|large) N=64 ;;\n *) N=8 ;;\nesac\nrun n=$N\n", "run n=8"),
         ('GPUS=$(nvidia-smi -L | wc -l)\nif [ "$GPUS" -le 0 ]; then GPUS=8; fi\nrun $GPUS\n', "run 8"),
         ('while [ $# -gt 0 ]; do N=$1; shift; done\n[ -n "$N" ] && run no\nrun n=${N:-8} "$@"\n', "run n=8"),
