@@ -1,6 +1,6 @@
 """What rlplan reads of other people's scripts: a table, for scripts of which nothing is kept here.
 
-    python bench/scripts_read.py FOLDER… [--list FILE] [--out bench/results/scripts.md]
+    python bench/scripts_read.py FOLDER [--list FILE]
 
 FOLDER holds the trainers' repositories; `--list` has one script a line, relative to it.
 """
@@ -22,7 +22,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--list", type=Path)
-    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     names = (
         given.list.read_text().split()
@@ -38,8 +37,6 @@ def main() -> None:
     table = head + "\n".join(
         [f"| script | trainer | {' | '.join(HEADS)} | others | missing |", "|---" * 10 + "|", *rows]
     )
-    if given.out:
-        given.out.write_text(table + "\n")
     sys.stdout.write(table + "\n")
 
 
