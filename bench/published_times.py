@@ -22,6 +22,7 @@ from planner.pricing.measured_runs import NO_VALIDATION
 from planner.vetting.launch import Launch
 from planner.vetting.verdict import Interval, Verdict, verdict
 from rlplan.actions.checking import check_script
+from rlplan.requests.checking import CheckRequest
 
 ROWS = Path(__file__).parent / "data" / "published_times.csv"
 ASKED = {
@@ -62,7 +63,7 @@ def held_against(row: Mapping[str, str], folder: Path) -> Held:
         if not row["script"]:
             path.write_text(row["command"])
         try:
-            found = check_script([path], asked, f"{own}/none.db").checked.verdict
+            found = check_script(CheckRequest(path, **asked, db=f"{own}/none.db")).checked.verdict
         except InputError as error:
             return Held(row, None, None, str(error).splitlines()[0].replace(f"{folder}/", ""))
     return Held(row, found.launch, (found if row["of"] == "run" else _without_rests(found)).step_seconds)
