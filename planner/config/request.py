@@ -9,7 +9,7 @@ from typing import Any
 from budgets import catalogue
 from budgets.coefficients import RECOMPUTING, Coefficients, prior
 from budgets.errors import ConfigError, InputError, UnknownNameError
-from budgets.expected_lengths import GIVEN_LOG_SD, ExpectedLength, expected_length
+from budgets.expected_lengths import GIVEN_LOG_SD, expected_length
 from budgets.growth import NONE, Growth
 from budgets.hardware import Gpu, Hardware
 from budgets.lengths import ResponseLengths
@@ -30,7 +30,7 @@ DEFAULT_DIFFICULTY = "easy"
 OF_SWEEPS = ("cluster", "slurm", "storage")  # where a sweep runs and keeps its copies is no matter of the plan
 
 
-def build_request(resolved: Resolved, coefficients: Coefficients | None = None) -> Request:
+def build_request(resolved: Resolved) -> Request:
     """Look up every name, check that the workload fits the hardware, and return the request."""
     config = collapse_single_values(resolved).config
     budget = config.budget.gpu_hours
@@ -41,7 +41,7 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
         counting = config.workload.model_copy(update={"prompt_set_size": counted})
         config = config.model_copy(update={"workload": counting})
     hardware = _hardware(config)
-    variants = _variants(config, pass_rates, hardware.gpu, coefficients)
+    variants = _variants(config, pass_rates, hardware.gpu)
     known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
     for variant in variants:
         require_fit(variant.workload, variant.traits, hardware, known_gpus)
@@ -96,9 +96,7 @@ def _other_recipes(resolved: Resolved) -> tuple[RecipeTraits, ...]:
     return tuple(_as_trained(resolved.config, load_recipe(name)) for name in TRIED_RECIPES)
 
 
-def _variants(
-    config: Config, pass_rates: PassRates, gpu: Gpu, coefficients: Coefficients | None
-) -> tuple[Variant, ...]:
+def _variants(config: Config, pass_rates: PassRates, gpu: Gpu) -> tuple[Variant, ...]:
     """Return every combination of a model, a recipe, a growth and a learning rate; one where each has one value.
 
     A growing batch is priced as if it were full from the start: its run then takes no more than it was given.
@@ -111,7 +109,7 @@ def _variants(
     require_distinct("axes.models", list(axes.models or ()), shapes.__getitem__)
     require_distinct("axes.recipes", list(axes.recipes or ()), lambda given: recipes[given].name)
     traits = list(recipes.values()) or [recipe_traits(config)]
-    growths = [growth_name(each) for each in axes.growths or ()]
+    growths = [growth.name if (growth := Growth.named(each)) else NONE for each in axes.growths or ()]
     require_distinct("axes.growths", growths, str)
     growing: list[str | None] = [None] if growths in ([], [NONE]) else [*growths]
     # Of what is priced alike the rule's own rate comes first.
@@ -127,16 +125,10 @@ def _variants(
             workload=workload,
             traits=recipe,
             learning_rate_factor=factor,
-            coefficients=coefficients or _known(config, workload, gpu),
+            coefficients=_known(config, workload, gpu),
         )
         for (workload, _), recipe, growth, factor in product(models, traits, growing, factors)
     )
-
-
-def growth_name(given: str) -> str:
-    """Return the name of a growth as results are stored by it."""
-    growth = Growth.named(given)
-    return NONE if growth is None else growth.name
 
 
 def difficulty_and_rates(config: Config) -> tuple[str, PassRates]:
@@ -213,11 +205,6 @@ def _workload(config: Config, pass_rates: PassRates, model: str) -> Workload:
 
 def _known(config: Config, workload: Workload, gpu: Gpu) -> Coefficients:
     """Return the coefficients before anything is measured here, with the mean response as well as it is known."""
-    expected = expected_response(workload)
+    expected = expected_length(workload.model.name, workload.responses.cap, workload.pass_rates.mean)
     sd = GIVEN_LOG_SD if config.workload.mean_response_tokens else expected.log_sd
     return replace(prior(gpu, config.trainer.name), length_log_sd=sd)
-
-
-def expected_response(workload: Workload) -> ExpectedLength:
-    """Return the mean response that is expected where nobody gives one."""
-    return expected_length(workload.model.name, workload.responses.cap, workload.pass_rates.mean)

@@ -52,8 +52,9 @@ def _chosen(request: Request) -> int:
     ]
     if offered == [full]:
         return full
-    variants = _priced_apart(request.all_variants)
-    prices = {gpus: _prices(request, variants, gpus) for gpus in offered}
+    # Variants that differ in the learning rate alone cost alike.
+    apart = {(id(each.workload), id(each.traits), id(each.coefficients)): each for each in request.all_variants}
+    prices = {gpus: _prices(request, apart.values(), gpus) for gpus in offered}
     kept = {gpus: pilot for gpus, (pilot, final) in prices.items() if final <= NEAR_BEST * prices[full][1]}
     near = [gpus for gpus, pilot in kept.items() if pilot <= NEAR_BEST * min(kept.values())]
     return next((gpus for gpus in near if hardware.gpus // gpus <= request.pilots.most_pilots), near[-1])
@@ -65,12 +66,6 @@ def is_tight(request: Request, gpus: int) -> bool:
         memory_share(variant.workload, variant.traits, request.hardware.gpu, gpus) > TIGHT_MEMORY
         for variant in request.all_variants
     )
-
-
-def _priced_apart(variants: Iterable[Variant]) -> list[Variant]:
-    """Return one variant of those that cost alike: they differ in the learning rate alone."""
-    apart = {(id(each.workload), id(each.traits), id(each.coefficients)): each for each in variants}
-    return list(apart.values())
 
 
 def _prices(request: Request, variants: Iterable[Variant], gpus: int) -> tuple[float, float]:

@@ -182,8 +182,10 @@ def _dominating(cell: PricedCell, ranked: Sequence[PricedCell], weights: Weights
 
 def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> Chosen:
     """Take the first row and its other rates, another favourite, then cells far from all, while their pilots fit."""
-    if rules.cells == "all":
-        return _affordable_together(eligible, pilot_gpu_hours, rules)
+    if rules.cells == "all":  # as many of the first as have room for their least pilot
+        sums = accumulate(least_pilot_hours(cell, rules) for cell in eligible)
+        affordable = [cell for cell, needed in zip(eligible, sums, strict=True) if needed <= pilot_gpu_hours]
+        return {cell.configuration: cell for cell in affordable}
     rows = [cell for cell in eligible if not cell.variant.of_first_row]
     chosen: Chosen = {}
     left = pilot_gpu_hours
@@ -230,12 +232,6 @@ def _relative_prices(cells: Sequence[PricedCell], rules: PilotRules) -> dict[Con
         cheapest[configuration.axes] = min(price, cheapest.get(configuration.axes, price))
     least = min(cheapest.values(), default=1.0)
     return {each: price * (least / cheapest[each.axes]) for each, price in hours.items()}
-
-
-def _affordable_together(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> Chosen:
-    """Take as many of the ranking's first cells as have room for their least pilot."""
-    hours = list(accumulate(least_pilot_hours(cell, rules) for cell in eligible))
-    return {cell.configuration: cell for cell, needed in zip(eligible, hours, strict=True) if needed <= pilot_gpu_hours}
 
 
 def _share_out(

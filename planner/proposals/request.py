@@ -70,11 +70,6 @@ class PilotRules:
             raise InputError(
                 f"pilot fraction {self.fraction}: it must be 0, for a plan without pilots, or more, and less than 1"
             )
-        if self.most_pilots < 1 or self.fewest_steps < 1:
-            raise InputError(
-                f"{self.most_pilots} pilots of at least {self.fewest_steps} steps: there must be one pilot or more, of "
-                "one step or more each; for a plan without pilots give a pilot fraction of 0"
-            )
 
 
 @dataclass(frozen=True, slots=True)

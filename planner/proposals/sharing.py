@@ -177,8 +177,6 @@ class Shares:
 
     def _smoke(self, none: Split) -> Split | None:
         """Return the split for a pilot of the first row alone, the first steps of what would be the final run."""
-        if self._request.asks_for_pilots:
-            return None
         least = least_pilot_hours(none.ranked[0], self._request.pilots) / self._request.budget_gpu_hours
         return self.split(rounded_up(least), most_pilots=1) if rounded_up(least) < max(SHARES) else None
 

@@ -135,7 +135,6 @@ def test_a_small_prompt_set_bounds_the_batch_and_is_noted_for_its_epochs() -> No
     [
         *((partial(request, budget), "must be more than 0 and at most 1,000,000,000") for budget in OUT_OF_BOUNDS),
         (partial(PilotRules, fraction=1.0), "must be 0, for a plan without pilots, or more"),
-        (partial(PilotRules, most_pilots=0), "one pilot or more"),
         (partial(GridBounds, fewest_rollouts_per_prompt=64, most_rollouts_per_prompt=8), "64 to 8"),
         (
             lambda: propose(request(grid=GridBounds(fewest_prompts_per_batch=33, most_prompts_per_batch=63))),
