@@ -66,6 +66,10 @@ class Account:
         self._idle = idle
         self._set_idle_time_aside()
 
+    def share(self, trials: int) -> float:
+        """Return what each of so many trials could have of the budget."""
+        return self.ledger.budget / max(1, trials)
+
     def most_of_a_segment(self, trial: TrialView, trials: int, planned_price: float) -> float:
         """Return the most GPU-hours that one segment may reserve: half of what each trial could have of the budget.
 
@@ -73,7 +77,7 @@ class Account:
         budget's half may be less. Where prices turn out many times the plan's, one segment would otherwise hold all
         the money, and the other workers would wait.
         """
-        share = self.ledger.budget / (2 * max(1, trials))
+        share = self.share(trials) / 2
         updates = max(trial.segment_steps * planned_price, trial.start_up_gpu_hours + trial.gpu_hours_per_step)
         return max(share, ROUNDING * MARGIN * (trial.start_up_gpu_hours + updates))
 

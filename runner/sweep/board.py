@@ -45,6 +45,7 @@ class OpenSegment:
     heard_seconds: float = 0.0  # by the executor's clock: its worker's last word
     asked_seconds: float | None = None  # likewise: when it was asked to stop
     killed: bool = False  # since it hung
+    unpaid: bool = False  # since nothing was left to go on with, and nobody else wanted its end
     before_gpu_hours: float = 0.0  # of the worker's life until then that this segment is charged with
     waited_gpu_hours: float = 0.0  # the part of them in which the worker had nothing to do
     held: bool = False  # whether the worker had its trial in memory
@@ -69,6 +70,8 @@ class TrialFacts:
     updates: tuple[int, float] | None = None  # how many were measured, and the GPU-hours that they took
     saved_step: int = 0  # of its newest checkpoint when it last failed or was committed
     after_loss: bool = False  # whether points of a lost segment may come with those of the next
+    unsaved_gpu_hours: float = 0.0  # of its last segment, where that ended before a save
+    least_updates: int = 0  # of a segment with a save in it, where one without has shown it
 
     def failed(self, saved_step: int, *, counts: bool) -> None:
         """Count a failure, from anew where its attempt has saved more than those before."""
@@ -79,7 +82,7 @@ class TrialFacts:
 
     def committed(self, step: int) -> None:
         """Take in that it is saved at a step and goes well."""
-        self.failures, self.saved_step, self.after_loss = 0, step, False
+        self.failures, self.saved_step, self.after_loss, self.unsaved_gpu_hours = 0, step, False, 0.0
 
 
 class Board:

@@ -14,12 +14,12 @@ from planner.store.schema import Segment, Trial
 from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop
 from planner.sweeping.grants import Grant, time_limit
 from planner.trials import TrialState
-from planner.view import READY, Configuration
+from planner.view import READY, Configuration, TrialView
 from runner.ports.executor import Executor, Failed, NoRoomError, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board, OpenSegment
 from runner.sweep.hung import hung_because
-from runner.sweep.intake import Intake
+from runner.sweep.intake import LONGER, Intake
 from runner.sweep.journal import Journal
 from runner.sweep.planning import new_trial
 from runner.trainers.catalogue import driver_of
@@ -101,6 +101,7 @@ class Dispatcher:
                 segment.reserved_gpu_hours += more
                 self._executor.extend(segment.id, self._reserved_seconds(segment))
             else:
+                segment.unpaid = segment.asked_seconds is None or segment.unpaid
                 self.stop(segment.id)
 
     def stop(self, segment: int) -> None:
@@ -135,7 +136,9 @@ class Dispatcher:
         return time_limit(reserved, self._board.trials[segment.trial].gpu_hours_per_step)
 
     def _saves_alone(self, trial: int) -> bool:
-        """Whether the trainer cannot be asked to save: what follows its last checkpoint is lost when it is ended."""
+        """Whether a trial's trainer cannot be asked to save, or did not: what follows its last checkpoint is lost."""
+        if self._board.facts[trial].least_updates:
+            return True
         if self._asks is None:
             config = TrialConfig.model_validate(self._board.facts[trial].config)
             ours = config.trainer is None or config.trainer.name == BUILTIN
@@ -164,7 +167,7 @@ class Dispatcher:
             raise IllegalTransitionError(
                 f"policy '{self._policy.name}' wants to advance {view.name}, which is {view.state}"
             )
-        granted = self._board.account.grant(view, action.to_step, self._board.most_of_a_segment(view))
+        granted = self._granted(view, action.to_step)
         if granted is None:
             return  # the money is out; the policy sees the same
         verb = "continue" if view.step else "start"
@@ -172,6 +175,15 @@ class Dispatcher:
         self._intake.decide(action.trial, TrialState.RUNNING, verb, replace(action.why, seen=seen))
         facts.segments += 1
         self._open(view.trial, view.step, granted)
+
+    def _granted(self, view: TrialView, to_step: int) -> Grant | None:
+        """Return what is reserved for a segment: enough for a save, where one has ended without any."""
+        account, facts = self._board.account, self._board.facts[view.trial]
+        if not facts.least_updates:
+            return account.grant(view, to_step, self._board.most_of_a_segment(view))
+        granted = account.grant(view, max(to_step, view.step + facts.least_updates), None)
+        least = min(LONGER * facts.unsaved_gpu_hours, account.ledger.left)
+        return granted and replace(granted, gpu_hours=max(granted.gpu_hours, least))
 
     def _open(self, trial: int, from_step: int, granted: Grant) -> None:
         facts, clock = self._board.facts[trial], self._executor.clock

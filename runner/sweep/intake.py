@@ -1,5 +1,6 @@
 """Takes in what the executor reports: points, ends, failures, and what each second of a worker is charged to."""
 
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +33,7 @@ PREEMPTED = "preempted"  # by its cluster's word the machine was only lent: no s
 PASSING = frozenset({"lost", "checkpoint", "hang", PREEMPTED})
 SECONDS_UNTIL_ROOM = 15.0  # until a segment for which there was no room is asked for again
 TAIL_CHARACTERS = 4000
+LONGER = 2.0  # times the segment that ended before a save: all such of a trial take no more than the last one twice
 
 
 class Intake:
@@ -112,10 +114,32 @@ class Intake:
         self._close(segment, SegmentOutcome.COMMITTED, gpu_hours, event.checkpoint, event.step, event.worker, start_up)
         self._board.scored(segment.trial, segment.points)
         self._board.committed(segment.trial, event.step, segment.points)
-        self._move(segment.trial, TrialState.PAUSED, f"saved at step {event.step}")
         self.committed += 1
+        if not self._unsaved(segment, event.step, gpu_hours):
+            self._move(segment.trial, TrialState.PAUSED, f"saved at step {event.step}")
         with self._journal.going_on("a segment's cost and notes were"):
             self._learn(segment, event.notes)
+
+    def _unsaved(self, segment: OpenSegment, step: int, gpu_hours: float) -> bool:
+        """Have a segment that ended before a save followed by longer ones; whether its trial fails for want of one."""
+        board, trial, facts = self._board, self._board.trials[segment.trial], self._board.facts[segment.trial]
+        made = max((point.optimizer_step for point in segment.points), default=segment.from_step) - segment.from_step
+        by_itself = segment.asked_seconds is None or segment.unpaid
+        if step > segment.from_step or not by_itself or not (made or segment.unpaid):
+            facts.least_updates = min(facts.least_updates, max(0, step - segment.from_step)) or facts.least_updates
+            return False
+        facts.unsaved_gpu_hours, facts.least_updates = gpu_hours, max(1, math.ceil(LONGER * made))
+        left = min(board.ledger.left, board.account.share(len(board.trials)))
+        lost = f"{made} updates after step {segment.from_step} ({gpu_hours:.3g} GPU-hours) were lost: no save came"
+        if segment.from_step + made < trial.most_steps and LONGER * gpu_hours <= left:
+            self._journal.note("unsaved", segment.trial, f"{lost}; the next segment may take {LONGER:g} times as long")
+            return False
+        why = (
+            f"{lost}, and a longer segment may take {left:.3g}: have its trainer save more often "
+            "([trainer] save_seconds), or let it have longer for a save ([trainer.patience] stop_seconds)"
+        )
+        self._fail(segment.trial, "unsaved", why, why)
+        return True
 
     def _learn(self, segment: OpenSegment, notes: Sequence[str]) -> None:
         """Take in what an ended segment tells beside its trial's progress."""
@@ -152,10 +176,15 @@ class Intake:
             self._move(segment.trial, TrialState.LOST, reason, kind, shown)
             self._journal.note(RETRY, segment.trial, reason, kind=kind, failures=facts.failures, wait_seconds=wait)
             return
-        self.failures[kind] = self.failures.get(kind, 0) + 1
         tried = f" after {facts.failures} failures without a newer checkpoint" if kind in PASSING else ""
-        self._move(segment.trial, TrialState.FAILED, f"{kind}: {message}{tried}", kind, shown)
-        self._journal.note("failed", segment.trial, f"{kind}{tried}: {message}", kind=kind, failures=facts.failures)
+        self._fail(segment.trial, kind, message, shown, tried)
+
+    def _fail(self, trial: int, kind: str, message: str, shown: str, tried: str = "") -> None:
+        """End a trial that has failed."""
+        self.failures[kind] = self.failures.get(kind, 0) + 1
+        failures = self._board.facts[trial].failures
+        self._move(trial, TrialState.FAILED, f"{kind}: {message}{tried}", kind, shown)
+        self._journal.note("failed", trial, f"{kind}{tried}: {message}", kind=kind, failures=failures)
 
     def settle(self, found: Iterable[WorkerRecord]) -> None:
         """Charge what workers lived beyond their last report, by their own word, when all of them are gone."""

@@ -1,0 +1,66 @@
+"""Segments that end before their trainer has saved: none is paid for a second time at the same length."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from planner.store.schema import Decision, Segment, SegmentOutcome, Trial
+from planner.sweeping.policies import open_policy
+from planner.trials import TrialState
+from runner.ports.executor import Ended, Event
+from runner.simulation.executor import SimulatedExecutor
+from tests.runner.sweep.simulated_sweeps import SimulatedSweep
+from tests.runner.sweep.test_driver import rows, sweep
+
+FEW: dict[str, Any] = {"flags": {"pilot.most_pilots": ("", 2)}, "workers": 2, "budget": 0.2}
+
+
+class SavesSeldom(SimulatedExecutor):
+    """Its trainers save every so many updates and at no other time: a segment's end loses what came after."""
+
+    every = 1
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        return [
+            replace(event, step=event.step // self.every * self.every) if isinstance(event, Ended) else event
+            for event in super().wait(seconds)
+        ]
+
+
+def run(given: SimulatedSweep, every: int) -> list[Segment]:
+    """Run a sweep of one trial whose trainer saves every so many updates; return its segments."""
+    with given.store() as store:
+        executor = SavesSeldom(None, given.workers)
+        executor.every = every
+        given.driver(executor, open_policy("full"), store).run()
+    return rows(given, Segment)
+
+
+def wasted(segments: Sequence[Segment]) -> dict[int, list[float]]:
+    """Return the GPU-hours of each trial's segments that gained nothing, in their order."""
+    found: dict[int, list[float]] = {}
+    for each in segments:
+        if each.outcome is SegmentOutcome.COMMITTED and each.to_step <= each.from_step:
+            found.setdefault(each.trial_id, []).append(each.charged_gpu_hours or 0.0)
+    return found
+
+
+def test_a_segment_that_ended_before_a_save_is_followed_by_longer_ones(tmp_path: Path) -> None:
+    given = sweep(tmp_path, room=8.0, **FEW)
+    planned = next(each.segment_steps for each in given.plan.candidates if each.pilot_steps)
+    segments = run(given, every=planned + planned // 2)
+    lost = wasted(segments)
+    assert lost
+    assert all(after >= 1.5 * before for each in lost.values() for before, after in pairwise(each))
+    assert all(trial.state is TrialState.FINISHED for trial in rows(given, Trial))
+
+
+def test_a_trial_that_never_saves_ends_within_its_share_and_says_why(tmp_path: Path) -> None:
+    given = sweep(tmp_path, room=2.0, **FEW)
+    lost = wasted(run(given, every=10**6))
+    trials = rows(given, Trial)
+    assert {(trial.state, trial.failure_class) for trial in trials} == {(TrialState.FAILED, "unsaved")}
+    assert all(sum(each) <= given.spec.pilot_gpu_hours / len(trials) for each in lost.values())
+    assert any("no save came" in each.reason for each in rows(given, Decision) if each.action == "failed")
