@@ -37,8 +37,8 @@ from runner.processes import this_driver
 from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
 from runner.sweep.journal import Journal
-from runner.sweep.on_ray.executor import RealClock
 from runner.sweep.planning import SweepChoice, new_trial, sweep_spec
+from runner.sweep.real_clock import RealClock
 from runner.sweep.spec import SweepSpec
 
 ELSEWHERE = "adopted"  # the worker of their segments, and the task where nothing says on what they were trained

@@ -2,10 +2,8 @@
 
 import math
 import socket
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from budgets.errors import InputError
@@ -14,7 +12,7 @@ from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.known_workers import Records
 from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.link import Link, RayStart, Restarts
-from runner.sweep.on_ray.losses import NOT_NEEDED, Losses
+from runner.sweep.on_ray.losses import Losses
 from runner.sweep.on_ray.messages import Message, event_of
 from runner.sweep.on_ray.placing import (
     HANG,
@@ -28,31 +26,14 @@ from runner.sweep.on_ray.placing import (
     usable,
     with_real_cores,
 )
+from runner.sweep.on_ray.releasing import Releasing
+from runner.sweep.real_clock import RealClock
 from runner.trainers.in_own_ray import gpus_here
 
 _LONGEST_NAP = 0.25
-_ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one has to go
 _LEAVING = 15.0
-_LAST_WORDS = 5.0  # that workers have for them, which a worker itself gives its farewell
-_SECONDS_BETWEEN_LOOKS = 0.05
 _SECONDS_BETWEEN_SIGNS = 5.0  # that the driver lives, without which idle workers end
 START_SECONDS = 600.0
-
-
-class RealClock:
-    """The time of day for what is stored, the monotonic clock for what is measured."""
-
-    def now(self) -> datetime:
-        """Return the time of day, in UTC."""
-        return datetime.now(UTC)
-
-    def seconds(self) -> float:
-        """Return seconds that only ever grow."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        time.sleep(seconds)
 
 
 class RayExecutor:
@@ -95,6 +76,7 @@ class RayExecutor:
         self._losses = Losses(
             tag, self._clock, self._leases, self._records, self._events, lambda: self._alive, self._send
         )
+        self._releasing = Releasing(self._clock, self._leases, self._records, self._send)
         self._closed = False
 
     @property
@@ -134,7 +116,11 @@ class RayExecutor:
         """Take a segment, for the worker that has its trial in memory if there is one."""
         self.open()
         machines = self._machines(work)
-        self._require_room(work, machines)
+        require_fits(work, machines, may_grow=self._start.address is not None)
+        if len(self._leases.under_way) >= self.workers:
+            raise NoRoomError(
+                f"segment {work.segment} cannot be taken: all {self.workers} workers have one; wait until one has ended"
+            )
         lease = self._leases.parked_of(work)
         if lease is not None:
             self._leases.grant(lease, work, self._clock.seconds())
@@ -148,19 +134,6 @@ class RayExecutor:
         keeps = ends is not None and ends.can_give(footprint, unwanted)
         place = ends.place if ends is not None and keeps else self._new_place(footprint, unwanted)
         self._open(self._leases.open(work, place, self._clock.seconds()), ends)
-
-    def _require_room(self, work: Work, machines: Sequence[Node]) -> None:
-        """Raise NoRoomError for what may find room later, InputError for what never will: one machine never grows."""
-        try:
-            require_fits(work, machines)
-        except InputError as error:
-            if self._start.address is None:
-                raise
-            raise NoRoomError(str(error)) from error
-        if len(self._leases.under_way) >= self.workers:
-            raise NoRoomError(
-                f"segment {work.segment} cannot be taken: all {self.workers} workers have one; wait until one has ended"
-            )
 
     def stop(self, segment: int) -> None:
         """Have a segment end, saved, after the update under way."""
@@ -189,11 +162,7 @@ class RayExecutor:
 
     def release(self) -> None:
         """End the workers that hold no segment."""
-        for worker in self._leases.spare():
-            self._send({"do": "release", "worker": worker.name})
-            worker.ended_because = NOT_NEEDED
-            if worker.lease is not None:
-                worker.lease.closing = True
+        self._releasing.spare()
 
     def wait(self, seconds: float) -> Sequence[Event]:
         """Return what has happened, in order, after so many seconds at most."""
@@ -216,21 +185,12 @@ class RayExecutor:
         if self._link is not None:
             elsewhere = [[worker.name, node] for worker in self._leases.workers.values() for node in worker.elsewhere]
             if self._start.address is not None and self._ready:
-                self._dismiss()
+                self._releasing.all_of_them()
                 self._link.send({"do": "leave", "workers": elsewhere})
                 self._link.wait_for_the_end(_LEAVING)
             self._link.end()
         self._losses.of_all("the executor was closed")
         return self._new_events()
-
-    def _dismiss(self) -> None:
-        """Have workers write their last word: a cluster that lives on ends them in its own time, which nobody sees."""
-        left = list(self._leases.workers.values())
-        for worker in left:
-            self._send({"do": "release", "worker": worker.name})
-        end = self._clock.seconds() + _LAST_WORDS
-        while (left := self._records.unended(left, self._clock.seconds())) and self._clock.seconds() < end:
-            self._clock.sleep(_SECONDS_BETWEEN_LOOKS)
 
     def _new_events(self) -> list[Event]:
         events = list(self._events)
@@ -260,11 +220,7 @@ class RayExecutor:
             {
                 "do": "lease",
                 "lease": lease.name,
-                "place": {
-                    "bundles": lease.place.footprint.bundles,
-                    "strategy": lease.place.strategy,
-                    "options": lease.place.options,
-                },
+                "place": lease.place.asked,
                 "work": asdict(lease.work),
                 "ends": ends.name if ends is not None else None,
             }
@@ -306,8 +262,8 @@ class RayExecutor:
         """Pass an event of a worker on; what comes late, of a segment that is over, is dropped."""
         lease = self._leases.leases.get(message["lease"])
         event = event_of(message)
-        if lease is None and isinstance(event, Began):  # of a lease that was taken back: another has its trial
-            self._send({"do": "release", "worker": message["worker"]})
+        if lease is None and isinstance(event, Began):
+            self._releasing.uncalled(message["worker"])
         if event is None or lease is None or lease.work is None or lease.work.segment != message["segment"]:
             return
         worker = self._leases.hear(message, self._clock.seconds())
@@ -329,13 +285,9 @@ class RayExecutor:
         return f"; two segments in a row hung on {names}: it is left out from now on" if names else ""
 
     def _nodes_are(self, nodes: tuple[Node, ...]) -> None:
-        """Take in what the cluster is now; of a worker whose own node is dead Ray tells by itself."""
+        """Take in what the cluster is now."""
         names, self._nodes = {node.node: node.host for node in self._nodes}, nodes
-        for worker in self._leases.workers.values():
-            dead = sorted({names.get(node, node) for node in worker.nodes if node not in self._alive})
-            if dead and worker.node in self._alive and worker.ended_because is None:
-                worker.ended_because = f"of its nodes {', '.join(dead)} is gone"
-                self._send({"do": "release", "worker": worker.name})
+        self._releasing.without_nodes(self._alive, lambda node: names.get(node, node))
 
     @property
     def _alive(self) -> set[str]:
@@ -376,18 +328,10 @@ class RayExecutor:
             self._reason = f"Ray was not ready after {self._start_seconds:g} s ([cluster] start_seconds)"
             self._link.end()  # the end of its messages follows
         self._losses.look(now)
-        for lease in self._leases.under_way:
-            if self._ready and lease.worker is None and now - lease.waits_since > _ROOM_AFTER:
-                lease.waits_since = now
-                for parked in self._leases.to_end()[: lease.place.footprint.parts]:
-                    parked.closing = True
-                    self._send({"do": "end", "lease": parked.name})
-
+        if self._ready:
+            self._releasing.for_those_who_wait(now)
         if self._ready and len(self._leases.under_way) <= self.workers:  # else it may wait for others' room
-            reason = f"no worker has taken it within {self._start_seconds:g} s ([cluster] start_seconds)"
-            for lease in self._leases.forgotten(now - self._start_seconds):
-                self._send({"do": "recall", "lease": lease.name})
-                self._losses.of_lease(lease, {"kind": "lost", "reason": reason})
+            self._losses.forgotten(now, self._start_seconds)
 
     def _wait_until_ready(self) -> None:
         self.open()

@@ -45,6 +45,13 @@ class Losses:
         else:
             self.of_lease(lease, message)
 
+    def forgotten(self, now: float, start_seconds: float) -> None:
+        """Take leases back that no worker has taken for so long: Ray loses some with a node."""
+        reason = f"no worker has taken it within {start_seconds:g} s ([cluster] start_seconds)"
+        for lease in self._leases.forgotten(now - start_seconds):
+            self._send({"do": "recall", "lease": lease.name})
+            self.of_lease(lease, {"kind": "lost", "reason": reason})
+
     def of_lease(self, lease: Lease, message: Message) -> None:
         """Report a lease with its segment and its worker; the message has the kind of the failure, and the reason."""
         ours = lease.worker.ended_because if lease.worker is not None else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from budgets.errors import InputError
 from runner.machine import cpu_cores
-from runner.ports.executor import Work
+from runner.ports.executor import NoRoomError, Work
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.known_workers import KnownWorker
 
@@ -68,6 +68,11 @@ class Place:
     footprint: Footprint
     target: str | None = None  # the node that is tried first
     avoided: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What Ray is asked for."""
+        return {"bundles": self.footprint.bundles, "strategy": self.strategy, "options": self.options}
 
     @property
     def strategy(self) -> str:
@@ -170,14 +175,17 @@ def tightest(
     return min(fitting)[2] if fitting else None
 
 
-def require_fits(work: Work, nodes: Sequence[Node]) -> None:
-    """Refuse a segment that the cluster could never run, naming what it has and what it could run."""
+def require_fits(work: Work, nodes: Sequence[Node], *, may_grow: bool = False) -> None:
+    """Refuse a segment that these machines could never run, naming what they have and what they could run.
+
+    Where more may join them it is NoRoomError.
+    """
     needs = Footprint.of(work)
     if needs.times_in(_whole(nodes)):
         return
     size = f"{needs.cpus:g} CPUs and {needs.gpus:g} GPUs"
     wanted = f"{needs.parts} nodes with {size} each" if needs.apart else f"{size} on one machine"
-    raise InputError(
+    raise (NoRoomError if may_grow else InputError)(
         f"trial {work.trial} needs {wanted}, which is not there ({_named(nodes)}){_nearest(needs, nodes)}: give it "
         "less, or join a larger cluster with --ray-address"
     )
