@@ -1,7 +1,7 @@
 """Tables of a file as checked data: what a section refuses, and how a mistake in one is explained."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -78,6 +78,8 @@ def _explain(
 def _fields(model: type[BaseModel], path: Sequence[str]) -> dict[str, FieldInfo]:
     """Return the fields of the innermost section that the path leads to."""
     for part in path:
+        if part.isdigit():  # of a list of tables
+            continue
         section = _section(model.model_fields[part])
         if section is None:
             break
@@ -87,4 +89,5 @@ def _fields(model: type[BaseModel], path: Sequence[str]) -> dict[str, FieldInfo]
 
 def _section(field: FieldInfo) -> type[Section] | None:
     kind: Any = field.annotation
+    kind = next(iter(get_args(kind)), kind) if get_origin(kind) is list else kind
     return kind if isinstance(kind, type) and issubclass(kind, Section) else None

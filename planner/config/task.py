@@ -7,9 +7,34 @@ from pydantic import Field, field_validator
 from planner.checking import Count, NotNegative, Positive, Section
 
 
-class TaskSection(Section):
-    """How responses to problems of your own are scored."""
+class ProblemSource(Section):
+    """Problems to train or to validate on, in whatever form they are."""
 
+    path: str = Field(description="a JSONL, CSV or Parquet file, a folder, or a name that `datasets` loads")
+    subset: str | None = Field(None, description="of a data set that has several")
+    split: str = Field("train", description="of what `datasets` loads")
+    weight: Positive | None = Field(
+        None, description="its share of the prompts, beside the other weights; without any, each problem once an epoch"
+    )
+    prompt: str = Field("prompt", description="its column, text or chat messages; a.b is the field b of the column a")
+    answer: str = Field("answer", description="its column")
+    answer_after: str | None = Field(None, description="the answer is what follows the last of these, such as ####")
+
+
+class TaskSection(Section):
+    """What problems of your own are asked, and how responses to them are scored."""
+
+    data: list[ProblemSource] = Field([], description="problems to train on, tables [[task.data]], or --problems")
+    validation: list[ProblemSource] = Field(
+        [],
+        description="problems to validate on, tables [[task.validation]], or --validation; else held out of the data",
+    )
+    system_prompt: str | None = Field(
+        None, examples=["Reason step by step."], description="before each prompt that has no system message"
+    )
+    chat_template: str | None = Field(
+        None, examples=["template.jinja"], description="a file with the chat template, instead of the model's own"
+    )
     reward: str = Field(
         "math",
         description="math (math-verify), exact, a Python function as package.module:name or path/to/file.py:name, or "

@@ -79,7 +79,8 @@ def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice
     trainer = BUILTIN if chosen is None else chosen.name
     _require_measurable(trainer, asked.traits)
     _require_machine(asked.hardware)
-    if (chosen is None or chosen.takes_problems) and given.problems is None and resolved.config.workload.task is None:
+    known = resolved.config.workload.task or resolved.config.task.data
+    if (chosen is None or chosen.takes_problems) and given.problems is None and not known:
         raise InputError(
             "no step can be trained without problems: give --problems FILE.jsonl and --checkpoint FOLDER (a local "
             f"model), or an embedded task, such as --task {next(iter(embedded_tasks()))}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from budgets.errors import BudgetError, InputError
+from planner.config.trainer import COMMAND
 from planner.experience.plain import to_plain
 from planner.proposals.sharing import side_by_side
 from planner.store import Store, open_store
@@ -30,6 +31,7 @@ from runner.sweep.planned import about
 from runner.sweep.planning import AnyPath, SweepChoice, shortfall, sweep_spec, trial_name
 from runner.sweep.spec import Learnt, SweepSpec
 from runner.sweep.standing_in import without_gpus
+from runner.tasks.opening import open_task, user_problems
 
 MAKES_A_PLAN = {"task", "budget", "recipes", "models", "pilot_fraction", "pilot_gpus"}
 Names = Annotated[list[str], BeforeValidator(lambda given: names_in(given) if isinstance(given, str) else list(given))]
@@ -132,12 +134,13 @@ def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
 
 
 def _left_out(spec: SweepSpec) -> tuple[str, ...]:
-    """Say which problems of one's own are not asked, where their tokens are counted."""
+    """Say which problems of one's own are not asked; a trainer that is described by a file counts no tokens."""
     training = spec.training
-    if training.task.prompt_length is None or training.simulation is not None or training.task.model is None:
+    own, trainer = training.task, training.trainer
+    if own.model is None or training.simulation is not None or (trainer is not None and not trainer.takes_problems):
         return ()
-    from runner.tasks.opening import open_task  # noqa: PLC0415  (its tokenizer takes seconds)
-
+    if trainer is not None and trainer.name == COMMAND:
+        return user_problems(own, training.validation.problems).left_out
     task = open_task(training.task, spec.seed, training.validation.problems)
     task.reward.close()
     return task.left_out

@@ -28,6 +28,7 @@ from runner.machine import cpu_cores
 from runner.processes import this_driver
 from runner.sweep.planned import CPU
 from runner.sweep.spec import SweepSpec
+from runner.tasks.opening import SUFFIXES
 
 VALIDATIONS = 20  # about so many in a run
 # What means the same for a sweep.
@@ -35,7 +36,6 @@ AS_A_SWEEP = (
     *("seed", "folder", "config", "model", "reward", "validation"),
     *("engine", "device", "weights", "micro_batch_tokens"),
 )
-PROBLEM_SUFFIXES = (".jsonl", ".json")
 
 
 class TrainRequest(AskedSection):
@@ -177,7 +177,7 @@ def _resolved(request: TrainRequest, flags: dict[str, tuple[str, Any]]) -> Resol
             )
         return resolved
     path = Path(request.own_problems).expanduser()
-    if not (path.suffix in PROBLEM_SUFFIXES or path.exists() or path.name != request.own_problems):
+    if not (path.suffix in SUFFIXES or path.exists() or path.name != request.own_problems):
         raise UnknownNameError("task", path.name, embedded_tasks(), "The path of a JSONL file works too")
     given = {"--model FOLDER": request.model, "--response-tokens": request.response_tokens}
     if missing := [flag for flag, value in given.items() if value is None]:

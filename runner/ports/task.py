@@ -111,4 +111,5 @@ class Task:
     max_response_tokens: int
     base_pass_rates: Sequence[float] | None = None  # of `train`, measured by avg@16 with the base model
     closing: Closing | None = None  # None: nothing closes a response of this task, and none is interrupted
+    chat_template: str | None = None  # in place of the model's own
     left_out: tuple[str, ...] = ()  # what of its problems is not asked, a sentence for each reason

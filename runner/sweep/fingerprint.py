@@ -89,7 +89,8 @@ def _named_files(spec: SweepSpec) -> list[Path]:
     task = spec.training.task
     reward = task.reward.rpartition(":")[0] if ".py:" in task.reward else None
     models = spec.training.models.values()
-    names = (task.name, task.model, *models, task.validation_file, reward)
+    data = [source.path for source in (*task.data, *task.validation)]
+    names = (task.name, task.model, *models, task.validation_file, *data, task.chat_template, reward)
     paths = [Path(name) for name in names if name]
     return [path for path in paths if path.exists()] + _files_of_trainer(spec.training.trainer)
 

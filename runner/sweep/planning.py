@@ -230,7 +230,8 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
     task: str | None = plan.config["workload"]["task"]
     has_own = trainer is not None and not trainer.takes_problems
     simulated = choice.simulation is not None or has_own
-    own = choice.problems is not None
+    scoring = _scoring(plan, choice)
+    own = choice.problems is not None or bool(scoring["data"] and task not in embedded_tasks() and not simulated)
     if not (own or simulated or task in embedded_tasks()):
         raise InputError(
             f"{plan.name} was made for {plan.workload['model']}, and what is to be trained on is not known: give "
@@ -250,10 +251,10 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
         )
     if own:
         chosen = {
-            **_scoring(plan, choice),
-            "name": absolute(choice.problems),
+            **scoring,
+            "name": _folder_or_name(choice.problems) or scoring["data"][0]["path"],
             "model": next(iter(models.values()), None) or _folder_or_name(choice.model),
-            "validation_file": absolute(choice.validation),
+            "validation_file": _folder_or_name(choice.validation),
             "max_response_tokens": plan.workload["response_tokens"],
         }
     else:
@@ -305,16 +306,21 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
         raise explained(error, Training, flags, "the plan") from error
 
 
-def _folder_or_name(model: str | None) -> str | None:
-    """Return the path of a model from the root; what is no path may be a name that a trainer knows."""
-    return absolute(model) if model is None or Path(model).expanduser().exists() else model
+def _folder_or_name(given: str | None) -> str | None:
+    """Return the path of a model or of problems from the root; what is no path may be a name that others know."""
+    return absolute(given) if given is None or Path(given).expanduser().exists() else given
 
 
 def _scoring(plan: Plan, choice: SweepChoice) -> dict[str, Any]:
-    """Return the plan's [task], with the reward that is given now."""
+    """Return the plan's [task], with the reward and the problems that are given now."""
     given: dict[str, Any] = dict(plan.config.get("task", {}))
     reward = choice.reward or given.get("reward")
-    return given | ({"reward": _absolute_reward(reward)} if reward else {})
+    given |= {"reward": _absolute_reward(reward)} if reward else {}
+    given |= {"chat_template": absolute(given["chat_template"])} if given.get("chat_template") else {}
+    for key, instead in (("data", choice.problems), ("validation", choice.validation)):
+        sources = [] if instead else given.get(key, [])
+        given[key] = [{**each, "path": _folder_or_name(each["path"])} for each in sources]
+    return given
 
 
 def _absolute_reward(reward: str) -> str:

@@ -1,22 +1,37 @@
-"""From a choice of task to the task: an embedded one by its name, or a user's own by the path of its problems."""
+"""From a choice of task to the task: an embedded one by its name, or a user's own by where its problems are."""
 
-from collections.abc import Sequence, Sized
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError, UnknownNameError
+from planner.config.task import ProblemSource
 from runner.policy.model import require_checkpoint
 from runner.ports.task import Closing, Problem, Task
 from runner.ports.trial import TaskChoice
 from runner.tasks.embedded import EMBEDDED, embedded_task
 from runner.tasks.hub import is_hub_name, model_files
-from runner.tasks.problems import hold_out, in_fixed_order, read_problems, refuse_overlap
+from runner.tasks.problems import apart, hold_out, in_fixed_order, mixed, read_problems
 from runner.tasks.rewards import EXACT, MATH, make_reward
 from runner.tasks.tokenizers import ChatTokenizer, load_tokenizer
 
 VALIDATION_PROBLEMS = 128
-_USES = ("to train on", "to validate on")
+SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
+Tokens = Callable[[Problem], int]
+Stamps = tuple[tuple[str, int], ...]
+Reason = tuple[int, str]  # why so many problems are not asked
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Problems as they are asked."""
+
+    train: list[Problem]
+    validation: list[Problem]
+    longest: int  # tokens of a prompt; 0 where nobody counts them
+    left_out: tuple[str, ...]  # a sentence for each reason why some are not asked
 
 
 def open_task(choice: TaskChoice, seed: int, validation_problems: int = VALIDATION_PROBLEMS) -> Task:
@@ -27,7 +42,8 @@ def open_task(choice: TaskChoice, seed: int, validation_problems: int = VALIDATI
     """
     if choice.name in EMBEDDED:
         return _embedded(choice)
-    if choice.name.endswith((".jsonl", ".json")) or Path(choice.name).expanduser().exists():
+    named = Path(choice.name).expanduser().exists() or choice.name.endswith(SUFFIXES) or is_hub_name(choice.name)
+    if choice.data or named:
         return user_task(choice, seed, validation_problems)
     raise UnknownNameError(
         "task", choice.name, sorted(EMBEDDED), "For problems of your own, give the path of a JSONL file"
@@ -58,79 +74,120 @@ def _embedded(choice: TaskChoice) -> Task:
 
 
 def user_task(choice: TaskChoice, seed: int, validation_problems: int) -> Task:
-    """Build the task of a JSONL file; InputError says what of it cannot be used."""
+    """Build the task of a user's problems; InputError says what of them cannot be used."""
     if choice.model is None:
         raise InputError(
             f"task '{choice.name}' needs task.model: the folder of a Hugging Face checkpoint, or its name on the hub"
         )
     if choice.max_response_tokens is None:
         raise InputError(f"task '{choice.name}' needs task.max_response_tokens: the length at which responses are cut")
-    train, validation = user_problems(choice, validation_problems)
     named = is_hub_name(choice.model)
     files = model_files(choice.model)
     config = require_checkpoint(str(files), weights=not named)
-    tokenizer = load_tokenizer(str(files))
-    kept, longest = _within([train, validation], tokenizer, choice)
-    _require_room(config, longest, choice.max_response_tokens, choice.model)
+    asked, tokenizer = _asked(choice.model_dump_json(), validation_problems, str(files), _written(choice, files))
+    _require_room(config, asked.longest, choice.max_response_tokens, choice.model)
     return Task(
         name=choice.name,
-        train=kept[0],
-        validation=kept[1],
+        train=asked.train,
+        validation=asked.validation,
         tokenizer=tokenizer,
         reward=make_reward(choice, seed),
         model_path=choice.model if named else str(files),
-        max_prompt_tokens=longest,
+        max_prompt_tokens=asked.longest,
         max_response_tokens=choice.max_response_tokens,
         closing=Closing(alone=choice.reward in (EXACT, MATH)),
-        left_out=_told([train, validation], kept, choice.prompt_length),
+        chat_template=_template(choice),
+        left_out=asked.left_out,
     )
 
 
-def user_problems(choice: TaskChoice, validation_problems: int) -> tuple[list[Problem], list[Problem]]:
-    """Return the problems to train on and those to validate on, which share no prompt."""
-    answers_needed = choice.reward in (EXACT, MATH)
-    problems = read_problems(choice.name, answers_needed=answers_needed)
-    if choice.validation_file is None:
-        return hold_out(problems, validation_problems, choice.name)
-    validation = read_problems(choice.validation_file, answers_needed=answers_needed)
-    refuse_overlap(problems, validation, choice.name, choice.validation_file)
-    return problems, in_fixed_order(validation)
-
-
-def _within(
-    sets: Sequence[Sequence[Problem]], tokenizer: ChatTokenizer, choice: TaskChoice
-) -> tuple[list[list[Problem]], int]:
-    """Return the problems of each set whose prompts are not too long, and the tokens of the longest of them."""
-    kept: list[list[Problem]] = []
+def user_problems(choice: TaskChoice, validation_problems: int, tokens: Tokens | None = None) -> Asked:
+    """Return the problems to train on and those to validate on, which share no prompt; `tokens` counts a prompt's."""
+    sources, validating = _sources(choice), _validating(choice)
+    wanted: dict[str, Any] = {"answers_needed": choice.reward in (EXACT, MATH), "system": choice.system_prompt}
+    parts, repeated = read_problems(sources, **wanted)
+    held, _ = read_problems(validating, **wanted)
+    reasons = [(repeated, "rows that repeat another")]
     longest = 0
-    for problems in sets:
-        lengths = [_tokens(problem, tokenizer, choice.name) for problem in problems]
-        most = max(lengths) if choice.prompt_length is None else choice.prompt_length
-        within = [length for length in lengths if length <= most]
-        if not within:
-            raise InputError(
-                f"all {len(lengths)} prompts of task '{choice.name}' are longer than [task] prompt_length = {most}: "
-                f"the shortest has {min(lengths)} tokens"
-            )
-        kept.append([problem for problem, length in zip(problems, lengths, strict=True) if length <= most])
-        longest = max(longest, *within)
-    return kept, longest
+    if tokens is not None:
+        within, longest = _within([*parts, *held], tokens, choice)
+        beyond = sum(map(len, [*parts, *held])) - sum(map(len, within))
+        reasons.append((beyond, f"prompts of more than [task] prompt_length = {choice.prompt_length} tokens"))
+        parts, held = within[: len(parts)], within[len(parts) :]
+        _require_some(within, reasons, choice.name)
+    if held:
+        validation = in_fixed_order(problem for part in held for problem in part)
+        kept = [apart(part, validation) for part in parts]
+        reasons.append((sum(map(len, parts)) - sum(map(len, kept)), "prompts to train on that are validated on"))
+    else:
+        whole, validation = hold_out([each for part in parts for each in part], validation_problems, choice.name)
+        ids = {problem.id for problem in whole}
+        kept = [[problem for problem in part if problem.id in ids] for part in parts]
+    _require_some(kept, reasons, choice.name)
+    return Asked(mixed(kept, [source.weight for source in sources]), validation, longest, _left_out(reasons))
 
 
-def _tokens(problem: Problem, tokenizer: ChatTokenizer, task: str) -> int:
+def _left_out(reasons: Sequence[Reason]) -> tuple[str, ...]:
+    return tuple(f"left out: {count:,} {reason}" for count, reason in reasons if count)
+
+
+def _require_some(parts: Sequence[Sequence[Problem]], reasons: Sequence[Reason], task: str) -> None:
+    """Refuse a source of which nothing is left."""
+    if not all(parts):
+        raise InputError(f"task '{task}' has a source of which nothing is asked; {'; '.join(_left_out(reasons))}")
+
+
+def _sources(choice: TaskChoice) -> list[ProblemSource]:
+    return choice.data or [ProblemSource(path=choice.name)]
+
+
+def _validating(choice: TaskChoice) -> list[ProblemSource]:
+    """Return where the problems to validate on are; a file that a flag gives has the columns of the first data."""
+    if choice.validation_file is None:
+        return choice.validation
+    alike = {"path": choice.validation_file, "subset": None, "split": "train", "weight": None}
+    return [_sources(choice)[0].model_copy(update=alike)]
+
+
+def _within(parts: Sequence[Sequence[Problem]], tokens: Tokens, choice: TaskChoice) -> tuple[list[list[Problem]], int]:
+    """Return the problems whose prompts are not too long, and the tokens of the longest of them."""
+    counted = [[(problem, tokens(problem)) for problem in part] for part in parts]
+    most = choice.prompt_length or max(length for part in counted for _, length in part)
+    kept = [[(problem, length) for problem, length in part if length <= most] for part in counted]
+    longest = max((length for part in kept for _, length in part), default=0)
+    return [[problem for problem, _ in part] for part in kept], longest
+
+
+@lru_cache(maxsize=2)  # every candidate of a plan asks the same
+def _asked(given: str, validation_problems: int, files: str, _written_at: Stamps) -> tuple[Asked, ChatTokenizer]:
+    """Return a choice's problems, and the tokenizer that counts them, as its files were at these times."""
+    choice = TaskChoice.model_validate_json(given)
+    tokenizer = load_tokenizer(files, _template(choice))
+
+    def tokens(problem: Problem) -> int:
+        try:
+            return len(tokenizer.encode_prompt(problem.prompt))
+        except InputError as error:
+            raise InputError(f"problem '{problem.id}' of task '{choice.name}': {error}") from error
+
+    return user_problems(choice, validation_problems, tokens), tokenizer
+
+
+def _written(choice: TaskChoice, files: Path) -> Stamps:
+    """Return when what a choice reads was written to last, as far as it is here."""
+    named = [each.path for each in (*_sources(choice), *_validating(choice))]
+    paths = [*map(Path, filter(None, (*named, choice.chat_template))), *files.glob("*.json")]
+    return tuple((str(path), path.stat().st_mtime_ns) for path in paths if path.exists())
+
+
+def _template(choice: TaskChoice) -> str | None:
+    """Return the chat template that stands for the model's own."""
+    if choice.chat_template is None:
+        return None
     try:
-        return len(tokenizer.encode_prompt(problem.prompt))
-    except InputError as error:
-        raise InputError(f"problem '{problem.id}' of task '{task}': {error}") from error
-
-
-def _told(sets: Sequence[Sized], kept: Sequence[Sized], length: int | None) -> tuple[str, ...]:
-    """Say how many problems of each set are too long."""
-    counts = [(len(whole), len(whole) - len(rest)) for whole, rest in zip(sets, kept, strict=True)]
-    if not any(beyond for _, beyond in counts):
-        return ()
-    parts = [f"{beyond:,} of {whole:,} prompts {use}" for (whole, beyond), use in zip(counts, _USES, strict=True)]
-    return (f"left out, longer than [task] prompt_length = {length:,}: {' and '.join(parts)}",)
+        return Path(choice.chat_template).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"[task] chat_template = '{choice.chat_template}' cannot be read: {error}") from error
 
 
 def _require_room(config: dict[str, Any], prompt: int, response: int, model: str) -> None:

@@ -1,46 +1,83 @@
-"""Problems out of a user's JSONL file, and which of them are held out for validation.
+"""Problems out of a user's rows, and which of them are held out for validation.
 
-A line is an object of `prompt` (text, or a list of chat messages) and `answer` (text or a number). An `id` and any
+A row is an object of `prompt` (text, or a list of chat messages) and `answer` (text or a number). An `id` and any
 further fields are optional; a reward function of the user's own sees them all.
 """
 
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
+from planner.config.task import ProblemSource
 from runner.ports.task import Messages, Problem, Prompt
+from runner.tasks.sources import SHAPE, rows_of
 
-SHAPE = (
-    '{"prompt": "What is 2 + 2?", "answer": "4"}: prompt is text or a list of {"role", "content"}, answer is text or '
-    "a number, an id and further fields are optional"
-)
 LARGEST_HELD_OUT_SHARE = 0.25
 _OWN_FIELDS = ("id", "prompt", "answer")
 
 
-def read_problems(path: str, *, answers_needed: bool = True) -> list[Problem]:
-    """Read a file of problems; InputError names the line and what is wrong with it.
+def read_problems(
+    sources: Sequence[ProblemSource], *, answers_needed: bool = True, system: str | None = None
+) -> tuple[list[list[Problem]], int]:
+    """Return the problems of each source, and how many rows repeat another's prompt and answer.
 
-    Without `answers_needed`, a line may lack its answer, which is then empty: a function may judge by other fields.
+    InputError names the row and what is wrong with it. Without `answers_needed`, a row may lack its answer, which is
+    then empty: a function may judge by other fields. `system` stands before prompts that have no such message.
     """
-    problems: list[Problem] = []
-    lines_of: dict[str, int] = {}
-    for number, row in _rows(path):
-        place = f"'{path}', line {number}"
-        problem, named = _problem(row, place, answers_needed)
-        if problem.id in lines_of:
-            first = lines_of[problem.id]
-            again = f"id '{problem.id}' is that of" if named else "the same prompt and answer as on"
-            raise InputError(f"{place}: {again} line {first}: remove one of them, or give each an id of its own")
-        lines_of[problem.id] = number
-        problems.append(problem)
-    if not problems:
-        raise InputError(f"'{path}' holds no problems: each line should be like {SHAPE}")
-    return problems
+    places: dict[str, str] = {}
+    found: list[list[Problem]] = []
+    repeated = 0
+    for source in sources:
+        problems: list[Problem] = []
+        for place, row in rows_of(source):
+            problem, named = _problem(row, place, source, answers_needed)
+            if problem.id in places and named and not places[problem.id].startswith(f"'{source.path}'"):
+                problem = replace(problem, id=f"{Path(source.path).stem}/{problem.id}")  # each numbers its own
+            if (first := places.get(problem.id)) is not None and named:
+                raise InputError(f"{place}: id '{problem.id}' is that of {first}: give each an id of its own")
+            repeated += first is not None
+            if first is None:
+                places[problem.id] = place
+                problems.append(_told_first(problem, system))
+        if not problems:
+            raise InputError(f"'{source.path}' holds no problems: each row should be like {SHAPE}")
+        found.append(problems)
+    return found, repeated
+
+
+def _told_first(problem: Problem, system: str | None) -> Problem:
+    """Return the problem with a system message before its prompt, unless it has one."""
+    prompt = problem.prompt
+    messages = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else prompt
+    if system is None or messages[0]["role"] == "system":
+        return problem
+    return replace(problem, prompt=({"role": "system", "content": system}, *messages))
+
+
+def mixed(sets: Sequence[Sequence[Problem]], weights: Sequence[float | None]) -> list[Problem]:
+    """Return the problems of all sets, so that each has its weight's share of them.
+
+    No problem is left out: those of a set that is too small for its share are repeated, in the order of their hashes.
+    """
+    known = [weight for weight in weights if weight is not None]
+    if len(known) != len(weights):
+        if known:
+            raise InputError("[[task.data]] weight: give it to every source, or to none")
+        return [problem for problems in sets for problem in problems]
+    shares = [weight / sum(known) for weight in known]
+    whole = max(len(problems) / share for problems, share in zip(sets, shares, strict=True))
+    counts = [max(len(problems), round(whole * share)) for problems, share in zip(sets, shares, strict=True)]
+    return [
+        problem
+        for problems, count in zip(sets, counts, strict=True)
+        for problem in islice(cycle(in_fixed_order(problems)), count)
+    ]
 
 
 def hold_out(problems: Sequence[Problem], wanted: int, path: str) -> tuple[list[Problem], list[Problem]]:
@@ -54,7 +91,7 @@ def hold_out(problems: Sequence[Problem], wanted: int, path: str) -> tuple[list[
         groups.setdefault(_key(problem.prompt), []).append(problem)
     if len(groups) < 2:
         raise InputError(
-            f"'{path}' holds a single prompt, so none can be held out for validation: add more, or give validation_file"
+            f"'{path}' holds a single prompt, so none can be held out for validation: add more, or give --validation"
         )
     limit = max(1, min(wanted, int(LARGEST_HELD_OUT_SHARE * len(problems))))
     held: set[str] = set()
@@ -74,62 +111,45 @@ def in_fixed_order(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(problems, key=_hash_of_id)
 
 
-def refuse_overlap(train: Iterable[Problem], validation: Iterable[Problem], path: str, validation_path: str) -> None:
-    """Raise InputError when a prompt to validate on is also trained on: the score would measure memory."""
-    trained = {_key(problem.prompt): problem.id for problem in train}
-    shared = [problem for problem in validation if _key(problem.prompt) in trained]
-    if shared:
-        first = shared[0]
-        raise InputError(
-            f"{len(shared)} prompts of validation_file '{validation_path}' are also in '{path}' (the first is "
-            f"'{first.id}', there '{trained[_key(first.prompt)]}'): remove them from one of the files"
-        )
+def apart(train: Sequence[Problem], validation: Iterable[Problem]) -> list[Problem]:
+    """Return the problems to train on without those whose prompt is validated on: the score would measure memory."""
+    held = {_key(problem.prompt) for problem in validation}
+    return [problem for problem in train if _key(problem.prompt) not in held]
 
 
-def _rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    file = Path(path).expanduser()
-    try:
-        with file.open(encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield number, _row(line, f"'{path}', line {number}")
-    except FileNotFoundError as error:
-        raise InputError(f"'{path}' does not exist: give the path of a JSONL file of problems") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"'{path}' is not UTF-8 text: save it as UTF-8, one JSON object a line") from error
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
-
-
-def _row(line: str, place: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place} is not JSON ({error}): each line should be like {SHAPE}") from error
-    if not isinstance(row, dict):
-        raise InputError(f"{place} is no JSON object: each line should be like {SHAPE}")
-    return row
-
-
-def _problem(row: dict[str, Any], place: str, answers_needed: bool) -> tuple[Problem, bool]:
-    """Return a line's problem, and whether the line gives its id."""
-    needed = ("prompt", "answer") if answers_needed else ("prompt",)
-    missing = [name for name in needed if name not in row]
-    if missing:
-        given = ", ".join(f"'{name}'" for name in row) or "no field"
-        raise InputError(f"{place}: '{missing[0]}' is missing (it has {given}): each line should be like {SHAPE}")
-    prompt = _prompt(row["prompt"], place)
-    answer = _text(row.get("answer", ""), "answer", place)
+def _problem(row: dict[str, Any], place: str, source: ProblemSource, answers_needed: bool) -> tuple[Problem, bool]:
+    """Return a row's problem, and whether the row gives its id."""
+    prompt = _prompt(_column(row, source.prompt, "prompt", place), place)
+    answer = ""
+    if answers_needed or source.answer.partition(".")[0] in row:
+        answer = _text(_column(row, source.answer, "answer", place), "answer", place)
+    if source.answer_after is not None:
+        answer = answer.rpartition(source.answer_after)[2].strip()
     if answers_needed and not answer.strip():
         raise InputError(f"{place}: 'answer' is empty, and no response could be right: give the right answer")
-    if "id" in row:
+    if row.get("id") is not None:
         id_ = _text(row["id"], "id", place)
         if not id_:
             raise InputError(f"{place}: 'id' is empty: give one, or leave it out")
     else:
         id_ = hashlib.sha256(json.dumps([_key(prompt), answer]).encode()).hexdigest()[:16]
-    extra = {name: value for name, value in row.items() if name not in _OWN_FIELDS}
-    return Problem(id_, prompt, answer, extra or None), "id" in row
+    used = (*_OWN_FIELDS, source.prompt, source.answer)
+    extra = {name: value for name, value in row.items() if name not in used}
+    return Problem(id_, prompt, answer, extra or None), row.get("id") is not None
+
+
+def _column(row: dict[str, Any], name: str, wanted: str, place: str) -> Any:
+    """Return a column, or by a dotted name the field of one."""
+    value: Any = row
+    for part in [name] if name in row else name.split("."):
+        if not isinstance(value, dict) or part not in value:
+            given = ", ".join(f"'{each}'" for each in row) or "no field"
+            raise InputError(
+                f"{place}: '{name}' is missing (it has {given}): name its column, as [[task.data]] {wanted} = \"…\", "
+                f"or have rows like {SHAPE}"
+            )
+        value = value[part]
+    return value
 
 
 def _prompt(value: object, place: str) -> Prompt:

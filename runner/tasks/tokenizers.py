@@ -85,15 +85,22 @@ class ChatTokenizer:
     def encode_prompt(self, prompt: Prompt) -> Ids:
         """Return the tokens after which the model answers: one turn of the user, or the messages given."""
         if self.has_template:
-            messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-            return self._templated(messages, answered=False)
+            ids: Ids = self._templated(_messages(prompt), answered=False)
+            return ids
         if not isinstance(prompt, str):
             raise InputError(
                 "a prompt is a list of chat messages, but the model has no chat template: give the prompt as text, or "
                 "a model with a template"
             )
-        ids: Ids = self._tokenizer(prompt)["input_ids"]
-        return ids
+        plain: Ids = self._tokenizer(prompt)["input_ids"]
+        return plain
+
+    def text_of(self, prompt: Prompt) -> str:
+        """Return a prompt as the model is to see it."""
+        if not self.has_template:
+            return str(prompt)
+        text: str = self._templated(_messages(prompt), answered=False, tokenize=False)
+        return text
 
     def encode(self, text: str) -> Ids:
         """Return the tokens of a piece of text, among them special ones that it names, and nothing around them."""
@@ -105,17 +112,16 @@ class ChatTokenizer:
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
-    def _templated(self, messages: list[dict[str, str]], *, answered: bool) -> Ids:
+    def _templated(self, messages: list[dict[str, str]], *, answered: bool, tokenize: bool = True) -> Any:
         from jinja2 import TemplateError  # noqa: PLC0415
 
         try:
-            ids: Ids = self._tokenizer.apply_chat_template(
-                messages, add_generation_prompt=not answered, tokenize=True, return_dict=False
+            return self._tokenizer.apply_chat_template(
+                messages, add_generation_prompt=not answered, tokenize=tokenize, return_dict=False
             )
         except TemplateError as error:  # templates refuse with raise_exception(…), such as an unknown role
             roles = ", ".join(message["role"] for message in messages)
             raise InputError(f"the model's chat template refuses messages of the roles {roles}: {error}") from error
-        return ids
 
     def _chosen_end(self, declared: Sequence[int]) -> int:
         """Return the one end token that closes a turn of the chat, out of several that a checkpoint may declare.
@@ -140,8 +146,12 @@ class ChatTokenizer:
         return next((id_ for id_ in reversed(closed) if id_ in known), fallback)
 
 
-def load_tokenizer(path: str) -> ChatTokenizer:
-    """Load the tokenizer of a local checkpoint; nothing is downloaded, and none of its code is run."""
+def _messages(prompt: Prompt) -> list[dict[str, str]]:
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+
+
+def load_tokenizer(path: str, template: str | None = None) -> ChatTokenizer:
+    """Load the tokenizer of a local checkpoint, maybe with another template; none of its code is run."""
     from transformers import AutoTokenizer
 
     folder = Path(path).expanduser()
@@ -153,6 +163,8 @@ def load_tokenizer(path: str) -> ChatTokenizer:
             f"model '{path}' has no tokenizer that can be loaded ({reason}): save it beside the weights with "
             "tokenizer.save_pretrained(…)"
         ) from error
+    if template is not None:
+        tokenizer.chat_template = template
     return ChatTokenizer(tokenizer, _declared_ends(folder))
 
 

@@ -162,7 +162,8 @@ def tokenizer_of(config: TrialConfig, task: Task, folder: Path) -> str:
 
 def laid_model(task: Task, folder: Path) -> str:
     """Return where a trainer finds model and tokenizer in one: the folder that inside.py lays, or their name."""
-    return task.model_path if is_hub_name(task.model_path) else str(folder / "model")
+    named = is_hub_name(task.model_path) and task.chat_template is None
+    return task.model_path if named else str(folder / "model")
 
 
 def started(

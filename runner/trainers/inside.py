@@ -62,16 +62,20 @@ def ordered_problems(run: Mapping[str, Any]) -> list[int]:
 
 
 def lay_model(folder: Path, run: Mapping[str, Any]) -> Path | str:
-    """Return a folder of the model's files with a tokenizer beside them, which trainers expect to be in one.
+    """Return a folder of the model's files with a tokenizer's beside them, which trainers expect to be in one.
 
-    What is on the hub is in one already, and goes by its name.
+    What is on the hub is in one already, and goes by its name where nothing stands for its own.
     """
     model, own = Path(run["model"]), folder / "tokenizer"
     if not model.is_dir():
-        return str(run["model"])
+        if not own.is_dir():
+            return str(run["model"])
+        from huggingface_hub import snapshot_download  # noqa: PLC0415
+
+        model = Path(snapshot_download(run["model"]))
     laid = folder / "model"
     laid.mkdir(exist_ok=True)
-    for source in (*model.iterdir(), *(own.iterdir() if own.is_dir() else ())):
+    for source in (*(own.iterdir() if own.is_dir() else ()), *model.iterdir()):  # ours first
         place = laid / source.name
         if not place.is_symlink():
             place.symlink_to(source)

@@ -2,13 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
 from planner.config.task import TaskSection
-from runner.ports.task import Task
+from runner.ports.task import Prompt, Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.tasks.rewards import EXACT, HTTP, MATH, reference
@@ -42,6 +42,7 @@ def judged_files(config: TrialConfig, task: Task, sharers: int = 1) -> dict[str,
     """
     choice, embedded = config.task, config.task.name in EMBEDDED
     tokenizer = character_tokenizer_files() if embedded else {}
+    tokenizer |= {} if task.chat_template is None else {"chat_template.jinja": task.chat_template}
     known = embedded or choice.reward in (EXACT, MATH) or choice.reward.startswith(HTTP)
     reward = {
         **choice.model_dump(include=set(TaskSection.model_fields)),
@@ -61,15 +62,20 @@ def judged_files(config: TrialConfig, task: Task, sharers: int = 1) -> dict[str,
     return {
         **parts(_REWARD_PARTS),
         **{f"tokenizer/{name}": text for name, text in tokenizer.items()},
-        "problems.jsonl": "".join(json.dumps(asdict(problem)) + "\n" for problem in chosen),
+        "problems.jsonl": "".join(json.dumps(asdict(problem), default=str) + "\n" for problem in chosen),
         "reward.json": json.dumps(given, indent=1),
     }
 
 
-def numbered_rows(config: TrialConfig, task: Task, prompt: str, label: str) -> tuple[str, str]:
-    """Return data files to train and to validate on, of each problem's prompt and place in ours, by these names."""
+def numbered_rows(
+    config: TrialConfig, task: Task, prompt: str, label: str, written: Callable[[Prompt], Any] = lambda given: given
+) -> tuple[str, str]:
+    """Return data files to train and to validate on, of each problem's prompt and place in ours, by these names.
+
+    `written` is a prompt as the trainer takes it.
+    """
     chosen = (*task.train, *task.validation[: config.validation.problems])
-    rows = [json.dumps({prompt: each.prompt, label: str(number)}) + "\n" for number, each in enumerate(chosen)]
+    rows = [json.dumps({prompt: written(each.prompt), label: str(number)}) + "\n" for number, each in enumerate(chosen)]
     return "".join(rows[: len(task.train)]), "".join(rows[len(task.train) :])
 
 

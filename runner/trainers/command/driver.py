@@ -175,8 +175,8 @@ def _problems(task: TaskChoice, validation_problems: int) -> tuple[Sequence[Prob
     if task.name in EMBEDDED:
         known = embedded_task(task.name)
         return known.train, known.validation[:validation_problems]
-    train, validation = user_problems(task, validation_problems)
-    return train, validation[:validation_problems]
+    asked = user_problems(task, validation_problems)
+    return asked.train, asked.validation[:validation_problems]
 
 
 def _lines(problems: Sequence[Problem]) -> str:

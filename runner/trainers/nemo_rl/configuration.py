@@ -9,7 +9,7 @@ from budgets.errors import InputError
 from budgets.memory import CHUNKED, WHOLE
 from budgets.memory_plan import Means, MemoryPlan
 from planner.checking import Count, Section
-from runner.ports.task import Task
+from runner.ports.task import Prompt, Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import (
@@ -29,6 +29,7 @@ from runner.trainers.fitting import fitted
 from runner.trainers.nemo_rl.recipe import recipe_keys
 
 CHECKPOINTS = "checkpoints"
+SYSTEM = "system.txt"  # the system message, where there is one
 ENVIRONMENT = "rlplan"  # as it is registered by start.py
 TRAIN, VALIDATION = "train.jsonl", "validation.jsonl"
 _ENDLESS = 1_000_000  # epochs: the loop ends by steps
@@ -86,7 +87,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "data.train": _data(folder / TRAIN),
         "data.validation": _data(folder / VALIDATION),
         "data.default.prompt_file": None,  # its default adds a sentence to each prompt
-        "data.default.system_prompt_file": None,
+        "data.default.system_prompt_file": None if system_of(task) is None else str(folder / SYSTEM),
         "data.default.processor": "math_hf_data_processor",
         "data.default.env_name": ENVIRONMENT,
         "env": {ENVIRONMENT: {"folder": str(folder)}},
@@ -105,6 +106,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "logger.mlflow.experiment_name": sweep,
         **recipe_keys(config, length),
     }
+    if task.chat_template is not None:
+        ours["policy.tokenizer.chat_template"] = task.chat_template
     facts = facts_of("nemo-rl")
     facts.require(nested(ours))
     facts.require(nested(options.settings))
@@ -158,5 +161,26 @@ def _require_runnable(config: TrialConfig, task: Task) -> None:
             "any, so at least as many are needed"
         )
     require_chat(task, "NeMo-RL")
-    if not all(isinstance(problem.prompt, str) for problem in (*task.train, *task.validation)):
-        raise InputError(f"prompts that are lists of messages {trainer}: its data processor takes texts")
+    for problem in (*task.train, *task.validation):
+        text_of(problem.prompt)  # which refuses several turns
+
+
+def text_of(prompt: Prompt) -> str:
+    """Return what the user says; NeMo-RL's data processor takes one message, after a system message for all."""
+    messages = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else prompt
+    if [each["role"] for each in messages if each["role"] != "system"] != ["user"]:
+        raise InputError("prompts of several turns with --trainer nemo-rl: its data processor takes one message")
+    return messages[-1]["content"]
+
+
+def system_of(task: Task) -> str | None:
+    """Return the system message of all prompts."""
+    found = {
+        next((each["content"] for each in problem.prompt if each["role"] == "system"), None)
+        if not isinstance(problem.prompt, str)
+        else None
+        for problem in (*task.train, *task.validation)
+    }
+    if len(found) > 1:
+        raise InputError("prompts with several system messages, or some, with --trainer nemo-rl: it has one for all")
+    return found.pop()

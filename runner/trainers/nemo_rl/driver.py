@@ -13,7 +13,16 @@ from runner.trainers.facts import nested
 from runner.trainers.inside import PARTS
 from runner.trainers.laying import judged_files, numbered_rows, parts, programs
 from runner.trainers.named import NamedDriver
-from runner.trainers.nemo_rl.configuration import CHECKPOINTS, TRAIN, VALIDATION, NemoRlOptions, keys_of
+from runner.trainers.nemo_rl.configuration import (
+    CHECKPOINTS,
+    SYSTEM,
+    TRAIN,
+    VALIDATION,
+    NemoRlOptions,
+    keys_of,
+    system_of,
+    text_of,
+)
 from runner.trainers.nemo_rl.recipe import differences
 
 _REFUSED = re.compile(r"validation errors? for |omegaconf\.errors|AssertionError: .*(must|should|requires|need)")
@@ -55,11 +64,13 @@ def _files(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
         "advantage": config.recipe.advantage.model_dump(),
         "checkout": str(Path(options_in(config, NemoRlOptions).checkout).expanduser()),
     }
-    train, validation = numbered_rows(config, task, "input", "output")
+    system = system_of(task)
+    train, validation = numbered_rows(config, task, "input", "output", text_of)
     return {
         **judged_files(config, task),
         **parts((*PARTS, "runner/grpo/__init__.py", "runner/grpo/advantages.py")),
         **programs("nemo_rl", "start.py", "rlplan_environment.py"),
+        **({} if system is None else {SYSTEM: system}),
         TRAIN: train,
         VALIDATION: validation,
         "nemo.json": json.dumps(nested(keys_of(config, task, attempt)), indent=1),

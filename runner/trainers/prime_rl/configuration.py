@@ -110,6 +110,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "trainer.model.optimization_dtype": "float32",
         **recipe_keys(config),
     }
+    if task.chat_template is not None:
+        ours["tokenizer.chat_template"] = task.chat_template
     if attempt.checkpoint is not None:
         ours["resume.step"] = attempt.from_step  # the latest that it would find itself may be torn
     for monitor in ("trainer.monitors.wandb.", "orchestrator.monitors.wandb."):

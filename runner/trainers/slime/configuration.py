@@ -65,7 +65,7 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any
         "--prompt-data": str(folder / TRAIN),
         "--input-key": "prompt",
         "--label-key": "label",
-        "--apply-chat-template": has_chat(task),
+        "--apply-chat-template": has_chat(task) and task.chat_template is None,
         "--rollout-shuffle": True,
         "--rollout-seed": config.seed,
         "--seed": config.seed + 1,  # Megatron's must be positive

@@ -92,7 +92,9 @@ def _files(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
         "megatron": str(Path(options.megatron).expanduser()),
         "words": [*model_words(options), *flag_words(flags_of(config, task, attempt))],
     }
-    train, validation = numbered_rows(config, task, "prompt", "label")
+    tokenizer: Any = task.tokenizer
+    templated = [] if task.chat_template is None else [tokenizer.text_of]
+    train, validation = numbered_rows(config, task, "prompt", "label", *templated)
     return {
         **judged_files(config, task),
         **parts(("runner/grpo/__init__.py", "runner/grpo/advantages.py")),

@@ -109,6 +109,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "end_id": task.tokenizer.end_id,
         "skip_special_tokens": not embedded,  # in ours they are characters that no answer has
         "chat": has_chat(task),
+        "chat_template": task.chat_template,
         "train_problems": len(task.train),
         "pass_rates": list(task.base_pass_rates) if eased and task.base_pass_rates is not None else None,
         "seed": config.seed,

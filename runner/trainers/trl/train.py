@@ -156,6 +156,8 @@ def built(run: dict[str, Any]) -> Trial:
     judge = judge_in(str(FOLDER))
     tokenizer = AutoTokenizer.from_pretrained(run["tokenizer"], padding_side="left")
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(run["end_id"])
+    if run["chat_template"]:
+        tokenizer.chat_template = run["chat_template"]
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     settings = GRPOConfig(**run["settings"])  # first: with FSDP one process alone then reads the weights

@@ -45,6 +45,7 @@ MEANS = Means(heads=(WHOLE, FUSED), sleeps=None)
 _ENDLESS = 1_000_000  # epochs: the loop ends by updates
 _ROWS = 1 << 16  # of the prompts in the order of a trial, after which it begins anew
 _BARE = re.compile(r"[\w./@:+-]+")
+_QUOTED = re.compile(r"(\\*)('|$)")  # Hydra takes backslashes as they are, but before a quotation mark
 FREE = (  # ours unless the user says otherwise: they change how it runs, and not what it computes
     f"{ROLLOUT}.agent.num_workers",
     "transfer_queue.backend.SimpleStorage.num_data_storage_units",
@@ -153,6 +154,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     free = {FREE[0]: helpers, FREE[1]: 2, FREE[2]: helpers, FREE[3]: helpers // machine.nodes, FREE[6]: 2}
     if config.task.name in EMBEDDED:
         ours[TEMPLATE] = _PLAIN_TEMPLATE
+    elif task.chat_template is not None:
+        ours[TEMPLATE] = task.chat_template
     elif TEMPLATE not in options.settings:
         instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
         require_chat(task, "verl", instead)
@@ -201,6 +204,10 @@ def files_of(config: TrialConfig, task: Task, attempt: Attempt, keys: Mapping[st
     }
 
 
+def _escaped(found: re.Match[str]) -> str:
+    return 2 * found[1] + ("\\'" if found[2] else "")
+
+
 def _word(value: Any) -> str:
     if value is None:
         return "null"
@@ -211,6 +218,5 @@ def _word(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{{{','.join(f'{key}:{_word(each)}' for key, each in value.items())}}}"
     if isinstance(value, str) and not _BARE.fullmatch(value):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
+        return f"'{_QUOTED.sub(_escaped, value)}'"
     return str(value)

@@ -70,13 +70,13 @@ def test_a_file_of_problems_opens_by_its_path(tmp_path: Path, name: str) -> None
     assert len(few) == 4
 
 
-def test_a_name_that_is_neither_is_refused() -> None:
+def test_a_name_that_is_neither_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'sum-easy'"):
         open_task(choice("sum-esay"), 0)
     with pytest.raises(UnknownNameError, match="give the path of a JSONL file"):
         open_task(choice("xyzzy"), 0)
     with pytest.raises(InputError, match="does not exist"):
-        open_task(choice("/gone/p.jsonl", model="m", max_response_tokens=1), 0)
+        open_task(choice("/gone/p.jsonl", model=save_checkpoint(tmp_path / "m"), max_response_tokens=1), 0)
 
 
 def saved(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> str:
@@ -134,7 +134,10 @@ def test_a_function_may_judge_without_answers(tmp_path: Path) -> None:
         ({"model": None}, "needs task.model"),
         ({"model": "/no/such/model"}, "is no local checkpoint"),
         ({"max_response_tokens": None}, "needs task.max_response_tokens"),
-        ({"prompt_length": 5}, r"all 15 prompts of task .* longer than \[task\] prompt_length = 5: the shortest has 7"),
+        (
+            {"prompt_length": 5},
+            r"nothing is asked; left out: 20 prompts of more than \[task\] prompt_length = 5 tokens",
+        ),
         ({"model": "Qwen/Qwen3-8B"}, "'Qwen/Qwen3-8B' is no folder here, and its tokenizer cannot be had"),
         ({"max_response_tokens": 18}, "are 33 tokens, but model .* holds 32: lower max_response_tokens to 17"),
         ({"reward": "no_such_package:f"}, "No module named"),
@@ -167,5 +170,4 @@ def test_prompts_are_as_long_as_they_are_or_left_out_and_counted(tmp_path: Path)
     assert (len(whole.train), whole.max_prompt_tokens, whole.left_out) == (4, 4003, ())
     task = built(tmp_path, rows, **given, prompt_length=2500)
     assert (len(task.train), task.max_prompt_tokens) == (2, 2003)
-    said = "2 of 4 prompts to train on and 0 of 1 prompts to validate on"
-    assert task.left_out == (f"left out, longer than [task] prompt_length = 2,500: {said}",)
+    assert task.left_out == ("left out: 2 prompts of more than [task] prompt_length = 2500 tokens",)

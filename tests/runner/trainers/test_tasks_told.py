@@ -49,3 +49,40 @@ def test_a_model_of_the_hub_is_handed_on_with_prompts_of_any_length(
     wanted = MODEL_KEYS[trainer] | ({"model": HUB} if trainer == "trl" else {})
     assert {key: keys.get(key) for key in wanted} == wanted
     assert launch.environment["HF_HUB_OFFLINE"] == "0"
+
+
+TEMPLATE = '{% for m in messages %}<{{ m.role }}>{{ "\\n" }}{{ m.content }}{% endfor %}'  # with a backslash
+TEMPLATED = {
+    "trl": ("run.json", "chat_template"),
+    "verl": ("overrides.json", "actor_rollout_ref.model.custom_chat_template"),
+    "prime-rl": ("rl.json", "tokenizer.chat_template"),
+    "openrlhf": ("tokenizer/chat_template.jinja", None),
+    "skyrl": ("tokenizer/chat_template.jinja", None),
+    "nemo-rl": ("nemo.json", "policy.tokenizer.chat_template"),
+    "slime": ("train.jsonl", "prompt"),
+}
+
+
+@pytest.mark.parametrize("trainer", NAMED)
+def test_a_system_prompt_and_a_chat_template_reach_the_trainer(
+    trainer: str, made: Made, task: TaskChoice, tmp_path: Path
+) -> None:
+    (tmp_path / "template.jinja").write_text(TEMPLATE)
+    changes = {"system_prompt": "be brief", "chat_template": str(tmp_path / "template.jinja")}
+    config = made(trainer, task=task.model_copy(update=changes))
+    files = launched(config, attempt(tmp_path)).files
+    first = json.loads(files["problems.jsonl"].splitlines()[0])["prompt"]
+    assert [each["role"] for each in first] == ["system", "user"]
+    place, key = TEMPLATED[trainer]
+    if trainer == "slime":  # which has no such flag: its prompts are written as the model is to see them
+        said = json.loads(files[place].splitlines()[0])[key or ""]
+        assert said == f"<system>\nbe brief<user>\n{first[1]['content']}"
+    elif key is None:
+        assert files[place] == TEMPLATE
+    else:
+        said = told(config, attempt(tmp_path)) | {"chat_template": json.loads(files.get("run.json", "{}")).get(key)}
+        quoted = TEMPLATE if trainer != "verl" else f"'{TEMPLATE}'"
+        assert said[key] == quoted
+    if trainer == "nemo-rl":
+        assert files["system.txt"] == "be brief"
+        assert json.loads(files["train.jsonl"].splitlines()[0])["input"] == first[1]["content"]
