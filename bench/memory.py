@@ -14,11 +14,7 @@ from budgets.memory import TIGHT_MEMORY, WHOLE, Placement, fewest_gpus, memory_s
 from budgets.memory_plan import Demand, Means, MemoryPlan, plan_memory
 from planner.config import Layer, resolve
 from planner.config.request import build_step
-from runner.trainers.nemo_rl import configuration as nemo_rl
-from runner.trainers.openrlhf import flags as openrlhf
-from runner.trainers.prime_rl import configuration as prime_rl
-from runner.trainers.skyrl import keys as skyrl
-from runner.trainers.slime import configuration as slime
+from runner.trainers.catalogue import named_driver
 from runner.trainers.trl import folder as trl
 from runner.trainers.verl import configuration as verl
 
@@ -30,11 +26,11 @@ WANTED = 16_384  # tokens of a micro-batch, as trials have them by default
 DRIVERS: dict[str, tuple[Means, Callable[[MemoryPlan], dict[str, Any]]]] = {
     "verl": (verl.MEANS, verl.memory_keys),
     "TRL": (trl.MEANS, trl.memory_keys),
-    "OpenRLHF": (openrlhf.MEANS, openrlhf.memory_keys),
-    "SkyRL": (skyrl.MEANS, skyrl.memory_keys),
-    "NeMo-RL": (nemo_rl.MEANS, nemo_rl.memory_keys),
-    "slime": (slime.MEANS, slime.memory_keys),
-    "prime-rl": (prime_rl.MEANS, prime_rl.memory_keys),
+    **{
+        driver.title: (driver.spec.memory.means, driver.memory_keys)
+        for driver in map(named_driver, ("openrlhf", "skyrl", "nemo-rl", "slime", "prime-rl"))
+        if driver is not None
+    },
 }
 
 

@@ -1,12 +1,12 @@
 """Writes the table recipe × trainer of docs/trainers.md, from what each driver says of each recipe."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 
-from planner.config.trainer import TRAINERS
+from planner.config.trainer import BUILTIN, COMMAND, STANDIN, TRAINERS
 from planner.recipes import load_recipe, recipe_names
 from runner.trainers.ability import Difference, Judging, degree, judged
+from runner.trainers.catalogue import named_driver
 
 PAGE = Path(__file__).parents[1] / "trainers.md"
 BEGIN, END = "<!-- recipes: begin, written by docs/tools/trainers_table.py -->\n", "<!-- recipes: end -->\n"
@@ -15,15 +15,8 @@ FEW = 3  # recipes that are named as those left out rather than all others
 
 def judges() -> dict[str, Judging]:
     """Return the drivers that say what they do otherwise, by trainer."""
-    found = {}
-    for name in TRAINERS:
-        try:
-            module = import_module(f"runner.trainers.{name.replace('-', '_')}.driver")
-        except ModuleNotFoundError:  # the trainer of rlplan itself has no driver
-            continue
-        if isinstance(judge := getattr(module, "JUDGE", None), Judging):
-            found[name] = judge
-    return found
+    found = {name: named_driver(name) for name in TRAINERS if name not in (BUILTIN, COMMAND, STANDIN)}
+    return {name: driver for name, driver in found.items() if isinstance(driver, Judging)}
 
 
 def table() -> str:

@@ -1,13 +1,13 @@
 """What of a sweep's recipes its trainer does otherwise than they say, in words for whoever reads of the sweep."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from planner.config.trainer import STANDIN, TrainerChoice
 from planner.recipes import Recipe
 from runner.ports.trial import Machine
 from runner.trainers.ability import Judging
+from runner.trainers.catalogue import named_driver
 
 
 def approximated(config: Mapping[str, Any]) -> list[str]:
@@ -17,7 +17,7 @@ def approximated(config: Mapping[str, Any]) -> list[str]:
     trainer = TrainerChoice.model_validate(given) if given else None
     if trainer is None or not trainer.approximate or trainer.name == STANDIN:
         return []
-    judge = getattr(import_module(f"runner.trainers.{trainer.name.replace('-', '_')}.driver"), "JUDGE", None)
+    judge = named_driver(trainer.name)
     machine = Machine.model_validate(training.get("machine", {}))
     found = []
     for tables in training.get("recipes", {}).values() or (training["recipe"],):

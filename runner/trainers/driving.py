@@ -287,9 +287,9 @@ def complete(folder: Path, pattern: str, tracker: str | None = None, holds: Sequ
     return sorted(found, key=lambda each: -each.step)
 
 
-def tracked(tracker: str, attempt: Attempt) -> dict[str, str]:
-    """Return the tracker as a file with the step that an attempt goes on from."""
-    return {tracker: str(attempt.from_step)}
+def tracked(tracker: str, step: int) -> dict[str, str]:
+    """Return the tracker as a file with the trainer's step that an attempt goes on from."""
+    return {tracker: str(step)}
 
 
 def stands_with(given: str, ours: str) -> bool:

@@ -1,6 +1,6 @@
 """How a trial fits its GPUs' memory with the trainer that it has: the plan, or what would make it fit."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ def fitted(
     config: TrialConfig,
     task: Task,
     means: Means,
-    keys: Callable[[MemoryPlan], Collection[str]],
+    keys: Collection[str],
     settings: Mapping[str, Any],
     *,
     generators: int = 0,
@@ -30,7 +30,7 @@ def fitted(
 ) -> MemoryPlan:
     """Return the plan of a trial whose last `generators` GPUs do not train; 0: all generate and train in turn.
 
-    InfeasibleError names what would fit where it does not, unless one of the keys that the plan sets is the user's own.
+    InfeasibleError names what would fit where it does not, unless one of these keys of the plan is the user's own.
     """
     machine = config.machine
     demand = Demand(
@@ -44,7 +44,7 @@ def fitted(
         tokens=machine.micro_batch_tokens,
     )
     plan = plan_memory(demand, means)
-    if not plan.short_bytes or not required or set(settings) & set(keys(plan)):
+    if not plan.short_bytes or not required or set(settings) & set(keys):
         return plan
     assert config.trainer is not None
     offers = ", or ".join(_offers(demand, means)) or "a smaller model"

@@ -4,7 +4,6 @@ Their own order, schedule or end depends on how long their data are: so neither 
 problems. The file that inside.py writes has each problem once; its InOrder is as long as the horizon.
 """
 
-import os
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -65,6 +64,13 @@ def order_of(config: TrialConfig, task: Task, options: HorizonOptions) -> dict[s
     }
 
 
+def horizon_values(config: TrialConfig, task: Task, options: HorizonOptions) -> dict[str, Any]:
+    """Return what the expressions of such a trainer's table may name beside the others."""
+    updates = rows_of(config, options) * config.rollouts_per_prompt // config.rollouts_per_step
+    order = order_of(config, task, options)
+    return {"batches": batches_of(config, options), "horizon_updates": updates, "order": order}
+
+
 def require_within(config: TrialConfig, attempt: Attempt, options: HorizonOptions) -> None:
     """Refuse a segment that ends beyond the horizon."""
     if attempt.to_step > options.horizon_steps:
@@ -87,12 +93,6 @@ def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
         return config
     longer = trainer.model_copy(update={"options": {**trainer.options, "horizon_steps": to_step}})
     return config.model_copy(update={"trainer": longer})
-
-
-def within(attempt: Attempt) -> dict[str, str]:
-    """Return the variables with which programs of ours find their modules, and write nothing outside the folder."""
-    path = os.pathsep.join(filter(None, (str(attempt.folder / "parts"), os.environ.get("PYTHONPATH"))))
-    return {"PYTHONPATH": path, "HF_DATASETS_CACHE": str(attempt.folder / "datasets")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,7 @@ def share_of(config: TrialConfig, options: HorizonOptions, engine_gpus: int) -> 
 
 def require_shared(config: TrialConfig, options: HorizonOptions, trainer: str) -> None:
     """Refuse a layout that such a trainer cannot run, naming what it can."""
-    remedies = {
-        "machine.compile": f"rlplan does not have {trainer} compile the model: set false",
-    }
-    refuse(config, trainer, remedies)
+    refuse(config, trainer, {"machine.compile": f"rlplan does not have {trainer} compile the model: set false"})
     machine, apart = config.machine, options.vllm_gpus
     if machine.device != "cuda" or machine.engine != "vllm":
         given = f"machine.device = '{machine.device}' and machine.engine = '{machine.engine}'"

@@ -9,18 +9,15 @@ from typing import Any
 
 from planner.logs.trainers import Trainer
 from planner.recipes.schema import Recipe
-from runner.ports.task import Task
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.ability import A_GPU, Difference, done_as
-from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
-from runner.trainers.driving import asked_itself, complete, opened_task, options_in, started, warmup_steps
+from runner.trainers.driver import Attempt, Checkpoint, Source
+from runner.trainers.driving import complete, warmup_steps
 from runner.trainers.following import LineSource
-from runner.trainers.horizon import HorizonOptions, require_within, within
 from runner.trainers.told import readings
 
 _SAID = re.compile(r"\brlplan (input|checkpoint): (.*)$")  # by a program of ours in the trainer's interpreter
 _MEANT = {"input": " refused its configuration", "checkpoint": " could not go on"}
-_LAST = 2000  # characters of what a rehearsal has said
 
 
 class NamedDriver:
@@ -85,31 +82,3 @@ class NamedDriver:
 
     def _updates(self, config: TrialConfig) -> int:
         return config.recipe.schedule.updates_per_batch if self.counts_batches else 1
-
-
-class HorizonDriver(NamedDriver):
-    """One whose trainer gets data as long as the horizon, in a Ray of the trial's own.
-
-    It knows no signal, and ends at the segment's last step; start.py has it save when that is asked for.
-    """
-
-    counts_batches = True
-    saves_on_request = True
-
-    def files(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
-        """Return every file of an attempt by its path in the folder."""
-        raise NotImplementedError
-
-    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
-        """Start a node of the trial's own Ray on every host, and on the head start.py in it."""
-        config = self.as_done(config)
-        require_within(config, attempt, options_in(config, HorizonOptions))
-        given = self.files(config, opened_task(config), attempt) if rank == 0 else {}
-        return started(config, attempt, rank, ("start.py",), given, within(attempt), own_ray=True)
-
-    def rehearse(self, config: TrialConfig) -> Sequence[str]:
-        """Have start.py show the trainer's own parser what a first attempt would be given; return what that refuses."""
-        config = self.as_done(config)
-        given = self.files(config, opened_task(config), Attempt(Path(), 1, 0, 1, None))
-        code, said = asked_itself(config, given, "start.py", "--rehearse")
-        return [] if code == 0 else [said[-_LAST:]]

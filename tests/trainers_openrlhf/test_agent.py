@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from runner.trainers.driving import opened_task
-from runner.trainers.openrlhf.driver import OpenRlhfDriver
+from runner.trainers.openrlhf.driver import JUDGE
 from tests.runner.trainers.standins import attempt, trial
 
-DRIVER = OpenRlhfDriver()
+DRIVER = JUDGE
 END = 1
 IMAGINED = (
     "aiohttp",

@@ -13,12 +13,12 @@ import torch
 from planner.logs.consoles import read_printed
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.inside import ordered_problems
-from runner.trainers.openrlhf.driver import OpenRlhfDriver
+from runner.trainers.openrlhf.driver import JUDGE
 from runner.trainers.openrlhf.start import NEEDED, Imagined, followed
 from tests.runner.trainers.standins import attempt, trial
 
 REAL = ("openrlhf", "openrlhf.trainer", "openrlhf.trainer.ppo_trainer", "openrlhf.utils.logging_utils")
-DRIVER = OpenRlhfDriver()
+DRIVER = JUDGE
 
 
 class Most(Imagined):

@@ -12,13 +12,10 @@ from planner.config.trainer import TrainerChoice
 from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.ability import degree
-from runner.trainers.driving import opened_task, options_in
-from runner.trainers.horizon import HorizonOptions
-from runner.trainers.openrlhf.driver import OpenRlhfDriver
-from runner.trainers.openrlhf.flags import flags_of
+from runner.trainers.driving import opened_task
+from runner.trainers.openrlhf.driver import JUDGE as DRIVER
 from tests.runner.trainers.standins import attempt, trial
 
-DRIVER = OpenRlhfDriver()
 ACCEPTED = [name for name in recipe_names() if degree(DRIVER.differences(load_recipe(name))) != "refused"]
 TWO_NODES = Machine(gpus=8, nodes=2, device="cuda", engine="vllm")
 
@@ -51,14 +48,14 @@ def test_every_flag_of_an_accepted_recipe_is_openrlhfs_and_arrives(recipe: str, 
     assert code == 0, said
     parsed = json.loads(said.split("rlplan parsed: ")[1])
     start = attempt(tmp_path, from_step=4, checkpoint=tmp_path / "global_step1")
-    for name, value in flags_of(config, opened_task(config), start, options_in(config, HorizonOptions)).items():
+    for name, value in DRIVER.given(config, opened_task(config), start)["keys"].items():
         assert parsed[name] == value, name
 
 
 @pytest.mark.parametrize(
     ("options", "machine"),
     [
-        ({"vllm_gpus": 2}, Machine(gpus=8, device="cuda", engine="vllm")),
+        ({"vllm_gpus": 2}, Machine(gpus=10, device="cuda", engine="vllm")),
         ({"vllm_gpus": 4, "tensor_parallel": 2}, TWO_NODES),
         ({"settings": {"ds.packing_samples": True, "ds.zero_stage": 3}}, TWO_NODES),
     ],

@@ -12,25 +12,24 @@ import pytest
 from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.ability import degree
-from runner.trainers.driving import opened_task, options_in
-from runner.trainers.horizon import HorizonOptions
-from runner.trainers.skyrl.driver import SkyRlDriver
-from runner.trainers.skyrl.keys import keys_of, overrides
+from runner.trainers.driving import opened_task
+from runner.trainers.render import words
+from runner.trainers.skyrl.driver import JUDGE as DRIVER
 from runner.trainers.skyrl.start import configured
 from tests.runner.trainers.standins import attempt, trial
 
-DRIVER = SkyRlDriver()
 ACCEPTED = [name for name in recipe_names() if degree(DRIVER.differences(load_recipe(name))) != "refused"]
 TWO_NODES = Machine(gpus=8, nodes=2, device="cuda", engine="vllm")
 
 
 def given(folder: Path, recipe: str = "plain", start: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     config: TrialConfig = DRIVER.as_done(trial("skyrl", recipe, **changes))
-    return keys_of(config, opened_task(config), attempt(folder, **(start or {})), options_in(config, HorizonOptions))
+    keys: dict[str, Any] = DRIVER.given(config, opened_task(config), attempt(folder, **(start or {})))["keys"]
+    return keys
 
 
 def parsed(keys: dict[str, Any]) -> dict[str, Any]:
-    return asdict(configured({"overrides": overrides(keys)}))
+    return asdict(configured({"overrides": words(keys, "json")}))
 
 
 @pytest.mark.parametrize("recipe", [*ACCEPTED, "plain"])
@@ -46,7 +45,7 @@ def test_every_key_of_an_accepted_recipe_is_skyrls_and_arrives(recipe: str, tmp_
 @pytest.mark.parametrize(
     ("options", "machine"),
     [
-        ({"vllm_gpus": 2}, Machine(gpus=8, device="cuda", engine="vllm")),
+        ({"vllm_gpus": 2}, Machine(gpus=10, device="cuda", engine="vllm")),
         ({"vllm_gpus": 4, "tensor_parallel": 2}, TWO_NODES),
         ({"settings": {"trainer.gradient_checkpointing": False}}, TWO_NODES),
     ],

@@ -1,78 +1,54 @@
-"""What rlplan knows of NeMo-RL 0.6: how it is started, what it says, and which checkpoints are whole."""
+"""What a table cannot say of NeMo-RL: it takes one message of the user, and one system message for all prompts."""
 
-import json
-import re
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
-from planner.logs.trainers import load_trainer
-from runner.ports.task import Task
+from budgets.errors import InputError
+from runner.ports.task import Prompt, Task
 from runner.ports.trial import TrialConfig
-from runner.trainers.driver import Attempt, Launch
-from runner.trainers.driving import STEP, opened_task, options_in, started
-from runner.trainers.facts import nested
-from runner.trainers.inside import PARTS
-from runner.trainers.laying import judged_files, numbered_rows, parts, programs
-from runner.trainers.named import NamedDriver
-from runner.trainers.nemo_rl.configuration import (
-    CHECKPOINTS,
-    SYSTEM,
-    TRAIN,
-    VALIDATION,
-    NemoRlOptions,
-    keys_of,
-    system_of,
-    text_of,
-)
-from runner.trainers.nemo_rl.recipe import differences
-
-_REFUSED = re.compile(r"validation errors? for |omegaconf\.errors|AssertionError: .*(must|should|requires|need)")
+from runner.trainers.driver import Attempt
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import TableDriver
 
 
-class NemoRlDriver(NamedDriver):
-    """NeMo-RL's run_grpo.py by start.py, in a Ray of the trial's own; it ends at the segment's last step.
+class NemoRlDriver(TableDriver):
+    """NeMo-RL's run_grpo.py."""
 
-    Its checkpoint_must_save_by is a time that is said at the start: start.py has it looked up when a save is asked for.
-    """
+    def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the system message; InputError for prompts of several turns."""
+        for problem in (*task.train, *task.validation):
+            text_of(problem.prompt)
+        return {"system": system_of(task)}
 
-    name, title, log = "nemo-rl", "NeMo-RL", load_trainer("nemo-rl")
-    otherwise = staticmethod(differences)
-    pattern = f"{CHECKPOINTS}/step_{STEP}"  # renamed from tmp_step_N once it is whole
-    counts_batches = True
-    words = ((_REFUSED, "input"),)
-    saves_on_request = True
+    def laid(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return the files, with that of the system message where there is one."""
+        system = {} if values["system"] is None else {"system.txt": values["system"]}
+        return super().laid(config, task, attempt, values) | system
 
-    def check(self, config: TrialConfig) -> None:
-        """Refuse a recipe or a layout that it cannot run, keys that it has not, and a task that cannot be opened."""
-        config = self.as_done(config)
-        keys_of(config, opened_task(config), Attempt(Path("/"), 1, 0, 1, None))
-
-    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
-        """Start run_grpo.py on the head, in a Ray that spans the hosts."""
-        config = self.as_done(config)
-        written = {} if rank else _files(config, opened_task(config), attempt)
-        return started(config, attempt, rank, ("start.py",), written, own_ray=True)
+    def prompt(self, task: Task, given: Prompt) -> Any:
+        """Return what the user says."""
+        return text_of(given)
 
 
-JUDGE = NemoRlDriver()
+def text_of(prompt: Prompt) -> str:
+    """Return what the user says; NeMo-RL's data processor takes one message, after a system message for all."""
+    messages = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else prompt
+    if [each["role"] for each in messages if each["role"] != "system"] != ["user"]:
+        raise InputError("prompts of several turns with --trainer nemo-rl: its data processor takes one message")
+    return messages[-1]["content"]
 
 
-def _files(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
-    run = {
-        "metrics": attempt.metrics.name,
-        "samples": config.validation.samples,
-        "rollouts_per_prompt": config.rollouts_per_prompt,
-        "advantage": config.recipe.advantage.model_dump(),
-        "checkout": str(Path(options_in(config, NemoRlOptions).checkout).expanduser()),
+def system_of(task: Task) -> str | None:
+    """Return the system message of all prompts."""
+    found = {
+        next((each["content"] for each in problem.prompt if each["role"] == "system"), None)
+        if not isinstance(problem.prompt, str)
+        else None
+        for problem in (*task.train, *task.validation)
     }
-    system = system_of(task)
-    train, validation = numbered_rows(config, task, "input", "output", text_of)
-    return {
-        **judged_files(config, task),
-        **parts((*PARTS, "runner/grpo/__init__.py", "runner/grpo/advantages.py")),
-        **programs("nemo_rl", "start.py", "rlplan_environment.py"),
-        **({} if system is None else {SYSTEM: system}),
-        TRAIN: train,
-        VALIDATION: validation,
-        "nemo.json": json.dumps(nested(keys_of(config, task, attempt)), indent=1),
-        "run.json": json.dumps(run, indent=1),
-    }
+    if len(found) > 1:
+        raise InputError("prompts with several system messages, or some, with --trainer nemo-rl: it has one for all")
+    return found.pop()
+
+
+JUDGE = NemoRlDriver(TrainerSpec.load("nemo-rl"))

@@ -1,69 +1,59 @@
-"""What rlplan knows of prime-rl 0.8: how its launcher is started, what it says, and which checkpoints are whole."""
+"""What a table cannot say of prime-rl: its ports, its two files of metrics, and who has a run in W&B."""
 
-import json
-import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
-from runner.trainers.driver import Attempt, Launch, Source
-from runner.trainers.driving import STEP, opened_task, started, validation_steps
-from runner.trainers.facts import nested
-from runner.trainers.failures import OUT_OF_MEMORY
-from runner.trainers.laying import judged_files, programs
-from runner.trainers.named import NamedDriver
-from runner.trainers.prime_rl.configuration import RUN, TASKSET, VALIDATION, keys_of, metrics_of
+from runner.trainers.driver import Attempt, Source
+from runner.trainers.driving import validation_steps
 from runner.trainers.prime_rl.following import StepSource
-from runner.trainers.prime_rl.recipe import differences
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import RehearsedDriver
 
-_REFUSED = re.compile(
-    r"validation errors? for |FileExistsError: Run directory|GPU\(s\) are available|ValueError: .*port"
-)
+_PORTS, _EACH, _GROUPS = 10_000, 64, 300  # the first, how many a trial has, and how many trials
 
 
-class PrimeRlDriver(NamedDriver):
-    """prime-rl's launcher by start.py, which ends at max_steps; on SIGTERM it ends without a checkpoint."""
+class PrimeRlDriver(RehearsedDriver):
+    """prime-rl's launcher, which starts everything else on its host."""
 
-    name = title = "prime-rl"
-    otherwise = staticmethod(differences)
-    pattern = f"{RUN}/checkpoints/step_{STEP}"
-    holds = ("trainer/.metadata", "orchestrator/progress.pt")  # each written last, by its own part
-    words = ((_REFUSED, "input"), (OUT_OF_MEMORY, "out-of-memory"))
-
-    def check(self, config: TrialConfig) -> None:
-        """Refuse a recipe or a layout that it cannot run, keys that it has not, and a task that cannot be opened."""
-        config = self.as_done(config)
-        keys_of(config, opened_task(config), Attempt(Path("/"), 1, 0, 1, None))
-
-    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
-        """Start the launcher, which starts everything else on this host."""
-        config = self.as_done(config)
-        task = opened_task(config)
-        written = {
-            **judged_files(config, task),
-            **programs("prime_rl", "start.py", f"{TASKSET}.py"),
-            "rl.json": json.dumps(nested(keys_of(config, task, attempt)), indent=1),
-        }
-        argv = ("start.py", "prime_rl.entrypoints.rl", "@", "rl.json")
-        return started(config, attempt, rank, argv, written)
+    def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the first port, and the parts whose monitor the user switches on by a setting."""
+        options = values["options"]
+        wandb = [
+            part for part in ("trainer", "orchestrator") if f"{part}.monitors.wandb." in " ".join(options.settings)
+        ]
+        return {"port": options.first_port or first_port(attempt), "wandb": wandb}
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return its two files of metrics as one."""
         written = (metrics_of(attempt, "orchestrator"), metrics_of(attempt, "trainer"))
-        rollouts = attempt.folder / RUN / "rollouts"
-        return [StepSource(attempt, written, rollouts, validation_steps(config), VALIDATION)]
+        return [StepSource(attempt, written, attempt.folder / "run/rollouts", validation_steps(config), "validation")]
 
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return where a stand-in writes."""
         return super().form(config, attempt) | {
             "metrics": str(metrics_of(attempt, "orchestrator")),
             "trainer_metrics": str(metrics_of(attempt, "trainer")),
-            "traces": str(attempt.folder / RUN / "rollouts"),
-            "validation": VALIDATION,
+            "traces": str(attempt.folder / "run/rollouts"),
+            "validation": "validation",
             "samples": config.validation.samples,
             "validate_every": validation_steps(config),
         }
 
 
-JUDGE = PrimeRlDriver()
+def metrics_of(attempt: Attempt, component: str) -> Path:
+    """Return where a component of an attempt writes its metrics: its file is opened to append."""
+    return attempt.folder / f"attempt-{attempt.number}.{component}.jsonl"
+
+
+def first_port(attempt: Attempt) -> int:
+    """Return the first of a trial's ports, which no other trial has on a host: no two have the same GPU."""
+    first = attempt.gpus[0].split(",")[0] if attempt.gpus else ""
+    group = int(first) if first.isdigit() else zlib.crc32(f"{attempt.folder}/{first}".encode()) % _GROUPS
+    return _PORTS + _EACH * (group % _GROUPS)
+
+
+JUDGE = PrimeRlDriver(TrainerSpec.load("prime-rl"))

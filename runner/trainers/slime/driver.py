@@ -1,71 +1,46 @@
-"""What rlplan knows of slime 0.3: how it is started, what it says, and which checkpoints are whole."""
+"""What a table cannot say of slime: the model's own flags are in a script, and it counts from 0."""
 
-import json
-import os
-import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.logs.trainers import load_trainer
-from runner.ports.task import Task
+from budgets.errors import InputError
+from runner.ports.task import Prompt, Task
 from runner.ports.trial import TrialConfig
-from runner.trainers.driver import Attempt, Checkpoint, Launch
-from runner.trainers.driving import STEP, complete, flag_words, opened_task, options_in, started
-from runner.trainers.laying import judged_files, numbered_rows, parts, programs
-from runner.trainers.named import NamedDriver
-from runner.trainers.slime.configuration import (
-    ADAPTER,
-    CHECKPOINTS,
-    TRACKER,
-    TRAIN,
-    VALIDATION,
-    SlimeOptions,
-    flags_of,
-    model_words,
-)
-from runner.trainers.slime.recipe import differences
+from runner.trainers.driver import Attempt, Checkpoint
+from runner.trainers.driving import complete
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import TableDriver
 
-_POSITION = f"{CHECKPOINTS}/rollout/global_dataset_state_dict_{{batch}}.pt"  # in the prompts; written last
-_REFUSED = re.compile(r"error: (unrecognized arguments|argument --)|AssertionError: .*(must|should|required|need)")
+_MODEL = "MODEL_ARGS=("
+_POSITION = "checkpoints/rollout/global_dataset_state_dict_{batch}.pt"  # in the prompts; written last
 
 
-class SlimeDriver(NamedDriver):
-    """slime's train.py by start.py, in a Ray of the trial's own; it ends at --num-rollout."""
+class SlimeDriver(TableDriver):
+    """slime's train.py, which ends at --num-rollout."""
 
-    name, title, log = "slime", "slime", load_trainer("slime")
-    otherwise = staticmethod(differences)
-    pattern, tracker = f"{CHECKPOINTS}/iter_{STEP}", TRACKER
-    counts_batches = True
-    words = ((_REFUSED, "input"),)
-    saves_on_request = True
+    def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the model's own flags."""
+        return {"model_words": model_words(values["options"].model_args, values["checkout"])}
 
-    def check(self, config: TrialConfig) -> None:
-        """Refuse a recipe or a layout that it cannot run, flags that it has not, and a task that cannot be opened."""
-        config = self.as_done(config)
-        model_words(options_in(config, SlimeOptions))
-        flags_of(config, opened_task(config), Attempt(Path("/"), 1, 0, 1, None))
+    def prompt(self, task: Task, given: Prompt) -> Any:
+        """Return the text that a chat template of the user's makes of a prompt; slime has the model's own alone."""
+        tokenizer: Any = task.tokenizer
+        return given if task.chat_template is None else tokenizer.text_of(given)
 
-    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
-        """Start train.py on the head, in a Ray that spans the hosts: in one with other GPUs it would wait for ever."""
-        config = self.as_done(config)
-        options = options_in(config, SlimeOptions)
-        own = (attempt.folder, attempt.folder / "parts", options.checkout, options.megatron)
-        path = [str(Path(each).expanduser()) for each in own]
-        environment = {
-            "PYTHONPATH": os.pathsep.join((*path, *filter(None, (os.environ.get("PYTHONPATH"),)))),
-            "CUDA_DEVICE_MAX_CONNECTIONS": "1",
-        }
-        written = {} if rank else _files(config, opened_task(config), attempt)
-        return started(config, attempt, rank, ("start.py",), written, environment, own_ray=True)
+    def settings(self, options: Any) -> dict[str, Any]:
+        """Return the user's flags, which may have dashes."""
+        return {flag.removeprefix("--"): value for flag, value in options.settings.items()}
 
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those whose place in the prompts is saved too; batch r is what has been done after r + 1."""
         found = [
-            (each, folder / _POSITION.replace("{batch}", str(each.step))) for each in complete(folder, self.pattern)
+            (each, folder / _POSITION.replace("{batch}", str(each.step)))
+            for each in complete(folder, self.spec.checkpoints.pattern)
         ]
         return [
-            Checkpoint((each.step + 1) * self._updates(config), each.path, (position,))
+            Checkpoint((each.step + 1) * self.each(config), each.path, (position,))
             for each, position in found
             if position.exists()
         ]
@@ -75,31 +50,27 @@ class SlimeDriver(NamedDriver):
         return super().form(config, attempt) | {"position": _POSITION}
 
 
-JUDGE = SlimeDriver()
+def model_words(script: str, checkout: str) -> list[str]:
+    """Return the model's own flags, from a script of slime's."""
+    path = Path(checkout, Path(script).expanduser())
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"[trainer.options] model_args = '{script}': {error.strerror}: {path}") from error
+    _, found, rest = text.partition(_MODEL)
+    words = [_default(word) for word in shlex.split(rest.partition("\n)")[0], comments=True)]
+    if not found or any("$" in word for word in words):
+        raise InputError(
+            f"[trainer.options] model_args = '{script}': a script is wanted with the flags of the model in "
+            f"{_MODEL}…), without variables but those that have a default, as in slime's scripts/models"
+        )
+    return words
 
 
-def _files(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
-    options, updates = options_in(config, SlimeOptions), config.recipe.schedule.updates_per_batch
-    run = {
-        "metrics": attempt.metrics.name,
-        "tracker": TRACKER,
-        "from_batch": attempt.from_step // updates,
-        "updates": updates,
-        "rollouts_per_prompt": config.rollouts_per_prompt,
-        "advantage": config.recipe.advantage.model_dump(),
-        "mask_truncated": config.recipe.rewards.mask_truncated,
-        "checkout": str(Path(options.checkout).expanduser()),
-        "megatron": str(Path(options.megatron).expanduser()),
-        "words": [*model_words(options), *flag_words(flags_of(config, task, attempt))],
-    }
-    tokenizer: Any = task.tokenizer
-    templated = [] if task.chat_template is None else [tokenizer.text_of]
-    train, validation = numbered_rows(config, task, "prompt", "label", *templated)
-    return {
-        **judged_files(config, task),
-        **parts(("runner/grpo/__init__.py", "runner/grpo/advantages.py")),
-        **programs("slime", "start.py", f"{ADAPTER}.py"),
-        TRAIN: train,
-        VALIDATION: validation,
-        "run.json": json.dumps(run, indent=1),
-    }
+def _default(word: str) -> str:
+    """Return what `${NAME:-default}` stands for where NAME is not set."""
+    inner = word[2:-1] if word.startswith("${") and word.endswith("}") else ""
+    return inner.partition(":-")[2] if ":-" in inner else word
+
+
+JUDGE = SlimeDriver(TrainerSpec.load("slime"))

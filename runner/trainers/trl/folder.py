@@ -35,6 +35,7 @@ from runner.trainers.trl.recipes import recipe_settings
 from runner.training.building import open_stream
 
 MEANS = Means(None, heads=(FUSED,), sleeps=False)
+_VLLM = ("vllm_gpu_memory_utilization", "vllm_tensor_parallel_size", "vllm_enable_sleep_mode")
 HORIZON = 1_000_000  # updates; nothing depends on it, since the rate is constant
 PARTS = (  # of rlplan, beside those of the reward
     *INSIDE,
@@ -129,16 +130,12 @@ def _plan(config: TrialConfig, task: Task, options: TrlOptions) -> MemoryPlan | 
     if machine.device == "cpu":
         return None
     means = replace(MEANS, offloads=machine.gpus > 1 and options.accelerate is None)
-    return fitted(config, task, means, memory_keys, options.settings, required=options.accelerate is None)
+    return fitted(config, task, means, _VLLM, options.settings, required=options.accelerate is None)
 
 
 def memory_keys(plan: MemoryPlan) -> dict[str, Any]:
     """Return the arguments by which vLLM fits beside the training's states, and training once vLLM sleeps."""
-    return {
-        "vllm_gpu_memory_utilization": plan.engine_share,
-        "vllm_tensor_parallel_size": plan.engine_gpus,
-        "vllm_enable_sleep_mode": True,
-    }
+    return dict(zip(_VLLM, (plan.engine_share, plan.engine_gpus, True), strict=True))
 
 
 def _settings(

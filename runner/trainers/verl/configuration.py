@@ -88,7 +88,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     draws = zlib.crc32(f"{config.seed}/{attempt.from_step}".encode()) >> 1  # a resumed run does not draw the same again
     folder = attempt.folder.absolute()
     means = replace(MEANS, offloads=options.strategy == "fsdp2")
-    plan = fitted(config, task, means, memory_keys, options.settings, engine_gpus=options.tensor_parallel)
+    plan = fitted(config, task, means, MEMORY, options.settings, engine_gpus=options.tensor_parallel)
     ours = {
         **recipe_keys(config.recipe, task.max_response_tokens),
         **optimizer_keys(config.recipe, config.learning_rate, warmup_batches(config)),
@@ -200,7 +200,7 @@ def files_of(config: TrialConfig, task: Task, attempt: Attempt, keys: Mapping[st
         "advantage.json": json.dumps(config.recipe.advantage.model_dump()),
         "order.json": json.dumps(order),
         "overrides.json": json.dumps(words_of(keys), indent=1),
-        **tracked(TRACKER, replace(attempt, from_step=attempt.from_step // config.recipe.schedule.updates_per_batch)),
+        **tracked(TRACKER, attempt.from_step // config.recipe.schedule.updates_per_batch),
     }
 
 

@@ -15,7 +15,7 @@ from runner.trainers.driving import complete, merged, numbered, opened_task, tra
 from runner.trainers.judging import RewardReports
 from runner.trainers.laying import judged_files
 from runner.trainers.rewarding import Judge
-from tests.runner.trainers.standins import attempt, trial
+from tests.runner.trainers.standins import trial
 
 PATTERN, TRACKER = "checkpoints/global_step_{step}", "checkpoints/latest.txt"
 
@@ -50,7 +50,7 @@ def test_an_attempt_takes_back_what_an_earlier_one_vouched_for(tmp_path: Path) -
     saved(tmp_path, 30, 40)
     (tmp_path / TRACKER).write_text("40")
 
-    for name, text in tracked(TRACKER, attempt(tmp_path, number=2, from_step=30)).items():
+    for name, text in tracked(TRACKER, 30).items():
         (tmp_path / name).write_text(text)
 
     assert [each.step for each in complete(tmp_path, PATTERN, TRACKER)] == [30]

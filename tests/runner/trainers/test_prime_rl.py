@@ -10,7 +10,7 @@ from typing import Any
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.laying import programs
-from runner.trainers.prime_rl.driver import PrimeRlDriver
+from runner.trainers.prime_rl.driver import JUDGE
 from runner.trainers.prime_rl.following import StepSource
 from tests.runner.trainers.standins import attempt, launched
 
@@ -60,7 +60,7 @@ def test_what_the_trainer_ran_out_of_is_known_although_the_launcher_shows_the_or
     former.write_text("of the start before")
     command = [sys.executable, "start.py", "launcher", "\nRoot cause: see above"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert PrimeRlDriver().classify(ended.returncode, ended.stdout) == (
+    assert JUDGE.classify(ended.returncode, ended.stdout) == (
         "out-of-memory",
         "prime-rl: OutOfMemoryError: CUDA out of memory.",
     )

@@ -1,0 +1,254 @@
+"""A driver that is made of a trainer's table; what no table can say, a class of the trainer's own adds.
+
+Such a class lies in NAME/driver.py, and changes as little as it can: further values, refusals, files or sources.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import InputError
+from budgets.memory_plan import Means, MemoryPlan
+from planner.logs.trainers import Trainer, load_trainer
+from planner.recipes.schema import Recipe
+from runner.ports.task import Prompt, Task
+from runner.ports.trial import Machine, TrialConfig
+from runner.tasks.embedded import EMBEDDED
+from runner.trainers.ability import A_GPU, Difference, done_as, loss_differences, shared_differences
+from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
+from runner.trainers.driving import (
+    asked_itself,
+    complete,
+    merged,
+    opened_task,
+    options_in,
+    refuse,
+    require_chat,
+    require_equal_shares,
+    rollouts_per_pass,
+    started,
+    tracked,
+    warmup_steps,
+)
+from runner.trainers.fitting import fitted
+from runner.trainers.following import LineSource
+from runner.trainers.horizon import HorizonOptions, horizon_values, require_shared, require_within, share_of
+from runner.trainers.inside import PARTS
+from runner.trainers.known import flat_keys, require_known
+from runner.trainers.laying import judged_files, nested, numbered_rows, parts, programs
+from runner.trainers.render import evaluated, rendered, words
+from runner.trainers.spec import TrainerSpec, flat
+from runner.trainers.told import readings
+from runner.trainers.values import sections_of, values_of
+
+FIRST = Attempt(Path("/"), 1, 0, 1, None)  # what a check is made of
+_SAID = re.compile(r"\brlplan (input|checkpoint): (.*)$")  # by a program of ours in the trainer's interpreter
+_MEANT = {"input": " refused its configuration", "checkpoint": " could not go on"}
+_LAST = 2000  # characters of what a rehearsal has said
+
+
+class TableDriver:
+    """A driver by its table; see runner/trainers/driver.py."""
+
+    stop_signal: int | None = None
+    gated = False
+
+    def __init__(self, spec: TrainerSpec) -> None:
+        self.spec = spec
+        self.name, self.title, self.saves_on_request = spec.name, spec.title, spec.saves_on_request
+
+    @cached_property
+    def log(self) -> Trainer:
+        """What the names in its logs mean."""
+        return load_trainer(self.name)
+
+    def differences(self, recipe: Recipe, machine: Machine = A_GPU) -> Sequence[Difference]:
+        """Return what it does otherwise."""
+        return list(self._differences(recipe, machine))
+
+    def as_done(self, config: TrialConfig) -> TrialConfig:
+        """Return the trial with the recipe as the trainer does it; InputError where that is not what is wanted."""
+        assert config.trainer is not None
+        judge = partial(self.differences, machine=config.machine)
+        recipe = done_as(self.title, config.recipe, judge, approximate=config.trainer.approximate)
+        updates, made = config.recipe.schedule.updates_per_batch, recipe.schedule.updates_per_batch
+        warmup = config.warmup_steps if made == updates else -(-warmup_steps(config) * made // updates)
+        return config.model_copy(update={"recipe": recipe, "warmup_steps": warmup})
+
+    def check(self, config: TrialConfig) -> None:
+        """Refuse a recipe, a layout, options or a task that it cannot run."""
+        config = self.as_done(config)
+        self.given(config, opened_task(config), FIRST)
+
+    def given(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
+        """Return an attempt's values, among them the `keys` and their `words`; InputError for what it cannot run."""
+        spec = self.spec
+        options: Any = options_in(config, HorizonOptions if spec.horizon else spec.options_model)
+        refuse(config, self.title, spec.refuses)
+        if spec.horizon:
+            require_shared(config, options, self.title)
+        values = values_of(spec, config, task, attempt, options)
+        for name, value in spec.values.items():
+            values[name] = evaluated(value, values)
+        values |= self.further(config, task, attempt, values)
+        for each in spec.refusals:
+            if evaluated(each.when, values):
+                raise InputError(evaluated(each.say, values))
+        apart = evaluated(spec.memory.generators, values)
+        if spec.equal_shares:
+            require_equal_shares(config, config.machine.gpus - apart)
+        if spec.chat == "always" or (spec.chat == "own" and config.task.name not in EMBEDDED):
+            require_chat(task, self.title)
+        settings = self.settings(options)
+        unlisted = tuple(spec.others)
+        require_known(self.name, (key for key in flat_keys(nested(settings)) if not key.startswith(unlisted)))
+        values["plan"] = plan = self._plan(config, task, values, settings, apart)
+        if spec.horizon:
+            values |= horizon_values(config, task, options) | {"share": share_of(config, options, plan.engine_gpus)}
+        if hasattr(options, "rollouts_per_pass"):
+            values["passes"] = rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass, apart)
+        free = {**rendered(spec.free, values), **rendered(spec.memory.keys, values)}
+        values["keys"] = keys = merged({**rendered(spec.keys, values), **free}, settings, free)
+        return values | {"words": words(keys, spec.form)}
+
+    def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values that this trainer alone needs."""
+        return {}
+
+    def prompt(self, task: Task, given: Prompt) -> Any:
+        """Return a prompt as the trainer's data file has it."""
+        return given
+
+    def settings(self, options: Any) -> dict[str, Any]:
+        """Return the user's own keys, as the trainer has them."""
+        return dict(options.settings)
+
+    def means(self, machine: Machine) -> Means:
+        """Return what it can do to make a trial fit."""
+        return replace(self.spec.memory.means, offloads=evaluated(self.spec.memory.offloads, {"machine": machine}))
+
+    def memory_keys(self, plan: MemoryPlan) -> dict[str, Any]:
+        """Return the keys by which training and engines fit."""
+        return rendered(self.spec.memory.keys, {"plan": plan})
+
+    def _plan(
+        self, config: TrialConfig, task: Task, values: Mapping[str, Any], settings: Mapping[str, Any], apart: int
+    ) -> MemoryPlan:
+        memory = self.spec.memory
+        means = replace(memory.means, offloads=evaluated(memory.offloads, values))
+        engine = evaluated(memory.engine_gpus, values)
+        names = [key for key, _ in flat(memory.keys)]
+        return fitted(config, task, means, names, settings, generators=apart, engine_gpus=engine)
+
+    def files(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
+        """Return every file of an attempt by its path in the folder."""
+        return self.laid(config, task, attempt, self.given(config, task, attempt))
+
+    def laid(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return the files by the values."""
+        laid, folder = self.spec.files, self.name.replace("-", "_")
+        found = {
+            **programs(folder, *laid.programs),
+            **judged_files(config, task, evaluated(laid.judges, values)),
+            **parts(path for each in laid.parts for path in (PARTS if each == "inside" else [each])),
+        }
+        if laid.rows:
+            found["train.jsonl"], found["validation.jsonl"] = numbered_rows(
+                config, task, *laid.rows, partial(self.prompt, task)
+            )
+        if laid.keys is not None:
+            keys = values["words"] if self.spec.form == "hydra" else nested(values["keys"])
+            found[laid.keys] = json.dumps(keys, indent=1)
+        if laid.tracker and self.spec.checkpoints.tracker is not None:
+            found |= tracked(self.spec.checkpoints.tracker, values["from_step"])
+        if self.spec.run:
+            found["run.json"] = json.dumps(rendered(self.spec.run, values), indent=1)
+        return found
+
+    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
+        """Start it on the head, maybe in a Ray that spans the hosts."""
+        config, spec = self.as_done(config), self.spec
+        if spec.horizon:
+            require_within(config, attempt, options_in(config, HorizonOptions))
+        if rank and not spec.own_ray:
+            return None
+        task = opened_task(config)
+        values = self.given(config, task, attempt)
+        written = {} if rank else self.laid(config, task, attempt, values)
+        return started(
+            config, attempt, rank, spec.argv, written, rendered(spec.environment, values), own_ray=spec.own_ray
+        )
+
+    def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
+        """Return the file that a program of ours writes in its interpreter."""
+        return [LineSource(attempt.metrics, lambda line: readings(line, self.log, self.each(config)))]
+
+    def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
+        """Return those that hold everything, up to the one that its tracker names where it has one."""
+        kept = self.spec.checkpoints
+        found = complete(folder, kept.pattern, kept.tracker, (*kept.holds, *filter(None, [kept.mark])))
+        return [replace(each, step=each.step * self.each(config)) for each in found]
+
+    def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
+        """Return what its files are called, for one who writes them instead."""
+        kept = self.spec.checkpoints
+        return {
+            "metrics": str(attempt.metrics),
+            "checkpoint": kept.pattern,
+            "tracker": kept.tracker,
+            "holds": list(kept.holds),
+            "mark": kept.mark,
+            "updates": self.each(config),
+        }
+
+    def classify(self, code: int, tail: str) -> tuple[str, str] | None:
+        """Return what a program of ours, or it in its own words, has said of its end; the last that fits counts."""
+        for line in reversed(tail.splitlines()):
+            if said := _SAID.search(line):
+                return said[1], f"{self.title}{_MEANT[said[1]]}: {said[2]}"
+            for each in self.spec.failures:
+                if re.search(each.pattern, line):
+                    return each.kind, f"{self.title}{_MEANT.get(each.kind, '')}: {line.strip()[:300]}"
+        return None
+
+    def each(self, config: TrialConfig) -> int:
+        """Return how many updates one of its steps is."""
+        return config.recipe.schedule.updates_per_batch if self.spec.counts_batches else 1
+
+    def _differences(self, recipe: Recipe, machine: Machine) -> Iterator[Difference]:
+        spec, loss = self.spec, self.spec.loss
+        values = {**sections_of(recipe), **spec.maps, "machine": machine}
+        fixed = evaluated(loss.fixed, values)
+        values["aggregation"] = fixed or recipe.objective.aggregation
+        yield from loss_differences(
+            recipe.objective,
+            loss.clips,
+            loss.aggregations,
+            fixed,
+            by_response=loss.by_response,
+            entropy_alike=loss.entropy_alike,
+        )
+        yield from shared_differences(recipe, **rendered(spec.otherwise, values))
+        for each in spec.deviations:
+            if evaluated(each.when, values):
+                given: Any = recipe
+                for part in each.key.split("."):
+                    given = getattr(given, part)
+                why, instead = evaluated(each.why, values), evaluated(each.instead, values)
+                yield Difference(each.key, given, why, instead, evaluated(each.near, values), each.ours)
+
+
+class RehearsedDriver(TableDriver):
+    """One whose own parser can be asked."""
+
+    def rehearse(self, config: TrialConfig) -> Sequence[str]:
+        """Have its own parser look at what a first attempt would be given, in its environment."""
+        config = self.as_done(config)
+        code, said = asked_itself(
+            config, self.files(config, opened_task(config), Attempt(Path(), 1, 0, 1, None)), *self.spec.rehearses
+        )
+        return [] if code == 0 else [said[-_LAST:]]

@@ -1,0 +1,92 @@
+"""What the expressions of a trainer's table may name: a trial, its task, the attempt and the machine.
+
+The sections of a recipe have their own names: `objective`, `optimizer`, `filters` and the others.
+"""
+
+import os
+from typing import Any
+
+from planner.recipes.schema import Recipe
+from runner.ports.task import Task
+from runner.ports.trial import TrialConfig
+from runner.tasks.embedded import EMBEDDED
+from runner.trainers.ability import clip_bounds
+from runner.trainers.driver import Attempt
+from runner.trainers.driving import (
+    has_chat,
+    laid_model,
+    run_names,
+    save_batches,
+    save_steps,
+    tokenizer_of,
+    validation_batches,
+    validation_steps,
+    warmup_batches,
+    warmup_steps,
+)
+from runner.trainers.spec import TrainerSpec
+
+
+def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attempt, options: Any) -> dict[str, Any]:
+    """Return the values of one attempt; the trainer's steps are batches where it counts those."""
+    assert config.trainer is not None
+    recipe, machine, updates = config.recipe, config.machine, config.recipe.schedule.updates_per_batch
+    low, high = clip_bounds(recipe.objective, spec.clip_lowest, spec.clip_highest)
+    each = updates if spec.counts_batches else 1
+    folder, longest = attempt.folder, task.max_response_tokens
+    folder = folder.absolute() if folder.parts else folder  # a rehearsal is made where it stands
+    trial, sweep = run_names(attempt)
+    wanted = getattr(options, "save_steps", None)
+    saves = save_batches(config, attempt, wanted) if spec.counts_batches else wanted or save_steps(config, attempt)
+    return {
+        **sections_of(recipe),
+        **spec.maps,
+        "rollouts_per_prompt": config.rollouts_per_prompt,
+        "prompts_per_batch": config.prompts_per_batch,
+        "rollouts_per_step": config.rollouts_per_step,
+        "updates": updates,
+        "learning_rate": config.learning_rate,
+        "warmup_steps": warmup_steps(config),
+        "warmup_batches": warmup_batches(config),
+        "temperature": config.temperature,
+        "seed": config.seed,
+        "clip_low": low,
+        "clip_high": high,
+        "overlong": round(recipe.rewards.overlong_share * longest),
+        "validation": config.validation,
+        "validate_every": validation_batches(config) if spec.counts_batches else validation_steps(config),
+        "save_every": saves,
+        "save_seconds": config.trainer.save_seconds,
+        "from_step": attempt.from_step // each,
+        "to_step": -(-attempt.to_step // each),
+        "attempt": attempt.number,
+        "resumes": attempt.checkpoint is not None,
+        "checkpoint": None if attempt.checkpoint is None else str(attempt.checkpoint.absolute()),
+        "folder": str(folder),
+        "metrics": attempt.metrics.name,
+        "python_path": os.environ.get("PYTHONPATH", ""),
+        "trial": trial,
+        "sweep": sweep,
+        "machine": machine,
+        "gpus_per_node": machine.gpus // machine.nodes,
+        "options": options,
+        "model": task.model_path,
+        "laid_model": laid_model(task, folder),
+        "tokenizer": tokenizer_of(config, task, folder),
+        "has_chat": has_chat(task),
+        "end_id": task.tokenizer.end_id,
+        "task": config.task.name,
+        "embedded": config.task.name in EMBEDDED,
+        "train_problems": len(task.train),
+        "validation_problems": min(config.validation.problems, len(task.validation)),
+        "chat_template": task.chat_template,
+        "max_prompt_tokens": task.max_prompt_tokens,
+        "max_response_tokens": longest,
+        "max_tokens": task.max_prompt_tokens + longest,
+    }
+
+
+def sections_of(recipe: Recipe) -> dict[str, Any]:
+    """Return the sections of a recipe by their names."""
+    names = ("advantage", "objective", "rewards", "filters", "schedule", "optimizer", "precision")
+    return {name: getattr(recipe, name) for name in names}
