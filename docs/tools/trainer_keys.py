@@ -22,6 +22,7 @@ NEMO_RL_CLASSES = (  # file, class, and where its keys stand
     ("nemo_rl/algorithms/grpo.py", "GRPOConfig", ("grpo.",)),
     ("nemo_rl/algorithms/loss/loss_functions.py", "ClippedPGLossConfig", ("loss_fn.",)),
     ("nemo_rl/utils/checkpoint.py", "CheckpointingConfig", ("checkpointing.",)),
+    ("nemo_rl/models/policy/__init__.py", "TokenizerConfig", ("policy.tokenizer.",)),
     ("nemo_rl/data/__init__.py", "ResponseDatasetConfig", ("data.train.", "data.validation.", "data.default.")),
 )
 SLIME = ("slime/utils/arguments.py", "slime/backends/sglang_utils/arguments.py")

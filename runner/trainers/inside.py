@@ -90,8 +90,8 @@ def write_data(folder: Path, run: Mapping[str, Any], row: Callable[[int, Any], d
     lines = (folder / "problems.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [row(number, json.loads(line)["prompt"]) for number, line in enumerate(lines)]
     count = run["order"]["count"]
-    _write_rows(folder / run["prompts"], rows[:count])
-    _write_rows(folder / run["validation"], rows[count:])
+    _write_rows(folder / "train.jsonl", rows[:count])
+    _write_rows(folder / "validation.jsonl", rows[count:])
 
 
 def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

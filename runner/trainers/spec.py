@@ -105,10 +105,9 @@ class Loss(Section):
 
 
 class Deviation(Section):
-    """A key of a recipe that it does otherwise, for `Difference`."""
+    """What it does otherwise with a key of a recipe that has another value, for `Difference`."""
 
-    key: str
-    when: str
+    when: str = "{True}"
     why: str
     instead: Any = "{None}"
     near: str = "{True}"
@@ -143,19 +142,25 @@ class TrainerSpec(Section):
     failures: list[Failure] = Field([], description="its words of failure; the last line that fits counts")
     checkpoints: Checkpoints
     files: Files = Files()
-    run: Table = Field({}, description="what its program is told, in run.json")
+    run: Table = Field({}, description="what its program is told in run.json beside what every one is")
     keys: Table = Field(description="that rlplan decides")
     free: Table = Field({}, description="that the user's own settings may change")
     memory: Memory = Memory()
     loss: Loss
     otherwise: Table = Field({}, description="arguments of `shared_differences`")
-    deviations: list[Deviation] = Field([], description="what else it does otherwise")
+    deviations: Table = Field({}, description="a `Deviation` by a recipe's dotted key")
 
     @classmethod
     def load(cls, name: str) -> Self:
         """Return the table of a trainer that comes with rlplan."""
         folder = files("runner.trainers").joinpath(name.replace("-", "_"))
         return cls.model_validate(tomllib.loads(folder.joinpath("trainer.toml").read_text(encoding="utf-8")))
+
+    @cached_property
+    def deviating(self) -> dict[str, Deviation]:
+        """Return what else it does otherwise, by the recipe's keys."""
+        sections = ((section, name, each) for section, keys in self.deviations.items() for name, each in keys.items())
+        return {f"{section}.{name}": Deviation.model_validate(each) for section, name, each in sections}
 
     @cached_property
     def options_model(self) -> type[Section]:

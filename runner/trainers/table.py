@@ -43,7 +43,7 @@ from runner.trainers.laying import judged_files, nested, numbered_rows, parts, p
 from runner.trainers.render import evaluated, rendered, words
 from runner.trainers.spec import TrainerSpec, flat
 from runner.trainers.told import readings
-from runner.trainers.values import sections_of, values_of
+from runner.trainers.values import run_of, sections_of, values_of
 
 FIRST = Attempt(Path("/"), 1, 0, 1, None)  # what a check is made of
 _SAID = re.compile(r"\brlplan (input|checkpoint): (.*)$")  # by a program of ours in the trainer's interpreter
@@ -157,16 +157,19 @@ class TableDriver:
             **parts(path for each in laid.parts for path in (PARTS if each == "inside" else [each])),
         }
         if laid.rows:
-            found["train.jsonl"], found["validation.jsonl"] = numbered_rows(
-                config, task, *laid.rows, partial(self.prompt, task)
-            )
+            prompt, place = laid.rows
+            rows = numbered_rows(config, task, prompt, place, partial(self.prompt, task))
+            found["train.jsonl"], found["validation.jsonl"] = rows
         if laid.keys is not None:
             keys = values["words"] if self.spec.form == "hydra" else nested(values["keys"])
             found[laid.keys] = json.dumps(keys, indent=1)
         if laid.tracker and self.spec.checkpoints.tracker is not None:
             found |= tracked(self.spec.checkpoints.tracker, values["from_step"])
-        if self.spec.run:
-            found["run.json"] = json.dumps(rendered(self.spec.run, values), indent=1)
+        own = rendered(self.spec.run, values)
+        if laid.keys is None or own:
+            run = run_of(values, self.spec.checkpoints.tracker) | own
+            run |= {} if laid.keys is not None or "words" in own else {"words": values["words"]}
+            found["run.json"] = json.dumps(run, indent=1)
         return found
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
@@ -223,7 +226,8 @@ class TableDriver:
         spec, loss = self.spec, self.spec.loss
         values = {**sections_of(recipe), **spec.maps, "machine": machine}
         fixed = evaluated(loss.fixed, values)
-        values["aggregation"] = fixed or recipe.objective.aggregation
+        values |= {"aggregation": fixed or recipe.objective.aggregation}
+        values |= {"truncates": recipe.objective.truncated_importance is not None}
         yield from loss_differences(
             recipe.objective,
             loss.clips,
@@ -233,13 +237,12 @@ class TableDriver:
             entropy_alike=loss.entropy_alike,
         )
         yield from shared_differences(recipe, **rendered(spec.otherwise, values))
-        for each in spec.deviations:
-            if evaluated(each.when, values):
-                given: Any = recipe
-                for part in each.key.split("."):
-                    given = getattr(given, part)
-                why, instead = evaluated(each.why, values), evaluated(each.instead, values)
-                yield Difference(each.key, given, why, instead, evaluated(each.near, values), each.ours)
+        for key, each in spec.deviating.items():
+            section, _, name = key.partition(".")
+            given, instead = getattr(values[section], name), evaluated(each.instead, values)
+            if given != instead and evaluated(each.when, values):
+                why, near = evaluated(each.why, values), evaluated(each.near, values)
+                yield Difference(key, given, why, instead, near, each.ours)
 
 
 class RehearsedDriver(TableDriver):

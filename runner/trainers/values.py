@@ -4,6 +4,7 @@ The sections of a recipe have their own names: `objective`, `optimizer`, `filter
 """
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from planner.recipes.schema import Recipe
@@ -83,6 +84,20 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
         "max_prompt_tokens": task.max_prompt_tokens,
         "max_response_tokens": longest,
         "max_tokens": task.max_prompt_tokens + longest,
+    }
+
+
+def run_of(values: Mapping[str, Any], tracker: str | None) -> dict[str, Any]:
+    """Return what a program of ours in the trainer's interpreter is told in run.json; steps are the trainer's own."""
+    names = ("metrics", "from_step", "to_step", "updates", "rollouts_per_prompt", "save_seconds", "model", "end_id")
+    return {
+        **{name: values[name] for name in names},
+        "tracker": tracker,
+        "samples": values["validation"].samples,
+        "advantage": values["advantage"].model_dump(),
+        "mask_truncated": values["rewards"].mask_truncated,
+        "skip_special_tokens": not values["embedded"],  # in ours they are characters that no answer has
+        "order": values.get("order"),
     }
 
 

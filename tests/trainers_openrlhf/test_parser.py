@@ -32,8 +32,8 @@ def rehearsed(config: TrialConfig, folder: Path, *changed: tuple[str, str], **st
     given = DRIVER.files(config, opened_task(config), attempt(folder, **start))
     run = json.loads(given["run.json"])
     for old, new in changed:
-        assert old in run["arguments"]
-        run["arguments"] = [new if word == old else word for word in run["arguments"]]
+        assert old in run["words"]
+        run["words"] = [new if word == old else word for word in run["words"]]
     (folder / "start.py").write_text(given["start.py"])
     (folder / "run.json").write_text(json.dumps(run))
     argv = [sys.executable, "start.py", "--rehearse"]

@@ -29,7 +29,7 @@ def given(folder: Path, recipe: str = "plain", start: dict[str, Any] | None = No
 
 
 def parsed(keys: dict[str, Any]) -> dict[str, Any]:
-    return asdict(configured({"overrides": words(keys, "json")}))
+    return asdict(configured({"words": words(keys, "json")}))
 
 
 @pytest.mark.parametrize("recipe", [*ACCEPTED, "plain"])

@@ -177,7 +177,7 @@ def main() -> None:
     """Train to the segment's end, or rehearse."""
     run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
     if "--rehearse" in sys.argv:
-        rehearse(run["arguments"])
+        rehearse(run["words"])
         return
     import ray
     from openrlhf.trainer import ppo_trainer
@@ -189,7 +189,7 @@ def main() -> None:
         sys.exit(f"rlplan input: this OpenRLHF is another than 0.11.2: its trainer has no {', '.join(missing)}")
     ppo_trainer.PPOTrainer = ray.remote(followed(base, run, FOLDER))
     RayActorGroup.async_save_model = lambda group: []  # the model at its end: the checkpoint has it
-    sys.argv = [str(FOLDER / "start.py"), *run["arguments"]]
+    sys.argv = [str(FOLDER / "start.py"), *run["words"]]
     runpy.run_module(PROGRAM, run_name="__main__")
 
 

@@ -151,7 +151,7 @@ def configured(run: dict[str, Any]) -> Any:
     from skyrl.train.config import SkyRLTrainConfig
     from skyrl.train.utils import validate_cfg
 
-    cfg = SkyRLTrainConfig.from_cli_overrides(run["overrides"])
+    cfg = SkyRLTrainConfig.from_cli_overrides(run["words"])
     validate_cfg(cfg)
     return cfg
 

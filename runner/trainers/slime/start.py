@@ -25,8 +25,8 @@ def main() -> None:
     """Start it from the checkpoint that is whole, and say when its models are loaded."""
     run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
     tracker = FOLDER / run["tracker"]
-    if run["from_batch"]:
-        tracker.write_text(str(run["from_batch"] - 1), encoding="utf-8")  # what lies beyond it may be torn
+    if run["from_step"]:
+        tracker.write_text(str(run["from_step"] - 1), encoding="utf-8")  # what lies beyond it may be torn
     else:
         tracker.unlink(missing_ok=True)
     sys.path[:0] = [str(FOLDER), run["checkout"], run["megatron"]]
@@ -37,7 +37,7 @@ def main() -> None:
 
     def created(*given: Any, **named: Any) -> Any:
         models = create(*given, **named)
-        say(run["from_batch"])
+        say(run["from_step"])
         return models
 
     placement_group.create_training_models = created

@@ -200,7 +200,7 @@ def test_every_recipe_that_is_accepted_becomes_keys_that_it_has(trainer: str, re
 def test_every_expression_of_a_table_is_python_over_names_that_there_are(trainer: str, made: Made) -> None:
     driver = named_driver(trainer)
     assert driver is not None
-    config, names = driver.as_done(made(trainer)), {"aggregation"}
+    config, names = driver.as_done(made(trainer)), {"aggregation", "truncates"}
     names |= {*driver.given(config, opened_task(config), FIRST), *FUNCTIONS}
     for expression in expressions(driver.spec.model_dump(exclude={"checkpoints"})):
         trees = ast.walk(ast.parse(expression.strip(), mode="eval"))

@@ -32,9 +32,9 @@ def told(config: TrialConfig, begun: Attempt) -> dict[str, Any]:
     if name == "trl":
         return {**run["settings"], **run["launch"]}
     if name == "skyrl":
-        return {key: json.loads(value) for key, value in (word.split("=", 1) for word in run["overrides"])}
+        return {key: json.loads(value) for key, value in (word.split("=", 1) for word in run["words"])}
     given: dict[str, Any] = {}
-    for word in run["arguments"] if name == "openrlhf" else run["words"]:
+    for word in run["words"]:
         if word.startswith("--"):
             given[word] = []
         else:
@@ -279,7 +279,7 @@ def test_it_goes_on_from_the_checkpoint_that_was_chosen_and_not_from_the_latest(
 @pytest.mark.parametrize("trainer", ["openrlhf", "skyrl", "slime"])
 def test_where_it_counts_batches_several_updates_are_one_of_its_steps(trainer: str, made: Made, tmp_path: Path) -> None:
     run = json.loads(launched(made(trainer, "gspo"), attempt(tmp_path, from_step=4, to_step=10)).files["run.json"])
-    assert run["from_batch" if trainer == "slime" else "from_step"] == 1
+    assert run["from_step"] == 1
     if trainer == "openrlhf":
         assert run["to_step"] == 3
 

@@ -59,7 +59,7 @@ def test_a_problem_is_laid_once_however_long_the_horizon_and_none_may_be_left_ou
     laid(config, tmp_path)
     run = json.loads((tmp_path / "run.json").read_text())
     write_data(tmp_path, run, lambda number, prompt: {"label": number})
-    train = [json.loads(line)["label"] for line in (tmp_path / run["prompts"]).read_text().splitlines()]
+    train = [json.loads(line)["label"] for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     assert train == list(range(len(opened_task(config).train)))
     prompts = InOrder(train, run)
     assert [prompts[place] for place in range(len(prompts))] == ordered_problems(run)
