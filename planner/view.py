@@ -26,9 +26,8 @@ READY = frozenset({TrialState.PLANNED, TrialState.PAUSED})
 ALIVE = frozenset({TrialState.PLANNED, TrialState.RUNNING, TrialState.PAUSED})
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One committed score of a trial."""
+class Seen(NamedTuple):
+    """One score of a trial; there may be tens of thousands, and a tuple is made fastest."""
 
     step: int
     gpu_hours: float  # that its training so far takes on the final run's GPUs, where curves are compared

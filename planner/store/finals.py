@@ -3,12 +3,13 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from planner.store.base import Base, PrimaryKey, child_of, may_refer_to
-from planner.store.schema import Candidate, Charge, Decision, Plan, Segment, Sweep, SweepStatus, Trial
+from planner.store.schema import Candidate, Decision, Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
+from planner.store.totals import spent_gpu_hours
 
 
 class Final(Base):
@@ -102,17 +103,10 @@ def at_work(session: Session, name: str | None) -> Sweep:
 def spent_beside(session: Session, plan_id: int, sweep_id: int | None = None) -> dict[str, float]:
     """Return the GPU-hours that the sweeps of a plan have spent, by name, without one of them and its final runs."""
     own = {sweep_id} | {row.id for _, row in (finals_of(session, sweep_id) if sweep_id is not None else ())}
-    in_segments = (
-        select(func.coalesce(func.sum(Segment.charged_gpu_hours), 0.0))
-        .join(Trial, Trial.id == Segment.trial_id)
-        .where(Trial.sweep_id == Sweep.id)
-        .scalar_subquery()
-    )
-    in_charges = (
-        select(func.coalesce(func.sum(Charge.gpu_hours), 0.0)).where(Charge.sweep_id == Sweep.id).scalar_subquery()
-    )
-    wanted = select(Sweep.id, Sweep.name, in_segments + in_charges).where(Sweep.plan_id == plan_id).order_by(Sweep.id)
-    return {name: spent for id, name, spent in session.execute(wanted) if id not in own and spent > 0}
+    wanted = select(Sweep.id, Sweep.name).where(Sweep.plan_id == plan_id).order_by(Sweep.id)
+    others = {number: name for number, name in session.execute(wanted) if number not in own}
+    spent = spent_gpu_hours(session, list(others))
+    return {name: spent[number] for number, name in others.items() if spent[number] > 0}
 
 
 def forecasts_of(session: Session, final_id: int) -> list[ForecastOfFinal]:

@@ -7,6 +7,7 @@ from planner.store import Store
 from planner.store.finals import ENDED, pilots_of
 from planner.store.schema import Candidate, Plan, Sweep, SweepStatus
 from planner.store.state import SweepState
+from planner.store.totals import Totals
 from rlplan.actions.going_back import Wanted
 from rlplan.actions.sweep_request import SweepRequest, spec_of
 from rlplan.reading.recommend_reading import Stored
@@ -38,7 +39,7 @@ def unswept(store: Store, plan: Plan, row: Candidate, training: SweepRequest, da
     _require_ended(store, plan)
     spec = spec_of(training.model_copy(update={"only": row.rank}), plan, database)
     sweep = Sweep(name=plan.name, plan_id=plan.id, policy=spec.policy, seed=spec.seed, status=SweepStatus.FINISHED)
-    board = Board(spec, SweepState(sweep, plan, [], {}, {}, {}, {}, 0.0, {}))
+    board = Board(spec, SweepState(sweep, plan, [], {}, {}, {}, {}, Totals(), {}))
     return Stored(store.location, sweep, plan, board, None, None)
 
 

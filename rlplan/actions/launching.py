@@ -21,8 +21,8 @@ from planner.store.driving import Driver
 from planner.store.finals import ENDED, Final, add_final, finals_of, spent_beside, switch_of
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
-from planner.store.state import sweep_state
 from planner.store.sweeps import move_trial, plan_named, sweep_named
+from planner.store.totals import spent_gpu_hours
 from planner.trials import TrialState
 from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.going_back import Wanted, best_of_former, known_there
@@ -283,8 +283,7 @@ def _sizes(allocation: str | None) -> tuple[int, int] | None:
 def _money(session: Session, known: Stored, pilot: FromPilot | None, beside: Mapping[str, float]) -> float:
     """Return what the plan's budget has left after all its sweeps' pilots and every final run launched before."""
     left = known.plan.budget_gpu_hours - known.board.ledger.charged - sum(beside.values())
-    for _, sweep in finals_of(session, known.sweep.id):
-        left -= sweep_state(session, sweep.name).spent_gpu_hours
+    left -= sum(spent_gpu_hours(session, [row.id for _, row in finals_of(session, known.sweep.id)]).values())
     if left <= 0:
         others = f" ({said_beside(beside, known.plan)})" if beside else ""
         raise BudgetError(

@@ -8,9 +8,9 @@ from typing import Any
 from planner.axes import said
 from planner.layering import flattened
 from planner.trials import TrialState
+from planner.view import Seen
 from rlplan.printing.score_chart import chart
 from rlplan.reading.decisions import Decision
-from rlplan.reading.points import Score
 from rlplan.reading.show_reading import Sheet, sheet_of
 from rlplan.reading.sweep_words import reached, with_error
 from rlplan.requests.reading import ShowRequest
@@ -109,7 +109,7 @@ def _money(sheet: Sheet) -> str:
     return f"It has taken {hours(own)} GPU-hours{share}."
 
 
-SCORES: Sequence[Column[Score]] = (
+SCORES: Sequence[Column[Seen]] = (
     Column("step", lambda each: steps(each.step)),
     Column("GPU-hours", lambda each: aligned_hours(each.gpu_hours)),
     Column("score", with_error),

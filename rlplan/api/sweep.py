@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from planner.layering import flattened
 from planner.store import Store
+from planner.store.curves import Memory, every_point
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
-from rlplan.reading.points import Memory, every_point
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import sweep_data, trial_row
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer

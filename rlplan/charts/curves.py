@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from planner.axes import suffix
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
+from planner.view import Seen
 from rlplan.charts.chart import (
     BAD,
     MIND,
@@ -26,7 +27,6 @@ from rlplan.charts.chart import (
 )
 from rlplan.charts.groups import Group, groups
 from rlplan.charts.thinning import thinned_curve
-from rlplan.reading.points import Score
 from rlplan.reading.story import Band, Beliefs, Story, Stretch
 from rlplan.reading.sweep_picture import TrialRow
 from rlplan.wording.numbers import hours
@@ -167,7 +167,7 @@ def _scores(trial: TrialRow, colour: str, frame: _Frame) -> Iterator[Trace]:
         }  # fmt: skip
 
 
-def _with_errors(trial: TrialRow, scores: Sequence[Score], hover: str, colour: str) -> Trace:
+def _with_errors(trial: TrialRow, scores: Sequence[Seen], hover: str, colour: str) -> Trace:
     errors = [score.standard_error for score in scores]
     known = all(error is not None for error in errors)
     digits = [None if error is None else float(f"{error:.3g}") for error in errors]
@@ -203,7 +203,7 @@ def _marks(trial: TrialRow, stretches: Sequence[Stretch], frame: _Frame) -> Iter
     }  # fmt: skip
 
 
-def _gpu_hours_at(scores: Sequence[Score], step: int) -> float | None:
+def _gpu_hours_at(scores: Sequence[Seen], step: int) -> float | None:
     """Return the GPU-hours of the newest score up to a step."""
     before = [score.gpu_hours for score in scores if score.step <= step]
     return before[-1] if before and before[-1] > 0 else None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rlplan.reading.points import Score
+from planner.view import Seen
 
 FEWEST = 4  # the first and the last, the lowest and the highest
 
@@ -33,7 +33,7 @@ def thinned(x: ArrayLike, y: ArrayLike, most: int) -> NDArray[np.intp]:
     return np.unique(np.concatenate(([0, count - 1], order[bounds], order[ends])))
 
 
-def thinned_curve(scores: Sequence[Score], most: int) -> list[Score]:
+def thinned_curve(scores: Sequence[Seen], most: int) -> list[Seen]:
     """Return at most so many of a curve's scores, as they are: the first, the last and what gives it its shape."""
     if len(scores) <= most:
         return list(scores)

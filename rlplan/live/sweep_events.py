@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from planner.store.schema import Decision, Recommendation, Segment, SegmentOutcome, Transition, Trial
 from planner.trials import TrialState
-from rlplan.reading.points import Score
+from planner.view import Seen
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_words import foretold, sentence, with_error
 from rlplan.wording.numbers import aligned_hours, probability, steps
@@ -83,7 +83,7 @@ def _beginning(segment: Segment) -> str:
 
 
 def _committed(segment: Segment, trial: TrialRow) -> str:
-    known: list[Score] = [score for score in trial.scores if score.step <= segment.to_step]
+    known: list[Seen] = [score for score in trial.scores if score.step <= segment.to_step]
     said = f"step {steps(segment.to_step)}: "
     said += f"score {with_error(known[-1])}" if known else "no score yet"
     said += f", {aligned_hours(trial.gpu_hours_spent)} GPU-hours"

@@ -9,12 +9,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from planner.store import Store, open_store
+from planner.store.curves import Memory
 from planner.store.sweeps import sweep_named
 from rlplan.actions.interrupts import Interrupts
 from rlplan.live.sweep_display import Display, choose_display
 from rlplan.live.sweep_events import Position, news, position
 from rlplan.printing.sweep_output import print_finished, stopped
-from rlplan.reading.points import Memory
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import read_picture
 from rlplan.wording.formats import Format

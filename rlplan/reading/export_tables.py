@@ -4,19 +4,20 @@ import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain, pairwise
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from planner.layering import flattened
+from planner.store.curves import counting, every_point, present_attempts
 from planner.store.schema import Fit, Segment, Sweep, Trial
+from planner.store.totals import totals_of
 from rlplan.reading.decisions import decisions as every_decision
-from rlplan.reading.points import every_point
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import score_row, trial_row
-from rlplan.reading.sweep_reading import granted, read_picture
+from rlplan.reading.sweep_reading import read_picture
 from rlplan.wording.frames import TRIALS
 
 Row = dict[str, Any]
@@ -42,8 +43,8 @@ class PointRows:
         self._session, self._sweep, self._count = session, sweep, 0
         self._heads: dict[str, Row] = {}  # by trial
         trials = session.execute(select(Trial.name, Trial.attempt, Trial.id).where(Trial.sweep_id == sweep.id)).all()
-        grants = granted(session, sweep.id)
-        self._present = {name: (attempt, grants.start_of(number, attempt)) for name, attempt, number in trials}
+        present = present_attempts(trials, totals_of(session, sweep.id))
+        self._present = {each.name: present[each.id] for each in trials}
         columns: dict[str, None] = {}
         shapes: set[Hashable] = set()
         documents: Iterable[tuple[Any, Any]] = every_point(session, sweep.id, as_text=True, measured=False)
@@ -99,13 +100,13 @@ class PointRows:
         return row.values()
 
     def _marked(self) -> Iterator[tuple[Mapping[str, Any], Sequence[Any], bool]]:
-        """Yield each point with whether it counts, which the next one tells."""
+        """Yield each point with whether it counts."""
         points: Iterable[tuple[Any, Any]] = every_point(self._session, self._sweep.id, as_text=True)
-        for (trial, point), (later, following) in pairwise(chain(points, [(None, None)])):
-            attempt, step, *_ = point
-            present, start = self._present[trial["trial"]]
-            counts = (attempt == present or step <= start) and (trial is not later or step != following[1])
-            yield trial, point, counts
+        for (name, step), of_step in groupby(points, key=lambda each: (each[0]["trial"], each[1][1])):
+            several = list(of_step)
+            counted = counting(self._present[name], step, [point for _, point in several])
+            for trial, point in several:
+                yield trial, point, point is counted
 
     def _row(self, row: Row, trial: Mapping[str, Any], point: Sequence[Any], *, counts: bool) -> Row:
         """Fill in all but the metrics."""

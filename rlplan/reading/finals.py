@@ -6,11 +6,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
 from planner.metrics import Metric
+from planner.store.curves import points_of
 from planner.store.finals import (
     BEST,
     CLEARED,
@@ -25,8 +26,8 @@ from planner.store.finals import (
     forecasts_of,
     switch_of,
 )
-from planner.store.schema import Charge, Decision, Segment, Sweep, Trial
-from planner.store.state import committed_step, newest_points
+from planner.store.schema import Decision, Sweep, Trial
+from planner.store.totals import totals_of
 from planner.view import Configuration
 from planner.watching.promised import PredictedScore, promised_at
 from runner.training.trial import read_points
@@ -119,8 +120,7 @@ def final_standing(session: Session, sweep: Sweep) -> FinalStanding | None:
 
 def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
     trial = session.scalars(select(Trial).where(Trial.sweep_id == sweep.id)).one()
-    segments = list(session.scalars(select(Segment).where(Segment.trial_id == trial.id).order_by(Segment.id)))
-    idle = session.scalar(select(func.sum(Charge.gpu_hours)).where(Charge.sweep_id == sweep.id)) or 0.0
+    totals = totals_of(session, sweep.id)
     scores, told = _scores(session, sweep, trial), _told(session, sweep.id)
     believed = forecasts_of(session, final.id)
     now = believed[-1] if believed else None
@@ -136,10 +136,10 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         of_sweep=session.get_one(Sweep, final.of_sweep_id).name,
         status=str(sweep.status),
         name=named_configuration(Configuration(trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)),
-        step=committed_step(segments),
+        step=totals.committed_step.get(trial.id, 0),
         update_steps=final.update_steps,
         from_step=final.from_step,
-        gpu_hours_spent=sum(each.charged_gpu_hours or 0.0 for each in segments) + idle,
+        gpu_hours_spent=totals.spent,
         priced_gpu_hours=final.promised_gpu_hours,
         budget_gpu_hours=float(sweep.config["pilot_gpu_hours"]),
         promised=PredictedScore(final.promised_score, final.promised_low, final.promised_high),
@@ -164,7 +164,7 @@ def _scores(session: Session, sweep: Sweep, trial: Trial) -> tuple[Validated, ..
     metric = Metric.of_sweep(sweep.config)
     return tuple(
         Validated(point.optimizer_step, point.gpu_hours, measured.score)
-        for point in newest_points(session, trial.id, scored=True)
+        for point in points_of(session, trial.id)
         if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
     )
 

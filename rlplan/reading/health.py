@@ -14,7 +14,6 @@ from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.sweeping.chances import NEAR
 from planner.trials import TrialState
 from planner.view import Seen
-from rlplan.reading.points import Score
 from rlplan.reading.story import Cell, Charged, Flag, Health, Stretch
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow, overrun
 from rlplan.reading.sweep_words import last_line
@@ -251,7 +250,7 @@ def _collapses(trials: Sequence[TrialRow]) -> Iterator[Flag]:
         yield Flag(Health.MIND, f"{len(fallen)} of {scored} runs {what} ({named(fallen)})")
 
 
-def collapsed_from(scores: Sequence[Score | Seen]) -> float | None:
+def collapsed_from(scores: Sequence[Seen]) -> float | None:
     """Return the GPU-hours from which on a run's scores count as collapsed, None for one that did not."""
     kept = before_collapse([each.score for each in scores]) if scores else 0
     return scores[kept].gpu_hours if kept < len(scores) else None

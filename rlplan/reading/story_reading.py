@@ -10,12 +10,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from planner.store import Store
+from planner.store.curves import Memory
 from planner.store.schema import Candidate, Charge, Plan, Segment, Sweep, Trial
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, decisions
 from rlplan.reading.finals import final_standing
 from rlplan.reading.health import NO_WORKER, Priced, flags
-from rlplan.reading.points import Memory
 from rlplan.reading.story import Cell, Charged, Story, Stretch
 from rlplan.reading.sweep_reading import read_picture
 from rlplan.wording.assumptions import Assumption

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from planner.view import Axes
-from rlplan.reading.points import Score
+from planner.view import Axes, Seen
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer, TrialRow
 from rlplan.wording.answers import plain
 
@@ -115,7 +114,7 @@ def trial_data(trial: TrialRow) -> dict[str, Any]:
     }
 
 
-def score_row(score: Score) -> dict[str, Any]:
+def score_row(score: Seen) -> dict[str, Any]:
     """Return one validation by the columns of a curve."""
     return dict(zip(SCORE_COLUMNS, score, strict=True))
 

@@ -1,65 +1,38 @@
 """Reads a sweep's picture: a fixed number of queries, whatever the number of trials."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, case, func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import Metric
 from planner.store import Store
+from planner.store.curves import Attempt, Memory, Reached, present_attempts, reached, remember_scores
 from planner.store.driving import in_force, unended
 from planner.store.records import RankedRow
 from planner.store.schema import (
     Candidate,
-    Charge,
     Fit,
     Plan,
     Ranking,
     Recommendation,
-    Segment,
-    SegmentOutcome,
     Sweep,
     Trial,
 )
 from planner.store.sweeps import sweep_named
+from planner.store.totals import Totals, totals_of
 from rlplan.reading.decisions import last_decisions
 from rlplan.reading.learnt_sources import learnt_from_of
 from rlplan.reading.masking import without_variables
-from rlplan.reading.points import Memory, reached, remember_scores
 from rlplan.reading.sweep_picture import Driver, Forecast, Hold, Money, Picture, StoredAnswer, TrialRow
 from runner.processes import has_driver
 from runner.sweep.planned import workload_name
 
 LAST_DECISIONS = 8
 ANSWER_LEVEL = 0.90  # of the intervals of an answer
-
-
-@dataclass(slots=True)
-class Granted:
-    """What the segments of a sweep add up to."""
-
-    charged: dict[str, float] = field(default_factory=dict)  # GPU-hours by outcome
-    start_ups: int = 0  # segments of which it is known what they took beside their updates
-    start_up_gpu_hours: float = 0.0  # of all of them
-    reserved: float = 0.0
-    running: list[tuple[datetime | None, float]] = field(default_factory=list)  # open: since when, GPU-hours reserved
-    committed_step: dict[int, int] = field(default_factory=dict)  # by trial
-    first_step: dict[tuple[int, int], int] = field(default_factory=dict)  # by trial and attempt
-
-    def start_of(self, trial: int, attempt: int) -> int:
-        """Return the step at which an attempt began, or will begin."""
-        return self.first_step.get((trial, attempt), self.committed_step.get(trial, 0))
-
-    def used(self, gpus: float, now: datetime) -> float:
-        """Return the GPU-hours that open segments have used by now: each occupies its GPUs since a worker took it."""
-        return sum(
-            min(reserved, max(0.0, (now - since).total_seconds()) * gpus / SECONDS_PER_HOUR)
-            for since, reserved in self.running
-            if since is not None
-        )
 
 
 def picture(store: Store, sweep: str | None = None, *, now: datetime | None = None) -> Picture:
@@ -77,11 +50,11 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         select(Plan.name, Plan.pilot_gpu_hours, Plan.workload, Plan.hardware).where(Plan.id == sweep.plan_id)
     ).one()
     driven = has_driver(sweep, now)
-    grants, metric = granted(session, sweep.id), Metric.of_sweep(sweep.config)
+    totals, metric = totals_of(session, sweep.id), Metric.of_sweep(sweep.config)
     gpus = float(plan.hardware.get("pilot_gpus") or plan.hardware.get("gpus_per_trial") or 1)
-    money = _money(session, sweep, plan.pilot_gpu_hours, grants, grants.used(gpus, now) if driven else 0.0)
+    money = _money(sweep, plan.pilot_gpu_hours, totals, totals.used(gpus, now) if driven else 0.0)
     answer = stored_answer(session, sweep.id)
-    trials, changed_at = trial_rows(session, sweep.id, grants, {} if memory is None else memory, metric)
+    trials, changed_at = trial_rows(session, sweep.id, totals, {} if memory is None else memory, metric)
     trials = foretold(trials, answer)
     decided = last_decisions(session, sweep.id, LAST_DECISIONS)
     hold = _hold(session, sweep.id)
@@ -99,7 +72,7 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         decisions=decided[-1].number if decided else 0,
         last_decisions=decided,
         elapsed_seconds=_elapsed(sweep, changed_at, now if driven else None),
-        seconds_left=_seconds_left(money, gpus * len(grants.running)) if driven and hold is None else None,
+        seconds_left=_seconds_left(money, gpus * len(totals.running)) if driven and hold is None else None,
         answer=answer,
         config=without_variables(sweep.config),
         hold=hold,
@@ -112,20 +85,14 @@ def _hold(session: Session, sweep_id: int) -> Hold | None:
     return None if row is None else Hold(row.kind, row.by, row.at, row.taken_at)
 
 
-def _money(session: Session, sweep: Sweep, planned: float, grants: Granted, used: float) -> Money:
-    charges = (
-        select(Charge.kind, func.sum(Charge.gpu_hours))
-        .where(Charge.sweep_id == sweep.id)
-        .group_by(Charge.kind)
-        .order_by(Charge.kind)
-    )
+def _money(sweep: Sweep, planned: float, totals: Totals, used: float) -> Money:
     return Money(
         pilot_gpu_hours=float(sweep.config.get("pilot_gpu_hours", planned)),
-        by_outcome=grants.charged,
-        start_ups=grants.start_ups,
-        in_start_ups=grants.start_up_gpu_hours,
-        by_charge={row[0]: row[1] for row in session.execute(charges)},
-        reserved=grants.reserved,
+        by_outcome=totals.by_outcome,
+        start_ups=totals.start_ups,
+        in_start_ups=totals.start_up_gpu_hours,
+        by_charge=totals.by_charge,
+        reserved=totals.reserved,
         used_of_reserved=used,
     )
 
@@ -169,47 +136,12 @@ def _seconds_left(money: Money, gpus: float) -> float | None:
     return (money.left + money.reserved - money.used_of_reserved) / gpus * SECONDS_PER_HOUR
 
 
-def granted(session: Session, sweep_id: int) -> Granted:
-    """Add up the segments of a sweep."""
-    still_open = Segment.outcome == SegmentOutcome.RESERVED
-    wanted = (
-        select(
-            Segment.trial_id,
-            Segment.attempt,
-            Segment.outcome,
-            func.min(Segment.from_step),
-            func.max(Segment.to_step),
-            func.sum(Segment.charged_gpu_hours),
-            func.sum(case((still_open, Segment.reserved_gpu_hours), else_=0.0)),
-            func.min(case((still_open & Segment.worker.is_not(None), Segment.started_at))),
-            func.count(Segment.start_up_gpu_hours),
-            func.sum(Segment.start_up_gpu_hours),
-        )
-        .where(Segment.trial_id.in_(_of(sweep_id)))
-        .group_by(Segment.trial_id, Segment.attempt, Segment.outcome)
-    )
-    total = Granted()
-    rows = session.execute(wanted)
-    for trial, attempt, outcome, from_step, to_step, charged, reserved, since, starts, starting in rows:
-        total.start_ups += starts
-        total.start_up_gpu_hours += starting or 0.0
-        total.first_step[trial, attempt] = min(total.first_step.get((trial, attempt), from_step), from_step)
-        total.reserved += reserved
-        if outcome is SegmentOutcome.RESERVED:
-            total.running.append((since, reserved))
-            continue
-        total.charged[outcome] = total.charged.get(outcome, 0.0) + (charged or 0.0)
-        if outcome is SegmentOutcome.COMMITTED:
-            total.committed_step[trial] = max(total.committed_step.get(trial, 0), to_step)
-    return total
-
-
 def _of(sweep_id: int) -> Select[int]:
     return select(Trial.id).where(Trial.sweep_id == sweep_id)
 
 
 def trial_rows(
-    session: Session, sweep_id: int, grants: Granted, memory: Memory, metric: Metric
+    session: Session, sweep_id: int, totals: Totals, memory: Memory, metric: Metric
 ) -> tuple[tuple[TrialRow, ...], datetime | None]:
     """Return the trials in the order of their planning, and when the last of them changed."""
     columns = (
@@ -233,21 +165,25 @@ def trial_rows(
         .order_by(Trial.id)
     )
     rows = session.execute(wanted).all()
-    starts = {row.id: grants.start_of(row.id, row.attempt) for row in rows}
-    seen = reached(session, sweep_id)
-    remember_scores(session, {row.id: (row.attempt, starts[row.id]) for row in rows}, seen, memory, metric)
+    present, seen = present_attempts(rows, totals), reached(session, sweep_id)
+    remember_scores(session, present, seen, memory, metric)
     forecasts = _forecasts(session, sweep_id)
     trials = tuple(
         TrialRow(
             **{column.key: getattr(row, column.key) for column in columns},
             pilot_steps=row.pilot_steps,
-            step=max(starts[row.id], *(last for attempt, last, _ in seen.get(row.id, ()) if attempt == row.attempt), 0),
+            step=_step(present[row.id], seen.get(row.id, ())),
             scores=memory[row.id][1] if row.id in memory else (),
             forecast=forecasts.get(row.id),
         )
         for row in rows
     )
     return trials, max((row.updated_at for row in rows), default=None)
+
+
+def _step(present: Attempt, known: Reached) -> int:
+    """Return how far a trial is: what its present attempt began behind, or has reported since."""
+    return max([present.from_step, *(last for attempt, last, _ in known if attempt == present.number)])
 
 
 def _forecasts(session: Session, sweep_id: int) -> dict[int, Forecast]:

@@ -7,13 +7,13 @@ from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import said
 from planner.store.schema import RequestKind
 from planner.trials import TrialState
-from rlplan.reading.points import Score
+from planner.view import Seen
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, interval, moment, rate, steps
 
 
-def with_error(score: Score | None) -> str:
+def with_error(score: Seen | None) -> str:
     """Write a score with its standard error."""
     if score is None:
         return UNKNOWN

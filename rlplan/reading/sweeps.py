@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 from planner.store.driving import pausing
 from planner.store.schema import (
     Candidate,
-    Charge,
     Plan,
     Recommendation,
     Segment,
@@ -20,6 +19,7 @@ from planner.store.schema import (
     SweepStatus,
     Trial,
 )
+from planner.store.totals import spent_gpu_hours
 from planner.trials import TrialState
 from planner.view import Axes
 from runner.processes import has_driver
@@ -71,7 +71,7 @@ def listed_sweeps(
     rows = session.execute(wanted.order_by(Sweep.id.desc()).limit(most)).all()
     ids = [row[0].id for row in rows]
     held, trials, answers = pausing(session), _trials(session, ids), _answers(session, ids)
-    charged, reserved = _granted(session, ids), _open(session, ids)
+    charged, reserved = spent_gpu_hours(session, ids), _open(session, ids)
 
     def answered(found: Recommendation | None) -> dict[str, Any]:
         return {name: getattr(found, name, None) for name in ANSWERED}
@@ -91,7 +91,7 @@ def listed_sweeps(
             trials=trials.get(sweep.id, NONE)[0],
             running=trials.get(sweep.id, NONE)[1],
             failed=trials.get(sweep.id, NONE)[2],
-            spent_gpu_hours=charged.get(sweep.id, 0.0),
+            spent_gpu_hours=charged[sweep.id],
             reserved_gpu_hours=reserved.get(sweep.id, 0.0),
             pilot_gpu_hours=float(sweep.config.get("pilot_gpu_hours", planned)),
             axes=answers[sweep.id].axes if sweep.id in answers else (),
@@ -151,17 +151,6 @@ def _trials(session: Session, sweeps: Collection[int]) -> dict[int, tuple[int, .
     columns = (Trial.sweep_id, func.count(), counted(TrialState.RUNNING), counted(TrialState.FAILED))
     wanted = select(*columns).where(Trial.sweep_id.in_(sweeps)).group_by(Trial.sweep_id)
     return {sweep: tuple(counts) for sweep, *counts in session.execute(wanted)}
-
-
-def _granted(session: Session, sweeps: Collection[int]) -> dict[int, float]:
-    """Return the GPU-hours that are gone: what segments were charged, and workers beside them."""
-    segments = select(Trial.sweep_id, func.sum(Segment.charged_gpu_hours)).join(Segment, Segment.trial_id == Trial.id)
-    charges = select(Charge.sweep_id, func.sum(Charge.gpu_hours))
-    spent: dict[int, float] = {}
-    for query, of in ((segments, Trial.sweep_id), (charges, Charge.sweep_id)):
-        for sweep, gpu_hours in session.execute(query.where(of.in_(sweeps)).group_by(of)):
-            spent[sweep] = spent.get(sweep, 0.0) + (gpu_hours or 0.0)
-    return spent
 
 
 def _open(session: Session, sweeps: Collection[int]) -> dict[int, float]:

@@ -15,7 +15,7 @@ from typing import Any
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
-from planner.store.state import SweepState, committed_step, failures_since_success
+from planner.store.state import SweepState, failures_since_success
 from planner.sweeping.grants import Account, idle_gpu_hours
 from planner.trials import TrialState
 from planner.view import Axes, Configuration, OpenCell, Seen, TrialView, View
@@ -319,12 +319,11 @@ class Board:
     def _recall(self, trial: Trial, state: SweepState) -> None:
         segments = state.segments.get(trial.id, [])
         facts = self.facts[trial.id]
-        step = committed_step(segments)
+        step = state.committed_step(trial.id)
         facts.committed(step)
         facts.segments, facts.failures = len(segments), state.failures.get(trial.id, 0)
         facts.after_loss = failures_since_success(segments) > 0
-        scores = tuple(each for each in state.scores.get(trial.id, ()) if each.step <= step)
-        self.put(trial.id, step=step, scores=scores)
+        self.put(trial.id, step=step, scores=tuple(state.scores.get(trial.id, ())))
         trained = state.trained.get(trial.id)
         if trained is not None:
             facts.first_gpu_hours = trained.first_gpu_hours

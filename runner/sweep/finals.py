@@ -9,10 +9,10 @@ from sqlalchemy.orm import Session
 from budgets.errors import BudgetError
 from planner.axes import named_configuration
 from planner.store import results
+from planner.store.curves import points_of
 from planner.store.records import NewPoint
 from planner.store.results import add_points
 from planner.store.schema import Point, Segment, SegmentOutcome, Sweep, Trial
-from planner.store.state import newest_points
 from planner.store.sweeps import next_name
 from planner.sweeping.grants import MARGIN, MOST_IDLE_SHARE, idle_gpu_hours
 from planner.view import FINAL_POLICY, Configuration
@@ -195,7 +195,7 @@ def take_over(session: Session, sweep: Sweep, trial: Trial, pilot: FromPilot) ->
     columns = [name for name in Point.__table__.columns.keys() if name not in ("trial_id", "attempt", "segment_id")]  # noqa: SIM118
     points = [
         NewPoint(trial_id=trial.id, attempt=1, segment_id=segment, **{name: getattr(each, name) for name in columns})
-        for each in newest_points(session, pilot.trial)
+        for each in points_of(session, pilot.trial)
         if each.optimizer_step <= pilot.step
     ]
     add_points(session, points)

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from planner.axes import named_configuration
 from planner.pooling.pool import DRAWS, Pool
 from planner.recommending.promise import BROKEN, EndForecast, ForecastQuery, SwitchTarget, outlook
+from planner.store.curves import points_of
 from planner.store.finals import (
     BEST,
     CLEARED,
@@ -24,7 +25,6 @@ from planner.store.finals import (
     switch_of,
 )
 from planner.store.schema import Decision, Point, Sweep
-from planner.store.state import newest_points
 from planner.sweeping.chances import NEAR
 from planner.sweeping.final import end_of, left_of, said_of_won
 from planner.view import Seen, TrialView, View, has_curve
@@ -113,7 +113,7 @@ class HeldAgainst:
             count, attempt = session.execute(wanted).one()
             if (mark := (count, attempt)) == self._mark:
                 return
-            points = newest_points(session, trial)
+            points = points_of(session, trial)
         self._mark = mark
         self._watch_updates(points, journal)
         scored, run = _scored(points, board), _with_scores(board.trials[trial], points, board)
@@ -130,7 +130,7 @@ class HeldAgainst:
             return
         (trial,) = board.trials
         with journal.store.read() as session:
-            points = newest_points(session, trial)
+            points = points_of(session, trial)
         scored, run = _scored(points, board), board.trials[trial]
         if scored:
             said, seen = _ending(self._promised, scored, run, board.ledger.left)

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.store import results, sweeps
 from planner.store.schema import Charge, Segment, SegmentOutcome, Trial
-from planner.store.state import SweepState, committed_step, sweep_state
+from planner.store.state import SweepState, sweep_state
 from planner.trials import TrialState
 from runner.ports.executor import Clock
 from runner.sweep.spec import SweepSpec
@@ -77,6 +77,6 @@ def _set_up_again(session: Session, trial: Trial, before: SweepState, clock: Clo
         sweeps.move_trial(session, trial.id, TrialState.LOST, clock.now(), "its driver was interrupted", "lost", None)
         session.flush()
     if not writing and session.get_one(Trial, trial.id).state is TrialState.LOST:
-        saved = committed_step(before.segments.get(trial.id, [])) > 0
+        saved = before.committed_step(trial.id) > 0
         state = TrialState.PAUSED if saved else TrialState.PLANNED
         sweeps.move_trial(session, trial.id, state, clock.now(), "taken up again")

@@ -6,9 +6,10 @@ import pytest
 
 from budgets.errors import StoreError
 from planner.store import Store, results, sweeps
+from planner.store.curves import Trained, points_of
 from planner.store.driving import GRACE, Driver, LeaseLostError, end_lease, hold_lease, take_lease
 from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
-from planner.store.state import Trained, committed_step, failures_since_success, sweep_state
+from planner.store.state import failures_since_success, sweep_state
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from planner.view import Seen
@@ -113,13 +114,41 @@ def test_how_a_sweep_stands(store: Store) -> None:
         SegmentOutcome.RESERVED,
     ]
     assert (of_trial[0].to_step, of_trial[0].worker) == (8, "w1")
-    assert committed_step(of_trial) == 8
+    assert stands.committed_step(trial) == 8
     assert failures_since_success(of_trial) == 1
     assert stands.scores[trial] == [
         Seen(0, 0.0, 0.0, None), Seen(4, 0.4, 0.4, None), Seen(8, 0.8, 0.9, None),
     ]  # fmt: skip
-    assert stands.trained[trial] == Trained(0.0, 9, pytest.approx(0.9))
+    assert stands.trained[trial] == Trained(0.0, 8, pytest.approx(0.8))
     assert stands.spent_gpu_hours == 3.25
     assert stands.charged_to_workers == {"w1": 3.25, "w2": 0.0}
     assert [each.name for each in stands.trials] == ["n8-B64-s1"]
     assert [each.rank for each in stands.plan.candidates] == [1, 2]
+
+
+def test_what_a_lost_attempt_did_beyond_its_checkpoint_counts_nowhere_and_no_score_is_hidden(store: Store) -> None:
+    trial = samples.started_trial(store)
+    samples.put(store, sweeps.move_trial, trial, TrialState.RUNNING, NOON, "start")
+    first = samples.put(store, results.open_segment, trial, samples.segment(1, worker=None), NOON)
+    samples.put(store, results.add_points, [samples.point(trial, step, score=0.1 * step) for step in (0, 4, 8, 11, 15)])
+    with store.write() as session:
+        results.settle_segment(session, first, SegmentOutcome.COMMITTED, 2.0, at(1), reached_step=8, worker="w1")
+    second = samples.put(store, results.open_segment, trial, samples.segment(2, from_step=8, to_step=16), at(1))
+    samples.put(store, results.settle_segment, second, SegmentOutcome.LOST, 1.0, at(2))
+    samples.put(store, sweeps.move_trial, trial, TrialState.LOST, at(2), "gone")
+    samples.put(store, sweeps.move_trial, trial, TrialState.PAUSED, at(3), "again")
+    again = [samples.point(trial, 8, 2, score=None), samples.point(trial, 12, 2, score=0.9)]
+    samples.put(store, results.add_points, again)
+    third = samples.put(store, results.open_segment, trial, samples.segment(3, from_step=8, to_step=16), at(3))
+
+    with store.read() as session:
+        under_way = [each.optimizer_step for each in points_of(session, trial)]
+        stands = sweep_state(session, "sweep-1")
+    assert under_way == [0, 4, 8, 12]
+    assert [(each.step, each.score) for each in stands.scores[trial]] == [(0, 0.0), (4, 0.4), (8, 0.8)]
+    with store.write() as session:
+        results.settle_segment(session, third, SegmentOutcome.COMMITTED, 2.0, at(4), reached_step=16, worker="w2")
+    with store.read() as session:
+        stands = sweep_state(session, "sweep-1")
+    assert [each.step for each in stands.scores[trial]] == [0, 4, 8, 12]
+    assert stands.trained[trial].last_step == 12

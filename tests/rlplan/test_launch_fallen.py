@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from planner.store import open_store
 from planner.store.schema import Decision, Point, Sweep, Trial
-from planner.store.state import committed_step, sweep_state
+from planner.store.state import sweep_state
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import start
 from runner.ports.simulation import Costs, SimulationChoice
@@ -68,7 +68,7 @@ def longest_pilot() -> tuple[Pilot, str]:
     """Return the pilot that got farthest, and its allocation as an option has it."""
     with open_store("rlplan.db", read_only=True) as store, store.read() as session:
         stands = sweep_state(session, "sweep-1")
-        steps = {each.id: committed_step(stands.segments[each.id]) for each in stands.trials}
+        steps = {each.id: stands.committed_step(each.id) for each in stands.trials}
         longest = max(stands.trials, key=lambda each: steps[each.id])
         allocation = f"n={longest.rollouts_per_prompt},B={longest.prompts_per_batch}"
         return Pilot(steps[longest.id], longest.config), allocation

@@ -11,9 +11,10 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, NotFoundError
 from planner.store import open_store
+from planner.store.curves import points_of
 from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
-from planner.store.state import newest_points, sweep_state
+from planner.store.state import sweep_state
 from rlplan.actions import sweeping
 from rlplan.actions.launching import LaunchRequest, describe, launch
 from runner.ports.executor import Event
@@ -65,8 +66,8 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
         describe(asked, "rlplan.db")
     with open_store("rlplan.db", read_only=True) as store, store.read() as session:
         row, trial = newest(session)
-        before = {each.optimizer_step: each.score for each in newest_points(session, trial.id)}
-        step = newest_points(session, trial.id, scored=True)[-2].optimizer_step
+        before = {each.optimizer_step: each.score for each in points_of(session, trial.id)}
+        step = [each for each in points_of(session, trial.id) if each.score is not None][-2].optimizer_step
     best = Path(row.config["folder"]) / trial.name / "best"  # simulated workers save nothing
     best.mkdir(parents=True)
     checkpoints.save(best, step, {"config": trial.config, "step": step}, checkpoints.PLAIN)
@@ -77,7 +78,7 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
     with open_store("rlplan.db", read_only=True) as store, store.read() as session:
         own, again = newest(session)
         assert (own.name, again.learning_rate, again.config["learning_rate"]) == ("sweep-1-final-2", 1e-7, 1e-7)
-        after = {each.optimizer_step: each.score for each in newest_points(session, again.id)}
+        after = {each.optimizer_step: each.score for each in points_of(session, again.id)}
         assert {at: score for at, score in before.items() if at <= step}.items() <= after.items()
         assert max(after) > step
         assert session.query(Sweep).filter(Sweep.name == "sweep-1-final").one().status is SweepStatus.FINISHED

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.trials import TrialState
+from planner.view import Seen
 from rlplan.printing.sweep_screen import screen
-from rlplan.reading.points import Score
 from rlplan.reading.sweep_picture import Driver, Forecast, Money, Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import reached, time_of
@@ -75,7 +75,7 @@ SCORES = st.lists(st.floats(0, 1), max_size=200)
 def trials(draw: st.DrawFn) -> TrialRow:
     forecast = Forecast(0.5, 0.4, 0.6, 0.9, "rising", 10.0, draw(st.none() | st.floats(0, 1)))
     scores = [
-        Score(step, float(step), value, draw(st.sampled_from([None, 0.01]))) for step, value in enumerate(draw(SCORES))
+        Seen(step, float(step), value, draw(st.sampled_from([None, 0.01]))) for step, value in enumerate(draw(SCORES))
     ]
     return TrialRow(
         id=draw(st.integers(1, 10**6)),

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from budgets.errors import RlplanError
+from planner.store.curves import Memory
 from planner.store.sweeps import sweep_named
+from planner.view import Seen
 from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.marking import mark
-from rlplan.reading.points import Memory, Score
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import story_data
@@ -38,7 +39,7 @@ FEWEST_POINTS = 24  # of one trial: enough for its shape
 FEW_ROWS = 3000  # that are drawn at once, whoever looks
 
 # Of each trial: its scores as they were read, how many of them were wanted, and which are drawn.
-Drawn = dict[int, tuple[tuple[Score, ...], int, tuple[Score, ...]]]
+Drawn = dict[int, tuple[tuple[Seen, ...], int, tuple[Seen, ...]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from planner.trials import TrialState
+from planner.view import Seen
 from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import curve_panels
-from rlplan.reading.points import Score
 from rlplan.reading.story import Band, Beliefs
 from rlplan.reading.sweep_picture import TrialRow
 from tests.rlplan.charts.stories import finished, under_way, with_trials
@@ -50,7 +50,7 @@ def test_a_point_shows_its_step_gpu_hours_score_and_error() -> None:
 
 
 def test_many_trials_have_fewer_points_each() -> None:
-    long = [Score(step, float(step), 0.001 * step, None) for step in range(1, 301)]
+    long = [Seen(step, float(step), 0.001 * step, None) for step in range(1, 301)]
     told = under_way()
 
     def drawn(trials: int) -> list[int]:

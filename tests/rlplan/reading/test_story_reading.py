@@ -3,9 +3,9 @@
 from sqlalchemy import event
 
 from planner.store import Store, sweeps
+from planner.store.curves import Memory
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
-from rlplan.reading.points import Memory
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_reading import picture
 from tests.planner.store import samples

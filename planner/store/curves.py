@@ -1,0 +1,187 @@
+"""Which points of a trial count: one rule, for what a driver decides by and for what every screen shows.
+
+A point counts where the trial's present attempt made it, or where that attempt began behind it; of a step that several
+attempts have reached the newest one's counts. What a lost attempt did beyond its last checkpoint is void. What is
+decided and recommended rests only on what is committed: a segment under way may be lost yet.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple, TypeVar, cast
+
+from sqlalchemy import ColumnElement, Row, Table, Text, bindparam, func, null, select
+from sqlalchemy import cast as sql_cast
+from sqlalchemy.orm import Session
+
+from planner.metrics import Metric
+from planner.store.schema import Point, Trial
+from planner.store.totals import Totals, totals_of
+from planner.view import Seen
+
+_AT_ONCE = 1000  # points that are read together
+AtStep = TypeVar("AtStep", Point, Row[*tuple[Any, ...]])
+Reached = tuple[tuple[int, ...], ...]
+# What was read before, each with the mark that tells whether there is more: scores by trial, other rows by their name.
+Memory = dict[int | str, tuple[object, tuple[Any, ...]]]
+
+
+class Attempt(NamedTuple):
+    """The present attempt of a trial, and the step where it began or will begin."""
+
+    number: int
+    from_step: int
+
+    def counts(self, attempt: int, step: int) -> bool:
+        """Say whether what an attempt measured at a step counts, unless a newer one measured there too."""
+        return attempt == self.number or step <= self.from_step
+
+
+class Trained(NamedTuple):
+    """How far a trial's points go, and what its own training took: at its first point, and at its last."""
+
+    first_gpu_hours: float
+    last_step: int
+    last_gpu_hours: float
+
+
+def present_attempts(trials: Iterable[Trial | Row[*tuple[Any, ...]]], totals: Totals) -> dict[int, Attempt]:
+    """Return the present attempt of each trial."""
+    return {each.id: Attempt(each.attempt, totals.start_of(each.id, each.attempt)) for each in trials}
+
+
+def counting(present: Attempt, step: int, points: Sequence[AtStep]) -> AtStep | None:
+    """Return of one step's points, the oldest first, the one that counts; no score is hidden by a point without one."""
+    there = [each for each in points if present.counts(each.attempt, step)]
+    return next((each for each in reversed(there) if each.score is not None), there[-1] if there else None)
+
+
+def points_of(session: Session, trial_id: int) -> list[Point]:
+    """Return every step of a trial as the point that counts has it, also of a segment under way."""
+    trial = session.get_one(Trial, trial_id)
+    present = present_attempts([trial], totals_of(session, trial.sweep_id))[trial.id]
+    wanted = select(Point).where(Point.trial_id == trial_id).order_by(Point.optimizer_step, Point.attempt)
+    by_step = groupby(session.scalars(wanted), key=attrgetter("optimizer_step"))
+    counted = (counting(present, step, list(points)) for step, points in by_step)
+    return [each for each in counted if each is not None]
+
+
+def committed_curves(
+    session: Session, attempts: Mapping[int, Attempt], committed: Mapping[int, int], metric: Metric
+) -> tuple[dict[int, list[Seen]], dict[int, Trained]]:
+    """Return, by trial, the scores up to what is committed, and what the training up to there took."""
+    scores: dict[int, list[Seen]] = {trial: [] for trial in attempts}
+    trained: dict[int, Trained] = {}
+    for trial, points in _counted(session, attempts, metric, scored=False):
+        own = [each for each in points if each[0] <= committed.get(trial, 0)]
+        if own:
+            took = {step: gpu_hours for step, gpu_hours, *_ in own}
+            last = max(took)
+            trained[trial] = Trained(took[min(took)], last, took[last])
+            scores[trial] = _scores(own, metric)
+    return scores, trained
+
+
+def reached(session: Session, sweep_id: int) -> dict[int, Reached]:
+    """Return, by trial, how far each attempt has reported: attempt, last step, number of points."""
+    wanted = (
+        select(Point.trial_id, Point.attempt, func.max(Point.optimizer_step), func.count())
+        .where(Point.trial_id.in_(select(Trial.id).where(Trial.sweep_id == sweep_id)))
+        .group_by(Point.trial_id, Point.attempt)
+        .order_by(Point.trial_id, Point.attempt)
+    )
+    found: dict[int, Reached] = {}
+    for trial, *attempt in session.execute(wanted):
+        found[trial] = (*found.get(trial, ()), tuple(attempt))
+    return found
+
+
+def remember_scores(
+    session: Session, attempts: Mapping[int, Attempt], known: Mapping[int, Reached], memory: Memory, metric: Metric
+) -> None:
+    """Bring the memory up to date: each trial's scores by step, also of a segment under way.
+
+    Points are never changed, so a trial whose attempts have reached what they had reached before is not read again.
+    """
+    marks = {trial: (*attempts[trial], seen) for trial, seen in known.items() if trial in attempts}
+    changed = {trial: attempts[trial] for trial, mark in marks.items() if memory.get(trial, (None,))[0] != mark}
+    memory |= {trial: (marks[trial], ()) for trial in changed}
+    for trial, counted in _counted(session, changed, metric, scored=True):
+        memory[trial] = (marks[trial], tuple(_scores(counted, metric)))
+
+
+def _counted(
+    session: Session, attempts: Mapping[int, Attempt], metric: Metric, *, scored: bool
+) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the points that count of each trial, by step: GPU-hours, compared ones, and what was scored.
+
+    Of a step there may be several, the newest last.
+    """
+    point = cast(Table, Point.__table__).c  # not the mapped class: many rows come twice as fast without it
+    wanted = (
+        select(
+            point.trial_id,
+            point.attempt,
+            point.optimizer_step,
+            point.gpu_hours,
+            func.coalesce(point.compared_gpu_hours, point.gpu_hours),
+            point.score,
+            point.score_standard_error,
+            null() if metric.kind == "mean" else point.further_scores,
+        )
+        .where(point.trial_id.in_(list(attempts)))
+        .order_by(point.trial_id, point.optimizer_step, point.attempt)
+    )
+    if scored:
+        wanted = wanted.where(point.score.is_not(None))
+    found = session.connection().execute(wanted) if attempts else ()
+    for trial, rows in groupby(found, key=itemgetter(0)):
+        counts = attempts[trial].counts
+        yield trial, [(step, *stored) for _, attempt, step, *stored in rows if counts(attempt, step)]
+
+
+def _scores(points: Iterable[Any], metric: Metric) -> list[Seen]:
+    by_step = {
+        step: Seen(step, compared, *measured)
+        for step, _, compared, *stored in points
+        if (measured := metric.of(*stored)) is not None
+    }
+    return list(by_step.values())
+
+
+def every_point(
+    session: Session, sweep_id: int, *, as_text: bool = False, measured: bool = True
+) -> Iterator[tuple[dict[str, Any], Row[*tuple[Any, ...]]]]:
+    """Yield every point, behind what is known of its trial, by trial, step and attempt; also of attempts given up.
+
+    A sweep may have millions: they are read a few at a time, one trial after the other, in the order of their key. Its
+    documents, the further scores and the metrics, come as they are stored where they are wanted `as_text`, and alone
+    without what was `measured`.
+    """
+    of_trial = (Trial.name.label("trial"), Trial.rollouts_per_prompt, Trial.prompts_per_batch, Trial.seed, Trial.axes)
+    trials = session.execute(select(Trial.id, *of_trial).where(Trial.sweep_id == sweep_id).order_by(Trial.id)).all()
+    point = cast(Table, Point.__table__).c
+    documents: list[ColumnElement[Any]] = [point.further_scores, point.metrics]
+    if as_text:
+        documents = [sql_cast(each, Text) for each in documents]
+    columns: list[ColumnElement[Any]] = [
+        point.attempt,
+        point.optimizer_step.label("step"),
+        point.rollouts,
+        point.tokens,
+        point.seconds,
+        point.gpu_hours,
+        func.coalesce(point.compared_gpu_hours, point.gpu_hours).label("compared_gpu_hours"),
+        point.score,
+        point.score_standard_error,
+    ]
+    wanted = (
+        select(*(columns if measured else ()), *documents)
+        .where(point.trial_id == bindparam("trial_id"))
+        .order_by(point.optimizer_step, point.attempt)
+    )
+    connection = session.connection()
+    for number, *values in trials:
+        trial = dict(zip((each.key for each in of_trial), values, strict=True))
+        for row in connection.execute(wanted, {"trial_id": number}, execution_options={"yield_per": _AT_ONCE}):
+            yield trial, row
