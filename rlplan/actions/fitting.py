@@ -23,8 +23,8 @@ from planner.curves.fitting import (
 )
 from planner.curves.reading import read_curves
 from planner.curves.reading.assembly import curves_of
+from planner.curves.reading.tabular import ARRAYS, paths_of, table_in_memory
 from rlplan.actions.fit_window import Target, cut_point, require_sound, targets_of
-from rlplan.reading.tabular import ARRAYS, paths_of, table_in_memory
 from rlplan.requests.elsewhere import FitRequest
 from rlplan.wording.answers import Read
 from rlplan.wording.arguments import Said

@@ -16,10 +16,10 @@ from planner.curves.fitting import Interval
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
 from planner.curves.reading.names import resolve
+from planner.curves.reading.tabular import paths_of, table_in_memory
 from planner.curves.settling import Difference
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.actions.fitting import fit_jobs
-from rlplan.reading.tabular import paths_of, table_in_memory
 from rlplan.requests.elsewhere import CompareRequest, FitRequest
 from rlplan.wording.answers import Read
 from rlplan.wording.arguments import Said

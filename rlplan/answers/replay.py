@@ -8,6 +8,7 @@ from typing import Any
 
 from budgets.errors import BudgetError, InputError
 from planner.axes import named_configuration
+from planner.curves.reading.tabular import NAME, is_path, table_of
 from planner.experience.experience import Experience
 from planner.experience.teaching import TransferPriors
 from planner.pooling.pool import Pool
@@ -20,7 +21,6 @@ from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.actions.learning import learnt_from, require_learner
 from rlplan.reading.row_choice import chosen_data
-from rlplan.reading.tabular import NAME, is_path, table_of
 from rlplan.requests.elsewhere import ReplayRequest
 from rlplan.wording import tables
 from rlplan.wording.answers import Answer, Read

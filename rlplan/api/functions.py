@@ -6,6 +6,7 @@ from inspect import cleandoc, signature
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_args, get_type_hints, overload
 
+from planner.curves.reading.tabular import Tabular
 from rlplan.actions.fitting import Fits
 from rlplan.actions.law_fitting import FittedLaws, compare_recipes
 from rlplan.answers.adopt import answer as answer_adopt
@@ -17,7 +18,6 @@ from rlplan.answers.replay import answer as answer_replay
 from rlplan.answers.watch import answer as answer_watch
 from rlplan.api.book import Book
 from rlplan.api.sweep import Sweep
-from rlplan.reading.tabular import Tabular
 from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.requests.elsewhere import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest
 from rlplan.requests.planning import PriceRequest

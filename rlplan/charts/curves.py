@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.axes import suffix
+from planner.pooling.bands import Band
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
 from planner.view import Seen
@@ -27,7 +28,7 @@ from rlplan.charts.chart import (
 )
 from rlplan.charts.groups import Group, groups
 from rlplan.charts.thinning import thinned_curve
-from rlplan.reading.story import Band, Beliefs, Story, Stretch
+from rlplan.reading.story import Beliefs, Story, Stretch
 from rlplan.reading.sweep_picture import TrialRow
 from rlplan.wording.numbers import hours
 

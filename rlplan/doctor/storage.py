@@ -20,6 +20,7 @@ from planner.store.opening import NETWORK, OutdatedError, filesystem_of
 from planner.store.schema import Sweep, SweepStatus
 from rlplan.doctor.finding import Finding, bad, mind, ok
 from rlplan.doctor.machine import GIB, Disk, disk_of, size
+from rlplan.wording.next_steps import command, typed_here
 from runner.processes import by_tag, has_driver, sweep_tag
 from runner.sweep.home import is_anothers
 
@@ -76,7 +77,7 @@ def check(facts: Storage) -> Iterator[Finding]:
     yield _database(facts)
     yield from _disk(facts)
     for sweep in facts.running:
-        yield from _running(sweep)
+        yield from _running(sweep, facts.shown)
 
 
 def _database(facts: Storage) -> Finding:
@@ -135,12 +136,13 @@ def _disk(facts: Storage) -> Iterator[Finding]:
         yield ok("disk", found)
 
 
-def _running(sweep: Running) -> Iterator[Finding]:
+def _running(sweep: Running, database: str) -> Iterator[Finding]:
     if sweep.alive:
         yield ok(sweep.name, f"driven by {sweep.process}, last heard of {sweep.silent_seconds:.0f} s ago")
         return
     found = f"its driver, {sweep.process}, is gone"
-    yield mind(sweep.name, found, "nothing of it runs; what is finished is safe", f"rlplan resume {sweep.name}")
+    resume = command("resume", sweep.name, typed_here(database))
+    yield mind(sweep.name, found, "nothing of it runs; what is finished is safe", resume)
     if sweep.orphans:
         found = f"{len(sweep.orphans)} processes of {sweep.name} outlived its driver"
         why = "they hold cores and memory, and nobody takes their results; resuming the sweep ends them too"

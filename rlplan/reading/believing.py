@@ -1,161 +1,74 @@
 """What all curves of a sweep together let one believe: one fit serves the recommendation and the bands."""
 
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from datetime import UTC, datetime
 
-import numpy as np
+from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError, StoreError, StoreUnavailableError
-from planner.curves.curve import Vector
-from planner.pooling.draws import Worlds
-from planner.pooling.model import sigmoid
-from planner.pooling.points import ORIGIN, Points, binned, clock, stacked
+from planner.pooling.bands import bands_of
 from planner.recommending.prospect import DRAWS
-from planner.store import Store, open_store
+from planner.store import Store
 from planner.store.finals import pilots_of
-from planner.view import TrialView, has_curve
+from planner.store.schema import Sweep
+from planner.store.sweeps import sweep_named
+from planner.view import has_curve
 from rlplan.reading.health import collapsed_from
-from rlplan.reading.recommend_reading import Stored, recommended_for, stored
-from rlplan.reading.story import Band, Beliefs
+from rlplan.reading.recommend_reading import Stored, recommended_for, stored_in
+from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.story_reading import read_story
 from runner.sweep.learnt import pool_of
 
+Rows = tuple[Stored, Stored | None]  # of a sweep, and of its pilots where it is their final run
 
-def beliefs(database: str | Store, sweep: str | None = None) -> Beliefs:
+
+def beliefs(store: Store, sweep: str | None = None) -> Beliefs:
     """Return what is believed of a sweep, by default the newest; NotFoundError when there is none of that name.
 
     What is recommended is the answer of the pilots, also where the sweep is their final run. Where nothing can be
     recommended, `why_not` says why, and what can be said of the curves is said all the same.
     """
-    opened = nullcontext(database) if isinstance(database, Store) else open_store(database, read_only=True)
-    with opened as store:
-        try:
-            known = stored(store, sweep)
-            with store.read() as session:
-                pilots = pilots_of(session, known.sweep).name
-            return believed(known, None if pilots == known.sweep.name else stored(store, pilots))
-        except (NotFoundError, StoreUnavailableError):
-            raise
-        except (InputError, StoreError) as error:
-            return Beliefs(None, f"no recommendation: {error}", {}, {})
+    with store.read() as session:
+        rows = _rows(session, store.location, sweep_named(session, sweep))
+    return rows if isinstance(rows, Beliefs) else believed(*rows)
+
+
+def story_and_beliefs(store: Store, sweep: str | None) -> tuple[Story, Beliefs]:
+    """Return the story of a sweep and what is believed of it, both of the same moment."""
+    with store.read() as session:
+        row = sweep_named(session, sweep)
+        told = read_story(session, row, datetime.now(UTC), {}, store.location)
+        rows = _rows(session, store.location, row)
+    return told, rows if isinstance(rows, Beliefs) else believed(*rows)
+
+
+def _rows(session: Session, location: str, sweep: Sweep) -> Rows | Beliefs:
+    """Return what the answer rests on, or that it cannot be read."""
+    pilots = pilots_of(session, sweep)
+    try:
+        own = stored_in(session, location, sweep.name)
+        return own, None if pilots.id == sweep.id else stored_in(session, location, pilots.name)
+    except (NotFoundError, StoreUnavailableError):
+        raise
+    except (InputError, StoreError) as error:
+        return _unknown(error)
+
+
+def _unknown(error: InputError | StoreError) -> Beliefs:
+    return Beliefs(None, f"no recommendation: {error}", {}, {})
 
 
 def believed(known: Stored, pilots: Stored | None = None) -> Beliefs:
     """Return what is believed of a sweep that was read, of a final run with its pilots; curves are fitted once."""
     view = known.board.view(0)
     seen = [trial for trial in view.trials.values() if has_curve(trial)]
-    joint = pool_of(known.board.spec).worlds(view, DRAWS) if seen else None
     found, why_not = None, None
     try:
+        joint = pool_of(known.board.spec).worlds(view, DRAWS) if seen else None
         found = recommended_for(known, joint=joint) if pilots is None else recommended_for(pilots)
     except (NotFoundError, BudgetError) as error:
         why_not = str(error)
+    except InputError as error:
+        return _unknown(error)
     bands = bands_of(joint, seen) if joint else {}
     cuts = {trial.trial: cut for trial in seen if (cut := collapsed_from(trial.scores)) is not None}
     return Beliefs(found, why_not, bands, cuts)
-
-
-PLACES = 40
-QUANTILES = (0.5, 0.05, 0.95)
-BAND_DRAWS = 1000  # of those that there are: an edge of a band is then right within a percent of probability
-AT_ONCE = 8  # curves, so that what is computed at once stays small
-EARLIEST = 1e-12  # of the target, where its logarithm is taken
-
-
-def bands_of(worlds: Worlds, seen: Sequence[TrialView]) -> dict[int, Band]:
-    """Return the band of every trial that has a curve; those of a run that was not fitted are its configuration's.
-
-    Up to its last score a run is where its scores say, within their noise; from there on it is where the worlds have
-    it, and one that has collapsed stays where it fell.
-    """
-    drawn = _some(worlds)
-    before = _Before(drawn, seen)
-    bands: dict[int, Band] = {}
-    for start in range(0, len(seen), AT_ONCE):
-        part = seen[start : start + AT_ONCE]
-        runs = np.array([worlds.run_of.get(trial.trial, -1) for trial in part], dtype=np.intp)
-        places = np.array([worlds.place[trial.configuration] for trial in part], dtype=np.intp)
-        reached = np.array([trial.scores[-1].gpu_hours for trial in part]) / worlds.target
-        x = np.stack([_places(share) for share in reached])
-        scores = drawn.observed(places, runs, x)
-        for row, run in enumerate(runs):
-            if run >= 0:
-                early = x[row] <= before.until(int(run))
-                scores[:, row, early] = before.scores(int(run), x[row, early])
-        low_mid_high = np.quantile(np.clip(scores, 0.0, 1.0), QUANTILES, axis=0)
-        for row, trial in enumerate(part):
-            median, low, high = low_mid_high[:, row]
-            bands[trial.trial] = Band(_numbers(x[row] * worlds.target), _numbers(median), _numbers(low), _numbers(high))
-    return bands
-
-
-class _Before:
-    """Where fitted runs were up to their last score: on the sigmoid, with what their scores say they depart from it."""
-
-    def __init__(self, worlds: Worlds, seen: Iterable[TrialView]) -> None:
-        by_trial = {trial.trial: trial for trial in seen}
-        bins = [binned(by_trial[trial].scores) for trial in worlds.runs.trials]
-        self._worlds, self._points = worlds, stacked(bins, worlds.target)
-        # A run that has collapsed stays where it fell, and its bins have only what was before.
-        self._until = self._points.x.max(axis=1)
-        self._noise = np.random.default_rng(0).standard_normal(len(worlds.drift))
-
-    def until(self, run: int) -> float:
-        """Return the compute, in targets, up to which the run's scores say where it was."""
-        return float(self._until[run])
-
-    def scores(self, run: int, x: Vector) -> Vector:
-        """Return draws × computes of one run's scores."""
-        worlds, points = self._worlds, self._points
-        rest = points.score[run] - _smooth(worlds, run, points.x[run])
-        departed = np.empty((len(rest), len(x)))
-        for drift in np.unique(worlds.drift):
-            rows = worlds.drift == drift
-            departed[rows] = self._departed(run, float(drift), rest[rows], self._noise[rows], clock(x))
-        return np.asarray(_smooth(worlds, run, x) + departed)
-
-    def _departed(self, run: int, drift: float, rest: Vector, noise: Vector, time: Vector) -> Vector:
-        """Return how far a run has departed at some times: a Brownian motion that is seen through noise."""
-        points: Points = self._points
-        scale = (drift * float(self._worlds.wander[run])) ** 2
-        at = points.time[run]
-        seen = scale * np.minimum(at[:, None], at) + np.diag(points.variance[run])
-        towards = scale * np.minimum(time[:, None], at)
-        weight = np.linalg.solve(seen, towards.T)
-        left = np.maximum(scale * time - (towards * weight.T).sum(axis=1), 0.0)
-        return np.asarray(rest @ weight + noise[:, None] * np.sqrt(left))
-
-
-def _smooth(worlds: Worlds, run: int, x: Vector) -> Vector:
-    """Return draws × computes of what a run would score if it departed from its sigmoid as all do."""
-    local, start = worlds.local[:, worlds.runs.of[run], None, :], worlds.start[:, worlds.runs.of[run], None]
-    return np.asarray(sigmoid(local, start, np.log(np.maximum(x, EARLIEST)))[0] + worlds.alike(x))
-
-
-def _some(worlds: Worlds) -> Worlds:
-    """Return evenly spaced draws, which keep the share of every member of the fit; each is a whole world still."""
-    size = len(worlds.start)
-    kept = np.linspace(0, size - 1, min(BAND_DRAWS, size)).astype(np.intp)
-    return replace(
-        worlds,
-        local=worlds.local[kept],
-        start=worlds.start[kept],
-        common=worlds.common[kept],
-        together=worlds.together[kept],
-        drift=worlds.drift[kept],
-        departed=worlds.departed[kept],
-        noise=worlds.noise[kept],
-        unseen_noise=worlds.unseen_noise[kept],
-    )
-
-
-def _places(reached: float) -> Vector:
-    """Return computes in targets from 0 to 1, denser where the run was seen."""
-    origin = min(ORIGIN, reached / 4)
-    along = np.expm1(np.linspace(0.0, np.log1p(1 / origin), PLACES)) * origin
-    along[0], along[-1] = 0.0, 1.0
-    return np.asarray(along)
-
-
-def _numbers(values: Vector) -> tuple[float, ...]:
-    return tuple(map(float, values))

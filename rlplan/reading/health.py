@@ -17,6 +17,7 @@ from planner.view import Seen
 from rlplan.reading.story import Cell, Charged, Flag, Health, Stretch
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow, overrun
 from rlplan.reading.sweep_words import last_line
+from rlplan.wording.next_steps import command
 from rlplan.wording.numbers import aligned_hours, duration, hours, some_of
 
 SILENT_SECONDS = 20.0  # a driver gives a sign of life every five
@@ -47,10 +48,11 @@ def flags(
     planned: Mapping[tuple[int, int, Any], Priced],
     target_gpu_hours: float,
     slots: float,
+    database: str,
 ) -> tuple[Flag, ...]:
     """Return what is to be known, the worst first; what a recommendation itself warns of is not in it."""
     found = [
-        *_driver(seen),
+        *_driver(seen, database),
         *_failures(seen, ran),
         *_money(seen.money),
         *_accounts(ran, charged, slots),
@@ -59,9 +61,9 @@ def flags(
     return tuple(sorted(found, key=lambda flag: tuple(Health).index(flag.health), reverse=True))
 
 
-def _driver(seen: Picture) -> Iterator[Flag]:
+def _driver(seen: Picture, database: str) -> Iterator[Flag]:
     driver = seen.driver
-    resume = f"go on with `rlplan resume {seen.sweep}`"
+    resume = f"go on with `{command('resume', seen.sweep, database)}`"
     if seen.abandoned:
         who = f" (process {driver.pid} on {driver.host})" if driver else ""
         heard = f", last heard of {duration(driver.silent_seconds / SECONDS_PER_HOUR)} ago" if driver else ""

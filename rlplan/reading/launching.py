@@ -3,7 +3,6 @@
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -11,6 +10,7 @@ from budgets.errors import RlplanError
 from planner.trials import TrialState
 from planner.view import Configuration
 from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.next_steps import SECRET, typed_here
 from runner.ports.trial import Machine, TrialConfig
 from runner.storage.mirror import checkpoints_of
 from runner.sweep.board import Board
@@ -85,10 +85,8 @@ def launch(board: Board, sweep: str, database: str, chosen: Final, astray: str |
 
 def _where(database: str) -> tuple[str, ...]:
     """Return the flag that names a database; none for the usual place, nor where it would hold a secret."""
-    place = Path(database)
-    if "***" in database or place == Path(DEFAULT_DATABASE).absolute():
-        return ()
-    return ("--db", str(place.relative_to(Path.cwd())) if place.is_relative_to(Path.cwd()) else database)
+    typed = typed_here(database)
+    return () if SECRET in database or typed == DEFAULT_DATABASE else ("--db", typed)
 
 
 def pilot_of(board: Board, configuration: Configuration) -> Pilot | None:

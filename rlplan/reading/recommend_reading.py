@@ -128,10 +128,8 @@ def recommended(
 
     `target` asks for another final run; `budget` for what a whole budget leaves to it after what the pilots spent.
     """
-    with open_store(database, read_only=True) as store:
-        with store.read() as session:
-            pilots = pilots_of(session, sweep_named(session, sweep)).name
-        known = stored(store, pilots)
+    with open_store(database, read_only=True) as store, store.read() as session:
+        known = stored_in(session, store.location, pilots_of(session, sweep_named(session, sweep)).name)
     return recommended_for(known, _final(known.board, budget, target))
 
 
@@ -150,16 +148,19 @@ class Stored:
 def stored(store: Store, sweep: str | None) -> Stored:
     """Read a sweep, by default the newest."""
     with store.read() as session:
-        row = sweep_named(session, sweep)
-        plan = session.scalars(select(Plan).where(Plan.id == row.plan_id)).one()
-        folder, astray = None, None
-        try:
-            folder = home_of(row, store.location).folder
-        except AstrayError as error:
-            astray = error.fact
-        return Stored(
-            store.location, row, plan, _board(session, row.name, folder), astray, stored_answer(session, row.id)
-        )
+        return stored_in(session, store.location, sweep)
+
+
+def stored_in(session: Session, location: str, sweep: str | None) -> Stored:
+    """Read a sweep of the database at a location, in a transaction that is open already."""
+    row = sweep_named(session, sweep)
+    plan = session.scalars(select(Plan).where(Plan.id == row.plan_id)).one()
+    folder, astray = None, None
+    try:
+        folder = home_of(row, location).folder
+    except AstrayError as error:
+        astray = error.fact
+    return Stored(location, row, plan, _board(session, row.name, folder), astray, stored_answer(session, row.id))
 
 
 def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint: Worlds | None = None) -> Recommended:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from planner.pooling.bands import Band
 from planner.store.schema import SegmentOutcome
 from planner.view import Axes
 from rlplan.reading.decisions import Decision
@@ -12,6 +13,7 @@ from rlplan.reading.finals import FinalStanding
 from rlplan.reading.recommend_reading import Recommended
 from rlplan.reading.sweep_picture import Picture
 from rlplan.wording.assumptions import Assumption
+from rlplan.wording.formats import DEFAULT_DATABASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +92,7 @@ class Story:
     final_gpu_hours: float
     target_gpu_hours: float
     final: FinalStanding | None = None  # its newest final run
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """The median and a 90 % interval of a trial's mean score along its GPU-hours, from 0 to the target."""
-
-    gpu_hours: tuple[float, ...]
-    median: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    database: str = DEFAULT_DATABASE  # as it is typed here
 
 
 @dataclass(frozen=True, slots=True)

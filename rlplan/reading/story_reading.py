@@ -19,6 +19,7 @@ from rlplan.reading.health import NO_WORKER, Priced, flags
 from rlplan.reading.story import Cell, Charged, Story, Stretch
 from rlplan.reading.sweep_reading import read_picture
 from rlplan.wording.assumptions import Assumption
+from rlplan.wording.next_steps import typed_here
 
 
 def story(
@@ -29,12 +30,13 @@ def story(
     Who asks again and again about one sweep keeps a `memory`, an empty dict at first: what it holds is not read again.
     """
     with store.read() as session:
-        return read_story(session, sweep_named(session, sweep), now or datetime.now(UTC), memory)
+        memory = {} if memory is None else memory
+        return read_story(session, sweep_named(session, sweep), now or datetime.now(UTC), memory, store.location)
 
 
-def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory | None) -> Story:
-    """Read the story of a sweep in a transaction that is open already."""
-    memory = {} if memory is None else memory
+def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, location: str) -> Story:
+    """Read the story of a sweep of the database at a location, in a transaction that is open already."""
+    database = typed_here(location)
     plan = session.execute(
         select(Plan.budget_gpu_hours, Plan.final_gpu_hours, Plan.hardware, Plan.assumptions).where(
             Plan.id == sweep.plan_id
@@ -53,13 +55,14 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory | N
         decisions=_decisions(session, sweep.id, memory),
         cells=tuple(each.cell for each in planned.values()),
         assumptions=tuple(map(_assumption, plan.assumptions or ())),
-        flags=flags(seen, ran, charged, planned, final, _slots(sweep, plan.hardware)),
+        flags=flags(seen, ran, charged, planned, final, _slots(sweep, plan.hardware), database),
         created_at=sweep.created_at,
         read_at=now,
         budget_gpu_hours=plan.budget_gpu_hours,
         final_gpu_hours=plan.final_gpu_hours,
         target_gpu_hours=target,
         final=final_standing(session, sweep),
+        database=database,
     )
 
 

@@ -23,17 +23,15 @@ SUFFIXES = (".html", ".htm")
 
 def write_report(out: Path, database: str, name: str | None) -> Path:
     """Write the report of a sweep, by default the newest, or of a plan that none has run; InputError for a bad file."""
-    from rlplan.reading.believing import beliefs  # noqa: PLC0415
-    from rlplan.reading.story_reading import story  # noqa: PLC0415
+    from rlplan.reading.believing import story_and_beliefs  # noqa: PLC0415
 
-    path = checked(out)  # before the curves are fitted, which takes a while
+    path = checked(out.expanduser())  # before the curves are fitted, which takes a while
     with open_store(database, read_only=True) as store:
         with store.read() as session:
             plan = plan_meant(session, name)
             html = plan_report(plan, database) if plan is not None else None
         if html is None:
-            told = story(store, name)
-            html = report(told, beliefs(database, told.picture.sweep))
+            html = report(*story_and_beliefs(store, name))
     save(path, html)
     return path
 

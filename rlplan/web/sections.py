@@ -23,6 +23,7 @@ from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_words import sentence
 from rlplan.web.filters import figure, words
 from rlplan.wording.console import wrapped_command
+from rlplan.wording.next_steps import command
 
 COMMAND_COLUMNS = 100  # columns of the command
 
@@ -32,32 +33,32 @@ def answer_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     found = beliefs.recommended if beliefs is not None else None
     stored = story.picture.answer if beliefs is None else None
     answer, launch = answer_in(beliefs), found.launch if found is not None else None
-    command = launch.command if launch is not None else None
+    line = launch.command if launch is not None else None
     why_not = beliefs.why_not if beliefs is not None else None
     return {
         "answer": answer,
         "launch": launch,
         "origin": found.origin if found is not None else "",
-        "command": None if command is None else "\n".join(wrapped_command(command, COMMAND_COLUMNS)),
+        "command": None if line is None else "\n".join(wrapped_command(line, COMMAND_COLUMNS)),
         "named": said(answer.chosen.axes) if answer is not None else "",
         "stored": sentence(stored) if stored is not None else None,
         "why_not": None if why_not is None else why_not.removeprefix("no recommendation: ").rstrip("."),
-        "what_to_do": _what_to_do(story.picture),
+        "what_to_do": _what_to_do(story.picture, story.database),
         "picture": story.picture,
         "final": story.final,
         "final_chart": None if story.final is None else final_chart(story.final),
     }
 
 
-def _what_to_do(picture: Picture) -> str:
+def _what_to_do(picture: Picture, database: str) -> str:
     """Say how a sweep without a recommendation gets one."""
     if picture.status is SweepStatus.RUNNING and not picture.abandoned:
         return "The sweep runs: the recommendation comes with the first scores of its trials."
     if picture.failures:
-        return f"Look at the health flags, then run what failed again: rlplan retry {picture.sweep}"
+        return f"Look at the health flags, then run what failed again: {command('retry', picture.sweep, database)}"
     if picture.abandoned or picture.status is not SweepStatus.FINISHED:
-        return f"Go on with the sweep: rlplan resume {picture.sweep}"
-    return "Start a sweep with more GPU-hours: rlplan sweep --budget <gpu-hours>"
+        return f"Go on with the sweep: {command('resume', picture.sweep, database)}"
+    return "Start a sweep with more GPU-hours: " + command("sweep --budget <gpu-hours>", "", database)
 
 
 def frontier_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rlplan.wording.console import Part, Unbroken, wrapped_command
 from rlplan.wording.formats import DEFAULT_DATABASE
@@ -13,6 +14,7 @@ ROWS = 8  # of a table, where nothing else is asked for
 FEWEST_ROWS = 4
 EXPLAIN = "--explain"
 COMMENT = "  # "
+SECRET = "***"  # what stands for a password in the place of a database
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,17 @@ def command(verb: str, name: str, database: str) -> str:
     return _with_database(f"rlplan {verb} {name}".rstrip(), database)
 
 
+def typed_here(location: str) -> str:
+    """Return the place of a database as it is typed in this folder."""
+    place, here = Path(location), Path.cwd()
+    return str(place.relative_to(here)) if place.is_relative_to(here) else location
+
+
 def _with_database(line: str, database: str) -> str:
     if database == DEFAULT_DATABASE:
         return line
+    if SECRET in database:
+        return f"{line}{COMMENT}with RLPLAN_DB set"
     if "://" in database:
         from planner.store.engine import masked  # noqa: PLC0415 (imports SQLAlchemy, which a path needs not)
 

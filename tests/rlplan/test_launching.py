@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from rlplan.reading.rank_reading import ranking
 from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.story_reading import story
 from rlplan.requests.reading import StatusRequest
+from rlplan.web.dashboard.pages import part
+from rlplan.web.dashboard.snapshots import FRONT
 from rlplan.web.report import write_report
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation
@@ -224,6 +227,9 @@ def test_report_and_page_begin_with_the_final_run_and_its_promise(launched: str,
     with open_store(launched, read_only=True) as store:
         told = story(store, "sweep-1")
     assert told.final is not None
+    first = part(FRONT, told, None)
+    assert told.final.ending is not None
+    assert first.index("sweep-1-final: ") < first.index(escape(told.final.ending[1:]))
     chart = final_chart(told.final)
     assert chart.text.startswith("the final run ended with")
     named = {trace["name"]: trace for trace in chart.data["data"] if "name" in trace}
@@ -288,7 +294,8 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
 
 
 def test_what_asks_for_a_recommendation_gets_that_of_the_pilots(launched: str) -> None:
-    found = beliefs(launched, "sweep-1-final").recommended
+    with open_store(launched, read_only=True) as store:
+        found = beliefs(store, "sweep-1-final").recommended
     assert found is not None
     assert found.answer == recommended(launched, "sweep-1-final").answer == recommended(launched, "sweep-1").answer
     asked = [ranking(launched, name) for name in (None, "sweep-1", "sweep-1-final", "plan-1")]

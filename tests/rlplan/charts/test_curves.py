@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from planner.pooling.bands import Band
 from planner.trials import TrialState
 from planner.view import Seen
 from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import curve_panels
-from rlplan.reading.story import Band, Beliefs
+from rlplan.reading.story import Beliefs
 from rlplan.reading.sweep_picture import TrialRow
 from tests.rlplan.charts.stories import finished, under_way, with_trials
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.pooling.bands import PLACES, Band
 from planner.store import open_store
 from planner.view import Seen, has_curve
-from rlplan.reading.believing import PLACES, beliefs, believed
+from rlplan.reading.believing import beliefs, believed
 from rlplan.reading.recommend_reading import Stored, recommended, stored
-from rlplan.reading.story import Band, Beliefs
+from rlplan.reading.story import Beliefs
 from runner.sweep.board import Board
 from tests.rlplan.recommend_sweeps import ended
 
@@ -21,7 +22,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def found(database: str) -> Beliefs:
-    return beliefs(database)
+    with open_store(database, read_only=True) as store:
+        return beliefs(store)
 
 
 @pytest.fixture

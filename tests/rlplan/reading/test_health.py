@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import update
@@ -13,6 +14,7 @@ from rlplan.reading.health import Priced, collapsed_from, evidence, flags, measu
 from rlplan.reading.story import Cell, Flag, Stretch
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_picture import Forecast, TrialRow
+from rlplan.web.sections import answer_section
 from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import Seeder, later
 
@@ -32,7 +34,9 @@ def has(found: Iterable[str], *parts: str) -> bool:
 def test_a_driver_is_alive_or_silent_or_gone(seeder: Seeder) -> None:
     assert has(told(seeder, 2.0), "good:", "its driver (process 4711 on node-7) is alive")
     assert has(told(seeder, 60.0), "mind:", "has been silent for 60 s")
-    assert has(told(seeder, 600.0), "bad:", "is gone, last heard of 10 min ago: go on with `rlplan resume sweep-1`")
+    assert has(
+        told(seeder, 600.0), "bad:", "is gone, last heard of 10 min ago: go on with `rlplan resume sweep-1 --db "
+    )
     seeder.end(SweepStatus.INTERRUPTED)
     assert has(told(seeder), "mind:", "it was stopped before its end")
     with seeder.store.write() as session:
@@ -71,7 +75,7 @@ def test_gpu_hours_that_trained_nothing_are_shared_out(seeder: Seeder) -> None:
 
 def accounts(seeder: Seeder, ran: Iterable[Stretch], slots: float) -> list[str]:
     known = story(seeder.store, now=later(seeder))
-    return lines(flags(known.picture, tuple(ran), (), {}, 100.0, slots))
+    return lines(flags(known.picture, tuple(ran), (), {}, 100.0, slots, "rlplan.db"))
 
 
 def stretch(hours_from: float, hours_to: float, charged: float | None, number: int = 1) -> Stretch:
@@ -138,3 +142,19 @@ def test_a_prediction_that_reaches_far_is_told() -> None:
     assert has(lines(evidence([run(RISING)], {}, 90.0)), "mind: the final run of 90 GPU-hours is 10 × as long")
     assert not has(lines(evidence([run(RISING)], {}, 60.0)), "as long")
     assert lines(evidence([], {}, 60.0)) == []
+
+
+def test_what_goes_on_with_a_sweep_names_its_database_as_it_is_typed_here(
+    seeder: Seeder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeder.end(SweepStatus.INTERRUPTED)
+    folder = Path(seeder.store.location).parent
+    for here, flag in (
+        (Path(__file__).parent, f" --db {seeder.store.location}"),
+        (folder.parent, f" --db {folder.name}/rlplan.db"),
+        (folder, ""),
+    ):
+        monkeypatch.chdir(here)
+        found = story(seeder.store, now=later(seeder))
+        assert has(lines(found.flags), f"go on with `rlplan resume sweep-1{flag}`")
+        assert answer_section(found, None)["what_to_do"].endswith(f": rlplan retry sweep-1{flag}")

@@ -3,7 +3,8 @@
 import json
 from datetime import datetime
 
-from rlplan.reading.story import Band, Beliefs
+from planner.pooling.bands import Band
+from rlplan.reading.story import Beliefs
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import story_data, sweep_data
 from tests.rlplan.sweep_rows import Seeder, later

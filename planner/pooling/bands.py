@@ -1,0 +1,128 @@
+"""The band of every run: where its mean score was as far as it was seen, and where the worlds have it from there."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.curves.curve import Vector
+from planner.metrics import INTERVAL_ENDS
+from planner.pooling.draws import Worlds
+from planner.pooling.model import sigmoid
+from planner.pooling.points import ORIGIN, Points, binned, clock, stacked
+from planner.view import TrialView
+
+PLACES = 40
+QUANTILES = (0.5, *INTERVAL_ENDS)
+BAND_DRAWS = 1000  # of those that there are: an edge of a band is then right within a percent of probability
+AT_ONCE = 8  # curves, so that what is computed at once stays small
+EARLIEST = 1e-12  # of the target, where its logarithm is taken
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The median and a 90 % interval of a trial's mean score along its GPU-hours, from 0 to the target."""
+
+    gpu_hours: tuple[float, ...]
+    median: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+def bands_of(worlds: Worlds, seen: Sequence[TrialView]) -> dict[int, Band]:
+    """Return the band of every trial that has a curve; those of a run that was not fitted are its configuration's.
+
+    Up to its last score a run is where its scores say, within their noise; from there on it is where the worlds have
+    it, and one that has collapsed stays where it fell.
+    """
+    drawn = _some(worlds)
+    before = _Before(drawn, seen)
+    bands: dict[int, Band] = {}
+    for start in range(0, len(seen), AT_ONCE):
+        part = seen[start : start + AT_ONCE]
+        runs = np.array([worlds.run_of.get(trial.trial, -1) for trial in part], dtype=np.intp)
+        places = np.array([worlds.place[trial.configuration] for trial in part], dtype=np.intp)
+        reached = np.array([trial.scores[-1].gpu_hours for trial in part]) / worlds.target
+        x = np.stack([_places(share) for share in reached])
+        scores = drawn.observed(places, runs, x)
+        for row, run in enumerate(runs):
+            if run >= 0:
+                early = x[row] <= before.until(int(run))
+                scores[:, row, early] = before.scores(int(run), x[row, early])
+        low_mid_high = np.quantile(np.clip(scores, 0.0, 1.0), QUANTILES, axis=0)
+        for row, trial in enumerate(part):
+            median, low, high = low_mid_high[:, row]
+            bands[trial.trial] = Band(_numbers(x[row] * worlds.target), _numbers(median), _numbers(low), _numbers(high))
+    return bands
+
+
+class _Before:
+    """Where fitted runs were up to their last score: on the sigmoid, with what their scores say they depart from it."""
+
+    def __init__(self, worlds: Worlds, seen: Iterable[TrialView]) -> None:
+        by_trial = {trial.trial: trial for trial in seen}
+        bins = [binned(by_trial[trial].scores) for trial in worlds.runs.trials]
+        self._worlds, self._points = worlds, stacked(bins, worlds.target)
+        # A run that has collapsed stays where it fell, and its bins have only what was before.
+        self._until = self._points.x.max(axis=1)
+        self._noise = np.random.default_rng(0).standard_normal(len(worlds.drift))
+
+    def until(self, run: int) -> float:
+        """Return the compute, in targets, up to which the run's scores say where it was."""
+        return float(self._until[run])
+
+    def scores(self, run: int, x: Vector) -> Vector:
+        """Return draws × computes of one run's scores."""
+        worlds, points = self._worlds, self._points
+        rest = points.score[run] - _smooth(worlds, run, points.x[run])
+        departed = np.empty((len(rest), len(x)))
+        for drift in np.unique(worlds.drift):
+            rows = worlds.drift == drift
+            departed[rows] = self._departed(run, float(drift), rest[rows], self._noise[rows], clock(x))
+        return np.asarray(_smooth(worlds, run, x) + departed)
+
+    def _departed(self, run: int, drift: float, rest: Vector, noise: Vector, time: Vector) -> Vector:
+        """Return how far a run has departed at some times: a Brownian motion that is seen through noise."""
+        points: Points = self._points
+        scale = (drift * float(self._worlds.wander[run])) ** 2
+        at = points.time[run]
+        seen = scale * np.minimum(at[:, None], at) + np.diag(points.variance[run])
+        towards = scale * np.minimum(time[:, None], at)
+        weight = np.linalg.solve(seen, towards.T)
+        left = np.maximum(scale * time - (towards * weight.T).sum(axis=1), 0.0)
+        return np.asarray(rest @ weight + noise[:, None] * np.sqrt(left))
+
+
+def _smooth(worlds: Worlds, run: int, x: Vector) -> Vector:
+    """Return draws × computes of what a run would score if it departed from its sigmoid as all do."""
+    local, start = worlds.local[:, worlds.runs.of[run], None, :], worlds.start[:, worlds.runs.of[run], None]
+    return np.asarray(sigmoid(local, start, np.log(np.maximum(x, EARLIEST)))[0] + worlds.alike(x))
+
+
+def _some(worlds: Worlds) -> Worlds:
+    """Return evenly spaced draws, which keep the share of every member of the fit; each is a whole world still."""
+    size = len(worlds.start)
+    kept = np.linspace(0, size - 1, min(BAND_DRAWS, size)).astype(np.intp)
+    return replace(
+        worlds,
+        local=worlds.local[kept],
+        start=worlds.start[kept],
+        common=worlds.common[kept],
+        together=worlds.together[kept],
+        drift=worlds.drift[kept],
+        departed=worlds.departed[kept],
+        noise=worlds.noise[kept],
+        unseen_noise=worlds.unseen_noise[kept],
+    )
+
+
+def _places(reached: float) -> Vector:
+    """Return computes in targets from 0 to 1, denser where the run was seen."""
+    origin = min(ORIGIN, reached / 4)
+    along = np.expm1(np.linspace(0.0, np.log1p(1 / origin), PLACES)) * origin
+    along[0], along[-1] = 0.0, 1.0
+    return np.asarray(along)
+
+
+def _numbers(values: Vector) -> tuple[float, ...]:
+    return tuple(map(float, values))
