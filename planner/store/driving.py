@@ -7,6 +7,8 @@ is over, and then stays as a record; who takes a sweep over, or lets go of it, e
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
 
 from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
@@ -165,10 +167,14 @@ def in_force(found: Sequence[Request]) -> Request | None:
 
 def pausing(session: Session) -> set[int]:
     """Return the sweeps that hand out no segments because somebody asked so; their drivers may be gone by now."""
-    wanted = select(Request.sweep_id).where(
-        Request.kind == RequestKind.PAUSE, Request.taken_at.is_not(None), Request.ended_at.is_(None)
-    )
-    return set(session.scalars(wanted))
+    wanted = select(Request).where(Request.ended_at.is_(None)).order_by(Request.sweep_id, Request.id)
+    by_sweep = groupby(session.scalars(wanted), key=attrgetter("sweep_id"))
+    return {sweep for sweep, found in by_sweep if pauses(in_force(list(found)))}
+
+
+def pauses(held: Request | None) -> bool:
+    """Say whether what is in force is a pause that the driver has heard of."""
+    return held is not None and held.kind is RequestKind.PAUSE and held.taken_at is not None
 
 
 def _not_driven(sweep: Sweep, kind: RequestKind) -> str:

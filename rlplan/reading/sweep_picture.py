@@ -12,7 +12,7 @@ from planner.trials import TrialState
 from planner.view import Axes, Seen
 from rlplan.reading.decisions import Decision
 from rlplan.reading.learnt_sources import LearntFrom
-from rlplan.reading.sweeps import PAUSED, WITHOUT_DRIVER
+from rlplan.reading.sweeps import state_of
 
 AT_REST = frozenset({SweepStatus.INTERRUPTED, SweepStatus.FINISHED, SweepStatus.FAILED})
 # Trials in which nothing happens any more, and that tell nothing about the allocation.
@@ -214,7 +214,7 @@ class Picture:
     @property
     def state(self) -> str:
         """How it stands, in a word or two."""
-        return WITHOUT_DRIVER if self.abandoned else PAUSED if self.paused_since else self.status.value
+        return state_of(self.status, driven=not self.abandoned, paused=self.paused_since is not None)
 
     @property
     def paused_since(self) -> datetime | None:

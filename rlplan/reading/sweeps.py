@@ -85,7 +85,7 @@ def listed_sweeps(
             policy=sweep.policy,
             seed=sweep.seed,
             status=sweep.status,
-            state=state_of(sweep, now, held),
+            state=state_of(sweep.status, driven=has_driver(sweep, now), paused=sweep.id in held),
             created_at=sweep.created_at,
             finished_at=sweep.finished_at,
             trials=trials.get(sweep.id, NONE)[0],
@@ -101,13 +101,11 @@ def listed_sweeps(
     ]
 
 
-def state_of(sweep: Sweep, now: datetime, held: Collection[int]) -> str:
-    """Return in a word or two how a sweep stands; `held` are those that somebody has paused."""
-    if sweep.status is not SweepStatus.RUNNING:
-        return sweep.status.value
-    if not has_driver(sweep, now):
-        return WITHOUT_DRIVER
-    return PAUSED if sweep.id in held else sweep.status.value
+def state_of(status: SweepStatus, *, driven: bool, paused: bool) -> str:
+    """Return in a word or two how a sweep stands."""
+    if status is not SweepStatus.RUNNING:
+        return status.value
+    return WITHOUT_DRIVER if not driven else PAUSED if paused else status.value
 
 
 def listed_plans(session: Session) -> list[dict[str, Any]]:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from planner.store import Store, open_store
-from planner.store.driving import take_lease
-from planner.store.schema import SegmentOutcome, SweepStatus
+from planner.store.driving import request, take, take_lease
+from planner.store.schema import RequestKind, SegmentOutcome, SweepStatus
 from planner.trials import TrialState
 from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweeps import listed_sweeps
 from runner.processes import this_driver
 from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import Seeder, later
@@ -92,3 +93,15 @@ def test_a_sweep_at_rest_has_no_driver_and_no_time_left(seeder: Seeder) -> None:
     seen = picture(seeder.store, now=later(seeder, 9999.0))
     assert (seen.driver, seen.at_rest, seen.seconds_left) == (None, True, None)
     assert seen.elapsed_seconds < 2 * 3600
+
+
+@pytest.mark.parametrize(("stop", "state"), [(False, "paused"), (True, "running")])
+def test_the_list_and_the_picture_have_one_word_for_how_a_sweep_stands(seeder: Seeder, stop: bool, state: str) -> None:
+    now = later(seeder)
+    with seeder.store.write() as session:
+        take(session, request(session, "sweep-1", RequestKind.PAUSE, "anna", now), now)
+        if stop:
+            request(session, "sweep-1", RequestKind.STOP, "anna", now)
+    with seeder.store.read() as session:
+        (listed,) = listed_sweeps(session, now)
+    assert listed.state == picture(seeder.store, now=now).state == state
