@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from planner.checking import Count, Positive, Section
+from planner.config.cluster import ClusterSection
 from planner.config.cost import CostSection
 from planner.config.slurm import SlurmSection
 from planner.config.task import TaskSection
@@ -245,15 +246,6 @@ class StorageSection(Section):
         None,
         examples=["s3://bucket/path"],
         description="checkpoints and points go to this URL of fsspec; without it, to the folder alone (--storage)",
-    )
-
-
-class ClusterSection(Section):
-    """How patient a sweep is with Ray."""
-
-    start_seconds: Positive = Field(
-        600.0,
-        description="for Ray to start, and for a worker to take its segment: imports from cold storage take minutes",
     )
 
 

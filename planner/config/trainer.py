@@ -23,6 +23,11 @@ _DETACHED = ("docker", "podman", "nerdctl")  # whose containers are children of 
 HERE = "here"  # option of `command`: the folder that relative names start from
 
 
+def is_secret(name: str) -> bool:
+    """Whether a variable of that name holds what nobody else may see."""
+    return _SECRET.search(name) is not None
+
+
 class Patience(Section):
     """After how many seconds without a sign of life a trainer hangs; of builtin the defaults count."""
 
@@ -99,7 +104,7 @@ class TrainerChoice(Section):
     def _no_secrets(cls, environment: dict[str, str]) -> dict[str, str]:
         if taken := [name for name in environment if name in _OURS]:
             raise ValueError(f"[trainer.environment] {', '.join(taken)}: rlplan sets that itself: leave it out")
-        if told := [name for name in environment if _SECRET.search(name)]:
+        if told := [name for name in environment if is_secret(name)]:
             raise ValueError(
                 f"[trainer.environment] {', '.join(told)}: values are stored with each trial: set it where the trainer "
                 f'runs, and name it alone, as [trainer] secrets = ["{told[0]}"]'

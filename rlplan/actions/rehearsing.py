@@ -16,6 +16,7 @@ from planner.config.trainer import COMMAND
 from planner.store import open_store
 from planner.store.schema import Candidate, Plan
 from planner.view import FINAL_POLICY, Configuration
+from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import LaunchRequest, describe
 from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok, verdict
@@ -28,6 +29,7 @@ from runner.rehearsal.playing import Played, Playing, standin_spec
 from runner.storage.place import Place
 from runner.storage.saves import Saves
 from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.on_ray.placement import Placement
 from runner.sweep.planning import shortfall, trial_name
 from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import without_gpus
@@ -48,7 +50,7 @@ def rehearse(request: SweepRequest, database: str, seconds: float = SECONDS) -> 
     spec = spec_of(request, plan, database)  # refused where a trial's configuration is not accepted
     pilots = [each for each in plan.candidates if each.pilot_steps]
     yield ok("plan", f"{plan.name}: {len(pilots)} trials, {spec.workers} at once, {_layout(spec)} each")
-    yield from _tried(_Asked(spec, plan, pilots, request.ray_address, seconds))
+    yield from _tried(_Asked(spec, plan, pilots, request.ray_address, seconds, request.config))
 
 
 def rehearse_final(request: LaunchRequest, database: str, seconds: float = SECONDS) -> Iterator[Finding]:
@@ -71,6 +73,7 @@ class _Asked:
     candidates: Sequence[Candidate]
     ray_address: str | None
     seconds: float
+    config: Path | None = None
 
 
 def _tried(asked: _Asked) -> Iterator[Finding]:
@@ -167,7 +170,9 @@ def _played(asked: _Asked, folder: Path, url: str | None) -> Iterator[Finding]:
             yield bad("cluster", "this machine", lacking, "rehearse with --ray-address")
         standing_in = without_gpus(standing_in)
     need, tag = standing_in.resources, sweep_tag(str(folder))
-    executor = RayExecutor(folder, spec.workers, tag, address, need.cpus, need.gpus, standing_in.training.machine.nodes)
+    cluster = load_configuration(asked.config).config.cluster
+    size = need.cpus, need.gpus, standing_in.training.machine.nodes
+    executor = RayExecutor(folder, spec.workers, tag, address, *size, cluster.start_seconds, Placement.of(cluster))
     try:
         if address is not None and (lacking := shortfall(spec, plan, *executor.resources().largest(nodes))):
             yield bad("cluster", address, lacking, "join a larger one, or make a plan that fits")

@@ -35,6 +35,7 @@ from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.home import Home, home_of, mark_folder, mark_storage, require_mark
 from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.on_ray.placement import Placement
 from runner.sweep.planning import new_trials, shortfall
 from runner.sweep.spec import SweepSpec
 from runner.tracking.beside import mirrored
@@ -270,13 +271,13 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSe
     """Run a sweep whose lease the driver holds, until it is over or interrupted."""
     executor: RayExecutor | None = None
     try:
-        patience = load_configuration(seat.config).config.cluster.start_seconds
+        cluster = load_configuration(seat.config).config.cluster
         seat.began(sweep)
         tag = sweep_tag(spec.folder)  # of all its processes, the same for every driver that it ever has
         sweep_orphans(tag)  # what a driver that was killed may have left
         need, nodes = spec.resources, spec.training.machine.nodes
         where = Path(spec.folder), spec.workers, tag, seat.ray_address
-        executor = RayExecutor(*where, need.cpus, need.gpus, nodes, patience)
+        executor = RayExecutor(*where, need.cpus, need.gpus, nodes, cluster.start_seconds, Placement.of(cluster))
         _require_room(spec, plan, *(executor.resources().largest(nodes) if seat.ray_address else machine()))
         with store.read() as session:
             policy, conclusions = deciding(session, sweep, spec, plan)

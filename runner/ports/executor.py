@@ -36,6 +36,7 @@ class Work:
     reserved_seconds: float = math.inf
     cpus: float = 1.0
     gpus: float = 0.0
+    memory_gb: float = 0.0  # 0: not counted
     slots: int = 1  # GPUs (or CPU workers) that each second of the worker counts for
     update_seconds: float | None = None  # that an update is expected to take
     storage: str | None = None  # URL of the trial's copy, for where the folder is each machine's own

@@ -26,11 +26,12 @@ from runner.tasks.hub import is_hub_name
 from runner.tasks.opening import open_task
 from runner.tasks.tokenizers import ChatTokenizer
 from runner.trainers.driver import Attempt, Checkpoint, Launch
+from runner.trainers.in_own_ray import port_range
 
 Options = TypeVar("Options", bound=BaseModel)
 
 STEP = "{step}"
-_PORTS = 20_000, 10_000  # where the machines of a trial meet: the first, and how many
+_PORTS = 20_000, 29_999  # where the machines of a trial meet, unless the user names a range
 _LONGEST = 600.0  # seconds, in which an environment on slow storage has been read
 _IN_OWN_RAY = Path(__file__).with_name("in_own_ray.py")
 
@@ -227,7 +228,8 @@ def in_own_ray(launch: Launch, attempt: Attempt, rank: int, python: str, gpus: i
 
 def meeting_port(attempt: Attempt) -> int:
     """Return the port at which the machines of a trial meet, which each of them knows."""
-    return _PORTS[0] + zlib.crc32(f"{attempt.folder}/{attempt.number}".encode()) % _PORTS[1]
+    first, last = port_range() or _PORTS
+    return first + zlib.crc32(f"{attempt.folder}/{attempt.number}".encode()) % (last + 1 - first)
 
 
 def asked_itself(config: TrialConfig, files: Mapping[str, str], *argv: str, **environment: str) -> tuple[int, str]:

@@ -9,6 +9,7 @@ import fcntl
 import glob
 import json
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -25,7 +26,9 @@ from typing import Any
 
 FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGABRT")
 TRIES = 3  # a busy machine may be too slow for Ray, which gives a node half a minute to start
+PORTS_VARIABLE = "RLPLAN_PORTS"  # in the environment: first and last of those that trainers may listen at
 PORTS = ("dashboard-agent-listen-port", "runtime-env-agent-port", "metrics-export-port")
+RANGED = ("node-manager-port", "object-manager-port")  # which Ray itself finds where any may be taken
 # Short, because the names of Ray's sockets begin with it and may have 107 characters.
 PLACE = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
 FOLDERS = "rlp-ray-"
@@ -41,7 +44,11 @@ class Node:
         size = [f"--node-ip-address={given['address']}", f"--num-gpus={given['gpus']}"]
         size += share(int(given["gpus"]))
         ports = [f"--{name}={port}" for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True)]
-        command += [*size, *ports, "--min-worker-port=0", "--max-worker-port=0", *arguments]
+        first, last = port_range() or (0, 0)
+        if last:
+            ports += [f"--{name}={port}" for name, port in zip(RANGED, free_ports(len(RANGED)), strict=True)]
+        ports += [f"--min-worker-port={first}", f"--max-worker-port={last}"]
+        command += [*size, *ports, *arguments]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def wait_until(self, condition: Callable[[], bool], until: float, missing: str) -> None:
@@ -237,14 +244,36 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def port_range() -> tuple[int, int] | None:
+    """Return the first and last port that the user allows, None where any may be taken."""
+    given = os.environ.get(PORTS_VARIABLE)
+    if not given:
+        return None
+    first, last = map(int, given.split("-"))
+    return first, last
+
+
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody has now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("", 0))
+    """Return ports that nobody has now; of the user's range, trainers that begin at once look in different places."""
+    allowed = port_range()
+    wanted = [0] * count if allowed is None else list(range(allowed[0], allowed[1] + 1))
+    random.shuffle(wanted)
+    sockets: list[socket.socket] = []
+    for port in wanted:
+        if len(sockets) == count:
+            break
+        each = socket.socket()
+        try:
+            each.bind(("", port))
+        except OSError:
+            each.close()
+        else:
+            sockets.append(each)
     ports = [int(each.getsockname()[1]) for each in sockets]
     for each in sockets:
         each.close()
+    if len(ports) < count:
+        sys.exit(f"RuntimeError: no {count} ports of {os.environ.get(PORTS_VARIABLE)} are free ([cluster] ports)")
     return ports
 
 

@@ -107,7 +107,7 @@ def interrupted(database: str, **changes: Any) -> None:
 
 def test_propose_and_sweep_in_one_go(database: str, tmp_path: Path) -> None:
     names: list[str] = []
-    (tmp_path / "rlplan.toml").write_text("[cluster]\nstart_seconds = 900\n")
+    (tmp_path / "rlplan.toml").write_text("[cluster]\nstart_seconds = 900\naccelerator = 'H100'\n")
     finished = start(request(budget=0.5), database, began=names.append)
     assert names == [finished.sweep] == ["sweep-1"]
     assert not finished.interrupted
@@ -116,8 +116,9 @@ def test_propose_and_sweep_in_one_go(database: str, tmp_path: Path) -> None:
     assert sweep.status is SweepStatus.FINISHED
     assert finished.spent_gpu_hours <= sweep.config["pilot_gpu_hours"] == pytest.approx(0.2)
     assert sweep.config["folder"] == str(tmp_path / "rlplan-sweeps" / "sweep-1")
-    ((folder, _, tag, address, cpus, gpus, nodes, patience),) = Simulated.made
+    ((folder, _, tag, address, cpus, gpus, nodes, patience, placement),) = Simulated.made
     assert (str(folder), address, cpus, gpus, nodes, patience) == (sweep.config["folder"], None, 1.0, 0.0, 1, 900.0)
+    assert placement.labels == {"ray.io/accelerator-type": "H100"}
     assert tag.startswith("rlplan-")
     assert all(trial.state is TrialState.FINISHED for trial in trials(database).values())
 

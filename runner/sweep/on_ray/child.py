@@ -46,7 +46,8 @@ class _Child:
         start_thread("commands", self._listen)
         start_thread("imports", import_tune)  # takes seconds, as does the start of Ray
         try:
-            cluster.connect(address, given["cpus"], given["gpus"], within(given["temporary"]))
+            size = given["cpus"], given["gpus"]
+            cluster.connect(address, *size, within(given["temporary"]), given["runtime_env"])
             session = self._session(address)
         except Exception as error:  # whatever keeps Ray from starting, the driver has to say it
             traceback.print_exc()

@@ -1,15 +1,17 @@
 """How a process joins a Ray cluster or starts one of its own, what the cluster has, and how its end is noticed."""
 
+import math
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from runner.sweep.on_ray.messages import NAMESPACE
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 _SECONDS_BETWEEN_COUNTS = 2.0
+GIGABYTE = 1e9
 _SILENT = 30.0  # seconds without an answer after which the head counts as lost
 
 # Tune writes, prints and phones nothing that is not asked for; a lost head is noticed within half a minute.
@@ -38,13 +40,19 @@ class Node:
     gpus: float
     free_cpus: float
     free_gpus: float
+    memory_gb: float = math.inf
+    free_memory_gb: float = math.inf
+    labels: dict[str, str] = field(default_factory=dict)
 
 
-def connect(address: str | None, cpus: int, gpus: int | None, temporary: str) -> None:
+def connect(
+    address: str | None, cpus: int, gpus: int | None, temporary: str, runtime_env: Mapping[str, Any] | None = None
+) -> None:
     """Join the cluster at an address, or start one on this machine."""
     import ray  # noqa: PLC0415
 
     common: dict[str, Any] = {"log_to_driver": False, "namespace": NAMESPACE, "logging_level": "warning"}
+    common |= {"runtime_env": dict(runtime_env)} if runtime_env else {}
     if address is not None:
         ray.init(address, **common)
         return
@@ -73,6 +81,9 @@ def nodes() -> list[Node]:
             node["Resources"].get("GPU", 0.0),
             free.get(node["NodeID"], {}).get("CPU", 0.0),
             free.get(node["NodeID"], {}).get("GPU", 0.0),
+            node["Resources"].get("memory", 0.0) / GIGABYTE,
+            free.get(node["NodeID"], {}).get("memory", 0.0) / GIGABYTE,
+            dict(node.get("Labels") or {}),
         )
         for node in ray.nodes()
         if node["Alive"]

@@ -2,7 +2,7 @@
 
 import math
 import socket
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.link import Link, RayStart, Restarts
 from runner.sweep.on_ray.losses import Losses
 from runner.sweep.on_ray.messages import Message, event_of
+from runner.sweep.on_ray.placement import ANYWHERE, Placement
 from runner.sweep.on_ray.placing import (
     HANG,
     ClusterResources,
@@ -33,7 +34,6 @@ from runner.trainers.in_own_ray import gpus_here
 _LONGEST_NAP = 0.25
 _LEAVING = 15.0
 _SECONDS_BETWEEN_SIGNS = 5.0  # that the driver lives, without which idle workers end
-START_SECONDS = 600.0
 
 
 class RayExecutor:
@@ -48,36 +48,38 @@ class RayExecutor:
         cpus: float = 1.0,
         gpus: float = 0.0,
         nodes: int = 1,
-        start_seconds: float = START_SECONDS,
+        start_seconds: float = 600.0,
+        placement: Placement = ANYWHERE,
     ) -> None:
         """Nothing is started yet; without the address of a cluster one is started on this machine.
 
         Every worker reaches the folder, and processes that carry the tag are killed when their worker has died. CPUs
         and GPUs (a part of one or several) are what a typical segment's worker occupies, on so many nodes together.
         Ray may take `start_seconds` to start, and a worker to take its segment, which is then given again: Ray loses
-        some with a node.
+        some with a node. The placement says which machines of a cluster are used, and how much of each.
         """
+        self._placement = placement
+        cpus = cpus if placement.cpus is None else placement.cpus
         alone = 0 < gpus_here() <= gpus
-        self._start = RayStart(folder, tag, address, math.ceil(workers * cpus), None if gpus_here() else 0, alone)
+        here = math.ceil(workers * cpus), None if gpus_here() else 0
+        self._start = RayStart(folder, tag, address, *here, alone, dict(placement.runtime_env))
         self._most_workers = self._last_workers = workers
-        self._typical = Footprint.over(nodes, cpus, gpus)
+        self._typical = Footprint.over(nodes, cpus, gpus, placement.memory_gb)
         self._start_seconds = start_seconds
         self._clock = RealClock()
         self._leases = Leases()
         self._link: Link | None = None
-        self._nodes: tuple[Node, ...] = ()
+        self._everything = self._nodes = tuple[Node, ...]()  # of the cluster; and what of it may be used
         self._hangs = Hangs()
         self._records = Records(folder)
-        self._ready = False
+        self._ready = self._closed = False
         self._started_at = self._said_at = 0.0
         self._restarts = Restarts(address)
         self._reason = ""
         self._events: list[Event] = []
-        self._losses = Losses(
-            tag, self._clock, self._leases, self._records, self._events, lambda: self._alive, self._send
-        )
-        self._releasing = Releasing(self._clock, self._leases, self._records, self._send)
-        self._closed = False
+        common = self._clock, self._leases, self._records
+        self._losses = Losses(tag, *common, self._events, lambda: self._alive, self._send)
+        self._releasing = Releasing(*common, self._send)
 
     @property
     def clock(self) -> RealClock:
@@ -110,11 +112,13 @@ class RayExecutor:
     def resources(self) -> ClusterResources:
         """Return what each machine of the cluster has, waiting until that is known."""
         self._wait_until_ready()
+        self._placement.require_some(self._everything, self._nodes)
         return ClusterResources(self._nodes if self._start.address is not None else with_real_cores(self._nodes))
 
     def assign(self, work: Work) -> None:
         """Take a segment, for the worker that has its trial in memory if there is one."""
         self.open()
+        work = self._placement.applied(work)
         machines = self._machines(work)
         require_fits(work, machines, may_grow=self._start.address is not None)
         if len(self._leases.under_way) >= self.workers:
@@ -126,13 +130,17 @@ class RayExecutor:
             self._leases.grant(lease, work, self._clock.seconds())
             self._send({"do": "grant", "lease": lease.name, "work": asdict(work)})
             return
-        full = len(self._leases.holders()) >= self.workers
         footprint = Footprint.of(work)
-        wanted = {node.node for node in usable(machines, footprint, self._hangs.unwanted_for(work.trial))}
-        unwanted = {node.node for node in machines} - wanted
-        ends = self._leases.to_end_for(footprint, unwanted) if full else None
-        keeps = ends is not None and ends.can_give(footprint, unwanted)
-        place = ends.place if ends is not None and keeps else self._new_place(footprint, unwanted)
+        wanted = usable(machines, footprint, self._hangs.unwanted_for(work.trial))
+        unwanted = {node.node for node in machines} - {node.node for node in wanted}
+        ends = self._leases.to_end_for(footprint, unwanted) if len(self._leases.holders()) >= self.workers else None
+        if ends is not None and ends.can_give(footprint, unwanted):
+            place = ends.place
+        elif self._start.address is None:
+            place = Place(footprint)
+        else:
+            target = tightest(footprint, wanted, self._leases.workers.values(), self._leases.new_places)
+            place = Place(footprint, target, tuple(sorted(unwanted)), tuple(self._placement.labels.items()))
         self._open(self._leases.open(work, place, self._clock.seconds()), ends)
 
     def stop(self, segment: int) -> None:
@@ -146,17 +154,15 @@ class RayExecutor:
         lease = self._leases.of_segment(segment)
         if lease is not None and lease.work is not None:
             lease.work = replace(lease.work, reserved_seconds=reserved_seconds)
-            more = {"segment": segment, "reserved_seconds": reserved_seconds}
-            self._send({"do": "extend", "lease": lease.name, **more})
+            self._send({"do": "extend", "lease": lease.name, "segment": segment, "reserved_seconds": reserved_seconds})
 
     def kill(self, segment: int, reason: str) -> None:
         """End the worker of a segment, which hangs: its process may hear nothing any more."""
         lease = self._leases.of_segment(segment)
         if lease is None or lease.worker is None:
             return
-        worker, now = lease.worker, self._clock.seconds()
-        worker.seconds += max(0.0, now - worker.heard_at)  # it was there all along, though it may not have recorded it
-        worker.heard_at = now
+        worker = lease.worker
+        worker.was_there(self._clock.seconds())
         self._send({"do": "kill", "worker": worker.name, "node": worker.node, "pid": worker.pid})
         self._losses.of_lease(lease, {"kind": HANG, "reason": f"{reason}{self._left_out_after(lease)}"})
 
@@ -203,14 +209,6 @@ class RayExecutor:
         self._link = Link(self._start)
         for lease in self._leases.leases.values():  # taken while there was no Ray
             self._open(lease, None)
-
-    def _new_place(self, footprint: Footprint, unwanted: Collection[str]) -> Place:
-        if self._start.address is None:
-            return Place(footprint)
-        nodes = [node for node in self._nodes if node.node not in unwanted]
-        new = [lease.place for lease in self._leases.under_way if lease.worker is None]
-        target = tightest(footprint, nodes, self._leases.workers.values(), new)
-        return Place(footprint, target, tuple(sorted(unwanted)))
 
     def _open(self, lease: Lease, ends: Lease | None) -> None:
         assert lease.work is not None
@@ -286,7 +284,9 @@ class RayExecutor:
 
     def _nodes_are(self, nodes: tuple[Node, ...]) -> None:
         """Take in what the cluster is now."""
-        names, self._nodes = {node.node: node.host for node in self._nodes}, nodes
+        names = {node.node: node.host for node in self._nodes}
+        self._everything = nodes
+        self._nodes = nodes if self._start.address is None else self._placement.among(nodes)
         self._releasing.without_nodes(self._alive, lambda node: names.get(node, node))
 
     @property

@@ -35,6 +35,11 @@ class KnownWorker:
     over: bool = False
     ended_because: str | None = None  # what the driver ended it for
 
+    def was_there(self, now: float) -> None:
+        """Count the time since it was last heard of, in which it lived though it may not have recorded it."""
+        self.seconds += max(0.0, now - self.heard_at)
+        self.heard_at = now
+
     @property
     def elsewhere(self) -> list[str]:
         """The nodes with processes of its own that are not the driver's machine."""

@@ -53,6 +53,11 @@ class Leases:
         """Those with a segment."""
         return [lease for lease in self.leases.values() if lease.work is not None]
 
+    @property
+    def new_places(self) -> list[Place]:
+        """The places of leases whose worker is not known yet."""
+        return [lease.place for lease in self.under_way if lease.worker is None]
+
     def of_segment(self, segment: int) -> Lease | None:
         """Return the lease under which a segment is under way."""
         return next((lease for lease in self.under_way if lease.work and lease.work.segment == segment), None)

@@ -11,6 +11,7 @@ import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
 from runner.processes import DRIVER_TAG, SWEEP_TAG, end_session, sweep_orphans
@@ -35,6 +36,7 @@ class RayStart:
     cpus: int  # of a cluster that is started here
     gpus: int | None  # None: as many as there are
     alone: bool = False  # whether a trial has all of this machine's GPUs
+    runtime_env: dict[str, Any] = field(default_factory=dict)  # Ray's, of all that is started there
     driver: str = field(default_factory=lambda: secrets.token_hex(8))  # a name of its own, for what it starts
 
 
@@ -60,6 +62,7 @@ class Link:
             "cpus": start.cpus,
             "gpus": start.gpus,
             "temporary": self._temporary,
+            "runtime_env": start.runtime_env,
             "settings": asdict(settings),
         }
         try:

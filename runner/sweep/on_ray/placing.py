@@ -8,7 +8,7 @@ from typing import Any
 from budgets.errors import InputError
 from runner.machine import cpu_cores
 from runner.ports.executor import NoRoomError, Work
-from runner.sweep.on_ray.cluster import Node
+from runner.sweep.on_ray.cluster import GIGABYTE, Node
 from runner.sweep.on_ray.known_workers import KnownWorker
 
 NODE_LABEL = "ray.io/node-id"  # which Ray gives every node
@@ -16,7 +16,8 @@ _SLACK = 1e-9  # fractions of a GPU do not add up exactly
 HANG = "hang"  # the kind of failure
 MOST_HANGS = 2  # in a row on one node: then it is left out
 
-Has = tuple[float, float]  # CPUs and GPUs
+Has = tuple[float, float, float]  # CPUs, GPUs and GB of memory
+NOTHING: Has = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +27,24 @@ class Footprint:
     cpus: float = 1.0  # of each part
     gpus: float = 0.0
     parts: int = 1
+    memory_gb: float = 0.0  # of each part
 
     @classmethod
     def of(cls, work: Work) -> "Footprint":
         """Return what a segment's worker occupies."""
         nodes = work.config.get("machine", {}).get("nodes", 1)
-        return cls.over(int(nodes), work.cpus, work.gpus)
+        return cls.over(int(nodes), work.cpus, work.gpus, work.memory_gb)
 
     @classmethod
-    def over(cls, nodes: int, cpus: float, gpus: float) -> "Footprint":
+    def over(cls, nodes: int, cpus: float, gpus: float, memory_gb: float = 0.0) -> "Footprint":
         """Return equal parts of several nodes, or of one; on each of several runs at least one process."""
-        return cls(cpus if nodes == 1 else max(1.0, cpus / nodes), gpus / nodes, nodes)
+        return cls(cpus if nodes == 1 else max(1.0, cpus / nodes), gpus / nodes, nodes, memory_gb / nodes)
 
     @property
     def bundles(self) -> list[dict[str, float]]:
         """What Ray is asked for, the worker's own bundle first."""
-        return [{"CPU": self.cpus, "GPU": self.gpus} if self.gpus else {"CPU": self.cpus}] * self.parts
+        asked = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * GIGABYTE}
+        return [{name: amount for name, amount in asked.items() if amount or name == "CPU"}] * self.parts
 
     @property
     def apart(self) -> bool:
@@ -50,7 +53,7 @@ class Footprint:
 
     def parts_in(self, has: Has) -> int:
         """Return how many parts a node with so much has room for."""
-        pairs = zip(has, (self.cpus, self.gpus), strict=True)
+        pairs = zip(has, (self.cpus, self.gpus, self.memory_gb), strict=True)
         return min((int((free + _SLACK) / wanted) for free, wanted in pairs if wanted > 0), default=0)
 
     def times_in(self, nodes: Iterable[Has]) -> int:
@@ -68,6 +71,7 @@ class Place:
     footprint: Footprint
     target: str | None = None  # the node that is tried first
     avoided: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()  # that its nodes must have, by Ray's rules
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -82,9 +86,11 @@ class Place:
     @property
     def options(self) -> dict[str, Any]:
         """What Ray is told beyond the bundles."""
-        selector = {NODE_LABEL: f"!in({','.join(self.avoided)})"}
+        selector = dict(self.labels)
+        if self.avoided:
+            selector[NODE_LABEL] = f"!in({','.join(self.avoided)})"
         target = {"_soft_target_node_id": self.target} if self.target else {}
-        return target | ({"bundle_label_selector": [selector] * self.footprint.parts} if self.avoided else {})
+        return target | ({"bundle_label_selector": [selector] * self.footprint.parts} if selector else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,7 @@ class ClusterResources:
 
     nodes: tuple[Node, ...]
 
-    def largest(self, nodes: int = 1) -> Has:
+    def largest(self, nodes: int = 1) -> tuple[float, float]:
         """Return the CPUs and GPUs of the largest trial on so many machines, which has equal parts of them."""
         best = sorted(((node.gpus, node.cpus) for node in self.nodes), reverse=True)[:nodes]
         if len(best) < nodes:
@@ -169,9 +175,9 @@ def tightest(
             _take(taken, place.target, place.footprint)
     left = {}
     for node in nodes:
-        has, ours = _open_to_us(node, held), taken.get(node.node, (0.0, 0.0))
-        left[node.node] = has[0] - ours[0], has[1] - ours[1]
-    fitting = [(gpus, cpus, name) for name, (cpus, gpus) in left.items() if footprint.parts_in((cpus, gpus))]
+        has, ours = _open_to_us(node, held), taken.get(node.node, NOTHING)
+        left[node.node] = has[0] - ours[0], has[1] - ours[1], has[2] - ours[2]
+    fitting = [(free[1], free[0], name) for name, free in left.items() if footprint.parts_in(free)]
     return min(fitting)[2] if fitting else None
 
 
@@ -184,6 +190,7 @@ def require_fits(work: Work, nodes: Sequence[Node], *, may_grow: bool = False) -
     if needs.times_in(_whole(nodes)):
         return
     size = f"{needs.cpus:g} CPUs and {needs.gpus:g} GPUs"
+    size += f" with {needs.memory_gb:g} GB" if needs.memory_gb else ""
     wanted = f"{needs.parts} nodes with {size} each" if needs.apart else f"{size} on one machine"
     raise (NoRoomError if may_grow else InputError)(
         f"trial {work.trial} needs {wanted}, which is not there ({_named(nodes)}){_nearest(needs, nodes)}: give it "
@@ -218,12 +225,13 @@ def _named(nodes: Sequence[Node]) -> str:
 
 
 def _whole(nodes: Iterable[Node]) -> list[Has]:
-    return [(node.cpus, node.gpus) for node in nodes]
+    return [(node.cpus, node.gpus, node.memory_gb) for node in nodes]
 
 
 def _open_to_us(node: Node, held: Mapping[str, Has]) -> Has:
-    cpus, gpus = held.get(node.node, (0.0, 0.0))
-    return min(node.cpus, node.free_cpus + cpus), min(node.gpus, node.free_gpus + gpus)
+    cpus, gpus, memory = held.get(node.node, NOTHING)
+    free = node.free_cpus + cpus, node.free_gpus + gpus, node.free_memory_gb + memory
+    return min(node.cpus, free[0]), min(node.gpus, free[1]), min(node.memory_gb, free[2])
 
 
 def _held(workers: Iterable[KnownWorker]) -> dict[str, Has]:
@@ -235,5 +243,5 @@ def _held(workers: Iterable[KnownWorker]) -> dict[str, Has]:
 
 
 def _take(taken: dict[str, Has], node: str, footprint: Footprint) -> None:
-    cpus, gpus = taken.get(node, (0.0, 0.0))
-    taken[node] = cpus + footprint.cpus, gpus + footprint.gpus
+    cpus, gpus, memory = taken.get(node, NOTHING)
+    taken[node] = cpus + footprint.cpus, gpus + footprint.gpus, memory + footprint.memory_gb

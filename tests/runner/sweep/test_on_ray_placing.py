@@ -1,17 +1,22 @@
 """How many trials a cluster has room for and where they go: what is counted can be placed, whole, on its nodes."""
 
+import socket
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from budgets.errors import InputError
+from planner.config.cluster import ACCELERATOR, ClusterSection
 from runner.ports.executor import Work
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.known_workers import KnownWorker
+from runner.sweep.on_ray.placement import Placement
 from runner.sweep.on_ray.placing import (
     ClusterResources,
     Footprint,
@@ -23,6 +28,9 @@ from runner.sweep.on_ray.placing import (
     tightest,
     usable,
 )
+from runner.trainers.driver import Attempt
+from runner.trainers.driving import meeting_port
+from runner.trainers.in_own_ray import free_ports
 
 QUARTER = Footprint(gpus=0.25)
 
@@ -47,11 +55,11 @@ def worker(footprint: Footprint, *nodes: str) -> KnownWorker:
 @pytest.mark.parametrize(
     ("nodes", "needs", "times"),
     [
-        ([(4, 0.5)], QUARTER, 2),
-        ([(1, 8)], QUARTER, 1),
-        ([(0.5, 8)], QUARTER, 0),
-        ([(96, 8)] * 8, Footprint(8, 8, 8), 1),
-        ([(96, 8)] * 7 + [(96, 7)], Footprint(8, 8, 8), 0),  # 63 GPUs, and no 64 of them
+        ([(4, 0.5, 0)], QUARTER, 2),
+        ([(1, 8, 0)], QUARTER, 1),
+        ([(0.5, 8, 0)], QUARTER, 0),
+        ([(96, 8, 0)] * 8, Footprint(8, 8, 8), 1),
+        ([(96, 8, 0)] * 7 + [(96, 7, 0)], Footprint(8, 8, 8), 0),  # 63 GPUs, and no 64 of them
     ],
 )
 def test_only_whole_trials_count(nodes: list[Has], needs: Footprint, times: int) -> None:
@@ -70,7 +78,7 @@ def placeable(free: list[int], parts: int) -> int:
 )
 def test_what_is_counted_can_be_placed_and_no_more(free: list[int], parts: int) -> None:
     needs = Footprint(1.0, 1.0, parts)
-    counted = needs.times_in([(8.0, float(f)) for f in free])
+    counted = needs.times_in([(8.0, float(f), 0.0) for f in free])
     assert counted == placeable(free, parts)
     for _ in range(counted):  # as Ray places them: on the emptiest nodes
         for at in sorted(range(len(free)), key=lambda at: -free[at])[:parts]:
@@ -140,3 +148,40 @@ def test_a_node_that_hung_twice_in_a_row_is_left_out_as_long_as_there_are_others
     assert [one.node for one in usable(nodes, Footprint(1, 8, 2), hangs.left_out)] == ["b", "c"]
     assert usable(nodes, Footprint(1, 8, 3), hangs.left_out) == nodes
     assert hangs.unwanted_for(3) == {"a", "b"}
+
+
+def test_only_machines_with_the_labels_are_used_and_each_trial_gets_its_memory() -> None:
+    section = ClusterSection(accelerator="in(H100,H200)", labels={"zone": "!b"}, memory_gb_per_trial=300.0)
+    placement = Placement.of(section)
+    kinds = {"a": ("H100", "a"), "b": ("H200", "b"), "c": ("A100", "a"), "d": ("H200", "c")}
+    nodes = [
+        replace(idle(name, 64, 8), memory_gb=800.0, free_memory_gb=800.0, labels={ACCELERATOR: kind, "zone": zone})
+        for name, (kind, zone) in kinds.items()
+    ]
+    ours = placement.among(nodes)
+    assert [each.node for each in ours] == ["a", "d"]
+    needs = Footprint.of(placement.applied(work(gpus=1.0)))
+    assert room(ours, [], needs) == 4  # two on each, by memory
+    assert needs.bundles == [{"CPU": 1.0, "GPU": 1.0, "memory": 300e9}]
+    place = Place(needs, None, ("d",), tuple(placement.labels.items()))
+    selector = {ACCELERATOR: "in(H100,H200)", "zone": "!b", "ray.io/node-id": "!in(d)"}
+    assert place.options == {"bundle_label_selector": [selector]}
+    with pytest.raises(InputError, match=r"no machine .* has ray.io/accelerator-type = B200. They have .*: A100, H100"):
+        Placement.of(ClusterSection(accelerator="B200")).require_some(nodes, [])
+
+
+def test_trainers_listen_within_the_range_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    placement = Placement.of(ClusterSection(ports="23000-23099", runtime_env={"env_vars": {"A": "b"}}))
+    assert placement.runtime_env == {"env_vars": {"A": "b", "RLPLAN_PORTS": "23000-23099"}}
+    monkeypatch.setenv("RLPLAN_PORTS", "23000-23099")
+    with socket.socket() as taken:
+        taken.bind(("", 23050))
+        ports = free_ports(99)
+    assert set(ports) == set(range(23000, 23100)) - {23050}
+    attempt = Attempt(Path("trial"), 1, 0, 4, None)
+    assert 23000 <= meeting_port(attempt) <= 23099
+    for wrong in ("23000", "23000-23050", "1-200", "65000-66000"):
+        with pytest.raises(ValidationError, match="is no range of 100 ports"):
+            ClusterSection(ports=wrong)
+    with pytest.raises(ValidationError, match=r"\[trainer\] secrets = \[\"HF_TOKEN\"\]"):
+        ClusterSection(runtime_env={"env_vars": {"HF_TOKEN": "x"}})
