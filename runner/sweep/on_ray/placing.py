@@ -200,6 +200,8 @@ def require_fits(work: Work, nodes: Sequence[Node], *, may_grow: bool = False) -
 
 def _nearest(needs: Footprint, nodes: Sequence[Node]) -> str:
     """Name the layout nearest to what is needed: the most GPUs, or else CPUs, and on the fewest nodes."""
+    if (most := max((node.memory_gb for node in nodes), default=0.0)) < needs.memory_gb:
+        return f"; no machine has more than {most:.3g} GB of memory for Ray"
     unit = "GPUs" if needs.gpus else "CPUs"
     if needs.gpus:
         has = sorted((int(node.gpus) for node in nodes if node.cpus + _SLACK >= needs.cpus), reverse=True)
