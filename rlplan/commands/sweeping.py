@@ -9,6 +9,7 @@ import typer
 from rlplan.requests import options
 from rlplan.requests.completing import plans_and_sweeps, tasks, trials
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
+from runner.clusters.manifest import CLUSTERS
 
 
 def sweep(
@@ -245,6 +246,12 @@ def launch(
     own: dict[str, Any] = {"trainer": trainer, "problems": problems, "model": model, "reward": reward}
     own |= {"validation": validation, "approximate": approximate or None}
     own = {name: value for name, value in own.items() if value is not None}
+    if print_for in CLUSTERS:
+        from rlplan.actions.cluster_files import cluster_file  # noqa: PLC0415
+        from rlplan.printing.by_hand_output import print_cluster_file  # noqa: PLC0415
+
+        print_cluster_file(print_for, cluster_file(db, sweep, print_for, row), format)
+        return 0
     if print_for is not None:
         from rlplan.printing.by_hand_output import print_by_hand  # noqa: PLC0415
         from rlplan.reading.starting import by_hand  # noqa: PLC0415

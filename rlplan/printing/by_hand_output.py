@@ -1,4 +1,4 @@
-"""Prints an allocation in the keys of a trainer."""
+"""Prints an allocation in the keys of a trainer, or as the file of a cluster."""
 
 from dataclasses import asdict
 
@@ -29,3 +29,13 @@ def print_by_hand(found: ByHand, format: Format) -> None:
                 found.arguments[-1],
             ]
         )
+
+
+def print_cluster_file(cluster: str, text: str, format: Format) -> None:
+    """Print a file as it is."""
+    if format is Format.JSON:
+        print_json({"cluster": cluster, "file": text})
+    elif format is Format.CSV:
+        print_csv(("cluster", "file"), [{"cluster": cluster, "file": text}])
+    else:
+        print_lines(text.splitlines())

@@ -193,8 +193,8 @@ PrintForOption = Annotated[
     str | None,
     typer.Option(
         "--print",
-        metavar="<trainer>",
-        help="Run nothing: print a row of a plan or sweep in the keys of verl, trl, …, to start it yourself.",
+        metavar="<trainer>|skypilot|kuberay",
+        help="Run nothing: print a row of a plan or sweep in the keys of verl, trl, …, or as a cluster's file.",
     ),
 ]
 

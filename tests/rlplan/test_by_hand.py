@@ -1,7 +1,11 @@
 """`rlplan launch --print` says how a row of a plan or a sweep is given to a trainer."""
 
-import pytest
+from typing import Any
 
+import pytest
+import yaml
+
+from planner.store import open_store
 from tests.rlplan.conftest import Run
 
 
@@ -40,3 +44,29 @@ def test_what_there_is_not_is_refused_with_what_there_is(planned: Run, flags: tu
     said = planned("launch", *flags)
     assert said.code == 2
     assert words in said.err
+
+
+def test_skypilot_is_asked_for_the_machines_of_the_final_run(planned: Run) -> None:
+    said = planned("launch", "plan-1", "--print", "skypilot", "--row", "2")
+    assert (said.code, said.err) == (0, "")
+    asked = yaml.safe_load(said.out)
+    with open_store("rlplan.db", read_only=True) as store:
+        hardware = store.plan().hardware
+    kind, gpus = asked["resources"]["accelerators"].split(":")
+    assert (kind, int(gpus) * asked["num_nodes"]) == ("H100", hardware["gpus_per_trial"])
+    assert asked["secrets"] == {"RAY_AUTH_TOKEN": None}
+    assert 'rlplan launch plan-1 --row 2 --ray-address "$head"' in asked["run"]
+    assert "\nEND\n" in asked["run"]
+
+
+def test_kuberay_is_asked_for_as_many_gpus(planned: Run) -> None:
+    said = planned("launch", "plan-1", "--print", "kuberay", "--format", "json").json["file"]
+    asked: dict[str, Any] = yaml.safe_load(said)
+    (workers,) = asked["spec"]["workerGroupSpecs"]
+    (container,) = workers["template"]["spec"]["containers"]
+    with open_store("rlplan.db", read_only=True) as store:
+        hardware = store.plan().hardware
+    assert (asked["apiVersion"], asked["kind"]) == ("ray.io/v1", "RayCluster")
+    assert workers["replicas"] * container["resources"]["limits"]["nvidia.com/gpu"] == hardware["gpus_per_trial"]
+    assert container["volumeMounts"] == [{"name": "sweeps", "mountPath": "/sweeps"}]
+    assert "rlplan launch plan-1 --row 1 --ray-address auto" in said

@@ -1,0 +1,1 @@
+"""Files by which clusters of others are asked for."""
