@@ -125,11 +125,8 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
 
 def _tables(path: Path) -> list[Table]:
     """Read the log of a run; prime-rl's trainer and orchestrator have one each in folders of their own."""
-    parts = sorted(path.glob("*/metrics.jsonl")) if path.is_dir() and not (path / "metrics.jsonl").exists() else []
-    if parts:
-        return [table for part in parts for table in read_table(part)]
     tables = read_table(path)
-    if len(tables) > 1:
+    if len(tables) > 1 and not any(path.glob("*/metrics.jsonl")):
         raise InputError(f"'{path}' holds {len(tables)} runs: give them one by one")
     return tables
 

@@ -134,6 +134,7 @@ def _pairs(text: str) -> Values:
 
 _TRL_BAR = re.compile(r"\b(\d+)/(\d+) \[\d")  # TRL's dictionaries name no step; the progress bar before them does
 _TRL_EVALUATION = "eval_"
+_TAIL = 2**16  # bytes of a log in which its newest progress bar is looked for
 _STEP = "step"
 
 CONSOLES: dict[str, tuple[re.Pattern[str], Callable[[str], StepValues | None]]] = {
@@ -153,6 +154,14 @@ class Printed:
     trainer: str
     rows: list[dict[str, Any]]
     notes: tuple[str, ...]
+
+
+def planned_steps(path: Path) -> int | None:
+    """Return how many steps a printed log's progress bar ends at, of several the most; None where it has none."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL))
+        text = file.read().decode("utf-8", errors="replace")
+    return max((int(total) for _, total in _TRL_BAR.findall(text)), default=None)
 
 
 def read_printed(path: Path) -> Printed | None:

@@ -2,18 +2,23 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from budgets import catalogue
 from budgets.errors import InputError
+from planner.adopting.records import read_run
 from planner.curves.curve import Curve, Vector
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
+from planner.logs.consoles import planned_steps
 from planner.logs.series import matching, ours_of, trainer_of
 from planner.watching.left import RemainingGain, remaining_gain
+from planner.watching.progress import Progress, progress_of
 from planner.watching.rules import Scored, UpdateWatch, Warned, fall
 from rlplan.requests.elsewhere import WatchRequest
 
@@ -28,10 +33,11 @@ class Seen:
     warned: Warned | None = None
     left: RemainingGain | None = None
     notes: tuple[str, ...] = field(default=())  # with the first of a curve: how the log was read
+    progress: Progress | None = None  # with the newest of a look
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line that `rlplan watch --format json` prints; a warning of updates has no score."""
-        scored, warned, left = self.scored, self.warned, self.left
+        scored, warned, left, progress = self.scored, self.warned, self.left, self.progress
         return {
             "curve": self.curve,
             "x_name": self.x_name,
@@ -49,6 +55,8 @@ class Seen:
                 "won": left.won,
                 "expected_end": {"median": left.end.mean, "low": left.end.low, "high": left.end.high},
             },
+            "progress": progress
+            and asdict(progress) | {"seconds_left": progress.seconds_left, "gpu_hours": progress.gpu_hours},
         }
 
 
@@ -66,7 +74,9 @@ def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) 
     while True:
         found: list[Seen] = []
         try:
-            found = [each for table in read_table(run) for each in _seen(table, request, known)]
+            found = _looked(run, request, known)
+            if found:
+                found[-1] = replace(found[-1], progress=_progress(run, request))
         except InputError:
             if request.once or not run.exists():
                 raise
@@ -74,6 +84,31 @@ def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) 
         if request.once or any(each.warned for each in found):
             return
         wait(request.every)
+
+
+def _looked(run: Path, request: WatchRequest, known: dict[tuple[str, str], int]) -> list[Seen]:
+    """Return what is new in a log; a part of it without scores is passed over where another has some."""
+    found: list[Seen] = []
+    refusals: list[InputError] = []
+    tables = read_table(run)
+    for table in tables:
+        try:
+            found += _seen(table, request, known)
+        except InputError as refusal:
+            refusals.append(refusal)
+    if len(refusals) == len(tables):
+        raise refusals[0]
+    return found
+
+
+def _progress(run: Path, request: WatchRequest) -> Progress | None:
+    """Return how far the run is; None where its log counts no steps, or holds several runs."""
+    with suppress(InputError):
+        logged = read_run(run)
+        planned = request.end or (planned_steps(logged.log) if logged.log else None)
+        price = None if request.gpu is None else catalogue.gpu(request.gpu).dollars_per_hour
+        return progress_of(logged.steps, None if planned is None else int(planned), request.gpus, price)
+    return None
 
 
 def _seen(table: Table, request: WatchRequest, known: dict[tuple[str, str], int]) -> Iterator[Seen]:

@@ -7,10 +7,11 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.watching.left import RemainingGain
+from planner.watching.progress import Progress
 from rlplan.actions.watching import Seen, followed
 from rlplan.exits import ExitCode
 from rlplan.requests.elsewhere import WatchRequest
@@ -18,7 +19,8 @@ from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part, print_drawn
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
-from rlplan.wording.numbers import plural
+from rlplan.wording.numbers import duration, plural
+from rlplan.wording.progress import lines_of
 from rlplan.wording.terminal import Canvas, harmless, tell
 
 NEWEST = 12  # validations on the first screen
@@ -42,12 +44,13 @@ class Watched(Answer):
     def emit(self, format: Format, invocation: Invocation) -> ExitCode:
         """Print each line when it comes, or the newest of those that are there."""
         warned, writer = False, csv.DictWriter(sys.stdout, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        progress: Progress | None = None
         number, newest = 0, deque[str](maxlen=None if invocation.explain else NEWEST)
         if format is Format.CSV:
             writer.writeheader()
         for each in self:
             number += 1
-            warned = warned or each.warned is not None
+            warned, progress = warned or each.warned is not None, each.progress or progress
             for note in each.notes:
                 tell(f"note: {note}")
             if format is Format.JSON:
@@ -63,7 +66,7 @@ class Watched(Answer):
             tell("nothing was validated yet")
             return ExitCode.NOT_FOUND
         if format is Format.TABLE:
-            print_drawn(lambda canvas: _ended(Path(self.asked.run), number, list(newest), invocation, canvas))
+            print_drawn(lambda canvas: _ended(self.asked, number, list(newest), progress, invocation, canvas))
         return ExitCode.FINISHED_WITH_FAILURES if warned else ExitCode.DONE
 
 
@@ -72,8 +75,15 @@ def answer(asked: WatchRequest) -> Watched:
     return Watched(asked)
 
 
-def _ended(run: Path, number: int, newest: Sequence[str], invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Return the newest lines where they were not printed as they came, and what can be typed next."""
+def _ended(
+    asked: WatchRequest,
+    number: int,
+    newest: Sequence[str],
+    progress: Progress | None,
+    invocation: Invocation,
+    canvas: Canvas,
+) -> Iterator[Part]:
+    """Return the newest lines where they were not printed as they came, how far it is, and what can be typed next."""
     for text in newest:
         for line in text.splitlines():
             yield from canvas.lines(line)
@@ -81,7 +91,9 @@ def _ended(run: Path, number: int, newest: Sequence[str], invocation: Invocation
     if newest and (earlier := number - len(newest)):
         yield canvas.line(f"{plural(earlier, 'earlier validation')} not shown", "dim")
         further = [invocation.explained("every validation")]
-    fitted = NextStep(shlex.join(["rlplan", "fit", str(run)]), "where its curve goes")
+    for line in lines_of(progress) if progress and asked.once else []:
+        yield from canvas.lines(line)
+    fitted = NextStep(shlex.join(["rlplan", "fit", str(asked.run)]), "where its curve goes")
     yield from next_steps([fitted, *further], canvas)
 
 
@@ -93,6 +105,8 @@ def _line(seen: Seen) -> str:
         parts.append(f"{seen.curve}: score {scored.score:.3f}{error} at {seen.x_name} {scored.x:g}{reward}")
     if seen.left is not None:
         parts.append(_said_of_left(seen.left))
+    if (progress := seen.progress) is not None and progress.seconds_left is not None:
+        parts.append(f"{duration(progress.seconds_left / SECONDS_PER_HOUR)} left")
     if seen.warned is not None:
         advice = seen.warned.advice[:1].upper() + seen.warned.advice[1:]
         parts.append(f"WARNING ({seen.warned.rule}): {seen.warned.evidence}. {advice}.")

@@ -80,7 +80,9 @@ class WatchRequest(Request):
     Example: rlplan watch runs/verl.log --answers 2000 --end 400
     """
 
-    run: Annotated[Path, typer.Argument(help="A log, a table or a folder that `rlplan fit` reads.")]
+    run: Annotated[
+        Path, typer.Argument(help="A log, a table, a folder or an address of a run that `rlplan fit` reads.")
+    ]
     _: KW_ONLY
     x: options.XColumnOption = None
     y: options.YColumnOption = None
@@ -88,8 +90,10 @@ class WatchRequest(Request):
     percent: options.PercentOption = False
     answers: options.AnswersOption = None
     end: Annotated[
-        float | None, options.plain("--end", "Where the run is to end, in x: what is left to win is told.")
+        float | None, options.plain("--end", "Where the run is to end, in x, where no progress bar says it.")
     ] = None
+    gpus: Annotated[int | None, options.whole("--gpus", "GPUs of the run: what it costs is told.")] = None
+    gpu: Annotated[str | None, typer.Option(metavar="<name>", help="Which, for what they cost in dollars.")] = None
     once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False
     every: Annotated[float, options.plain("--every", "Seconds between two looks.")] = 10.0
 

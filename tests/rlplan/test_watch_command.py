@@ -92,3 +92,23 @@ def test_validations_are_followed_from_the_first_where_there_was_training_alone(
 
     assert [each.scored.score for each in seen if each.scored] == [*rewards[:4], *scores]
     assert any("the validation of verl" in note for note in seen[4].notes)
+
+
+def test_time_cost_and_the_best_come_last_with_the_end_that_a_progress_bar_says(run: Run, tmp_path: Path) -> None:
+    log = verl_log(tmp_path / "verl.log", [0.4] * 20, [0.3, 0.5, 0.45, 0.4])
+    log.write_text(f"{log.read_text()}Training Progress:  50%|█████     | 20/40 [00:20<00:20,  1.00s/it]\n")
+    ran = run("watch", str(log), "--once", "--gpus", "7200", "--gpu", "h100")
+    said = " ".join(ran.out.split())
+    assert "Best 0.500 at step 10; now 0.400 at step 20" in said
+    assert "Time step 20 of 40, 20 s left; a step takes 1 s" in said
+    assert "Cost 40 GPU-hours ($100) so far, 80 GPU-hours ($200) at its end" in said
+
+
+def test_prime_rls_two_logs_are_one_run(run: Run, tmp_path: Path) -> None:
+    for part, row in (("trainer", {"loss/mean": 0.1}), ("orchestrator", {"eval/aime/all/solver/avg@4": 0.5})):
+        (tmp_path / "run" / part).mkdir(parents=True)
+        rows = [
+            json.dumps({"step": step, "time": 100.0 * step, "progress/total_rollouts": 8, **row}) for step in (1, 2)
+        ]
+        (tmp_path / "run" / part / "metrics.jsonl").write_text("\n".join(rows))
+    assert "score 0.500 at step 2" in run("watch", str(tmp_path / "run"), "--once").out

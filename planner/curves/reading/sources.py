@@ -9,6 +9,7 @@ from typing import TextIO
 from budgets.errors import InputError
 from planner.curves.reading.formats import parsed, read_delimited, read_document, read_events, read_lines, table_of
 from planner.curves.reading.table import Table, listing
+from planner.curves.reading.trackers import SQLITE, mlflow_tables, tracked
 from planner.logs.consoles import read_printed
 
 _HEAD = 65_536
@@ -18,12 +19,14 @@ _LOGS = (*_TABLES, ".jsonl", ".ndjson")
 PRINTED = (".log", ".out", ".txt", ".stdout")
 # Files that are named alike in every run: the folder says which run it is.
 NAMED_ALIKE = {"trainer_state", "metrics", "log", "logs", "history", "progress", "results"}
-_FORMATS = "CSV, JSONL, trainer_state.json, TensorBoard event files and what a trainer prints"
+_FORMATS = "CSV, JSONL, trainer_state.json, TensorBoard, W&B and MLflow files and what a trainer prints"
 
 
 def read_table(path: Path) -> list[Table]:
     """Read every column of a file, or of the log in a directory: one table a run."""
     try:
+        if (found := tracked(path)) is not None:
+            return found
         if path.is_dir():
             return _read_directory(path)
         if not path.is_file():
@@ -46,6 +49,8 @@ def _read_file(path: Path) -> list[Table]:
         raise InputError(f"'{path}' is a TensorBoard event file: its name must contain 'tfevents', so rename it")
     if not head.strip(b"\xef\xbb\xbf \t\r\n"):
         raise InputError(f"'{path}' is empty. Read are {_FORMATS}")
+    if head.startswith(SQLITE):
+        return mlflow_tables(path)
     if "tfevents" in path.name and b"\0" in head:
         return [read_events(path, name)]
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
@@ -93,6 +98,8 @@ def _read_directory(path: Path) -> list[Table]:
     checkpoints = {entry for entry in path.glob("checkpoint-*/trainer_state.json") if _steps(entry) is not None}
     if checkpoints:
         return _read_file(max(checkpoints, key=lambda entry: _steps(entry) or 0))
+    if parts := sorted(path.glob("*/metrics.jsonl")):  # prime-rl's trainer and orchestrator have one each
+        return [table for part in parts for table in _read_file(part)]
     return _read_below(path)
 
 

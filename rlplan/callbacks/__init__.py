@@ -1,0 +1,1 @@
+"""Follow a run from within its trainer, by the rules of `rlplan watch`: a module for each, loaded by that trainer."""

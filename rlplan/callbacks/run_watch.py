@@ -1,0 +1,83 @@
+"""What a trainer logs, judged as it comes: warnings, and how far the run is at each validation."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any
+
+from planner.adopting.records import Step
+from planner.logs.series import choose_score, matching, ours_of
+from planner.logs.trainers import WHOLE_STEP, load_trainer
+from planner.watching.progress import progress_of
+from planner.watching.rules import Scored, UpdateWatch, Warned, fall
+from rlplan.wording.progress import lines_of
+
+EVERY = 20  # steps, at which the progress of a run without validations is said
+
+
+class RunWatch:
+    """Follows one run; what it says goes to `say`.
+
+    Args:
+        trainer: Whose names the metrics have, such as "verl".
+        gpus: How many the run has, for what it costs.
+        end: Its last step, where that is known from the beginning.
+        say: Takes each line.
+        clock: Seconds, for steps that the trainer does not time.
+    """
+
+    def __init__(
+        self,
+        trainer: str,
+        *,
+        gpus: int | None = None,
+        end: int | None = None,
+        say: Callable[[str], None] = print,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.end = end
+        self._trainer, self._gpus, self._say, self._clock = load_trainer(trainer), gpus, say, clock
+        self._updates, self._counts = UpdateWatch(), Counter[str]()
+        self._steps: list[Step] = []
+        self._scored: list[Scored] = []
+        self._rewards: list[float] = []  # since the last validation
+        self._fell = False
+        self._at = clock()
+
+    def see(self, step: int, metrics: Mapping[str, Any]) -> Warned | None:
+        """Take up what is logged of a step, in one part or several; return what is wrong with the run."""
+        values = {name: float(value) for name, value in metrics.items() if isinstance(value, Real)}
+        ours, seconds = ours_of(self._trainer, values)
+        self._counts.update(name for pattern in self._trainer.validation for name in matching(pattern, values))
+        choice = choose_score(self._trainer, self._counts)
+        score = values.get(choice.series[0]) if choice is not None else None
+        self._add(step, score, ours, seconds)
+        warned = self._updates.see(step, ours) if "reward" in ours or "loss" in ours else None
+        if score is not None:
+            reward = sum(self._rewards) / len(self._rewards) if self._rewards else None
+            self._scored, self._rewards = [*self._scored, Scored(step, score, None, reward)], []
+            if (found := fall(self._scored)) and not self._fell:
+                warned = found
+            self._fell = found is not None
+        if warned is not None:
+            self._say(f"rlplan WARNING ({warned.rule}): {warned.evidence}. {warned.advice}.")
+        if score is not None or (ours and not self._scored and step % EVERY == 0):
+            progress = progress_of(self._steps, self.end, self._gpus)
+            self._say("\n".join(f"rlplan  {line}" for line in (lines_of(progress) if progress else [])))
+        return warned
+
+    def _add(self, step: int, score: float | None, ours: Mapping[str, float], seconds: Mapping[str, float]) -> None:
+        """Put what is said of a step together."""
+        if "reward" in ours:
+            self._rewards.append(ours["reward"])
+        last = self._steps[-1] if self._steps else None
+        if last is not None and last.step == step:
+            merged = {**last.values, **ours}
+            kept = score if score is not None else last.score
+            self._steps[-1] = Step(step, kept, {**last.seconds, **seconds}, last.took, merged)
+            return
+        now = self._clock()
+        took = seconds.get(WHOLE_STEP, now - self._at)
+        self._at = now
+        self._steps.append(Step(step, score, seconds, took, ours))
