@@ -163,7 +163,7 @@ def test_only_machines_with_the_labels_are_used_and_each_trial_gets_its_memory()
     needs = Footprint.of(placement.applied(work(gpus=1.0)))
     assert room(ours, [], needs) == 4  # two on each, by memory
     assert needs.bundles == [{"CPU": 1.0, "GPU": 1.0, "memory": 300e9}]
-    with pytest.raises(InputError, match="with 900 GB on one machine.* no machine has more than 800 GB"):
+    with pytest.raises(InputError, match=r"with 900 GB on one machine.* no machine has more than 800 GB"):
         require_fits(work(gpus=1.0, memory_gb=900.0), nodes)
     place = Place(needs, None, ("d",), tuple(placement.labels.items()))
     selector = {ACCELERATOR: "in(H100,H200)", "zone": "!b", "ray.io/node-id": "!in(d)"}
