@@ -140,17 +140,6 @@ def merged(ours: Mapping[str, Any], settings: Mapping[str, Any], free: Collectio
     return {**ours, **settings}
 
 
-def flag_words(flags: Mapping[str, Any]) -> list[str]:
-    """Return flags as words of a command line; what is false or absent is left out, and what is true stands alone."""
-    words: list[str] = []
-    for name, value in flags.items():
-        if value is None or value is False:
-            continue
-        values = value if isinstance(value, list) else [] if value is True else [value]
-        words += [f"--{name.removeprefix('--')}", *map(str, values)]
-    return words
-
-
 def has_chat(task: Task) -> bool:
     """Whether the model has a chat template, so that a prompt that is a text becomes a turn of the user."""
     return isinstance(task.tokenizer, ChatTokenizer) and task.tokenizer.has_template

@@ -143,7 +143,7 @@ class TrainerSpec(Section):
     checkpoints: Checkpoints
     files: Files = Files()
     run: Table = Field({}, description="what its program is told in run.json beside what every one is")
-    keys: Table = Field(description="that rlplan decides")
+    keys: Table = Field({}, description="that rlplan decides")
     free: Table = Field({}, description="that the user's own settings may change")
     memory: Memory = Memory()
     loss: Loss

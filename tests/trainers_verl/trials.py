@@ -7,7 +7,8 @@ from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TrialConfig, ValidationPlan
 from runner.trainers.ability import degree
 from runner.trainers.driving import opened_task
-from runner.trainers.verl.configuration import keys_of, words_of
+from runner.trainers.render import words as rendered_words
+from runner.trainers.verl.configuration import keys_of
 from runner.trainers.verl.driver import JUDGE
 from tests.runner.trainers.standins import attempt
 from tests.runner.trainers.standins import trial as named_trial
@@ -27,4 +28,4 @@ def keys(config: TrialConfig, folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 def words(config: TrialConfig, folder: Path, **changes: Any) -> list[str]:
-    return words_of(keys(config, folder, **changes))
+    return rendered_words(keys(config, folder, **changes), "hydra")

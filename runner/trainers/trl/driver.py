@@ -3,22 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from planner.logs.trainers import load_trainer
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Launch
-from runner.trainers.driving import STEP, asked_itself, opened_task, options_in, started
-from runner.trainers.inside import MARK
-from runner.trainers.named import NamedDriver
+from runner.trainers.driving import asked_itself, opened_task, options_in, refuse, started
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import TableDriver
 from runner.trainers.trl.folder import TrlOptions, files_of, require_runnable, run_of
-from runner.trainers.trl.recipes import differences
 
 
-class TrlDriver(NamedDriver):
+class TrlDriver(TableDriver):
     """TRL's GRPOTrainer by train.py, which waits at the gate."""
 
-    name, title, log = "trl", "TRL", load_trainer("trl")
-    otherwise = staticmethod(differences)
-    pattern, mark = f"checkpoint-{STEP}", MARK  # which following.py writes
     gated = True
 
     def check(self, config: TrialConfig) -> None:
@@ -26,6 +21,7 @@ class TrlDriver(NamedDriver):
         options_in(config, TrlOptions)
         config = self.as_done(config)
         require_runnable(config)
+        refuse(config, self.title, self.spec.refuses)
         run_of(config, opened_task(config), Attempt(Path(), 1, 0, 1, None))
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
@@ -45,4 +41,4 @@ class TrlDriver(NamedDriver):
         return [known[1] if known else f"TRL's environment cannot be used: {said.splitlines()[-1]}"]
 
 
-JUDGE = TrlDriver()
+JUDGE = TrlDriver(TrainerSpec.load("trl"))

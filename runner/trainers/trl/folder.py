@@ -21,7 +21,6 @@ from runner.trainers.driving import (
     meeting_port,
     merged,
     options_in,
-    refuse,
     require_equal_shares,
     rollouts_per_pass,
     run_names,
@@ -60,10 +59,6 @@ def require_runnable(config: TrialConfig) -> None:
     """Refuse a layout that TRL cannot run, naming the nearest that it can."""
     machine = config.machine
     require_equal_shares(config, machine.gpus)
-    remedies = {
-        "machine.compile": "set torch_compile in [trainer.options.settings] instead",
-    }
-    refuse(config, "TRL", remedies)
     if machine.engine == "vllm" and machine.device == "cpu":
         raise InputError("machine.engine = 'vllm' on a CPU with --trainer trl: TRL has vLLM on GPUs only; use torch")
 

@@ -1,19 +1,12 @@
-"""From a recipe to the arguments of TRL's GRPOConfig, and what of a recipe TRL 1.16 cannot do.
+"""From a recipe to the arguments of TRL's GRPOConfig."""
 
-tests/trl holds the losses against each other, one by one.
-"""
-
-from collections.abc import Iterator
 from typing import Any
 
-from planner.recipes.schema import Objective, Recipe
-from runner.ports.trial import Machine, TrialConfig
-from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, loss_differences, shared_differences
+from planner.recipes.schema import Objective
+from runner.ports.trial import TrialConfig
+from runner.trainers.ability import UNCLIPPED, clip_bounds
 
-_EPSILON = 1e-4  # which TRL adds to the deviation of a group
 _LOSSES = {"sample": "grpo", "token": "dapo", "constant": "dr_grpo", "sum": "luspo"}  # of a ratio that is clipped
-_AGGREGATIONS = {"cispo": "token", "soft": "sample", "gamma": "token"}
-_CLIPS = ("ppo", "none", "cispo", "soft", "gamma")
 
 
 def recipe_settings(config: TrialConfig) -> dict[str, Any]:
@@ -53,22 +46,3 @@ def _clip(objective: Objective) -> dict[str, Any]:
     if objective.clip == "gamma":
         return {"loss_type": "vespo"}
     return {"loss_type": _LOSSES[objective.aggregation], "epsilon": low, "epsilon_high": high}
-
-
-def differences(recipe: Recipe, machine: Machine) -> Iterator[Difference]:
-    """Yield what TRL would do otherwise."""
-    objective, filters = recipe.objective, recipe.filters
-    yield from loss_differences(objective, _CLIPS, _LOSSES, _AGGREGATIONS.get(objective.clip), by_response=_CLIPS)
-    yield from shared_differences(
-        recipe, stale="but its GRPOTrainer generates, then trains", sampler=machine.engine != "vllm", epsilon=_EPSILON
-    )
-    if machine.engine != "vllm" and recipe.schedule.staleness_bound and objective.against == "sampler":
-        yield Difference("objective.against", "sampler", "which without staleness is the trainer itself", "trainer")
-    if objective.clip == "cispo" and objective.clip_low is not None:
-        yield Difference("objective.clip_low", objective.clip_low, "but its cispo has no lower clip", None)
-    if recipe.advantage.scale == "batch":
-        why = "where it divides by the deviation of rewards, not of advantages"
-        yield Difference("advantage.scale", "batch", why, "group")
-    if filters.zero_variance != "keep":
-        near = filters.zero_variance == "drop"  # groups without a gradient; refilling would generate others
-        yield Difference("filters.zero_variance", filters.zero_variance, "but it keeps every group", "keep", near=near)

@@ -1,7 +1,6 @@
 """Everything that verl is told of a trial: one table of keys, the words of its command, and the files beside it."""
 
 import json
-import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,6 +30,7 @@ from runner.trainers.driving import (
 from runner.trainers.fitting import fitted
 from runner.trainers.in_own_ray import gpus_here
 from runner.trainers.laying import judged_files, programs
+from runner.trainers.render import words
 from runner.trainers.verl.recipe import ACTOR, optimizer_keys, recipe_keys
 from runner.training.building import open_stream
 
@@ -44,8 +44,6 @@ _PLAIN_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message.conten
 MEANS = Means(heads=(WHOLE, FUSED), sleeps=None)
 _ENDLESS = 1_000_000  # epochs: the loop ends by updates
 _ROWS = 1 << 16  # of the prompts in the order of a trial, after which it begins anew
-_BARE = re.compile(r"[\w./@:+-]+")
-_QUOTED = re.compile(r"(\\*)('|$)")  # Hydra takes backslashes as they are, but before a quotation mark
 FREE = (  # ours unless the user says otherwise: they change how it runs, and not what it computes
     f"{ROLLOUT}.agent.num_workers",
     "transfer_queue.backend.SimpleStorage.num_data_storage_units",
@@ -184,11 +182,6 @@ def scores_folder(attempt: Attempt) -> str:
     return f"validation-{attempt.number}"
 
 
-def words_of(keys: Mapping[str, Any]) -> list[str]:
-    """Return keys as Hydra's command line has them."""
-    return [f"{key}={_word(value)}" for key, value in keys.items()]
-
-
 def files_of(config: TrialConfig, task: Task, attempt: Attempt, keys: Mapping[str, Any]) -> dict[str, str]:
     """Return every file of an attempt by its path in the folder."""
     order = open_stream(config, task).take(max(_ROWS, len(task.train)))
@@ -199,24 +192,6 @@ def files_of(config: TrialConfig, task: Task, attempt: Attempt, keys: Mapping[st
         f"{SAVING}.py": programs("verl", "saving.py")["saving.py"],
         "advantage.json": json.dumps(config.recipe.advantage.model_dump()),
         "order.json": json.dumps(order),
-        "overrides.json": json.dumps(words_of(keys), indent=1),
+        "overrides.json": json.dumps(words(keys, "hydra"), indent=1),
         **tracked(TRACKER, attempt.from_step // config.recipe.schedule.updates_per_batch),
     }
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return 2 * found[1] + ("\\'" if found[2] else "")
-
-
-def _word(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{','.join(map(_word, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{{','.join(f'{key}:{_word(each)}' for key, each in value.items())}}}"
-    if isinstance(value, str) and not _BARE.fullmatch(value):
-        return f"'{_QUOTED.sub(_escaped, value)}'"
-    return str(value)

@@ -16,56 +16,30 @@ from planner.logs.series import choose_score, ours_of
 from planner.logs.trainers import WHOLE_STEP, load_trainer
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Launch, Reading
-from runner.trainers.driving import STEP, asked_itself, opened_task, options_in, refuse, started
+from runner.trainers.driving import asked_itself, opened_task, options_in, refuse, started
 from runner.trainers.following import Lines
-from runner.trainers.named import NamedDriver
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import TableDriver
 from runner.trainers.verl.configuration import (
-    FOLDER,
     MODULE,
-    TRACKER,
     VerlOptions,
     files_of,
     keys_of,
     scores_folder,
 )
-from runner.trainers.verl.recipe import differences
 from runner.training.trial import read_points
 
 _VERL = load_trainer("verl")
-_REMEDIES = {
-    "machine.compile": "it compiles by itself: leave it out",
-}
 _LOSS_IS_NO_NUMBER = re.compile(r'"actor/pg_loss": ?null')  # as its file logger writes NaN
-_WORDS = (  # of its failures, the last that fits counts
-    (re.compile(r"Could not override '[^']*'|is not in struct|Error merging override|ConfigAttributeError"), "input"),
-    (re.compile(r"Total available GPUs \d+ is less than total desired GPUs \d+"), "input"),
-    (
-        re.compile(r"real_train_batch_size \(\d+\) must be divisible|Invalid loss_agg_mode|Unsupported loss mode"),
-        "input",
-    ),
-    (re.compile(r"running low on memory|ray\.exceptions\.OutOfMemoryError|OutOfMemoryError"), "out-of-memory"),
-    (re.compile(r"[Ww]atchdog caught collective operation timeout"), "hang"),
-)
 
 
-class VerlDriver(NamedDriver):
-    """verl's V1 trainer, generating and training on the same GPUs, in a Ray of the trial's own.
-
-    Two of its runs in one Ray share a queue of prompts, and the first to end kills the other.
-    """
-
-    name = title = "verl"
-    otherwise = staticmethod(differences)
-    pattern, tracker = f"{FOLDER}/global_step_{STEP}", TRACKER
-    holds = ("actor", "data.pt")  # the last is written after all processes have saved
-    words = _WORDS
-    saves_on_request = True
-    counts_batches = True
+class VerlDriver(TableDriver):
+    """verl's V1 trainer."""
 
     def check(self, config: TrialConfig) -> None:
         """Refuse a recipe or a layout that verl cannot run, and a task that cannot be opened."""
         config = self.as_done(config)
-        refuse(config, self.title, _REMEDIES)
+        refuse(config, self.title, self.spec.refuses)
         machine, options = config.machine, options_in(config, VerlOptions)
         if machine.device == "cpu":
             raise InputError("verl generates with servers that need GPUs: make a plan for GPUs, or use --trainer trl")
@@ -125,7 +99,7 @@ class VerlDriver(NamedDriver):
         return said | {point.optimizer_step for point in points if point.score is not None}
 
 
-JUDGE = VerlDriver()
+JUDGE = VerlDriver(TrainerSpec.load("verl"))
 
 
 class VerlLog:

@@ -1,11 +1,9 @@
-"""From a recipe to verl's keys, and what of a recipe verl 0.9.1 does otherwise; tests/trainers_verl looks at both."""
+"""From a recipe to the keys of verl 0.9.1; tests/trainers_verl looks at both."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
-from runner.ports.trial import Machine
-from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, loss_differences, shared_differences
+from runner.trainers.ability import UNCLIPPED, clip_bounds
 
 OWN_ESTIMATOR = "rlplan"  # registered by advantages.py: verl's own adds 1e-6 to a deviation, and knows no scale `batch`
 _AGGREGATIONS = {
@@ -78,24 +76,6 @@ def optimizer_keys(recipe: Recipe, learning_rate: float, warmup: int) -> Keys:
         f"{optim}.clip_grad": optimizer.clip_norm or UNCLIPPED,
         f"{optim}.override_optimizer_config": {"eps": optimizer.epsilon},
     }
-
-
-def differences(recipe: Recipe, machine: Machine) -> Iterator[Difference]:
-    """Yield what verl would do otherwise."""
-    objective = recipe.objective
-    yield from shared_differences(
-        recipe,
-        stale="but it generates, then trains",
-        truncated="but it trains on every response",
-        dropping="but it keeps groups without a gradient",
-        refilling=("but it samples others for as long as it takes", "no bound"),
-        head=machine.weights != "bfloat16",
-        rising="by batch",
-    )
-    fixed = "sample" if objective.clip == "soft" else None
-    yield from loss_differences(objective, _LOSSES, _AGGREGATIONS, fixed, entropy_alike=True)
-    if objective.kl_weighted:
-        yield Difference("objective.kl_weighted", True, "which it has not", False)
 
 
 def _importance(objective: Objective) -> str | None:

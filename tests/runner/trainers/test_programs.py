@@ -24,7 +24,7 @@ from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
 from runner.trainers.inside import InOrder, ordered_problems, write_data
 from runner.trainers.told import readings
-from runner.trainers.trl.driver import TrlDriver
+from runner.trainers.trl.driver import JUDGE
 from runner.trainers.trl.folder import PARTS
 from runner.training.building import open_stream
 from tests.runner.trainers.standins import attempt, launched, trial
@@ -254,6 +254,6 @@ def test_a_trainer_that_hangs_shows_where(stuck: Path) -> None:
 
 @pytest.mark.parametrize("python", ["/nowhere/bin/python", sys.executable])
 def test_an_environment_without_trl_is_said_to_be_none(python: str) -> None:
-    (said,) = TrlDriver().rehearse(trial("trl", trainer={"name": "trl", "python": python}))
+    (said,) = JUDGE.rehearse(trial("trl", trainer={"name": "trl", "python": python}))
     assert said.startswith("TRL's environment cannot be used: ")
     assert ("No such file" if python.startswith("/nowhere") else "No module named") in said
