@@ -29,7 +29,6 @@ from scheduler_scale import PILOT_STEPS, SEGMENT_STEPS, VALIDATION_STEPS, stored
 from sqlalchemy import insert, select, update
 
 from planner.store import Store, open_store
-from planner.store.records import NewPoint
 from planner.store.results import add_points
 from planner.store.schema import Decision, Fit, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Transition, Trial
 from planner.trials import TrialState
@@ -127,7 +126,16 @@ def writing(path: Path) -> Iterator[None]:
             step = PILOT_STEPS
             while not over.wait(WRITE_SECONDS):
                 step += VALIDATION_STEPS
-                point = NewPoint(1 + step % 50, 1, step, step, step, 1.0, step * 0.01, 0.5, 0.01, {})
+                point = Point(
+                    trial_id=1 + step % 50,
+                    attempt=1,
+                    **dict.fromkeys(("optimizer_step", "rollouts", "tokens"), step),
+                    seconds=1.0,
+                    gpu_hours=step * 0.01,
+                    score=0.5,
+                    score_standard_error=0.01,
+                    metrics={},
+                )
                 with store.write() as session:
                     add_points(session, [point])
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.store import Store, open_store
-from planner.store.records import NewPoint
 from planner.store.results import add_points
-from planner.store.schema import Plan, Sweep, Trial
+from planner.store.schema import Plan, Point, Sweep, Trial
 from planner.store.sweeps import add_trial, create_sweep
 
 POINTS, TRIALS, RUNS, BAR_SECONDS = 100_000, 100, 5, 2.0
@@ -30,17 +29,28 @@ def trials(store: Store) -> list[int]:
         return [add_trial(session, sweep, each, now) for each in new]
 
 
-def stored(store: Store, rows: list[NewPoint]) -> int:
+def stored(store: Store, rows: list[Point]) -> int:
     """Store points in a transaction of their own, and return how many were new."""
     with store.write() as session:
         return add_points(session, rows)
 
 
-def points(trial_ids: list[int]) -> list[NewPoint]:
+def points(trial_ids: list[int]) -> list[Point]:
     """Make points of all trials in turn, as they arrive from workers."""
     metrics = {"kl": 0.01, "entropy": 1.25, "response_tokens": 812.5}
     return [
-        NewPoint(trial_id, 1, step, step * 512, step * 400_000, step * 1.5, step * 0.1, 0.5, 0.01, metrics)
+        Point(
+            trial_id=trial_id,
+            attempt=1,
+            optimizer_step=step,
+            rollouts=step * 512,
+            tokens=step * 400_000,
+            seconds=step * 1.5,
+            gpu_hours=step * 0.1,
+            score=0.5,
+            score_standard_error=0.01,
+            metrics=metrics,
+        )
         for step in range(POINTS // TRIALS)
         for trial_id in trial_ids
     ]

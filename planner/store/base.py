@@ -141,6 +141,12 @@ class Base(DeclarativeBase):
     }
 
 
+def values_of(row: Base, *without: str) -> dict[str, Any]:
+    """Return what a row has in its columns, by name."""
+    names: list[str] = row.__table__.columns.keys()
+    return {name: getattr(row, name) for name in names if name not in without}
+
+
 PrimaryKey = Annotated[int, mapped_column(primary_key=True)]
 Large = Annotated[int, mapped_column(Strict(BigInteger, whole))]  # a count beyond 2³¹, or a seed
 LongText = Annotated[str, mapped_column(Strict(Text, text))]

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
-from planner.store.base import Base, PrimaryKey, child_of, may_refer_to
+from planner.store.base import Base, PrimaryKey, child_of, may_refer_to, values_of
 from planner.store.schema import Candidate, Decision, Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 from planner.store.totals import spent_gpu_hours
@@ -138,8 +138,7 @@ def plan_of_final(plan: Plan, final: Final, trial: Trial) -> Plan:
         notes=[],
         recipe=trial.recipe,
     )
-    columns = {name: getattr(plan, name) for name in Plan.__table__.columns.keys()}  # noqa: SIM118 (no mapping)
-    return Plan(**columns, candidates=[only])
+    return Plan(**values_of(plan), candidates=[only])
 
 
 def switch_of(session: Session, sweep_id: int) -> tuple[str | None, dict[str, Any], str]:

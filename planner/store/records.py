@@ -1,30 +1,10 @@
-"""What there are many of, or what outlives its session, as plain values: points to store, and the rows of a ranking."""
+"""What outlives its session as plain values: the rows of a ranking."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from planner.view import Axes
 
 WHOLE = "step"  # what a cost record calls the seconds of a whole step, without validations and saving
-
-
-@dataclass(frozen=True)
-class NewPoint:
-    """One evaluation; a score that is not a finite number is stored as absent."""
-
-    trial_id: int
-    attempt: int
-    optimizer_step: int
-    rollouts: int
-    tokens: int
-    seconds: float
-    gpu_hours: float
-    score: float | None = None
-    score_standard_error: float | None = None
-    metrics: dict[str, Any] | None = None
-    segment_id: int | None = None
-    further_scores: dict[str, Any] | None = None
-    compared_gpu_hours: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

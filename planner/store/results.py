@@ -10,8 +10,9 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, StoreError
+from planner.store.base import values_of
 from planner.store.fresh import RANKED_ALLOCATIONS
-from planner.store.records import NewPoint, RankedRow
+from planner.store.records import RankedRow
 from planner.store.schema import Decision, Point, Ranking, Recommendation, Segment, SegmentOutcome
 from planner.store.sweeps import plan_named, sweep_named, trial_with
 
@@ -68,7 +69,7 @@ def settle_segment(
         trial.checkpoint_path = checkpoint_path
 
 
-def add_points(session: Session, points: Sequence[NewPoint]) -> int:
+def add_points(session: Session, points: Sequence[Point]) -> int:
     """Store points and return how many were new; of a point sent twice the first is kept."""
     if not points:
         return 0
@@ -87,9 +88,9 @@ def _insert_new(dialect: str) -> Insert:
     return sqlite.insert(table).on_conflict_do_nothing()
 
 
-def _row(point: NewPoint) -> dict[str, Any]:
+def _row(point: Point) -> dict[str, Any]:
     """Turn a point into a row; SQLite has no NaN, and on PostgreSQL it would pass for the highest score there is."""
-    row = vars(point).copy()
+    row = values_of(point)
     for name in ("score", "score_standard_error"):
         if row[name] is not None and not math.isfinite(row[name]):
             row[name] = None

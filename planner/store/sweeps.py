@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, selectinload
 from sqlalchemy.orm.interfaces import ORMOption
 
 from budgets.errors import NotFoundError
+from planner.store.base import values_of
 from planner.store.schema import IDENTITY, Candidate, CostRecord, Plan, Sweep, SweepStatus, Transition, Trial
 from planner.trials import TrialState, move
 from planner.view import FINAL_POLICY
@@ -51,9 +52,8 @@ def _named(session: Session, table: type[Row], kind: str, name: str | None, *opt
 
 def add_cost_records(session: Session, records: Sequence[CostRecord]) -> None:
     """Store copies of measured costs."""
-    columns = [name for name in CostRecord.__table__.columns.keys() if name != "id"]  # noqa: SIM118 (no mapping)
     if records:
-        session.execute(insert(CostRecord), [{name: getattr(each, name) for name in columns} for each in records])
+        session.execute(insert(CostRecord), [values_of(each, "id") for each in records])
 
 
 _ALIKE = (  # measured steps that a price must tell apart

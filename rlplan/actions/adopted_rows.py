@@ -20,9 +20,8 @@ from planner.proposals import Request, propose
 from planner.store import Store
 from planner.store.costs import replace_costs
 from planner.store.driving import Driver
-from planner.store.records import NewPoint
 from planner.store.results import add_points, open_segment, record_decision, settle_segment
-from planner.store.schema import Candidate, CostRecord, Plan, Segment, SegmentOutcome, SweepStatus, Trial
+from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.state import sweep_state
 from planner.store.sweeps import add_cost_records, move_trial, plan_named, save_plan
 from planner.trials import TrialState
@@ -216,7 +215,7 @@ def _trained(session: Session, trial: int, entry: Entry, problems: int | None, n
     move_trial(session, trial, TrialState.FINISHED, now, "trained elsewhere: it cannot go on here")
 
 
-def _points(trial: int, segment: int, entry: Entry, totals: Sequence[float], problems: int | None) -> list[NewPoint]:
+def _points(trial: int, segment: int, entry: Entry, totals: Sequence[float], problems: int | None) -> list[Point]:
     points, tokens, before = [], 0.0, 0
     rollouts, gpus = math.prod(entry.allocation), entry.settings.gpus or 1
     for step, spent in zip(entry.run.steps, totals, strict=True):
@@ -224,7 +223,7 @@ def _points(trial: int, segment: int, entry: Entry, totals: Sequence[float], pro
         before = step.step
         said = {name: value for name, value in step.values.items() if math.isfinite(value)}
         points.append(
-            NewPoint(
+            Point(
                 trial_id=trial,
                 attempt=1,
                 optimizer_step=step.step,

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from budgets.errors import BudgetError
 from planner.axes import named_configuration
 from planner.store import results
+from planner.store.base import values_of
 from planner.store.curves import points_of
-from planner.store.records import NewPoint
 from planner.store.results import add_points
 from planner.store.schema import Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import next_name
@@ -192,10 +192,8 @@ def take_over(session: Session, sweep: Sweep, trial: Trial, pilot: FromPilot) ->
     segment = results.open_segment(session, trial.id, new, now)
     path = str(Path(sweep.config["folder"]) / trial.name)
     results.settle_segment(session, segment, SegmentOutcome.COMMITTED, 0.0, now, path, pilot.step)
-    columns = [name for name in Point.__table__.columns.keys() if name not in ("trial_id", "attempt", "segment_id")]  # noqa: SIM118
+    own = {"trial_id": trial.id, "attempt": 1, "segment_id": segment}
     points = [
-        NewPoint(trial_id=trial.id, attempt=1, segment_id=segment, **{name: getattr(each, name) for name in columns})
-        for each in points_of(session, pilot.trial)
-        if each.optimizer_step <= pilot.step
+        Point(**values_of(each) | own) for each in points_of(session, pilot.trial) if each.optimizer_step <= pilot.step
     ]
     add_points(session, points)

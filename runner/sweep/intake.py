@@ -11,8 +11,8 @@ from sqlalchemy import update
 from budgets.errors import RlplanError
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.store import results, sweeps
-from planner.store.records import NewPoint
 from planner.store.schema import Charge, SegmentOutcome
+from planner.store.schema import Point as StoredPoint
 from planner.store.schema import Segment as SegmentRow
 from planner.store.state import RETRY
 from planner.store.sweeps import add_cost_records
@@ -257,10 +257,10 @@ class Intake:
         self._move(trial, state, why.reason)
         self._journal.decided(action, trial, why)
 
-    def _row(self, segment: OpenSegment, point: Point) -> NewPoint:
+    def _row(self, segment: OpenSegment, point: Point) -> StoredPoint:
         metrics = {**point.metrics, "flags": list(point.flags)} if point.flags else point.metrics
         compared = self._board.compared(segment.trial, point.gpu_hours)
-        return NewPoint(
+        return StoredPoint(
             trial_id=segment.trial,
             attempt=segment.attempt,
             optimizer_step=point.optimizer_step,

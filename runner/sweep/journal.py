@@ -12,9 +12,8 @@ from budgets.errors import StoreError, StoreUnavailableError
 from planner.store import Store
 from planner.store.base import Base
 from planner.store.driving import Driver, end_lease, hold_lease
-from planner.store.records import NewPoint
 from planner.store.results import add_points
-from planner.store.schema import Decision, SweepStatus
+from planner.store.schema import Decision, Point, SweepStatus
 from planner.sweeping.actions import Why
 from runner.ports.executor import Clock
 
@@ -56,7 +55,7 @@ class Journal:
         self.store, self.sweep_id, self.clock, self.decisions = store, sweep_id, clock, decisions
         self._driver = driver
         self._writes: list[Write] = []
-        self._points: list[NewPoint] = []
+        self._points: list[Point] = []
         self._beaten = -HEARTBEAT_SECONDS
         self._left_out: set[tuple[str, str]] = set()
 
@@ -68,7 +67,7 @@ class Journal:
         """Have a row stored with the next commit, made anew when one fails."""
         self.add(lambda session: session.add(table(**columns)))
 
-    def add_points(self, points: Sequence[NewPoint]) -> None:
+    def add_points(self, points: Sequence[Point]) -> None:
         """Have points stored with the next commit, all in one go: there are many of them."""
         self._points += points
 

@@ -8,8 +8,7 @@ from sqlalchemy import update
 
 from planner.store import Store, open_store, results, sweeps
 from planner.store.driving import Driver, end_lease, take_lease
-from planner.store.records import NewPoint
-from planner.store.schema import Decision, Segment, SegmentOutcome, SweepStatus, Trial
+from planner.store.schema import Decision, Point, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from planner.view import TrialView
@@ -85,7 +84,7 @@ class Lively:
         """Commit a new point, and return its step."""
         self._step += 10
         self._gpu_hours *= 1.05
-        new = NewPoint(
+        new = Point(
             trial_id=self.trial.trial, attempt=1, optimizer_step=self._step, rollouts=self._step, tokens=self._step,
             seconds=1.0, gpu_hours=self._gpu_hours, score=score, score_standard_error=0.01, metrics={},
         )  # fmt: skip

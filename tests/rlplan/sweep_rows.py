@@ -12,8 +12,7 @@ from sqlalchemy.orm import Session
 
 from planner.store import Store, open_store, results, sweeps
 from planner.store.driving import Driver, end_lease, take_lease
-from planner.store.records import NewPoint
-from planner.store.schema import Charge, Fit, SegmentOutcome, SweepStatus
+from planner.store.schema import Charge, Fit, Point, SegmentOutcome, SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from tests.planner.store import samples
@@ -92,7 +91,7 @@ class Seeder:
         return self.open[trial]
 
     def score(self, trial: int, step: int, score: float, attempt: int = 1) -> None:
-        new = NewPoint(
+        new = Point(
             trial_id=trial,
             attempt=attempt,
             optimizer_step=step,

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from planner.store import Store, results, sweeps
-from planner.store.records import NewPoint, RankedRow
+from planner.store.records import RankedRow
 from planner.store.schema import Candidate, CostRecord, Fit, Plan, Point, Recommendation, Segment, Sweep, Trial
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -81,9 +81,9 @@ def segment(number: int = 1, **changes: Any) -> Segment:
     return Segment(**{**values, **changes})
 
 
-def point(trial_id: int, step: int, attempt: int = 1, **changes: Any) -> NewPoint:
+def point(trial_id: int, step: int, attempt: int = 1, **changes: Any) -> Point:
     values = {"rollouts": step * 512, "tokens": step * 2**32, "seconds": step * 1.5, "gpu_hours": step * 0.1}
-    return NewPoint(
+    return Point(
         **{"trial_id": trial_id, "attempt": attempt, "optimizer_step": step, "score": 0.5, **values, **changes}
     )
 
