@@ -131,8 +131,6 @@ def _study(given: Mapping[str, Any]) -> Study:
 
 
 STUDIES: Final[tuple[Study, ...]] = tuple(_study(each) for each in _file()["study"])
-# Rollouts of an update from which on more of them no longer pay in proportion.
-CRITICAL_ROLLOUTS: Final[float] = STUDIES[-1].critical
 WIDTHS: Final = Widths(**_file()["widths"])
 RATE_MISS: Final = RateMiss(**_file()["learning_rate"])
 EASY_BASE: Final[float] = _file()["ceiling"]["easy_base"]

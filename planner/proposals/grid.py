@@ -1,6 +1,5 @@
 """The cells (n, B) that are legal, each priced, and ranked for a number of GPU-hours by what is expected of them."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,22 +11,10 @@ from budgets.workload import RecipeTraits
 from planner.axes import RECIPE, with_rate
 from planner.prior.draws import Expected, prior_draws
 from planner.prior.laws import Circumstances, Run
-from planner.prior.published import HARMLESS_EPOCHS
 from planner.prior.rates import at_rate
-from planner.prior.studies import CRITICAL_ROLLOUTS, Values
+from planner.prior.studies import Values
 from planner.proposals.request import PricedCell, Request, Variant
 from planner.view import Configuration
-
-
-def effective_updates(allocation: Allocation, signal: float, prompt_set_size: int) -> float:
-    """Count updates by what they teach: less on few informative rollouts, nothing on empty groups.
-
-    Passes over the prompts beyond the harmless ones count as their logarithm, since repeated prompts teach less.
-    """
-    informative = allocation.rollouts_per_step * signal * (1 - 1 / allocation.rollouts_per_prompt)
-    overuse = max(1.0, allocation.epochs(prompt_set_size) / HARMLESS_EPOCHS)
-    fresh_updates = allocation.update_steps / overuse * (1 + math.log(overuse))
-    return fresh_updates * informative / (informative + CRITICAL_ROLLOUTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +136,12 @@ class PricedGrid:
 
     def _cell(self, cell: CellCost, worth_running: int, affordable: int, scores: Values) -> PricedCell:
         allocation = Allocation(cell.rollouts_per_prompt, cell.prompts_per_batch, worth_running)
-        prompts = cell.variant.workload.prompt_set_size
         at = PricedCell(
             allocation=allocation,
             cost=cell.cost,
             pilot_cost=cell.pilot_cost,
             signal_fraction=cell.signal_fraction,
             expected=float(self.prior.weights @ scores),
-            effective_updates=effective_updates(allocation, cell.signal_fraction, prompts),
             variant=cell.variant,
             affordable_steps=affordable,
             scores=scores,
@@ -203,9 +188,9 @@ class PricedGrid:
         return 0 if steps < 1 else self.prior.expected([self.row(cell)], [steps]).steps[0]
 
 
-def _in_order(cell: PricedCell) -> tuple[float, float, tuple[int, int]]:
+def _in_order(cell: PricedCell) -> tuple[float, tuple[int, int]]:
     """Return by what cells are ranked; what is equal in all this stays in the order of the request."""
-    return -cell.expected, -cell.effective_updates, cell.key
+    return -cell.expected, cell.key
 
 
 def _powers_of_two(low: int, high: int) -> list[int]:

@@ -163,7 +163,6 @@ class PricedCell:
     pilot_cost: StepCost  # on those of a pilot
     signal_fraction: float
     expected: float  # score
-    effective_updates: float
     variant: Variant
     affordable_steps: int  # that the GPU-hours buy; the run has fewer where more passes are expected to do harm
     scores: Values = field(repr=False, compare=False)  # in each draw of the prior

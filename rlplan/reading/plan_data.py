@@ -122,7 +122,6 @@ def candidate_data(candidate: Candidate) -> dict[str, Any]:
         "gpu_hours_per_step_high": cell.cost.gpu_hours_per_step_high,
         "rollouts": cell.allocation.rollouts,
         "affordable_steps": cell.affordable_steps,
-        "effective_updates": cell.effective_updates,
         "segment_steps": candidate.pilot.segment_steps,
         "pilot_reason": candidate.pilot.reason,
         "seconds_per_step": {phase.value: seconds for phase, seconds in cell.cost.seconds_by_phase.items()},
