@@ -23,6 +23,16 @@ SEED_SD = 0.01  # asymptotes of repeated runs lie within ±0.02 in ScaleRL (arXi
 INTERVAL_LEVEL = 0.90  # of every interval, unless a person asks for another
 INTERVAL_ENDS = ((1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2)
 
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A median, or an expectation, with a central interval."""
+
+    median: float
+    low: float
+    high: float
+
+
 Kind = Literal["mean", "best", "worst"]
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from budgets.errors import StoreUnavailableError as StoreUnavailableError
     from budgets.errors import TrainingError as TrainingError
     from budgets.errors import UnknownNameError as UnknownNameError
+    from planner.metrics import Interval as Interval
     from rlplan.actions.fitting import Fit as Fit
     from rlplan.actions.fitting import Fits as Fits
     from rlplan.actions.law_fitting import FittedLaws as FittedLaws
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from rlplan.api.functions import replay as replay
     from rlplan.api.functions import watch as watch
     from rlplan.api.plan import Candidate as Candidate
-    from rlplan.api.plan import Interval as Interval
     from rlplan.api.plan import Plan as Plan
     from rlplan.api.plan import propose as propose
     from rlplan.api.running import resume as resume
@@ -71,7 +71,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "FittedLaws": "rlplan.actions.law_fitting",
     "LawFit": "rlplan.actions.law_fitting",
     "RecipeComparison": "rlplan.actions.law_fitting",
-    "Interval": "rlplan.api.plan",
+    "Interval": "planner.metrics",
     "Plan": "rlplan.api.plan",
     "Replay": "rlplan.answers.replay",
     "Sweep": "rlplan.api.sweep",

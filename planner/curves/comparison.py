@@ -10,10 +10,9 @@ from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.families.draws import CannotTellError, LawDraws, interval
 from planner.curves.families.one_curve import draw_sigmoid
-from planner.curves.fitting import Interval
 from planner.curves.laws import averaged
 from planner.curves.settling import Difference, Fitted, difference
-from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL, SEED_SD
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL, SEED_SD, Interval
 
 _ROUNDING = 1e-6  # fits are no more exact than this: 0.610 and 0.590 are a tie
 _DRAWS = 4000

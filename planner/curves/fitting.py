@@ -10,16 +10,7 @@ from planner.curves.curve import Curve, Vector
 from planner.curves.mixtures import Mixtures
 from planner.curves.posterior import Posterior, over_chunks, predict_quantiles
 from planner.curves.verdicts import Verdict, judge, states
-from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A median with a central interval."""
-
-    median: float
-    low: float
-    high: float
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL, Interval
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from planner.curves.families import Law
 from planner.curves.families.across_runs import draw_group_law, draw_model_sizes, draw_value_based
 from planner.curves.families.draws import CannotTellError, LawDraws, interval, size_name
 from planner.curves.families.one_curve import draw_power_law, draw_sigmoid
-from planner.curves.fitting import Interval
 from planner.curves.reading.table import Table, listing
+from planner.metrics import Interval
 
 MOST_POINTS = 60  # of a curve; more are averaged in groups, as a law has but a few parameters
 _SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}

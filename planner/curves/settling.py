@@ -10,7 +10,7 @@ import numpy as np
 from planner.curves.curve import Curve, Vector
 from planner.curves.families.draws import CannotTellError, LawDraws
 from planner.curves.families.one_curve import draw_sigmoid
-from planner.curves.fitting import Interval
+from planner.metrics import Interval
 
 MOST_RUNS = 50  # more of each: who has that many knows better
 LONGER = (1.5, 2.0, 3.0, 4.0, 8.0)  # times the length of a run

@@ -10,7 +10,6 @@ from planner.proposals.request import (
     PilotRules,
     PricedCell,
     Request,
-    ScoreInterval,
     Standing,
     Variant,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "PricedCell",
     "Proposal",
     "Request",
-    "ScoreInterval",
     "Sharing",
     "Standing",
     "Variant",

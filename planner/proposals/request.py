@@ -10,6 +10,7 @@ from budgets.cost import StepCost
 from budgets.errors import InputError
 from budgets.hardware import Hardware
 from budgets.workload import RecipeTraits, Workload
+from planner.metrics import Interval
 from planner.prior.comparing import interval
 from planner.prior.draws import Weights
 from planner.prior.studies import Values
@@ -146,15 +147,6 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreInterval:
-    """What is expected of a score, with a 90 % interval."""
-
-    median: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class PricedCell:
     """One (n, B) of the grid, of one variant, with the best run that a number of GPU-hours buys."""
 
@@ -183,9 +175,9 @@ class PricedCell:
         return self.variant.workload.pass_rates.mean
 
     @property
-    def expected_score(self) -> ScoreInterval:
+    def expected_score(self) -> Interval:
         """The expected score with its interval, which few cells are asked for: a plan ranks them dozens of times."""
-        return ScoreInterval(self.expected, *interval(self.scores, self.weights))
+        return Interval(self.expected, *interval(self.scores, self.weights))
 
     @property
     def gpu_hours(self) -> float:

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.curves.curve import Curve, Vector
-from planner.curves.fitting import Interval
 from planner.curves.preparation import prepare
 from planner.curves.verdicts import State, before_collapse, judge, states
-from planner.metrics import EQUIVALENCE_MARGIN
+from planner.metrics import EQUIVALENCE_MARGIN, Interval
 from planner.pooling.draws import Worlds, shares_of_best
 from planner.sweeping.chances import OUT
 from planner.view import TrialView

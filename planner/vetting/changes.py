@@ -11,13 +11,13 @@ from budgets.errors import InputError
 from budgets.signal import signal_fraction
 from budgets.workload import Workload
 from planner.config.layers import LORA_RATE_TIMES
+from planner.metrics import Interval
 from planner.pricing.one import STALENESS
 from planner.prior.comparing import differences, interval, noise_between
 from planner.prior.draws import PriorDraws, prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.prior.rates import at_rate
 from planner.prior.studies import Values
-from planner.proposals.request import ScoreInterval
 from planner.vetting.launch import Launch
 from planner.vetting.verdict import MOST_CUT, UNSHARDED, Verdict, verdict
 
@@ -50,7 +50,7 @@ class Checked:
     verdict: Verdict
     gpu_hours: float | None  # that scores are compared at: the budget, else those of the run
     budget_steps: int | None  # that a budget buys
-    score: ScoreInterval | None
+    score: Interval | None
     improvements: tuple[Improvement, ...]
 
 
@@ -90,11 +90,11 @@ class _Scores:
         self._scores: Values = table
         self._weights, self._base = prior.weights, here.pass_rate
 
-    def expected(self) -> ScoreInterval | None:
+    def expected(self) -> Interval | None:
         own = self._scores[:, 0]
         if self.steps[0] < 1:
             return None
-        return ScoreInterval(float(self._weights @ own), *interval(own, self._weights))
+        return Interval(float(self._weights @ own), *interval(own, self._weights))
 
     def gain(self, place: int) -> tuple[float, float]:
         means, sds = differences(

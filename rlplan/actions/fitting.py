@@ -15,7 +15,6 @@ from planner.curves.curve import Curve
 from planner.curves.fitting import (
     PUBLISHED_CUT_GPU_HOURS,
     CurveFit,
-    Interval,
     Prediction,
     best_cut,
     cut_before,
@@ -24,6 +23,7 @@ from planner.curves.fitting import (
 from planner.curves.reading import read_curves
 from planner.curves.reading.assembly import curves_of
 from planner.curves.reading.tabular import ARRAYS, paths_of, table_in_memory
+from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, cut_point, require_sound, targets_of
 from rlplan.requests.elsewhere import FitRequest
 from rlplan.wording.answers import Read

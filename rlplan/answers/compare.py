@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from planner.curves.comparison import ComparedRecipe, Comparison
-from planner.curves.fitting import Interval
 from planner.curves.settling import Difference
+from planner.metrics import Interval
 from rlplan.actions.law_fitting import RecipeComparison, compare_recipes
 from rlplan.answers.fit import WIDE, compute, score
 from rlplan.requests.elsewhere import CompareRequest

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
+from planner.metrics import Interval
 from planner.store import schema as tables
 from rlplan.reading.plan_data import STORED
 from rlplan.wording.answers import Read, T, page_part
@@ -18,15 +19,6 @@ from rlplan.wording.frames import CANDIDATES, Frame, Library, make_frame
 from rlplan.wording.numbers import UNKNOWN, hours, interval, steps
 
 SHOWN = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A median with a 90 % interval."""
-
-    median: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
