@@ -1,35 +1,35 @@
 """Proposals: the priced and ranked grid, the pilot plan, and what published studies let one expect."""
 
-from planner.proposals.proposal import Candidate, Deadline, Doubt, Layout, Outlook, Proposal, Sharing
+from planner.proposals.proposal import Candidate, Deadline, Layout, Outlook, PilotShare, PriceSensitivity, Proposal
 from planner.proposals.propose import propose
 from planner.proposals.request import (
+    GapToFirst,
     GridBounds,
-    Ground,
     LearningRateRule,
     PilotGrant,
     PilotRules,
     PricedCell,
     Request,
-    Standing,
+    StudyWeight,
     Variant,
 )
 
 __all__ = [
     "Candidate",
     "Deadline",
-    "Doubt",
+    "GapToFirst",
     "GridBounds",
-    "Ground",
     "Layout",
     "LearningRateRule",
     "Outlook",
     "PilotGrant",
     "PilotRules",
+    "PilotShare",
+    "PriceSensitivity",
     "PricedCell",
     "Proposal",
     "Request",
-    "Sharing",
-    "Standing",
+    "StudyWeight",
     "Variant",
     "propose",
 ]

@@ -20,7 +20,7 @@ from planner.proposals.layouts import is_tight, with_layout
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, carries_signal
 from planner.proposals.proposal import Deadline, Layout
 from planner.proposals.request import PricedCell, Request
-from planner.proposals.sharing import ALIKE, Shares, Split
+from planner.proposals.sharing import ALIKE, BudgetSplit, BudgetSplitter
 
 PATIENCE_HOURS: Final = 168.0  # a week: what a plan takes without being asked
 LOOKED_AT: Final = (0.0, 0.1, 0.2)  # shares of pilots by which layouts are compared, where the share is open
@@ -58,15 +58,15 @@ def offered_gpus(request: Request) -> list[int]:
     return [gpus for gpus in hardware.even_shares if gpus >= fewest and not is_tight(request, gpus)]
 
 
-def split_on(request: Request) -> tuple[Request, PricedGrid, Split | None]:
+def split_on(request: Request) -> tuple[Request, PricedGrid, BudgetSplit | None]:
     """Decide the pilots' layout and the split of the budget for the final run's GPUs as they are."""
     laid = with_layout(request)
     grid = PricedGrid(price_cells(laid))
-    decided = Shares(laid, grid).decided()
+    decided = BudgetSplitter(laid, grid).decided()
     return laid, grid, None if decided is None else decided[0]
 
 
-def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: Split) -> Iterator[Layout]:
+def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: BudgetSplit) -> Iterator[Layout]:
     """Yield what the best cell takes on each number of GPUs that it may get, in turn and split."""
     hardware, variant = request.hardware, best.variant
     budget = (1 - split.fraction) * request.budget_gpu_hours
@@ -88,12 +88,12 @@ def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: Split) 
         )
 
 
-def _glance(request: Request) -> Split | None:
+def _glance(request: Request) -> BudgetSplit | None:
     """Split the budget for the final run's GPUs as they are, at the share that is given or the best of a few."""
     given = request.pilots.fraction
     fractions = (given,) if given is not None else LOOKED_AT if request.within_hours is not None else (0.0,)
     laid = with_layout(request) if any(fractions) else request
-    shares = Shares(laid, PricedGrid(price_cells(laid)))
+    shares = BudgetSplitter(laid, PricedGrid(price_cells(laid)))
     splits = [split for fraction in fractions if (split := shares.split(fraction)) is not None]
     return max(splits, key=lambda split: split.score, default=None)
 
@@ -111,7 +111,7 @@ def _otherwise(request: Request, cell: PricedCell, gpus: int) -> float | None:
         return None
 
 
-def deadline_of(request: Request, split: Split) -> Deadline | None:
+def deadline_of(request: Request, split: BudgetSplit) -> Deadline | None:
     """Compare the split with the one that the same budget would have without the deadline; None where there is none."""
     if request.within_hours is None:
         return None

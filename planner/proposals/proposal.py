@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from planner.proposals.request import Ground, PilotGrant, PricedCell, Request, Standing
+from planner.proposals.request import GapToFirst, PilotGrant, PricedCell, Request, StudyWeight
 from planner.view import Axes, Configuration
 
 
@@ -16,7 +16,7 @@ class Candidate:
     learning_rate: float
     epochs: float
     notes: tuple[str, ...]
-    standing: Standing
+    standing: GapToFirst
     axes: Axes = ()
 
 
@@ -31,7 +31,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class WhatIf:
     """The best cell for the same GPU-hours in other circumstances."""
 
     what: str
@@ -71,7 +71,7 @@ class Deadline:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class PriceSensitivity:
     """What the 90 % interval of the price means for the answer."""
 
     fewest_steps: int  # of the first row, at the dearest
@@ -83,7 +83,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class PilotShare:
     """What the share of the pilots is expected to bring: the final run's score, with them and without."""
 
     fraction: float
@@ -111,11 +111,11 @@ class Proposal:
     candidates: tuple[Candidate, ...]
     outlooks: tuple[Outlook, ...]
     layouts: tuple[Layout, ...]  # the widest first
-    sharing: Sharing
-    grounds: tuple[Ground, ...]  # the weightiest first
-    elsewhere: tuple[Elsewhere, ...]
+    sharing: PilotShare
+    grounds: tuple[StudyWeight, ...]  # the weightiest first
+    elsewhere: tuple[WhatIf, ...]
     pilot_wall_hours: float
-    doubt: Doubt
+    doubt: PriceSensitivity
     deadline: Deadline | None = None
 
     @property

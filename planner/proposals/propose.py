@@ -25,9 +25,9 @@ from planner.proposals.final_layout import deadline_of, layouts, too_late, with_
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
 from planner.proposals.layouts import with_layout
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
-from planner.proposals.proposal import Candidate, Doubt, Elsewhere, Outlook, Proposal
-from planner.proposals.request import PilotGrant, PricedCell, Request, Standing
-from planner.proposals.sharing import ALIKE, SHARES, Shares, rounded_up
+from planner.proposals.proposal import Candidate, Outlook, PriceSensitivity, Proposal, WhatIf
+from planner.proposals.request import GapToFirst, PilotGrant, PricedCell, Request
+from planner.proposals.sharing import ALIKE, SHARES, BudgetSplitter, rounded_up
 from planner.proposals.standing import grounds, standings
 from planner.view import Configuration
 
@@ -98,7 +98,7 @@ def propose(request: Request) -> Proposal:
     costs = price_cells(request)
     _require_signal(request, costs)
     grid = PricedGrid(costs)
-    decided = Shares(request, grid).decided()
+    decided = BudgetSplitter(request, grid).decided()
     if decided is None:
         if (late := too_late(asked)) is not None:
             raise BudgetError(late)
@@ -132,7 +132,7 @@ def propose(request: Request) -> Proposal:
 
 def smallest_budget(request: Request, grid: PricedGrid) -> float:
     """Return the fewest GPU-hours, more than the request's, that can be split as it wants; two digits of them."""
-    shares, fraction = Shares(request, grid), request.pilots.fraction or 0.0
+    shares, fraction = BudgetSplitter(request, grid), request.pilots.fraction or 0.0
     low = high = request.budget_gpu_hours
     while not shares.does(fraction, high):
         low, high = high, 2 * high
@@ -161,7 +161,7 @@ def _candidates(
     request: Request,
     ranked: list[PricedCell],
     grants: dict[Configuration, PilotGrant],
-    standing: list[Standing],
+    standing: list[GapToFirst],
 ) -> tuple[Candidate, ...]:
     rates = spread_rates(request.learning_rate_range, [grants[cell.configuration].steps > 0 for cell in ranked])
     return tuple(
@@ -171,7 +171,7 @@ def _candidates(
 
 
 def _candidate(
-    rank: int, cell: PricedCell, pilot: PilotGrant, standing: Standing, request: Request, searched: float | None
+    rank: int, cell: PricedCell, pilot: PilotGrant, standing: GapToFirst, request: Request, searched: float | None
 ) -> Candidate:
     rule, variant = request.learning_rate, cell.variant
     factor = variant.learning_rate_factor if searched is None else searched
@@ -187,7 +187,7 @@ def _candidate(
     )
 
 
-def _standing_notes(standing: Standing, rank: int) -> Iterator[str]:
+def _standing_notes(standing: GapToFirst, rank: int) -> Iterator[str]:
     if standing.level and rank > 1:
         yield LEVEL_NOTE
     if standing.usual:
@@ -254,7 +254,7 @@ def other_budgets(request: Request, grid: PricedGrid, share: float, most: float)
         yield Outlook(factor, budget, best, law)
 
 
-def other_workloads(costs: Sequence[CellCost], first: PricedCell, gpu_hours: float) -> Iterator[Elsewhere]:
+def other_workloads(costs: Sequence[CellCost], first: PricedCell, gpu_hours: float) -> Iterator[WhatIf]:
     """Yield what the same GPU-hours would be best spent on in other circumstances, at the same prices.
 
     That is the first row, unless another is expected to be ahead of it there by what can be told apart.
@@ -270,7 +270,7 @@ def other_workloads(costs: Sequence[CellCost], first: PricedCell, gpu_hours: flo
         if ranked:
             enough = ranked[0].expected - ALIKE
             own = (each for each in ranked if each.key == first.key and each.expected >= enough)
-            yield Elsewhere(what, next(own, ranked[0]))
+            yield WhatIf(what, next(own, ranked[0]))
 
 
 def _moved(costs: Sequence[CellCost], other: Workload) -> list[CellCost]:
@@ -283,7 +283,7 @@ def _moved(costs: Sequence[CellCost], other: Workload) -> list[CellCost]:
     ]
 
 
-def doubt_of(grid: PricedGrid, ranked: Sequence[PricedCell], gpu_hours: float) -> Doubt:
+def doubt_of(grid: PricedGrid, ranked: Sequence[PricedCell], gpu_hours: float) -> PriceSensitivity:
     """Rank the cells again at either end of the price's 90 % interval, of which all cells share the most.
 
     A price that is so many times as high is a budget that is so many times as small. A row stands firm while at either
@@ -302,7 +302,7 @@ def doubt_of(grid: PricedGrid, ranked: Sequence[PricedCell], gpu_hours: float) -
         return max(end[place].expected - by[own].expected for end, by in ends)
 
     first = ranked[0].configuration
-    return Doubt(
+    return PriceSensitivity(
         fewest_steps=by_dear[first].allocation.update_steps if first in by_dear else 0,
         most_steps=by_cheap[first].allocation.update_steps,
         firm=sum(1 for _ in takewhile(lambda place: lost(place) <= ALIKE, range(len(dear)))),

@@ -190,7 +190,7 @@ class PricedCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class GapToFirst:
     """By how much a cell is expected to be ahead of the first, with a 90 % interval, and what that makes of it."""
 
     median: float
@@ -201,7 +201,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class StudyWeight:
     """What one study adds to the ranking: its weight, its distance from the workload, and its own first choice."""
 
     study: str

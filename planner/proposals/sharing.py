@@ -14,7 +14,7 @@ from planner.prior.studies import Values
 from planner.prior.value import SeenPilot, Worth, worth_of
 from planner.proposals.grid import PricedGrid
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots, least_pilot_hours
-from planner.proposals.proposal import Sharing
+from planner.proposals.proposal import PilotShare
 from planner.proposals.request import PilotGrant, PricedCell, Request
 from planner.view import Configuration
 
@@ -24,7 +24,7 @@ MOST_SEEN: Final = 12  # validations of a pilot that its worth is reckoned from;
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class BudgetSplit:
     """The cells as the final part of a budget buys them, what its pilots are granted, and what to expect of both."""
 
     fraction: float
@@ -54,20 +54,20 @@ class Split:
 Shared = tuple[list[PricedCell], dict[Configuration, PilotGrant], float, float]
 
 
-class Shares:
+class BudgetSplitter:
     """A request's budget, split in every way."""
 
     def __init__(self, request: Request, grid: PricedGrid) -> None:
         self._request, self._grid = request, grid
 
-    def split(self, fraction: float, most_pilots: int | None = None) -> Split | None:
+    def split(self, fraction: float, most_pilots: int | None = None) -> BudgetSplit | None:
         """Split the budget; None where that pays for too few pilots, or without any for no run."""
         shared = self._shared(fraction, self._request.budget_gpu_hours, most_pilots)
         if shared is None:
             return None
         ranked, grants, left, took = shared
         worth, best = self._worth(ranked, grants)
-        return Split(fraction, ranked, grants, worth, best + worth.gain, left, took)
+        return BudgetSplit(fraction, ranked, grants, worth, best + worth.gain, left, took)
 
     def does(self, fraction: float, budget: float) -> bool:
         """Say whether such a budget can be split so."""
@@ -141,7 +141,7 @@ class Shares:
         within, gpus = self._request.within_hours, self._request.hardware.gpus_per_trial
         return gpu_hours if within is None else max(0.0, min(gpu_hours, gpus * (within - pilot_wall_hours)))
 
-    def decided(self) -> tuple[Split, Sharing] | None:
+    def decided(self) -> tuple[BudgetSplit, PilotShare] | None:
         """Return the split that is given, or else the best one, and what it is worth; None where there is none.
 
         A plan has no pilots where it is told so, or where the budget pays for none.
@@ -164,7 +164,7 @@ class Shares:
                 return None
             best = none
         split = given or best
-        return split, Sharing(
+        return split, PilotShare(
             fraction=split.fraction,
             given=given is not None,
             expected_score=split.score,
@@ -175,13 +175,13 @@ class Shares:
             best_score=best.score,
         )
 
-    def _smoke(self, none: Split) -> Split | None:
+    def _smoke(self, none: BudgetSplit) -> BudgetSplit | None:
         """Return the split for a pilot of the first row alone, the first steps of what would be the final run."""
         least = least_pilot_hours(none.ranked[0], self._request.pilots) / self._request.budget_gpu_hours
         return self.split(rounded_up(least), most_pilots=1) if rounded_up(least) < max(SHARES) else None
 
 
-def _smallest_of_the_best(piloted: Sequence[Split]) -> Split | None:
+def _smallest_of_the_best(piloted: Sequence[BudgetSplit]) -> BudgetSplit | None:
     """Return the smallest share that is within a standard error of the best."""
     top = max(piloted, key=lambda split: split.score, default=None)
     if top is None:

@@ -11,10 +11,10 @@ from planner.prior.comparing import LEVEL, chances_ahead, differences, noise_bet
 from planner.prior.draws import PriorDraws, Weights, distance
 from planner.prior.laws import Circumstances
 from planner.prior.studies import STUDIES
-from planner.proposals.request import Ground, PricedCell, Standing
+from planner.proposals.request import GapToFirst, PricedCell, StudyWeight
 
 
-def standings(ranked: Sequence[PricedCell], weights: Weights, usual: Sequence[tuple[int, int]]) -> list[Standing]:
+def standings(ranked: Sequence[PricedCell], weights: Weights, usual: Sequence[tuple[int, int]]) -> list[GapToFirst]:
     """Return how each cell stands against the first, and of which usual choice it is the row, or the nearest to it."""
     first = ranked[0]
     nearest: dict[int, tuple[int, int]] = {}
@@ -27,17 +27,17 @@ def standings(ranked: Sequence[PricedCell], weights: Weights, usual: Sequence[tu
     means, sds = differences(scores, first.scores, weights, noise)
     level = chances_ahead(scores, first.scores, weights, noise) >= LEVEL
     return [
-        Standing(mean, mean - Z90 * sd, mean + Z90 * sd, alike, nearest.get(place))
+        GapToFirst(mean, mean - Z90 * sd, mean + Z90 * sd, alike, nearest.get(place))
         for place, (mean, sd, alike) in enumerate(zip(means.tolist(), sds.tolist(), level.tolist(), strict=True))
     ]
 
 
-def grounds(ranked: Sequence[PricedCell], prior: PriorDraws) -> tuple[Ground, ...]:
+def grounds(ranked: Sequence[PricedCell], prior: PriorDraws) -> tuple[StudyWeight, ...]:
     """Return each study with its weight, its distance, and the cell that would be first by it alone."""
     weights, scores = prior.by_study(np.stack([cell.scores for cell in ranked], axis=1))
     here = Circumstances.of(ranked[0].variant.workload)
     found = []
     for study, weight, alone in zip(STUDIES, weights.tolist(), scores.argmax(axis=1).tolist(), strict=True):
         away = distance(study.studied, here) if study.studied is not None else None
-        found.append(Ground(study.name, weight, away, *ranked[alone].key))
+        found.append(StudyWeight(study.name, weight, away, *ranked[alone].key))
     return tuple(sorted(found, key=attrgetter("weight"), reverse=True))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from planner.axes import said
-from planner.proposals import Ground, Layout, Proposal
+from planner.proposals import Layout, Proposal, StudyWeight
 from planner.view import Configuration
 from rlplan.wording.console import Part
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, steps
@@ -98,7 +98,7 @@ def ground_lines(proposal: Proposal) -> list[str]:
     return [*grounds, *_elsewhere(proposal)]
 
 
-def _ground(ground: Ground) -> str:
+def _ground(ground: StudyWeight) -> str:
     far = " (far)" if ground.distance is not None and ground.distance > FAR else ""
     first = f"n = {ground.rollouts_per_prompt}, B = {ground.prompts_per_batch}"
     return f"{ground.weight:>4.0%}  {ground.study}{far}: {first}"

@@ -8,7 +8,7 @@ from budgets.cost import Z90
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from planner.axes import said, value_of, values_by_axis
 from planner.proposals import Candidate, Proposal
-from planner.proposals.request import Standing
+from planner.proposals.request import GapToFirst
 from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.plan_layouts import deadline_lines
 from rlplan.reading.plan_data import recipe_names
@@ -187,11 +187,11 @@ def _against(candidate: Candidate) -> str:
     return f"{standing.median:+.2f} ± {_error(standing):.2f}" if _apart(standing) else BEHIND
 
 
-def _error(standing: Standing) -> float:
+def _error(standing: GapToFirst) -> float:
     return standing.high - standing.median
 
 
-def _apart(standing: Standing) -> bool:
+def _apart(standing: GapToFirst) -> bool:
     """Whether a row's difference from the first is more than its error."""
     return abs(standing.median) > _error(standing)
 

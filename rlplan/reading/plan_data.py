@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
-from planner.proposals import Candidate, Doubt, Outlook, PricedCell, Proposal, Request, Sharing, Variant
+from planner.proposals import Candidate, Outlook, PilotShare, PricedCell, PriceSensitivity, Proposal, Request, Variant
 from planner.store import schema
 from planner.view import Configuration
 from rlplan.wording.assumptions import Assumption
@@ -73,12 +73,12 @@ def plan_data(
     }
 
 
-def pilots_data(sharing: Sharing) -> dict[str, Any]:
+def pilots_data(sharing: PilotShare) -> dict[str, Any]:
     """Return the share of the pilots, and what they are expected to bring."""
     return asdict(sharing) | {"expected_gain": sharing.expected_gain}
 
 
-def doubt_data(doubt: Doubt) -> dict[str, Any]:
+def doubt_data(doubt: PriceSensitivity) -> dict[str, Any]:
     """Return what the interval of the price means for the steps and for the ranking."""
 
     def named(configuration: Configuration | None) -> dict[str, Any] | None:

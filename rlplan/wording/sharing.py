@@ -1,13 +1,13 @@
 """A plan's share of pilots in words: what they add, and where another share adds more."""
 
 from budgets.cost import Z90
-from planner.proposals import Sharing
+from planner.proposals import PilotShare
 from planner.proposals.sharing import ALIKE
 from rlplan.wording.numbers import difference, hours
 from rlplan.wording.terminal import capital
 
 
-def warned_of_pilots(sharing: Sharing, budget_gpu_hours: float) -> str:
+def warned_of_pilots(sharing: PilotShare, budget_gpu_hours: float) -> str:
     """Say that the budget pays for no pilot, or that another share is expected to do better; else nothing."""
     if not sharing.best_fraction and not sharing.given:
         return f"At {hours(budget_gpu_hours)} GPU-hours pilots cost more than they gain."
@@ -20,7 +20,7 @@ def warned_of_pilots(sharing: Sharing, budget_gpu_hours: float) -> str:
     return ""
 
 
-def gain_of_pilots(sharing: Sharing) -> str:
+def gain_of_pilots(sharing: PilotShare) -> str:
     """Write what the pilots add to the final run's score, their cost taken off, with its error.
 
     Not counted are a learning rate or a recipe that fails, and the price of a step.

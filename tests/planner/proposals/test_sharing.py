@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from budgets.errors import BudgetError
-from planner.proposals import PilotRules, Proposal, Sharing, propose
+from planner.proposals import PilotRules, PilotShare, Proposal, propose
 from planner.proposals.sharing import ALIKE
 from tests.planner.proposals.requests import request
 
 AUTO, ASKED = PilotRules(), PilotRules(required=True)
 
 
-def shared(budget: float, rules: PilotRules = AUTO, **changes: Any) -> Sharing:
+def shared(budget: float, rules: PilotRules = AUTO, **changes: Any) -> PilotShare:
     return propose(request(budget, pilots=rules, **changes)).sharing
 
 
