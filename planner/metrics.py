@@ -78,11 +78,6 @@ def sizes(samples: int) -> tuple[int, ...]:
     return (*powers, samples) if samples > 1 else ()
 
 
-def further_names(samples: int) -> tuple[str, ...]:
-    """Return the names under which `further_scores` are stored."""
-    return tuple(f"{kind}@{k}" for kind in ("best", "worst") for k in sizes(samples))
-
-
 @dataclass(frozen=True, slots=True)
 class Metric:
     """What curves are fitted to and configurations compared at."""

@@ -11,7 +11,6 @@ over the prompts are expected to cost more than they gain. So more GPU-hours are
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Final, NamedTuple
 
@@ -40,13 +39,11 @@ Weights = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(NamedTuple):
     """What each run comes to within its steps; `scores` has a row for each draw, a column for each run."""
 
     steps: list[int]
     scores: Values
-    means: Weights
 
 
 @lru_cache(maxsize=4)
@@ -115,7 +112,7 @@ class PriorDraws:
         longer = self.weights @ whole >= self._means[rows, best]
         scores = np.where(longer, whole, np.ascontiguousarray(self._table[rows, best].T))
         used = [int(given if long else STEPS[at]) for given, long, at in zip(steps, longer, best.tolist(), strict=True)]
-        return Expected(used, scores, self.weights @ scores)
+        return Expected(used, scores)
 
     def by_study(self, scores: Values) -> tuple[Weights, Weights]:
         """Return the weight of each study, and its expectation of each column of scores."""

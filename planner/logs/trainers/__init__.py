@@ -106,15 +106,8 @@ def read_trainer(path: Path) -> Trainer:
     if missing := [name for name in ("marks", "validation") if not given.get(name)]:
         raise ConfigError(f"{path} lacks {' and '.join(missing)}: name series of its logs, such as marks = ['loss']")
     prefixes = ("", *_patterns(path, "prefixes", given.pop("prefixes", [])))
-    for name, before in (
-        ("marks", prefixes),
-        ("validation", prefixes),
-        ("outside", ("",)),
-        ("entries", ("",)),
-        ("own_files", ("",)),
-    ):
-        if name in given:
-            given[name] = _patterns(path, name, given[name], before)
+    for name in {"marks", "validation", "outside", "entries", "own_files"} & given.keys():
+        given[name] = _patterns(path, name, given[name], prefixes if name in ("marks", "validation") else ("",))
     for table, allowed in _TABLES.items():
         _require_known(path, f"{table}.", given.setdefault(table, {}), allowed)
     for table, read, before in (
