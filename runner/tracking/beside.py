@@ -34,7 +34,7 @@ def mirrored(
         yield
         return
     given = {"tracking": tracking.model_dump(), "sweep": sweep, "folder": str(folder)}
-    command = [sys.executable, "-m", "runner.tracking.beside", json.dumps(given)]
+    command = [sys.executable, "-P", "-m", "runner.tracking.beside", json.dumps(given)]
     with beside(command, address, folder / LOG, tracking.to, say):
         yield
 

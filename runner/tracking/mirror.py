@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,32 +73,41 @@ class Mirror:
         """Send what is new, of each run so much at a time; return whether anything was."""
         with self._store.read() as session:
             found = list(self._news(session))
-        for news in found:
-            self._tracker.take(news)
-            step = news.points[-1][0] if news.points else self._sent.get(news.run, Sent()).step
-            self._sent[news.run] = Sent(step, _written(news.summary))
+        try:
+            for news, trial in found:
+                self._take(news, trial)
+        finally:
             replace_file(self._file, json.dumps({run: asdict(each) for run, each in self._sent.items()}))
         return bool(found)
 
-    def _news(self, session: Session) -> Iterator[News]:
+    def _take(self, news: News, trial: int | None) -> None:
+        """Send a run's news with its next points, which are read only now: a tracker is slow, and runs are many."""
+        step = self._sent.get(news.run, Sent()).step
+        if trial is not None:
+            with self._store.read() as session:
+                news = replace(news, points=_points(session, trial, step))
+        self._tracker.take(news)
+        step = news.points[-1][0] if news.points else step
+        self._sent[news.run] = Sent(step, _written(news.summary))
+
+    def _news(self, session: Session) -> Iterator[tuple[News, int | None]]:
+        """Yield each run of which something is new, without its points, and its trial."""
         sweep = sweep_named(session, self._sweep)
         group = f"{sweep.name}-{token_of(sweep)[:4]}"
         trials = list(session.scalars(select(Trial).where(Trial.sweep_id == sweep.id).order_by(Trial.id)))
-        newest = select(Point.trial_id, func.max(Point.optimizer_step)).where(
-            Point.trial_id.in_([trial.id for trial in trials])
-        )
-        last = {trial: int(step) for trial, step in session.execute(newest.group_by(Point.trial_id))}
+        newest = select(Point.trial_id, func.max(Point.optimizer_step)).group_by(Point.trial_id)
+        newest = newest.join(Trial, Trial.id == Point.trial_id).where(Trial.sweep_id == sweep.id)
+        last = {trial: int(step) for trial, step in session.execute(newest)}
         yield from self._of_sweep(session, sweep, group)
         for trial in trials:
             run = f"{group}-{trial.name}"
             sent = self._sent.get(run, Sent())
             summary = {"state": str(trial.state), "gpu_hours_spent": trial.gpu_hours_spent}
-            points = _points(session, trial.id, sent.step) if last.get(trial.id, -1) > sent.step else []
-            if points or _written(summary) != sent.summary:
+            if last.get(trial.id, -1) > sent.step or _written(summary) != sent.summary:
                 failed = trial.state is TrialState.FAILED
-                yield News(run, group, _config(trial), points, summary, trial.state in ENDED, failed)
+                yield News(run, group, _config(trial), [], summary, trial.state in ENDED, failed), trial.id
 
-    def _of_sweep(self, session: Session, sweep: Sweep, group: str) -> Iterator[News]:
+    def _of_sweep(self, session: Session, sweep: Sweep, group: str) -> Iterator[tuple[News, None]]:
         """Yield the sweep's own run, where its state or its answer is another than before."""
         wanted = select(Recommendation).where(Recommendation.sweep_id == sweep.id).order_by(Recommendation.id.desc())
         answer = session.scalars(wanted.limit(1)).first()
@@ -108,7 +117,7 @@ class Mirror:
         if _written(summary) != self._sent.get(group, Sent()).summary:
             config = {"policy": sweep.policy, "seed": sweep.seed, "pilot_gpu_hours": sweep.config["pilot_gpu_hours"]}
             ended = sweep.status in (SweepStatus.FINISHED, SweepStatus.FAILED)
-            yield News(group, group, config, [], summary, ended, sweep.status is SweepStatus.FAILED)
+            yield News(group, group, config, [], summary, ended, sweep.status is SweepStatus.FAILED), None
 
 
 def _points(session: Session, trial: int, after: int) -> list[tuple[int, dict[str, float]]]:

@@ -6,9 +6,11 @@ import wandb
 
 from runner.tracking.port import News
 
+MOST_OPEN = 16  # runs, each of which has processes and sockets of its own
+
 
 class WandbTracker:
-    """Holds each run open until its trial has ended: to open one takes seconds."""
+    """Holds runs open, since to open one takes seconds."""
 
     def __init__(self, project: str) -> None:
         self._project = project
@@ -33,6 +35,8 @@ class WandbTracker:
         run.summary.update(dict(news.summary))
         if news.ended:
             self._runs.pop(news.run).finish(exit_code=int(news.failed))
+        elif len(self._runs) > MOST_OPEN:
+            self._runs.pop(next(iter(self._runs))).finish()
 
     def close(self) -> None:
         """Have what is under way sent."""

@@ -23,10 +23,12 @@ from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import SweepRequest, describe, spec_of
 from rlplan.actions.sweeping import resume, retry, start
 from rlplan.exits import ExitCode, exit_code
+from rlplan.wording import extras
 from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.processes import this_driver
 from runner.simulation.executor import SimulatedExecutor
+from runner.sweep.fingerprint import configuration_fingerprint
 from runner.sweep.home import home_of
 from runner.trainers.standin.life import course_of
 
@@ -381,3 +383,19 @@ def test_a_cluster_that_has_no_room_for_a_while_is_no_end(database: str, monkeyp
     monkeypatch.setattr(sweeping, "RayExecutor", Crowded)
     assert not start(request(budget=0.5), database).interrupted
     assert all(trial.state is TrialState.FINISHED for trial in trials(database).values())
+
+
+def test_a_tracker_that_is_not_installed_is_refused_before_anything_is_stored(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rlplan.toml").write_text("[tracking]\nto = 'mlflow'\n")
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"\[tracking\] to = 'mlflow'.*pip install 'rlplan\[tracking\]'"):
+        describe(request(), database)
+    monkeypatch.setattr(extras, "find_spec", lambda name: name)
+    describe(request(), database)
+    with open_store(database) as store:
+        spec = spec_of(request(), store.plan(), database)
+    assert spec.tracking is not None
+    assert (spec.tracking.to, spec.tracking.project) == ("mlflow", "rlplan")
+    assert configuration_fingerprint(spec) == configuration_fingerprint(spec.model_copy(update={"tracking": None}))
