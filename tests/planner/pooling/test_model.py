@@ -116,7 +116,7 @@ def strange(scores: tuple[Seen, ...]) -> tuple[Seen, ...]:
     fall = np.linspace(0.0, 0.35, len(scores) - half)
     return (
         *scores[:half],
-        *(replace(each, score=max(0.0, each.score - down)) for each, down in zip(scores[half:], fall, strict=True)),
+        *(each._replace(score=max(0.0, each.score - down)) for each, down in zip(scores[half:], fall, strict=True)),
     )
 
 

@@ -1,6 +1,5 @@
 """From a view to the facts beside the curves: what was seen, what became of it, how much seeds differ."""
 
-from dataclasses import replace
 
 import numpy as np
 
@@ -27,7 +26,7 @@ def planned(*cells: tuple[int, int]) -> dict[Configuration, ConfigurationFacts]:
 
 
 def fallen(steps: int) -> tuple[Seen, ...]:
-    return tuple(replace(each, score=0.0) if each.step > steps / 2 else each for each in scores(steps, 1.0, 0.9, 4.0))
+    return tuple(each._replace(score=0.0) if each.step > steps / 2 else each for each in scores(steps, 1.0, 0.9, 4.0))
 
 
 def test_facts_are_those_of_the_trials() -> None:
