@@ -123,7 +123,7 @@ def test_what_is_under_way_counts_as_what_is_expected_one_after_the_other(times:
 def test_a_collapsed_run_gains_nothing() -> None:
     seen = sweep(smooth(4, CELLS), {CELLS[0]: 10, CELLS[2]: 20})
     one = seen.trials[1]
-    fallen = tuple(replace(each, score=0.01 if each.step > 4 else 0.4) for each in one.scores)
+    fallen = tuple(each._replace(score=0.01 if each.step > 4 else 0.4) for each in one.scores)
     seen = view([replace(one, scores=fallen), *list(seen.trials.values())[1:]])
     offered = [each for each in offers(seen, money_of(seen)) if each.trial is not None and each.trial.trial == 1]
     assert offered
