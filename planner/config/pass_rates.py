@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ def read_pass_rates(path: Path) -> MeasuredPassRates:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise InputError(f"pass rates file {path} cannot be read ({reason}); give {READ}") from error
-    plain = _array(text) or _lines(text, path)
+    plain = _numbers(text, path)
     column, rates = _column(path) if plain is None else ("", plain)
     for number, rate in enumerate(rates, start=1):
         if not 0 <= rate <= 100:
@@ -46,24 +46,17 @@ def read_pass_rates(path: Path) -> MeasuredPassRates:
     return MeasuredPassRates(tuple(rate / 100 for rate in rates) if in_percent else tuple(rates), ", ".join(told))
 
 
-def _array(text: str) -> list[float] | None:
-    """Return the numbers of a JSON array; None for anything else."""
-    if not text.lstrip().startswith("["):
+def _numbers(text: str, path: Path) -> list[float] | None:
+    """Return the numbers of a JSON array, or those on each line past blank ones and #; None where there is more."""
+    if text.lstrip().startswith("["):
+        with suppress(ValueError):
+            found = json.loads(text)
+            return [float(each) for each in found] if found and {type(each) for each in found} <= {int, float} else None
         return None
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
-    plain = all(isinstance(each, int | float) and not isinstance(each, bool) for each in found)
-    return [float(each) for each in found] if plain else None
-
-
-def _lines(text: str, path: Path) -> list[float] | None:
-    """Return the number on each line, past blank lines and those that start with #; None if the first is no number."""
-    rates = []
-    for number, line in _filled(text):
+    rates: list[float] = []
+    for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
         try:
-            rates.append(float(line))
+            rates += [float(line)] if line and not line.startswith("#") else []
         except ValueError as error:
             if not rates:
                 return None
@@ -71,12 +64,6 @@ def _lines(text: str, path: Path) -> list[float] | None:
                 f"pass rates file {path}, line {number}: '{line[:40]}' is not a number; give {READ}"
             ) from error
     return rates
-
-
-def _filled(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        if (bare := line.strip()) and not bare.startswith("#"):
-            yield number, bare
 
 
 def _column(path: Path) -> tuple[str, list[float]]:
