@@ -32,6 +32,7 @@ from rlplan.reading.finals import Record, final_standing, record_of, record_said
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.story_reading import story
+from rlplan.reading.sweep_reading import picture
 from rlplan.requests.reading import StatusRequest
 from rlplan.web.dashboard.pages import part
 from rlplan.web.dashboard.snapshots import FRONT
@@ -225,10 +226,11 @@ def test_report_and_page_begin_with_the_final_run_and_its_promise(launched: str,
     assert page.index("<h2>Final run</h2>") < page.index("<h2>Recommendation</h2>")
     assert 'data-chart="final"' in page
     with open_store(launched, read_only=True) as store:
-        told = story(store, "sweep-1")
+        told, own = story(store, "sweep-1"), picture(store, "sweep-1-final")
     assert told.final is not None
     first = part(FRONT, told, None)
     assert told.final.ending is not None
+    assert "GPU-hours for the final run spent" in part(FRONT, replace(told, picture=own), None)
     assert first.index("sweep-1-final: ") < first.index(escape(told.final.ending[1:]))
     chart = final_chart(told.final)
     assert chart.text.startswith("the final run ended with")

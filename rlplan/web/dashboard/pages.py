@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from budgets.errors import NotFoundError, RlplanError
 from planner.store.schema import Plan, Transition
+from planner.view import FINAL_POLICY
 from rlplan.charts.chart import Chart
 from rlplan.charts.curves import curve_panels
 from rlplan.reading.plans import UnrunPlan, about_plan
@@ -29,6 +30,7 @@ from rlplan.web.plan import TITLES as PLAN_TITLES
 from rlplan.web.plan import plan_sections
 from rlplan.web.sections import answer_section, ranking_section
 from rlplan.wording.next_steps import command
+from rlplan.wording.numbers import plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -72,6 +74,8 @@ def _state(story: Story) -> dict[str, Any]:
         "state": picture.state,
         "time": time_of(picture),
         "tally": tally(picture.trials),
+        "trials": plural(len(picture.trials), "trial"),
+        "purpose": "the final run" if picture.policy == FINAL_POLICY else "pilots",
         "spent_share": 100 * money.spent / whole,
         "reserved_share": 100 * money.reserved / whole,
     }
