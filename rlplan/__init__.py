@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rlplan.actions.law_fitting import FittedLaws as FittedLaws
     from rlplan.actions.law_fitting import LawFit as LawFit
     from rlplan.actions.law_fitting import RecipeComparison as RecipeComparison
+    from rlplan.answers.plan import Candidate as Candidate
+    from rlplan.answers.plan import Plan as Plan
     from rlplan.answers.recommend import Answer as Answer
     from rlplan.answers.replay import Replay as Replay
     from rlplan.api.book import Book as Book
@@ -34,15 +36,16 @@ if TYPE_CHECKING:
     from rlplan.api.functions import fit as fit
     from rlplan.api.functions import fits as fits
     from rlplan.api.functions import forget_prices as forget_prices
+    from rlplan.api.functions import preview as preview
     from rlplan.api.functions import price as price
+    from rlplan.api.functions import propose as propose
     from rlplan.api.functions import replay as replay
     from rlplan.api.functions import watch as watch
-    from rlplan.api.plan import Candidate as Candidate
-    from rlplan.api.plan import Plan as Plan
-    from rlplan.api.plan import propose as propose
+    from rlplan.api.running import launch as launch
     from rlplan.api.running import resume as resume
     from rlplan.api.running import retry as retry
     from rlplan.api.running import run as run
+    from rlplan.api.running import train as train
     from rlplan.api.sweep import Sweep as Sweep
 
     __version__: str
@@ -65,14 +68,14 @@ _ERRORS = (
 _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Answer": "rlplan.answers.recommend",
     "Book": "rlplan.api.book",
-    "Candidate": "rlplan.api.plan",
+    "Candidate": "rlplan.answers.plan",
     "Fit": "rlplan.actions.fitting",
     "Fits": "rlplan.actions.fitting",
     "FittedLaws": "rlplan.actions.law_fitting",
     "LawFit": "rlplan.actions.law_fitting",
     "RecipeComparison": "rlplan.actions.law_fitting",
     "Interval": "planner.metrics",
-    "Plan": "rlplan.api.plan",
+    "Plan": "rlplan.answers.plan",
     "Replay": "rlplan.answers.replay",
     "Sweep": "rlplan.api.sweep",
     "adopt": "rlplan.api.functions",
@@ -81,13 +84,16 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "fit": "rlplan.api.functions",
     "fits": "rlplan.api.functions",
     "forget_prices": "rlplan.api.functions",
+    "launch": "rlplan.api.running",
     "open": "rlplan.api.book",
+    "preview": "rlplan.api.functions",
     "price": "rlplan.api.functions",
-    "propose": "rlplan.api.plan",
+    "propose": "rlplan.api.functions",
     "replay": "rlplan.api.functions",
     "resume": "rlplan.api.running",
     "retry": "rlplan.api.running",
     "run": "rlplan.api.running",
+    "train": "rlplan.api.running",
     "watch": "rlplan.api.functions",
 }
 

@@ -11,13 +11,10 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
-from rlplan.commands.planning import propose
 from rlplan.commands.reading import dashboard, report
-from rlplan.commands.setting_up import doctor, init, mcp
-from rlplan.commands.sweeping import launch, pause, resume, retry, stop, sweep
-from rlplan.commands.train import train
+from rlplan.commands.setting_up import init, mcp
 from rlplan.exits import ExitCode, exit_code
-from rlplan.requests import checking, elsewhere, planning, reading
+from rlplan.requests import checking, elsewhere, planning, reading, running, setting_up
 from rlplan.requests.request import command
 from rlplan.wording.extras import extra_with
 from rlplan.wording.terminal import tell
@@ -27,13 +24,21 @@ EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 fa
 # By what a person is doing, the everyday ones first.
 PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Plan": (
-        propose,
+        command(planning.ProposeRequest),
         command(checking.CheckRequest),
         command(planning.PreviewRequest),
         command(planning.PriceRequest),
         command(checking.FitsRequest),
     ),
-    "Run": (sweep, resume, retry, pause, stop, launch, train),
+    "Run": (
+        command(running.SweepFlags),
+        command(running.ResumeFlags),
+        command(running.RetryFlags),
+        command(running.PauseFlags),
+        command(running.StopFlags),
+        command(running.LaunchFlags),
+        command(running.TrainFlags),
+    ),
     "Read": (
         command(reading.StatusRequest),
         command(reading.RecommendRequest),
@@ -51,7 +56,7 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
         command(elsewhere.AdoptRequest),
         command(elsewhere.ReplayRequest),
     ),
-    "Set up": (doctor, init, mcp),
+    "Set up": (command(setting_up.DoctorRequest), init, mcp),
 }
 
 

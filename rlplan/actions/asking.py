@@ -3,9 +3,10 @@
 import getpass
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from budgets.errors import InputError
 from planner.store import Store, open_store
@@ -13,21 +14,31 @@ from planner.store.driving import in_force, request, unended
 from planner.store.finals import at_work
 from planner.store.schema import Request, RequestKind
 from planner.store.sweeps import sweep_named
+from rlplan.wording.answers import Answer
+from rlplan.wording.frames import columns
 from runner.processes import has_driver, is_dead
 
 PATIENCE_SECONDS = 5.0
 SECONDS_BETWEEN_LOOKS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+@dataclass(frozen=True, repr=False)
+class Asked(Answer):
     """A request as it stands."""
+
+    DRAWN = "rlplan.answers.asking"
+    COLUMNS = columns("text sweep, text kind, text by, time at, time taken_at")
 
     sweep: str
     kind: RequestKind
     by: str
     at: datetime
     taken_at: datetime | None  # None while its driver has not answered
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """One row."""
+        return [self]
 
 
 def ask(database: str, sweep: str | None, kind: RequestKind, *, patience: float = PATIENCE_SECONDS) -> Asked:

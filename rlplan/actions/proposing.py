@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
@@ -43,8 +42,7 @@ def asked_configuration(asked: Mapping[str, Any]) -> Resolved:
         from rlplan.actions.from_script import with_script  # noqa: PLC0415 (reads what no other plan needs)
 
         flags = with_script(flags, asked["script"])
-    file = asked["config"]
-    return load_configuration(None if file is None else Path(file), asked["task"], flags)
+    return load_configuration(asked["config"], asked["task"], flags)
 
 
 def make_plan(

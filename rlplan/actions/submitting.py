@@ -21,6 +21,8 @@ from rlplan.actions.launching import LaunchRequest
 from rlplan.actions.launching import store_only as store_final
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
+from rlplan.wording.answers import Answer
+from rlplan.wording.frames import columns
 from runner.processes import has_driver
 from runner.slurm.job import SCRIPT, Job, is_ending, nodes_for, require_sbatch, submit, text_of
 from runner.sweep.home import home_of, token_of
@@ -39,9 +41,14 @@ KEYS = {
 NUMBERS = ("nodes", "cpus_per_node")
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+@dataclass(frozen=True, repr=False)
+class Submitted(Answer):
     """A sweep's job; `job` is None where its script was only written."""
+
+    DRAWN = "rlplan.answers.submitted"
+    COLUMNS = columns("""
+        text sweep, text plan, text job, text name, text script, whole nodes, whole gpus_per_node, text time_limit
+    """)
 
     sweep: str
     plan: str
@@ -51,6 +58,11 @@ class Submitted:
     nodes: int
     gpus_per_node: int
     time_limit: str | None
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """One row."""
+        return [self]
 
 
 def submit_new(

@@ -21,7 +21,9 @@ from rlplan.actions.learning import BELIEVES, learnt_from, require_learner
 from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.proposing import make_plan
 from rlplan.reading.approximating import approximated
+from rlplan.wording.answers import Answer
 from rlplan.wording.extras import require_tracker
+from rlplan.wording.frames import columns
 from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import names_in
@@ -65,9 +67,16 @@ class PlannedTrial:
     gpu_hours: float
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+@dataclass(frozen=True, repr=False)
+class DryRun(Answer):
     """What a sweep would do."""
+
+    DRAWN = "rlplan.answers.sweep"
+    ROWS = "trials"
+    COLUMNS = columns("""
+        text name, whole rollouts_per_prompt, whole prompts_per_batch, whole pilot_steps, whole segment_steps,
+        number gpu_hours
+    """)
 
     plan: str
     trials: tuple[PlannedTrial, ...]

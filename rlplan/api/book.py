@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from budgets.errors import StoreError
 from planner.store import Store, open_store
-from rlplan.api.plan import Plan, stored_document
+from rlplan.answers.plan import Plan, stored_document
 from rlplan.reading.sweeps import listed_plans, listed_sweeps
 from rlplan.wording.formats import database_at
 from rlplan.wording.frames import PLANS, SWEEPS, Frame, Library, make_frame

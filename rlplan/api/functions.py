@@ -1,6 +1,6 @@
 """Functions made of requests: the flags of a command are the arguments of the function of its name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from inspect import cleandoc, signature
 from pathlib import Path
@@ -13,14 +13,16 @@ from rlplan.answers.adopt import answer as answer_adopt
 from rlplan.answers.check import answer as answer_check
 from rlplan.answers.fit import answer as answer_fit
 from rlplan.answers.fits import answer as answer_fits
+from rlplan.answers.preview import answer as answer_preview
 from rlplan.answers.price import answer as answer_price
+from rlplan.answers.propose import answer as answer_propose
 from rlplan.answers.replay import answer as answer_replay
 from rlplan.answers.watch import answer as answer_watch
 from rlplan.api.book import Book
 from rlplan.api.sweep import Sweep
 from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.requests.elsewhere import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest
-from rlplan.requests.planning import PriceRequest
+from rlplan.requests.planning import PreviewRequest, PriceRequest, ProposeRequest
 from rlplan.wording.arguments import arguments_named
 from rlplan.wording.formats import database_at
 
@@ -29,24 +31,29 @@ R = TypeVar("R")
 A = TypeVar("A")
 
 
-def function(name: str, request: Callable[P, R], answer: Callable[[R], A]) -> Callable[P, A]:
-    """Return the function that answers a request, and whose errors speak of arguments."""
+def function(
+    name: str, request: Callable[P, R], answer: Callable[[R], A], without: Sequence[str] = ()
+) -> Callable[P, A]:
+    """Return the function that answers a request, and whose errors speak of arguments; it has no flags `without`."""
 
     def call(*given: P.args, **named: P.kwargs) -> A:
+        if unknown := [each for each in without if each in named]:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{unknown[0]}'")
         with arguments_named():
             return answer(request(*given, **named))
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = _documented(request)
+    call.__doc__ = _documented(request, without)
     taken, kinds = signature(request), get_type_hints(request)
-    shown = [each.replace(annotation=kinds[name]) for name, each in taken.parameters.items()]
+    shown = [each.replace(annotation=kinds[name]) for name, each in taken.parameters.items() if name not in without]
     call.__signature__ = taken.replace(parameters=shown)  # type: ignore[attr-defined]  # what `help` shows
     return call
 
 
-def _documented(request: Any) -> str:
+def _documented(request: Any, without: Sequence[str]) -> str:
     hints = get_type_hints(request, include_extras=True)
-    lines = (f"    {each.name}: {get_args(hints[each.name])[1].help}" for each in fields(request))
+    named = (each.name for each in fields(request) if each.name not in without)
+    lines = (f"    {each}: {get_args(hints[each])[1].help}" for each in named)
     return "\n".join((cleandoc(request.__doc__), "", "Args:", *lines))
 
 
@@ -75,6 +82,8 @@ fit = _fitting(FitRequest)
 check = function("check", CheckRequest, answer_check)
 fits = function("fits", FitsRequest, answer_fits)
 compare = function("compare", CompareRequest, compare_recipes)
+propose = function("propose", ProposeRequest, answer_propose)
+preview = function("preview", PreviewRequest, answer_preview)
 price = function("price", PriceRequest, answer_price)
 replay = function("replay", ReplayRequest, answer_replay)
 

@@ -1,36 +1,12 @@
-"""`rlplan doctor` says what this machine can run, `init` writes a commented rlplan.toml, `mcp` serves an agent."""
+"""`rlplan init` writes a commented rlplan.toml, `mcp` serves an agent."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rlplan.requests.options import DatabaseOption, ExplainOption, FormatOption, invocation
-from rlplan.wording.formats import DEFAULT_DATABASE, Format
-
-
-def doctor(
-    context: typer.Context,
-    deep: Annotated[
-        bool, typer.Option("--deep", help="Also try torch, transformers and Ray, which takes up to a minute.")
-    ] = False,
-    upgrade: Annotated[
-        bool,
-        typer.Option("--upgrade", help="Bring a database of an older rlplan up to date first, after a copy of it."),
-    ] = False,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    format: FormatOption = Format.TABLE,
-    explain: ExplainOption = False,
-) -> int:
-    """Say what this machine can run, what is missing and how to get it; exits with 3 when no sweep can run.
-
-    Example: rlplan doctor --deep
-    """
-    from rlplan.printing.doctor_output import print_examination, upgrade_database  # noqa: PLC0415
-
-    if upgrade:
-        upgrade_database(db)
-    return print_examination(format, invocation(context, db, explain), deep=deep)
+from rlplan.requests.options import DatabaseOption
+from rlplan.wording.formats import DEFAULT_DATABASE
 
 
 def init(

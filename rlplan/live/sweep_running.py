@@ -14,10 +14,9 @@ from planner.store.sweeps import sweep_named
 from rlplan.actions.interrupts import Interrupts
 from rlplan.live.sweep_display import Display, choose_display
 from rlplan.live.sweep_events import Position, news, position
-from rlplan.printing.sweep_output import print_finished, stopped
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import read_picture
-from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import command
 from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
@@ -27,9 +26,9 @@ Began = Callable[[str], None]
 WATCH_SECONDS = 0.2
 
 
-def run_sweep(drive: "Callable[..., Finished]", database: str, format: Format) -> int:
-    """Drive a sweep while its screen follows it, print what came of it, and return the exit code."""
-    return print_finished(followed(drive, database), database, format)
+def stopped(sweep: str, database: str) -> str:
+    """Say how to go on with a sweep that was stopped."""
+    return f"{sweep} was stopped and its state is saved; go on with `{command('resume', sweep, database)}`"
 
 
 def followed(drive: "Callable[..., Finished]", database: str) -> "Finished":

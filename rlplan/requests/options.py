@@ -1,6 +1,6 @@
 """Options that several commands share, and how the text of an option becomes a number."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -66,7 +66,9 @@ FormatOption = Annotated[Format, typer.Option("--format", help="How to print the
 DatabaseOption = Annotated[
     str, typer.Option("--db", envvar="RLPLAN_DB", help="The results database: a path, or an SQLAlchemy URL.")
 ]
-ConfigOption = Annotated[Path | None, typer.Option(help="A configuration file; ./rlplan.toml is read without this.")]
+ConfigOption = Annotated[
+    Path | str | None, typer.Option(help="A configuration file; ./rlplan.toml is read without this.")
+]
 SeedOption = Annotated[int, whole("--seed", "Decides every random number.")]
 SweepArgument = Annotated[
     str | None, typer.Argument(help="A sweep, such as sweep-2; the newest without it.", autocompletion=sweeps)
@@ -126,11 +128,11 @@ PilotGpusOption = Annotated[
 
 # Of what is compared beside n and B, for a plan and for a sweep that makes one.
 RecipesOption = Annotated[
-    str | None,
+    str | Sequence[str] | None,
     typer.Option(metavar="<a>,<b>", help="Recipes to compare with each other.", autocompletion=recipes),
 ]
 ModelsOption = Annotated[
-    str | None,
+    str | Sequence[str] | None,
     typer.Option(metavar="<a>,<b>", help="Base models to compare with each other.", autocompletion=models),
 ]
 
@@ -147,7 +149,7 @@ MeanResponseOption = Annotated[
     float | None, plain("--mean-response-tokens", "Mean tokens of a response: what a price depends on most.")
 ]
 FromLogOption = Annotated[
-    Path | None,
+    Path | str | None,
     typer.Option("--from-log", metavar="<log>", help="A trainer's log of such a run: its mean response length counts."),
 ]
 RecipeOption = Annotated[

@@ -17,6 +17,7 @@ from rlplan.wording.formats import DEFAULT_DATABASE, Format, database_at
 class Request:
     """What a command is asked; its docstring is the command's help, and its fields are its flags."""
 
+    ANSWERED: ClassVar[str] = ""  # the module of `rlplan.answers` that does it, where it has not the command's name
     PRINTS: ClassVar[bool] = True  # whether there is an answer to print, in a format
     EXPLAINS: ClassVar[bool] = True  # whether there is more of the answer than the first screen
 
@@ -36,13 +37,13 @@ def command(request: type[Request]) -> Callable[..., int]:
 
     That module's `answer` is given the request.
     """
-    name = request.__name__.removesuffix("Request").lower()
+    name = request.__name__.removesuffix("Request").removesuffix("Flags").lower()
 
     def run(context: typer.Context, **given: Any) -> int:
         format = given.pop("format") if request.PRINTS else Format.TABLE
         explain = given.pop("explain", False)
         asked = request(**given)
-        found = import_module(f"rlplan.answers.{name}").answer(asked)
+        found = import_module(f"rlplan.answers.{request.ANSWERED or name}").answer(asked)
         called = options.invocation(context, given.get("db", DEFAULT_DATABASE), explain)
         return 0 if found is None else found.emit(format, called)
 

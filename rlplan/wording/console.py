@@ -83,11 +83,6 @@ def wrapped_command(arguments: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Write lines as they are, however long: they are to be pasted."""
-    sys.stdout.writelines(f"{harmless(line)}\n" for line in lines)
-
-
 def print_json(document: Mapping[str, Any]) -> None:
     """Write one JSON document."""
     json.dump(document, sys.stdout, indent=2, allow_nan=False)

@@ -3,21 +3,22 @@
 from importlib.util import find_spec
 
 from budgets.errors import InputError
-from planner.config.tracking import TRACKERS
 
 EXTRAS = {
     "sweep": ("ray", "torch", "transformers", "safetensors", "math_verify", "optuna"),
     "dashboard": ("fastapi", "uvicorn", "itsdangerous"),
     "tensorboard": ("tensorboard",),
     "mcp": ("mcp",),
-    "tracking": TRACKERS,
 }
 
 
 def extra_with(module: str | None) -> str | None:
     """Say what to install for a module that is missing; None of one that no extra has."""
+    from planner.config.tracking import TRACKERS  # noqa: PLC0415 (of what is missing alone: it takes a while)
+
     package = (module or "").partition(".")[0]
-    extra = next((name for name, packages in EXTRAS.items() if package in packages), None)
+    known = EXTRAS | {"tracking": TRACKERS}
+    extra = next((name for name, packages in known.items() if package in packages), None)
     return extra and f"this needs {package}, which is not installed: pip install 'rlplan[{extra}]'"
 
 

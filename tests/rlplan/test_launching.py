@@ -25,8 +25,8 @@ from rlplan.actions.launching import LaunchRequest, describe, launch
 from rlplan.actions.sweep_request import describe as sweeping_as_asked
 from rlplan.actions.sweeping import resume, start
 from rlplan.answers import status
+from rlplan.answers.ended import Ended
 from rlplan.charts.final import final_chart
-from rlplan.printing.sweep_output import print_finished
 from rlplan.reading.believing import beliefs
 from rlplan.reading.finals import Record, final_standing, record_of, record_said
 from rlplan.reading.rank_reading import ranking
@@ -201,7 +201,7 @@ def test_a_fall_is_warned_of_until_the_score_comes_back(
         standing = final_standing(session, sweep_named(session, "sweep-1"))
     assert standing is not None
     assert standing.goes_wrong is warned
-    assert print_finished(ended, swept, Format.TABLE) == (5 if warned else 0)
+    assert Ended(ended, swept).emit(Format.TABLE, Invocation(())) == (5 if warned else 0)
     printed = capsys.readouterr()
     assert ("WARNING, fall: the mean of the last 2 validations" in printed.out) is warned
     assert ("sweep-1-final ended with a warning" in printed.err) is warned
@@ -361,7 +361,7 @@ def test_a_loss_that_is_no_number_is_warned_of_once(
         told = session.query(Decision).filter(Decision.action == "warning")
         (reason,) = [each.reason for each in told if each.seen["rule"] == "not-finite"]
     assert "--from-best --learning-rate " in reason
-    assert print_finished(ended, swept, Format.JSON) == 5
+    assert Ended(ended, swept).emit(Format.JSON, Invocation(())) == 5
     warnings = json.loads(capsys.readouterr().out)["final"]["warnings"]
     (said,) = [each["said"] for each in warnings if each["rule"] == "not-finite"]
     assert "loss is not a finite number in update" in said

@@ -12,10 +12,11 @@ from planner.store.schema import Plan, Sweep
 from rlplan.actions import rehearsing
 from rlplan.actions.launching import LaunchRequest
 from rlplan.actions.sweep_request import SweepRequest
+from rlplan.answers.doctor import rehearsal
 from rlplan.doctor.finding import Finding, Health
 from rlplan.exits import ExitCode
-from rlplan.printing.doctor_output import print_rehearsal
 from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import Invocation
 from runner.ports.trial import TrialConfig
 from runner.rehearsal import node_files
 from runner.rehearsal.node_files import try_folder
@@ -76,7 +77,7 @@ def test_what_would_fail_is_said_and_exits_with_2(
     found = rehearsed(tmp_path / "rlplan.db", trainer="standin")
     assert found["trainer"].health is Health.BAD
     assert found["trainer"].why.startswith("unrecognized arguments: --rollouts (n16-")
-    assert print_rehearsal(found.values(), Format.TABLE) == ExitCode.BAD_INPUT
+    assert rehearsal(found.values()).emit(Format.TABLE, Invocation(())) == ExitCode.BAD_INPUT
     assert "It would fail: mend what is marked bad first." in capsys.readouterr().out
 
 

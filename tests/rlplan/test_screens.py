@@ -10,9 +10,10 @@ import pytest
 from typer.main import get_command
 
 from rlplan.actions.sweeping import Finished
+from rlplan.answers.ended import Ended
 from rlplan.cli import app
-from rlplan.printing.sweep_output import print_finished
 from rlplan.wording.formats import Format
+from rlplan.wording.next_steps import Invocation
 from tests.rlplan.adopted_runs import FIVE, folders
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import write
@@ -91,7 +92,7 @@ def test_an_answer_is_one_screen_that_ends_with_what_works(
 
 def test_a_sweep_ends_with_one(run: Run, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ended = Finished("sweep-1", interrupted=False, failed_trials=0, all_failed=None, spent_gpu_hours=0.2, notes=())
-    print_finished(ended, str(folder / "rlplan.db"), Format.TABLE)
+    Ended(ended, str(folder / "rlplan.db")).emit(Format.TABLE, Invocation(()))
     screen = capsys.readouterr().out.replace(str(folder), "")
     check(screen)
     assert [words[1] for words in next_of(screen)] == ["recommend", "launch"]

@@ -31,11 +31,8 @@ def test_the_document_runs_from_its_first_to_its_last_line(
     assert Path("report.html").exists()
 
 
-@pytest.mark.parametrize("name", ["propose", "open"])
-def test_the_example_of_a_function_is_true(name: str, tmp_path: Path) -> None:
-    if name == "open":
-        ended(tmp_path / "rlplan.db")
-    function = getattr(rlplan, name)
-    (example,) = doctest.DocTestFinder(recurse=False).find(function, name, globs={"rlplan": rlplan})
+def test_the_example_of_a_function_is_true(tmp_path: Path) -> None:
+    ended(tmp_path / "rlplan.db")
+    (example,) = doctest.DocTestFinder(recurse=False).find(rlplan.open, "open", globs={"rlplan": rlplan})
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0

@@ -1,6 +1,5 @@
 """Plans from Python, made and stored."""
 
-import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 
 import rlplan
-from rlplan.commands.planning import propose as command
 from tests.rlplan.api.conftest import columns_of
 from tests.rlplan.conftest import Run
 
@@ -16,11 +14,6 @@ OF_THE_CONTRACT = {
     *("rank", "rollouts_per_prompt", "prompts_per_batch", "update_steps", "pilot_steps", "gpu_hours_per_step"),
     *("pilot_gpu_hours", "learning_rate", "epochs", "signal_fraction", "expected_score", "notes"),
 }
-
-
-def test_the_arguments_are_the_flags() -> None:
-    flags = set(inspect.signature(command).parameters) - {"context", "format", "top", "explain"}
-    assert set(inspect.signature(rlplan.propose).parameters) == flags
 
 
 def test_a_plan_is_the_document_of_the_command(run: Run) -> None:

@@ -1,7 +1,6 @@
 """Sweeps that are run from Python, on simulated workers."""
 
 import asyncio
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,9 +11,6 @@ import rlplan
 from rlplan.actions import sweeping
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import Finished
-from rlplan.commands.sweeping import resume as resume_command
-from rlplan.commands.sweeping import retry as retry_command
-from rlplan.commands.sweeping import sweep as sweep_command
 
 Calls = list[Callable[[Interrupts], None]]
 SMALL: dict[str, Any] = {"task": "sum-easy", "budget": 0.02, "policy": "full", "workers": 2}
@@ -22,20 +18,6 @@ SMALL: dict[str, Any] = {"task": "sum-easy", "budget": 0.02, "policy": "full", "
 
 def stop(interrupts: Interrupts) -> None:
     interrupts.requested = True
-
-
-@pytest.mark.parametrize(
-    ("function", "command", "flags"),
-    [
-        # A job of Slurm and a rehearsal are for the shell; in Python the sweep runs here.
-        (rlplan.run, sweep_command, {"dry_run", "rehearse", "slurm", "sbatch"}),
-        (rlplan.resume, resume_command, {"dry_run", "slurm", "sbatch", "wait"}),
-        (rlplan.retry, retry_command, {"dry_run", "slurm", "sbatch"}),
-    ],
-)
-def test_the_arguments_are_the_flags(function: Any, command: Any, flags: set[str]) -> None:
-    given = {name.replace("trials", "trial") for name in inspect.signature(function).parameters}
-    assert given == set(inspect.signature(command).parameters) - {"context", "format"} - flags
 
 
 @pytest.mark.parametrize("in_a_thread", [False, True])  # which gets no signals

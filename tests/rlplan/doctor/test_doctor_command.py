@@ -12,10 +12,10 @@ import pytest
 from planner.store import open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.sweeps import sweep_named
+from rlplan.answers import doctor
 from rlplan.doctor import storage
 from rlplan.doctor.examination import run as run_try
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok
-from rlplan.printing import doctor_output
 from rlplan.wording.terminal import Canvas
 from runner.processes import SWEEP_TAG, sweep_tag
 from tests.planner.store.versions import oldest_file
@@ -67,7 +67,7 @@ def test_doctor_imports_nothing_heavy(tmp_path: Path) -> None:
 def test_the_exit_code_says_whether_sweeps_can_run(
     run: Run, monkeypatch: pytest.MonkeyPatch, found: tuple[Finding, ...], code: int
 ) -> None:
-    monkeypatch.setattr(doctor_output, "examine", lambda database, deep: iter(found))
+    monkeypatch.setattr(doctor, "examine", lambda database, deep: iter(found))
     assert run("doctor").code == code
     rows = run("doctor", "--format", "csv").rows
     assert [(row["health"], row["what"], row["do"]) for row in rows] == [
@@ -78,7 +78,7 @@ def test_the_exit_code_says_whether_sweeps_can_run(
 @pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("unicode", [True, False])
 def test_the_table_fits_and_its_commands_stay_whole(width: int, unicode: bool) -> None:
-    lines = [line.plain for line in doctor_output.lines(FOUND, Canvas(width, unicode=unicode))]
+    lines = [line.plain for line in doctor.lines(FOUND, Canvas(width, unicode=unicode))]
     commands = [line for line in lines if line.lstrip().startswith(">")]
     assert commands == [f"      > {each.do}" for each in FOUND if each.do]
     assert all(len(line) <= width for line in lines if line not in commands)

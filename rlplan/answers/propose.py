@@ -1,12 +1,14 @@
-"""Prints a plan: a first screen or all of it for a person, JSON or CSV for a program."""
+"""`rlplan propose`: a plan on a first screen, or all of it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, Outlook, PilotGrant, Proposal
 from planner.proposals.propose import LEVEL_NOTE, USUAL_NOTE
 from planner.store.engine import masked
-from rlplan.actions.proposing import StoredPlan
+from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
+from rlplan.answers.plan import Plan
 from rlplan.printing.plan_layouts import (
     deadline_lines,
     doubt_line,
@@ -15,32 +17,31 @@ from rlplan.printing.plan_layouts import (
     layouts_table,
 )
 from rlplan.printing.plan_screen import candidates_table, next_after, plan_screen, standing_of, title
-from rlplan.reading.plan_data import csv_rows, plan_data
-from rlplan.wording.console import Part, print_csv, print_drawn, print_json
-from rlplan.wording.formats import Format
+from rlplan.reading.plan_data import plan_data
+from rlplan.requests.planning import ProposeRequest
+from rlplan.wording.console import Part
 from rlplan.wording.layout import said_of_layout
 from rlplan.wording.next_steps import ROWS, Invocation
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, steps
 from rlplan.wording.sharing import gain_of_pilots, warned_of_pilots
 from rlplan.wording.tables import listed
-from rlplan.wording.terminal import Canvas, tell
+from rlplan.wording.terminal import Canvas
 
 NOT_COUNTED = "Not counted: a learning rate or a recipe that fails, and the price of a step"
 
 
-def print_plan(plan: StoredPlan, format: Format, top: int | None, invocation: Invocation) -> None:
-    """Print a stored plan; data goes to stdout, everything else to stderr."""
-    for notice in plan.notices:
-        tell(notice)
-    if format is Format.JSON:
-        print_json(plan_data(plan.name, plan.proposal, plan.assumptions, plan.dollars))
-    elif format is Format.CSV:
-        rows = csv_rows(plan.proposal, plan.dollars)
-        print_csv(list(rows[0]), rows)
-        tell(f"stored as {plan.name} in {masked(invocation.database)}")
-    else:
-        drawn = _explained if invocation.explain else plan_screen
-        print_drawn(lambda canvas: drawn(plan, top, invocation, canvas))
+def answer(asked: ProposeRequest) -> Plan:
+    """Make a plan, and store it."""
+    stored = make_plan(asked_configuration(vars(asked)), asked.db, learn_from=asked.learn_from)
+    document = plan_data(stored.name, stored.proposal, stored.assumptions, stored.dollars)
+    return Plan(asked.db, document, tuple(stored.notices), stored, asked.top)
+
+
+def parts(plan: Plan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw a plan that was made here: the first screen, or all of it."""
+    assert plan.proposed is not None
+    drawn = _explained if invocation.explain else plan_screen
+    return drawn(plan.proposed, plan.top, replace(invocation, database=plan.database), canvas)
 
 
 def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

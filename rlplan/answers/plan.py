@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,18 @@ from typing import Any
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.metrics import Interval
 from planner.store import schema as tables
-from rlplan.reading.plan_data import STORED
-from rlplan.wording.answers import Read, T, page_part
-from rlplan.wording.arguments import arguments_named
+from planner.store.engine import masked
+from rlplan.actions.proposing import StoredPlan
+from rlplan.exits import ExitCode
+from rlplan.reading.plan_data import STORED, csv_rows
+from rlplan.wording.answers import Answer, Read, T
 from rlplan.wording.assumptions import Assumption
-from rlplan.wording.formats import database_at
-from rlplan.wording.frames import CANDIDATES, Frame, Library, make_frame
-from rlplan.wording.numbers import UNKNOWN, hours, interval, steps
-
-SHOWN = 12
+from rlplan.wording.console import print_csv
+from rlplan.wording.formats import Format
+from rlplan.wording.frames import CANDIDATES
+from rlplan.wording.next_steps import Invocation
+from rlplan.wording.numbers import hours
+from rlplan.wording.terminal import tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,22 @@ class Kept(Read[T]):
         property.__init__(self, lambda plan: plan.document[key], doc=doc)
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Answer):
     """A budget's allocations, priced and ranked, and its split into pilots and final run; stored under `name`."""
 
-    database: str = field(repr=False)  # a URL may hold a password
-    document: Mapping[str, Any] = field(repr=False)
+    DRAWN = "rlplan.answers.propose"
+    COLUMNS = CANDIDATES
+    NOTEBOOK = (
+        *("rank", "rollouts_per_prompt", "prompts_per_batch", "update_steps"),
+        *("gpu_hours_per_step", "pilot_steps", "expected_score"),
+    )
+
+    database: str  # a URL may hold a password
+    document: Mapping[str, Any]
     notices: tuple[str, ...] = ()  # what was done to the database meanwhile, such as an upgrade
+    proposed: StoredPlan | None = None  # of a plan that was made here
+    top: int | None = None  # how many rows its screen has
 
     name = Kept[str]("plan", "What it is stored under, such as 'plan-3'.")
     budget_gpu_hours = Kept[float]("budget_gpu_hours", "GPU-hours for pilots and final run together.")
@@ -88,9 +100,25 @@ class Plan:
         """What was taken for granted, and where that comes from."""
         return tuple(Assumption(**each) for each in self.document["assumptions"])
 
-    def frame(self, frame: Library | None = None) -> Frame:
-        """Return a row for each candidate, as a frame."""
-        return make_frame(CANDIDATES, map(_row, self.candidates), frame)
+    @property
+    def stderr(self) -> Sequence[str]:
+        """What was done to the database."""
+        return self.notices
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """A row for each candidate."""
+        return [_row(each) for each in self.candidates]
+
+    def emit(self, format: Format, invocation: Invocation) -> ExitCode:
+        """Print it; with all that was worked out of each candidate as CSV."""
+        if format is not Format.CSV or self.proposed is None:
+            return super().emit(format, invocation)
+        rows = csv_rows(self.proposed.proposal, self.proposed.dollars)
+        print_csv(list(rows[0]), rows)
+        for line in (*self.notices, f"stored as {self.name} in {masked(self.database)}"):
+            tell(line)
+        return self.code
 
     def report(self, path: str | Path) -> Path:
         """Write the plan, with its split and its priced grid, into one HTML file, and return its path."""
@@ -108,32 +136,16 @@ class Plan:
         """
         return deepcopy(dict(self.document))
 
-    def __repr__(self) -> str:
-        best = self.best
+    @property
+    def summary(self) -> str:
+        """What it splits into what."""
         return (
-            f"<Plan {self.name}: {hours(self.budget_gpu_hours)} GPU-hours, {len(self.candidates)} candidates, first "
-            f"n={best.rollouts_per_prompt}, B={best.prompts_per_batch}, M={steps(best.update_steps)}>"
-        )
-
-    def _repr_html_(self) -> str:
-        split = (
             f"{self.name}: {hours(self.budget_gpu_hours)} GPU-hours, of which {hours(self.pilot_gpu_hours)} for pilots "
             f"and {hours(self.final_gpu_hours)} for the final run"
         )
-        headings = ("#", "n", "B", "M", "GPU-hours a step", "pilot steps", "expected score")
-        rows = [
-            (
-                str(each.rank),
-                str(each.rollouts_per_prompt),
-                str(each.prompts_per_batch),
-                steps(each.update_steps),
-                f"{each.gpu_hours_per_step:.3g}",
-                steps(each.pilot_steps),
-                interval(*astuple(each.expected_score)) if each.expected_score else UNKNOWN,
-            )
-            for each in self.candidates[:SHOWN]
-        ]
-        return page_part(split, headings, rows, hidden=len(self.candidates) - len(rows))
+
+    def __str__(self) -> str:
+        return self.summary if self.proposed is None else super().__str__()
 
 
 def _candidate(data: Mapping[str, Any]) -> Candidate:
@@ -158,88 +170,6 @@ def _row(candidate: Candidate) -> dict[str, Any]:
         "score_high": score["high"],
         "notes": "; ".join(candidate.notes),
     }
-
-
-def propose(
-    budget: float | None = None,
-    *,
-    model: str | None = None,
-    gpu: str | None = None,
-    gpus: int | None = None,
-    gpus_per_trial: int | None = None,
-    within: str | None = None,
-    response_tokens: int | None = None,
-    mean_response_tokens: float | None = None,
-    from_log: str | Path | None = None,
-    script: str | Path | None = None,
-    recipe: str | None = None,
-    recipes: Sequence[str] | None = None,
-    models: Sequence[str] | None = None,
-    difficulty: str | None = None,
-    pass_rate: float | None = None,
-    pass_rates_file: str | Path | None = None,
-    pilot_fraction: float | None = None,
-    pilot_gpus: int | None = None,
-    baseline: str | None = None,
-    learn_from: Sequence[str] | None = None,
-    task: str | None = None,
-    config: str | Path | None = None,
-    db: str | Path | None = None,
-) -> Plan:
-    """Price and rank every allocation for a budget of GPU-hours, split pilots and final run, and store the plan.
-
-    The arguments are the flags of `rlplan propose`; what is left out is taken from `./rlplan.toml`, if there is one,
-    and else from the defaults.
-
-    Args:
-        budget: GPU-hours for pilots and final run together.
-        model: A model of the catalogue, or a path to a config.json.
-        gpu: A GPU of the catalogue, or one that the configuration file describes.
-        gpus: How many GPUs there are.
-        gpus_per_trial: How many GPUs the final run gets; by default those on which it ends highest within a week.
-        within: Wall time by whose end pilots and final run are to be done, such as "5d" or "36h".
-        response_tokens: Most tokens of a response.
-        mean_response_tokens: Mean tokens of a response, what a price depends on most.
-        from_log: A trainer's log of such a run, whose mean response length counts.
-        script: What starts a trainer: its workload counts where nothing else is said, and its n and B are the baseline.
-        recipe: A recipe, such as grpo or scalerl, or a path to a .toml file.
-        recipes: Recipes to compare with each other.
-        models: Base models to compare with each other.
-        difficulty: easy, medium, hard or mixed problems.
-        pass_rate: Mean pass rate of the base model.
-        pass_rates_file: A file with one pass rate per prompt.
-        pilot_fraction: Share of the budget for pilots; 0 for a plan without any.
-        pilot_gpus: How many GPUs a pilot gets; by default the fewest at nearly the best price.
-        baseline: What you would choose otherwise, always rows: "n=8,B=64 or n=8,B=128" unless you say so.
-        learn_from: Recorded runs, experience, a database or sweeps of related work, for the plan's sweep; "none" for
-            none. By default finished sweeps of the same database that are alike.
-        task: An embedded task, on this machine's CPU.
-        config: A configuration file.
-        db: The results database: a path, or an SQLAlchemy URL; by default RLPLAN_DB, else rlplan.db.
-
-    Returns:
-        The plan, with the name that it is stored under.
-
-    Raises:
-        InputError: What is given is not allowed, not known, or does not fit the hardware.
-        BudgetError: The GPU-hours do not suffice for a comparison.
-
-    Example:
-        >>> plan = rlplan.propose(budget=5000, model="qwen3-8b", gpu="h100", gpus=64)
-        >>> plan.name
-        'plan-1'
-        >>> plan.pilot_gpu_hours + plan.final_gpu_hours <= 5000
-        True
-    """
-    asked = dict(locals())
-    from rlplan.actions.proposing import asked_configuration, make_plan  # noqa: PLC0415
-    from rlplan.reading.plan_data import plan_data  # noqa: PLC0415 (half the time that a cold import takes)
-
-    database = database_at(db)
-    with arguments_named():
-        stored = make_plan(asked_configuration(asked), database, learn_from=learn_from)
-    document = plan_data(stored.name, stored.proposal, stored.assumptions, stored.dollars)
-    return Plan(database, document, tuple(stored.notices))
 
 
 _SHARED = ("budget_gpu_hours", "pilot_gpu_hours", "final_gpu_hours", "workload", "hardware", "recipe", "difficulty")

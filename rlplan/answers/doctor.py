@@ -1,24 +1,25 @@
-"""Prints what `rlplan doctor` found, and what a rehearsal did."""
+"""`rlplan doctor`: what was found of this machine; and what a rehearsal found."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from planner.store import open_store
 from rlplan.actions.configuring import absent
 from rlplan.doctor.examination import examine
 from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.exits import ExitCode
-from rlplan.wording.console import Part, print_csv, print_drawn, print_json
-from rlplan.wording.formats import Format
+from rlplan.requests.setting_up import DoctorRequest
+from rlplan.wording.answers import Answer
+from rlplan.wording.console import Part
+from rlplan.wording.frames import columns
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-COLUMNS = ("health", "what", "found", "why", "do")
 _STYLES = {Health.OK: "green", Health.MIND: "yellow", Health.BAD: "bold red"}
 _SAID = {
     Health.OK: "This machine can run sweeps.",
@@ -32,68 +33,67 @@ _REHEARSED = {
 }
 
 
-def upgrade_database(database: str) -> None:
-    """Bring a database that is there to the current version, and say what was done."""
-    if absent(database) is not None:
-        return  # opened for writing, it would be made
-    with open_store(database) as store:
-        for notice in store.notices or ("the database is up to date already",):
-            tell(notice)
+@dataclass(frozen=True, repr=False)
+class Findings(Answer):
+    """What was found of this machine, or by a rehearsal."""
+
+    DRAWN = "rlplan.answers.doctor"
+    COLUMNS = columns("text health, text what, text found, text why, text do")
+
+    found: tuple[Finding, ...]
+    rehearsed: bool = False
+
+    @property
+    def code(self) -> ExitCode:
+        """That of what is not there, or of bad input, where something is bad."""
+        if verdict(self.found) is not Health.BAD:
+            return ExitCode.DONE
+        return ExitCode.BAD_INPUT if self.rehearsed else ExitCode.NOT_FOUND
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """A row for each finding."""
+        return [{**asdict(each), "health": each.health.value} for each in self.found]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document of `rlplan doctor --format json`, and of `--rehearse`."""
+        return {"verdict": verdict(self.found).value, "findings": self.listed}
 
 
-def print_examination(format: Format, invocation: Invocation, *, deep: bool) -> int:
-    """Examine this machine, print what was found, and return the exit code."""
-    found = list(examine(invocation.database, deep=deep))
-    bad = verdict(found) is Health.BAD
-    steps = [NextStep("rlplan propose --task sum-easy --budget 0.3", "plans a first sweep")] if not bad else []
-    steps += [] if invocation.explain else [invocation.explained("every finding")]
-    _printed(found, format, _SAID, steps, in_full=invocation.explain)
-    return ExitCode.NOT_FOUND if bad else ExitCode.DONE
+def answer(asked: DoctorRequest) -> Findings:
+    """Examine this machine; first bring a database that is there to the current version, where that is asked for."""
+    if asked.upgrade and absent(asked.db) is None:  # opened for writing, it would be made
+        with open_store(asked.db) as store:
+            for notice in store.notices or ("the database is up to date already",):
+                tell(notice)
+    return Findings(tuple(examine(asked.db, deep=asked.deep)))
 
 
-def print_rehearsal(findings: Iterable[Finding], format: Format) -> int:
-    """Print what a rehearsal finds, saying each thing once it is known, and return the exit code."""
+def rehearsal(findings: Iterable[Finding]) -> Findings:
+    """Return what a rehearsal finds, saying each thing once it is known."""
     found = []
     for each in findings:
         tell(f"{each.health}: {each.what}: {each.found}")
         found.append(each)
-    _printed(found, format, _REHEARSED, [], in_full=True)
-    return ExitCode.BAD_INPUT if verdict(found) is Health.BAD else ExitCode.DONE
+    return Findings(tuple(found), rehearsed=True)
 
 
-def _printed(
-    found: Sequence[Finding],
-    format: Format,
-    verdicts: Mapping[Health, str],
-    steps: Sequence[NextStep],
-    *,
-    in_full: bool,
-) -> None:
-    rows = [{**asdict(each), "health": each.health.value} for each in found]
-    if format is Format.JSON:
-        print_json({"verdict": verdict(found).value, "findings": rows})
-    elif format is Format.CSV:
-        print_csv(COLUMNS, rows)
-    else:
-        print_drawn(lambda canvas: _drawn(found, canvas, verdicts, steps, in_full=in_full))
-
-
-def _drawn(
-    found: Sequence[Finding],
-    canvas: Canvas,
-    verdicts: Mapping[Health, str],
-    steps: Sequence[NextStep],
-    *,
-    in_full: bool,
-) -> Iterator[Part]:
-    """Return the verdict and what it rests on; on the first screen what is well is named alone."""
+def parts(answered: Findings, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw the verdict and what it rests on; on the first screen of an examination what is well is named alone."""
+    found, verdicts = answered.found, _REHEARSED if answered.rehearsed else _SAID
     yield from canvas.lines(verdicts[verdict(found)], "bold")
     yield ""
+    in_full = invocation.explain or answered.rehearsed
     well = [] if in_full else [each for each in found if each.health is Health.OK]
     if shown := [each for each in found if each not in well]:
         yield from lines(shown, canvas)
     if well:
         yield from canvas.lines(f"ok: {', '.join(map(_named, well))}.")
+    if answered.rehearsed:
+        return
+    steps = [NextStep("rlplan propose --task sum-easy --budget 0.3", "plans a first sweep")]
+    steps = [] if verdict(found) is Health.BAD else steps
+    steps += [] if invocation.explain else [invocation.explained("every finding")]
     if steps:
         yield from next_steps(steps, canvas)
 

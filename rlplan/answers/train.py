@@ -1,18 +1,24 @@
-"""Prints what came of a single run: its score, its curve, and where it is stored."""
+"""`rlplan train`: what came of a single run, its score, its curve, and where it is stored."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from planner.store import open_store
+from rlplan.actions import training
+from rlplan.actions.sweeping import Finished
+from rlplan.actions.training import TrainRequest
+from rlplan.answers.ended import Ended
 from rlplan.exits import ExitCode
+from rlplan.live.sweep_running import followed
 from rlplan.printing.score_chart import chart
-from rlplan.printing.sweep_output import print_finished
 from rlplan.reading.show_reading import sheet_of
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import with_error
+from rlplan.requests.running import TrainFlags
 from rlplan.wording.console import Part, print_drawn
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation, NextStep, command, next_steps
@@ -20,21 +26,33 @@ from rlplan.wording.numbers import hours, steps
 from rlplan.wording.terminal import Canvas
 from runner.training.trial import METRICS
 
-if TYPE_CHECKING:
-    from rlplan.actions.sweeping import Finished
+
+@dataclass(frozen=True, repr=False)
+class Trained(Ended):
+    """How far a single run went."""
+
+    def emit(self, format: Format, invocation: Invocation) -> ExitCode:
+        """Print the run, as `show` does for a program, or how to go on with one that was stopped."""
+        ended, called = self.finished, Invocation((), self.database)
+        if ended.interrupted or ended.failed_trials:
+            return super().emit(format, invocation)
+        with open_store(self.database, read_only=True) as store:
+            seen = picture(store, ended.sweep)
+        if format is not Format.TABLE:
+            return sheet_of(self.database, seen.trials[0].name, ended.sweep).emit(format, called)
+        print_drawn(lambda canvas: _drawn(seen, self.database, canvas))
+        return ExitCode.DONE
 
 
-def print_trained(ended: "Finished", database: str, format: Format) -> int:
-    """Print the run, as `show` does for a program, or how to go on with one that was stopped; return the exit code."""
-    if ended.interrupted or ended.failed_trials:
-        return print_finished(ended, database, format)
-    with open_store(database, read_only=True) as store:
-        seen = picture(store, ended.sweep)
-    if format is Format.TABLE:
-        print_drawn(lambda canvas: _drawn(seen, database, canvas))
-    else:
-        sheet_of(database, seen.trials[0].name, ended.sweep).emit(format, Invocation((), database))
-    return ExitCode.DONE
+def answer(asked: TrainFlags) -> Trained:
+    """Train a model."""
+    return Trained(followed(driving(asked), asked.db), asked.db)
+
+
+def driving(asked: TrainFlags) -> Callable[..., Finished]:
+    """Return what drives the run."""
+    given = {name: value for name, value in vars(asked).items() if value is not None}
+    return partial(training.train, TrainRequest.of(given), asked.db)
 
 
 def _drawn(seen: Picture, database: str, canvas: Canvas) -> Iterator[Part]:

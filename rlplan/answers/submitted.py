@@ -1,32 +1,18 @@
-"""Prints what was handed to Slurm, how to follow it, and how to end it."""
+"""What was handed to Slurm, how to follow it, and how to end it."""
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rlplan.wording.console import Part, print_csv, print_drawn, print_json
-from rlplan.wording.formats import Format
-from rlplan.wording.next_steps import command
+from rlplan.actions.submitting import Submitted
+from rlplan.wording.console import Part
+from rlplan.wording.next_steps import Invocation, command
 from rlplan.wording.terminal import Canvas
 
-if TYPE_CHECKING:
-    from rlplan.actions.submitting import Submitted
 
-
-def print_submitted(submitted: "Submitted", database: str, format: Format) -> int:
-    """Print a job; return the exit code."""
-    if format is Format.JSON:
-        print_json(asdict(submitted))
-    elif format is Format.CSV:
-        print_csv(list(asdict(submitted)), [asdict(submitted)])
-    else:
-        print_drawn(lambda canvas: _lines(submitted, database, canvas))
-    return 0
-
-
-def _lines(submitted: "Submitted", database: str, canvas: Canvas) -> Iterator[Part]:
+def parts(submitted: Submitted, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Say what was submitted, how to follow it, and how to end it."""
+    database = invocation.database
     nodes = "one node" if submitted.nodes == 1 else f"{submitted.nodes:,} nodes"
     gpus = f" of {submitted.gpus_per_node} GPUs" if submitted.gpus_per_node else ""
     limit = f", {submitted.time_limit} each time" if submitted.time_limit else ""

@@ -1,0 +1,169 @@
+"""What a sweep or a final run came to when it has ended, or how to go on with one that was stopped."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from planner.store import open_store
+from planner.store.records import RankedRow
+from planner.store.schema import SegmentOutcome
+from rlplan.actions.sweeping import Finished
+from rlplan.exits import ExitCode
+from rlplan.live.sweep_running import stopped
+from rlplan.printing.final_output import final_lines
+from rlplan.printing.status_output import failure_lines, final_of_sweep, sweep_document
+from rlplan.reading.finals import FinalStanding, final_data
+from rlplan.reading.sweep_data import uses
+from rlplan.reading.sweep_picture import Picture, StoredAnswer
+from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_words import remains, sentence, time_of
+from rlplan.wording.answers import Answer
+from rlplan.wording.console import Part
+from rlplan.wording.formats import Format
+from rlplan.wording.frames import RANKED, columns
+from rlplan.wording.next_steps import ROWS, Invocation, NextStep, command, next_steps
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability
+from rlplan.wording.tables import RANK, SIZE, Column, axes_column, table_of
+from rlplan.wording.terminal import Canvas, tell
+
+SPENT_AS = {SegmentOutcome.COMMITTED.value: "trained"}  # an outcome's name is the database's, not the reader's
+
+
+@dataclass(frozen=True, repr=False)
+class Ended(Answer):
+    """How far a sweep went that was driven here."""
+
+    finished: Finished
+    database: str
+
+    def emit(self, format: Format, _: Invocation) -> ExitCode:
+        """Print what it found, or how to go on with it."""
+        ended = self.finished
+        for note in ended.notes:
+            tell(note)
+        if ended.interrupted:
+            tell(stopped(ended.sweep, self.database))
+            return ExitCode.INTERRUPTED
+        with open_store(self.database, read_only=True) as store:
+            seen, final = picture(store, ended.sweep), final_of_sweep(store, ended.sweep)
+        found = FinalEnd(final) if final is not None and final.sweep == ended.sweep else SweepEnd(seen, final)
+        code = found.emit(format, Invocation((), self.database))
+        if not ended.failed_trials:
+            return code
+        tell(_failed(ended, self.database))
+        return ExitCode.FINISHED_WITH_FAILURES
+
+
+@dataclass(frozen=True, repr=False)
+class SweepEnd(Answer):
+    """A sweep when it has ended."""
+
+    DRAWN = "rlplan.answers.ended"
+    COLUMNS = RANKED
+
+    seen: Picture
+    final: FinalStanding | None
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """Its ranking."""
+        return self.seen.answer.ranking if self.seen.answer else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `status` prints too."""
+        return sweep_document(self.seen, self.final)
+
+
+@dataclass(frozen=True, repr=False)
+class FinalEnd(Answer):
+    """A final run when it has ended."""
+
+    COLUMNS = columns("whole step, number gpu_hours, number score")
+
+    final: FinalStanding
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """Its scores."""
+        return self.final.scores
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the part of the document of `status` that is about it."""
+        return {"final": final_data(self.final)}
+
+    def emit(self, format: Format, invocation: Invocation) -> ExitCode:
+        """Print it; exit code 5 where a warning stands."""
+        super().emit(format, invocation)
+        if not self.final.goes_wrong:
+            return ExitCode.DONE
+        tell(f"{self.final.sweep} ended with a warning: {'; '.join(each.rule for each in self.final.warnings)}")
+        return ExitCode.FINISHED_WITH_FAILURES
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw how it stands against its promise."""
+        steps = [
+            NextStep(invocation.command("status", self.final.sweep), "its scores beside the forecast"),
+            NextStep(invocation.command("report", self.final.sweep), "all of it as one page"),
+        ]
+        yield from final_lines(self.final, canvas)
+        yield from next_steps(steps, canvas)
+
+
+def _failed(ended: Finished, database: str) -> str:
+    if ended.all_failed is not None:
+        said = f"every trial of {ended.sweep} that ran has failed, most of them with: {ended.all_failed}"
+    else:
+        said = "one trial has failed" if ended.failed_trials == 1 else f"{ended.failed_trials} trials have failed"
+    return f"{said}; what failed is run again with `{command('retry', ended.sweep, database)}`"
+
+
+def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw the answer, what it cost, the ranking that it heads, what failed, and how it is run."""
+    seen = end.seen
+    if seen.answer is None:
+        yield from canvas.lines(f"{seen.sweep} ended without a recommendation: no trial got far enough.", "bold")
+        yield from canvas.lines(_spending(seen))
+        yield from failure_lines(seen, canvas)
+        again = [("retry", "runs what failed again")] if seen.failures else []
+        steps = [*again, ("decisions", "why each trial ended so")]
+        yield from next_steps([NextStep(invocation.command(verb, seen.sweep), does) for verb, does in steps], canvas)
+        return
+    yield from canvas.lines(sentence(seen.answer), "bold")
+    yield from canvas.lines(_spending(seen))
+    yield ""
+    yield _ranking(seen.answer, canvas)
+    if (hidden := len(seen.answer.ranking) - ROWS) > 0:
+        yield from canvas.lines(f"{hidden:,} more rows: `{invocation.command('rank', seen.sweep)}`", "dim")
+    yield from failure_lines(seen, canvas)
+    yield from next_steps(
+        [
+            NextStep(invocation.command("recommend", seen.sweep), "how sure this is"),
+            NextStep(invocation.command("launch", seen.sweep), "runs it in full"),
+        ],
+        canvas,
+    )
+
+
+def _ranking(answer: StoredAnswer, canvas: Canvas) -> Part:
+    columns: Sequence[Column[RankedRow]] = (
+        RANK,
+        *SIZE,
+        Column("expected score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
+        Column("P(best)", lambda row: probability(row.probability_best)),
+        Column("spent", lambda row: aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN),
+        Column("status", attrgetter("status")),
+        axes_column(answer.ranking),
+    )
+    return table_of(answer.ranking[:ROWS], columns, canvas)
+
+
+def _spending(seen: Picture) -> str:
+    money = seen.money
+    went = ", ".join(
+        f"{SPENT_AS.get(kind, kind)} {aligned_hours(gpu_hours)}" for kind, gpu_hours in uses(money).items() if gpu_hours
+    )
+    return (
+        f"The pilots spent {aligned_hours(money.spent)} of {hours(money.pilot_gpu_hours)} GPU-hours"
+        f"{f' ({went})' if went else ''}, {remains(money)}; {seen.sweep} {time_of(seen)}."
+    )

@@ -1,0 +1,126 @@
+"""`rlplan launch`: a final run is driven here or by Slurm, rehearsed, printed for somebody else, or only told."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from planner.axes import named_configuration
+from rlplan.actions import launching
+from rlplan.actions.launching import LaunchRequest, Planned
+from rlplan.actions.sweep_request import SweepRequest
+from rlplan.answers.ended import Ended
+from rlplan.answers.sweep import for_slurm, rehearses
+from rlplan.live.sweep_running import followed
+from rlplan.requests.running import LaunchFlags
+from rlplan.wording.answers import Answer
+from rlplan.wording.console import Part
+from rlplan.wording.frames import columns
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps
+from rlplan.wording.numbers import hours, interval, rate
+from rlplan.wording.terminal import Canvas, capital
+from runner.clusters.manifest import CLUSTERS
+
+# Flags of a plan's row: a sweep has its own.
+TRAINING = ("trainer", "problems", "model", "reward", "validation", "approximate")
+OF_FINAL = ("sweep", "allocation", "validations", "stop_when_won", "switch", "ray_address", "from_best")
+
+
+@dataclass(frozen=True, repr=False)
+class LaunchPlan(Answer):
+    """A final run as it would be launched; rows are the promise along the way."""
+
+    DRAWN = "rlplan.answers.launch"
+    COLUMNS = columns("number share, number score, number low, number high")
+
+    planned: Planned
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """The promise along the way."""
+        return [dict(zip(self.COLUMNS, row, strict=True)) for row in self.planned.promise.band]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document of `rlplan launch --dry-run --format json`."""
+        run = self.planned.run
+        n, B, axes = run.configuration
+        return {
+            "sweep": self.planned.sweep,
+            "rollouts_per_prompt": n,
+            "prompts_per_batch": B,
+            "axes": dict(axes),
+            "update_steps": run.update_steps,
+            "segment_steps": run.segment_steps,
+            "from_step": run.from_step,
+            "learning_rate": run.learning_rate,
+            "gpu_hours": run.gpu_hours,
+            "budget_gpu_hours": run.budget_gpu_hours,
+            "promised": asdict(self.planned.promise.end),
+            "band": self.planned.promise.rows,
+            "notes": list(self.planned.notes),
+            "shortfall": self.planned.shortfall,
+        }
+
+
+def answer(asked: LaunchFlags) -> Answer:
+    """Launch it, or do what else is asked for."""
+    if asked.print_for in CLUSTERS:
+        from rlplan.actions.cluster_files import cluster_file  # noqa: PLC0415
+        from rlplan.answers.by_hand import ClusterFile  # noqa: PLC0415
+
+        return ClusterFile(asked.print_for, cluster_file(asked.db, asked.sweep, asked.print_for, asked.row))
+    if asked.print_for is not None:
+        from rlplan.answers.by_hand import Line  # noqa: PLC0415
+        from rlplan.reading.starting import by_hand  # noqa: PLC0415
+
+        return Line(by_hand(asked.db, asked.sweep, asked.print_for, asked.row or 1))
+    request = request_of(asked)
+    if rehearses(asked):
+        from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
+        from rlplan.answers.doctor import rehearsal  # noqa: PLC0415
+
+        return rehearsal(rehearse_final(request, asked.db))
+    if for_slurm(asked):
+        from rlplan.actions.submitting import submit_final  # noqa: PLC0415
+
+        return submit_final(request, asked.db, sbatch=asked.sbatch or (), write_only=asked.dry_run)
+    if asked.dry_run:
+        return LaunchPlan(launching.describe(request, asked.db))
+    return Ended(followed(partial(launching.launch, request, asked.db), asked.db), asked.db)
+
+
+def request_of(asked: LaunchFlags) -> LaunchRequest:
+    """Return which final run is launched, and how a plan's row is trained."""
+    own = {name: value for name in TRAINING if (value := getattr(asked, name)) not in (None, False)}
+    return LaunchRequest(
+        **{name: getattr(asked, name) for name in (*OF_FINAL, "learning_rate", "row")},
+        training=SweepRequest.of(own | {"ray_address": asked.ray_address}) if own else None,
+    )
+
+
+def parts(found: LaunchPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw what would be launched and what is promised of it."""
+    planned = found.planned
+    run, end = planned.run, planned.promise.end
+    yield from canvas.lines(
+        f"{planned.sweep}: {named_configuration(run.configuration)} for {run.update_steps:,} steps at learning rate "
+        f"{rate(run.learning_rate)}.",
+        "bold",
+    )
+    yield from canvas.lines(
+        f"Expected score at its end {interval(end.score, end.low, end.high)}: the run is held to that forecast."
+    )
+    yield from canvas.lines(
+        f"It takes about {hours(run.gpu_hours)} of the {hours(run.budget_gpu_hours)} GPU-hours left. "
+        f"It is validated and saved every {'step' if run.segment_steps == 1 else f'{run.segment_steps:,} steps'}."
+    )
+    for note in planned.notes:
+        yield from canvas.lines(f"{capital(note)}.")
+    if planned.shortfall is not None:
+        yield from canvas.lines(f"It cannot run here: {planned.shortfall}", "yellow")
+    yield from canvas.lines("Nothing was started.", "dim")
+    if planned.shortfall is None:
+        steps = [invocation.without("starts it", "--dry-run")]
+    else:
+        steps = [NextStep(invocation.command("recommend", planned.sweep), "what it rests on")]
+    yield from next_steps(steps, canvas)

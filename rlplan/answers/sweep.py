@@ -1,0 +1,84 @@
+"""`rlplan sweep`: the pilots of a plan run here or by Slurm, are rehearsed, or only told."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from operator import attrgetter
+
+from budgets.errors import InputError
+from rlplan.actions import sweep_request, sweeping
+from rlplan.actions.sweep_request import DryRun, PlannedTrial, SweepRequest
+from rlplan.answers.ended import Ended
+from rlplan.live.sweep_running import followed
+from rlplan.requests.running import LaunchFlags, ResumeFlags, RetryFlags, SweepFlags
+from rlplan.wording.answers import Answer
+from rlplan.wording.console import Part
+from rlplan.wording.next_steps import Invocation, next_steps
+from rlplan.wording.numbers import aligned_hours, duration, hours, steps
+from rlplan.wording.tables import SIZE, Cells, Column, table_of
+from rlplan.wording.terminal import Canvas
+
+
+def answer(asked: SweepFlags) -> Answer:
+    """Run the pilots, or do what else is asked for."""
+    request = SweepRequest.of(vars(asked))
+    if rehearses(asked):
+        from rlplan.actions.rehearsing import rehearse  # noqa: PLC0415
+        from rlplan.answers.doctor import rehearsal  # noqa: PLC0415
+
+        return rehearsal(rehearse(request, asked.db))
+    if for_slurm(asked):
+        from rlplan.actions.submitting import submit_new  # noqa: PLC0415
+
+        return submit_new(request, asked.db, sbatch=asked.sbatch or (), write_only=asked.dry_run)
+    if asked.dry_run:
+        return sweep_request.describe(request, asked.db)
+    return Ended(followed(partial(sweeping.start, request, asked.db), asked.db), asked.db)
+
+
+def rehearses(asked: SweepFlags | LaunchFlags) -> bool:
+    """Whether it is only to be tried; refused beside what would do something else."""
+    if asked.rehearse and (asked.slurm or asked.sbatch or asked.dry_run):
+        raise InputError("--rehearse tries it here and now: leave out --slurm, --sbatch and --dry-run")
+    return asked.rehearse
+
+
+def for_slurm(asked: SweepFlags | LaunchFlags | ResumeFlags | RetryFlags) -> bool:
+    """Whether a job is to be submitted; refused is what makes no sense with it, or without it."""
+    of_job = isinstance(asked, ResumeFlags | RetryFlags) and asked.dry_run
+    if not asked.slurm and (asked.sbatch or of_job):
+        raise InputError(f"{'--sbatch' if asked.sbatch else '--dry-run'} is about a job: give --slurm too")
+    if asked.slurm and isinstance(asked, ResumeFlags) and asked.wait:
+        raise InputError("--wait is for a driver here; a job waits for the one before by itself: leave it out")
+    if asked.slurm and asked.ray_address is not None:
+        raise InputError(
+            f"--slurm and --ray-address {asked.ray_address} are both given: a job starts a Ray of its own; leave one "
+            "out"
+        )
+    return asked.slurm
+
+
+def parts(planned: DryRun, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw the trials with their steps and prices, the time they take, and what is lacking to run them."""
+    columns: Sequence[Column[PlannedTrial]] = (
+        *SIZE[:2],
+        Column("pilot", lambda trial: f"{steps(trial.pilot_steps)} steps"),
+        Column("segment", lambda trial: f"{steps(trial.segment_steps)} steps"),
+        Column("GPU-hours", lambda trial: aligned_hours(trial.gpu_hours)),
+        Column("trial", attrgetter("name"), Cells.TEXTS),
+    )
+    yield table_of(planned.trials, columns, canvas)
+    yield ""
+    total = sum(trial.gpu_hours for trial in planned.trials)
+    workers = "one worker" if planned.workers == 1 else f"{planned.workers:,} workers"
+    count = "one pilot" if len(planned.trials) == 1 else f"{len(planned.trials):,} pilots"
+    yield from canvas.lines(
+        f"{planned.plan}: {count} of {hours(total)} GPU-hours together; {hours(planned.pilot_gpu_hours)} are theirs, "
+        f"and what is over goes to the most promising. On {workers} they take about {duration(planned.wall_hours)}."
+    )
+    for text in planned.notes:
+        yield from canvas.lines(text, "yellow")
+    if planned.shortfall is not None:
+        yield from canvas.lines(f"It cannot run here: {planned.shortfall}", "yellow")
+    yield from canvas.lines("Nothing was started.", "dim")
+    if planned.shortfall is None:
+        yield from next_steps([invocation.without("starts it", "--dry-run")], canvas)

@@ -1,0 +1,24 @@
+"""What is asked of `rlplan doctor`."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from rlplan.requests.request import StoredRequest
+
+
+@dataclass(frozen=True)
+class DoctorRequest(StoredRequest):
+    """Say what this machine can run, what is missing and how to get it; exits with 3 when no sweep can run.
+
+    Example: rlplan doctor --deep
+    """
+
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also try torch, transformers and Ray, which takes up to a minute.")
+    ] = False
+    upgrade: Annotated[
+        bool,
+        typer.Option("--upgrade", help="Bring a database of an older rlplan up to date first, after a copy of it."),
+    ] = False
