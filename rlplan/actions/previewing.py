@@ -1,4 +1,4 @@
-"""What `rlplan preview` does, callable from Python: plays a policy on a stored plan in worlds drawn from the prior."""
+"""What `rlplan preview` does: plays a policy on a stored plan in worlds drawn from the prior."""
 
 import math
 import time
@@ -21,43 +21,18 @@ from rlplan.actions.learning import learnt_from, require_learner
 from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.preview_plan import Split, assumptions_of, first_of, request_of, setting_of, splits_of
 from rlplan.reading.row_choice import chosen_data
+from rlplan.requests.planning import PreviewRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.frames import PREVIEWED
 from rlplan.wording.terminal import progress_shown
+from rlplan.wording.typed_numbers import plain_number
 from runner.simulation.drawn import DrawnWorld
 from runner.sweep.learnt import experienced
 from runner.sweep.planned import about
 
-FRACTIONS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
 NO_PILOTS: Final = 0.0
 FEWEST_DRAWS, MOST_DRAWS = 3, 40  # where their number is not given
 PATIENCE_SECONDS: Final = 12.0  # after which no further world is begun then
-
-
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """What is to be simulated; without a number of draws there are as many as time allows."""
-
-    plan: str | None = None
-    policy: str = "rlplan"
-    draws: int | None = None
-    fractions: tuple[float, ...] = FRACTIONS
-    seed: int = 0
-    learn_from: tuple[str, ...] | None = None  # None: what the plan has frozen
-
-    def __post_init__(self) -> None:
-        if self.draws is not None and self.draws < 1:
-            raise InputError(f"--draws {self.draws}: at least one world must be drawn, and 20 or more tell something")
-        if self.seed < 0:
-            raise InputError(f"--seed {self.seed}: it must be at least 0")
-        if not self.fractions or not all(0 <= fraction < 1 for fraction in self.fractions):
-            given = ",".join(f"{fraction:g}" for fraction in self.fractions)
-            raise InputError(
-                f"--pilot-fractions {given}: give shares of the budget from 0, which is no pilots, to below 1, such as "
-                "0,0.05,0.1,0.2"
-            )
-        open_policy(self.policy, search=None)  # refuses what is not known
-        require_learner(self.policy, self.learn_from or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +193,14 @@ def _alike(differences: Sequence[float]) -> bool:
     return estimate.standard_error is None or abs(estimate.mean) <= 2 * estimate.standard_error
 
 
-def preview(request: Simulation, database: str, clock: Callable[[], float] = time.monotonic) -> Preview:
+def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic) -> Preview:
     """Play the policy in world after world at each pilot fraction; BudgetError when none of them pays for pilots."""
-    with open_store(database, read_only=True) as store:
+    fractions = _sound(request)
+    with open_store(request.db, read_only=True) as store:
         plan = store.plan(request.plan)
         asked, several = request_of(plan, store), all(each.axes for each in plan.candidates)
-    teacher = _teacher(request, plan, database)
-    splits, refused = splits_of(asked, request.fractions)
+    teacher = _teacher(request, plan)
+    splits, refused = splits_of(asked, fractions)
     if not splits:
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
     asked = replace(asked, pilots=replace(asked.pilots, gpus=splits[-1].proposal.request.pilots.gpus))
@@ -262,12 +238,29 @@ def preview(request: Simulation, database: str, clock: Callable[[], float] = tim
     )
 
 
-def _teacher(request: Simulation, plan: Plan, database: str) -> TransferPriors | None:
+def _sound(request: PreviewRequest) -> tuple[float, ...]:
+    """Return the pilot fractions of a request that makes sense."""
+    fractions = tuple(plain_number(text, "--pilot-fractions") for text in request.pilot_fractions.split(","))
+    if request.draws is not None and request.draws < 1:
+        raise InputError(f"--draws {request.draws}: at least one world must be drawn, and 20 or more tell something")
+    if request.seed < 0:
+        raise InputError(f"--seed {request.seed}: it must be at least 0")
+    if not all(0 <= fraction < 1 for fraction in fractions):
+        raise InputError(
+            f"--pilot-fractions {','.join(f'{each:g}' for each in fractions)}: give shares of the budget from 0, which "
+            "is no pilots, to below 1, such as 0,0.05,0.1,0.2"
+        )
+    open_policy(request.policy, search=None)  # refuses what is not known
+    require_learner(request.policy, request.learn_from or ())
+    return fractions
+
+
+def _teacher(request: PreviewRequest, plan: Plan) -> TransferPriors | None:
     """Return what the plan's sweep would learn from: what is named, else what the plan has frozen."""
     if request.learn_from is None:
         frozen = plan.config.get(LEARNT, [])
         return experienced(frozen, about(plan, {})) if frozen else None
-    named = learnt_from(request.learn_from, database=database)
+    named = learnt_from(request.learn_from, database=request.db)
     return TransferPriors(named, about(plan, {})) if named else None
 
 
@@ -279,7 +272,7 @@ def _said_of(teacher: TransferPriors | None) -> list[str]:
 
 
 def _outcome(
-    world: DrawnWorld, split: Split, request: Simulation, number: int, workers: int, teacher: TransferPriors | None
+    world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int, teacher: TransferPriors | None
 ) -> PlayedWorld:
     pool, proposal = Pool(teacher), split.proposal
     played = play(

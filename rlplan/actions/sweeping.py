@@ -54,7 +54,7 @@ class DriversSeat:
     interrupts: Interrupts | None = None
     began: Began = lambda sweep: None
     silent_since: datetime | None = None  # when a former driver was last heard of
-    config: Path | None = None  # the file whose [cluster] counts; without one, that of the working directory
+    config: Path | str | None = None  # the file whose [cluster] counts; without one, that of the working directory
 
 
 @dataclass(frozen=True, slots=True)

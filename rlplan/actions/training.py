@@ -1,4 +1,4 @@
-"""What `rlplan train` does, callable from Python: one run of one allocation, as a sweep of one trial."""
+"""What `rlplan train` does: one run of one allocation, as a sweep of one trial."""
 
 import math
 from datetime import UTC, datetime
@@ -18,15 +18,17 @@ from planner.proposals.request import LARGEST_BUDGET_GPU_HOURS, Request
 from planner.store import open_store
 from planner.store.schema import Plan
 from planner.sweeping.grants import MARGIN, idle_gpu_hours
-from rlplan.actions.configuring import DEFAULT_FILE, AskedSection, load_configuration
+from rlplan.actions.configuring import DEFAULT_FILE, checked, load_configuration
 from rlplan.actions.given_plan import given_candidate, given_plan
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import SweepRequest, machine, spec_of
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, begin
+from rlplan.requests.running import TrainFlags
 from rlplan.wording.extras import require_for_sweeps
 from runner.machine import cpu_cores
 from runner.processes import this_driver
 from runner.sweep.planned import CPU
+from runner.sweep.planning import AnyPath
 from runner.sweep.spec import SweepSpec
 from runner.tasks.opening import SUFFIXES
 
@@ -38,73 +40,52 @@ AS_A_SWEEP = (
 )
 
 
-class TrainRequest(AskedSection):
-    """The flags of `rlplan train`; None, or False, stands for what was not given."""
+# What is checked of a request; the rest are texts.
+KINDS: dict[str, Any] = {
+    "rollouts_per_prompt": Annotated[int, Field(ge=2)],
+    **dict.fromkeys(("seed", "warmup"), Annotated[int, Field(ge=0)]),
+    **dict.fromkeys(("prompts_per_batch", "steps", "response_tokens", "validate_every", "problems", "samples"), Count),
+    **dict.fromkeys(("threads", "micro_batch_tokens", "checkpoint_every"), Count),
+    **dict.fromkeys(("learning_rate", "temperature", "budget"), Positive),
+    **dict.fromkeys(("folder", "config"), AnyPath),
+}
 
-    task: str | None = None
-    model: str | None = None
-    reward: str | None = None
-    validation: str | None = None
-    recipe: str | None = None
-    rollouts_per_prompt: Annotated[int, Field(ge=2)] = 16
-    prompts_per_batch: Count = 32
-    steps: Count = 100
-    growth: str | None = None
-    learning_rate: Positive | None = None
-    seed: Annotated[int, Field(ge=0)] = 0
-    temperature: Positive | None = None
-    response_tokens: Count | None = None
-    warmup: Annotated[int, Field(ge=0)] | None = None
-    validate_every: Count | None = None
-    problems: Count | None = None
-    samples: Count | None = None
-    engine: str | None = None
-    device: str | None = None
-    threads: Count | None = None
-    weights: str | None = None
-    micro_batch_tokens: Count | None = None
-    compile: bool = False
-    checkpoint_every: Count | None = None
-    budget: Positive | None = None
-    folder: Path | None = None
-    config: Path | None = None
 
-    @property
-    def allocation(self) -> Allocation:
-        """The run's size."""
-        return Allocation(self.rollouts_per_prompt, self.prompts_per_batch, self.steps)
+def allocation_of(asked: TrainFlags) -> Allocation:
+    """Return the run's size."""
+    return Allocation(asked.rollouts_per_prompt, asked.prompts_per_batch, asked.steps)
 
-    @property
-    def own_problems(self) -> str | None:
-        """The path of problems of one's own; None for an embedded task, or where the configuration names one."""
-        return None if self.task is None or self.task in embedded_tasks() else self.task
+
+def own_problems(asked: TrainFlags) -> str | None:
+    """Return the path of problems of one's own; None for an embedded task, or where the configuration names one."""
+    return None if asked.task is None or asked.task in embedded_tasks() else asked.task
 
 
 def train(
-    request: TrainRequest,
-    database: str,
+    asked: TrainFlags,
     *,
     interrupts: Interrupts | None = None,
     began: Began = lambda sweep: None,
 ) -> Finished:
     """Store a sweep of one trial, and run it; it goes on as any other sweep does."""
     require_for_sweeps()
+    request = checked(asked, **KINDS)
     plan = planned(request)
-    spec = spec_of_run(request, plan, database)
-    with open_store(database) as store:
+    spec = spec_of_run(request, plan)
+    with open_store(request.db) as store:
         name = store.save_plan(plan, plan.candidates, created_at=datetime.now(UTC))
         seat = DriversSeat(this_driver(), None, interrupts, began, config=request.config)
         return begin(store, store.plan(name), spec, seat)
 
 
-def planned(request: TrainRequest) -> Plan:
+def planned(request: TrainFlags) -> Plan:
     """Return the plan of one allocation, whose only pilot is the run.
 
     Without a budget of its own the run may take what it costs by the upper end of its price's interval.
     """
     resolved = _configured(request)
     asked = build_request(resolved)
-    variant, allocation = asked.all_variants[0], request.allocation
+    variant, allocation = asked.all_variants[0], allocation_of(request)
     if len(asked.all_variants) > 1 or asked.learning_rate_range is not None:
         raise InputError("the configuration compares recipes, models or rates ([axes]): `rlplan sweep` does that")
     n, B, M = allocation.rollouts_per_prompt, allocation.prompts_per_batch, allocation.update_steps
@@ -128,11 +109,11 @@ def planned(request: TrainRequest) -> Plan:
     return plan
 
 
-def spec_of_run(request: TrainRequest, plan: Plan, database: str) -> SweepSpec:
+def spec_of_run(request: TrainFlags, plan: Plan) -> SweepSpec:
     """Return the settings of the sweep of one trial."""
     given = {name: getattr(request, name) for name in AS_A_SWEEP}
-    own = request.own_problems
-    spec = spec_of(SweepRequest(policy="full", workers=1, problems=own, **given), plan, database)
+    own = own_problems(request)
+    spec = spec_of(SweepRequest(policy="full", workers=1, problems=own, **given), plan, request.db)
     here = {"threads": request.threads or (1 if own is None else cpu_cores()), "compile": request.compile}
     training: dict[str, Any] = {"machine": spec.training.machine.model_copy(update=here)}
     if request.temperature is not None:
@@ -148,7 +129,7 @@ def validation_steps(steps: int) -> int:
     return min(range(few, many + 1), key=lambda every: (steps % every, abs(every - steps / VALIDATIONS), -every))
 
 
-def _configured(request: TrainRequest) -> Resolved:
+def _configured(request: TrainFlags) -> Resolved:
     """Merge defaults, task, file and flags; where nobody says how often to validate, the length of the run does."""
     flags: dict[str, tuple[str, Any]] = {
         "budget.gpu_hours": ("--budget", request.budget or LARGEST_BUDGET_GPU_HOURS),
@@ -167,22 +148,22 @@ def _configured(request: TrainRequest) -> Resolved:
     return resolved
 
 
-def _resolved(request: TrainRequest, flags: dict[str, tuple[str, Any]]) -> Resolved:
+def _resolved(request: TrainFlags, flags: dict[str, tuple[str, Any]]) -> Resolved:
     """Merge the layers; problems of one's own take nothing from an embedded task, and run on this machine."""
-    if request.own_problems is None:
+    if (problems := own_problems(request)) is None:
         resolved = load_configuration(request.config, request.task, flags)
         if resolved.config.workload.task is None:
             raise InputError(
                 f"no task given: --task takes {', '.join(embedded_tasks())}, or the path of a JSONL file of problems"
             )
         return resolved
-    path = Path(request.own_problems).expanduser()
-    if not (path.suffix in SUFFIXES or path.exists() or path.name != request.own_problems):
+    path = Path(problems).expanduser()
+    if not (path.suffix in SUFFIXES or path.exists() or path.name != problems):
         raise UnknownNameError("task", path.name, embedded_tasks(), "The path of a JSONL file works too")
     given = {"--model FOLDER": request.model, "--response-tokens": request.response_tokens}
     if missing := [flag for flag, value in given.items() if value is None]:
         raise InputError(
-            f"--task {request.own_problems} needs {' and '.join(missing)} too: problems of your own bring neither a "
+            f"--task {problems} needs {' and '.join(missing)} too: problems of your own bring neither a "
             "model nor a length at which responses are cut"
         )
     file = request.config or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
@@ -193,7 +174,7 @@ def _resolved(request: TrainRequest, flags: dict[str, tuple[str, Any]]) -> Resol
     room = model(folder).context - int(request.response_tokens or 0)  # for a prompt, whose length nobody has measured
     fits = Layer(DEFAULT, {"workload": {"prompt_tokens": float(min(Config().workload.prompt_tokens, max(1, room)))}})
     flags["workload.model"] = ("--model", folder)
-    return resolve([fits, *([file_layer(file)] if file else []), *own, *flag_layer(flags)])
+    return resolve([fits, *([file_layer(Path(file))] if file else []), *own, *flag_layer(flags)])
 
 
 def _rate(request: Request, allocation: Allocation) -> float:

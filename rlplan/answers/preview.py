@@ -4,21 +4,18 @@ from collections.abc import Iterator, Sequence
 
 from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
-from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview, Simulation, preview
+from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview, preview
 from rlplan.requests.planning import PreviewRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural
 from rlplan.wording.tables import Column, table_of
 from rlplan.wording.terminal import Canvas
-from rlplan.wording.typed_numbers import plain_number
 
 
 def answer(asked: PreviewRequest) -> Preview:
     """Simulate the sweep of a plan at each pilot fraction."""
-    fractions = tuple(plain_number(text, "--pilot-fractions") for text in asked.pilot_fractions.split(","))
-    sources = None if asked.learn_from is None else tuple(map(str, asked.learn_from))
-    return preview(Simulation(asked.plan, asked.policy, asked.draws, fractions, asked.seed, sources), asked.db)
+    return preview(asked)
 
 
 def parts(found: Preview, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

@@ -1,15 +1,13 @@
 """`rlplan train`: what came of a single run, its score, its curve, and where it is stored."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from planner.store import open_store
 from rlplan.actions import training
-from rlplan.actions.sweeping import Finished
-from rlplan.actions.training import TrainRequest
 from rlplan.answers.ended import Ended
 from rlplan.exits import ExitCode
 from rlplan.live.sweep_running import followed
@@ -46,13 +44,7 @@ class Trained(Ended):
 
 def answer(asked: TrainFlags) -> Trained:
     """Train a model."""
-    return Trained(followed(driving(asked), asked.db), asked.db)
-
-
-def driving(asked: TrainFlags) -> Callable[..., Finished]:
-    """Return what drives the run."""
-    given = {name: value for name, value in vars(asked).items() if value is not None}
-    return partial(training.train, TrainRequest.of(given), asked.db)
+    return Trained(followed(partial(training.train, asked), asked.db), asked.db)
 
 
 def _drawn(seen: Picture, database: str, canvas: Canvas) -> Iterator[Part]:

@@ -5,14 +5,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rlplan.actions import launching, sweeping
+from rlplan.actions import launching, sweeping, training
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import Finished
 from rlplan.answers.launch import request_of
 from rlplan.answers.plan import Plan
 from rlplan.answers.resume import CHANGES
-from rlplan.answers.train import driving
 from rlplan.api.book import Book
 from rlplan.api.functions import function
 from rlplan.api.sweep import Sweep
@@ -45,7 +44,7 @@ def _launch(asked: LaunchFlags) -> Sweep:
 
 
 def _train(asked: TrainFlags) -> Sweep:
-    return _run(asked.db, driving(asked))
+    return _run(asked.db, partial(training.train, asked))
 
 
 def _run(database: str, drive: Callable[..., Finished]) -> Sweep:

@@ -220,21 +220,19 @@ class TrainFlags(StoredRequest):
         typer.Option(help="A recipe, such as grpo, dapo or scalerl, or a .toml file.", autocompletion=recipes),
     ] = None
     rollouts_per_prompt: Annotated[
-        int | None, options.whole("--rollouts-per-prompt", "Responses to each prompt; 16.", short="-n")
-    ] = None
-    prompts_per_batch: Annotated[
-        int | None, options.whole("--prompts-per-batch", "Prompts of an update; 32.", short="-B")
-    ] = None
+        int, options.whole("--rollouts-per-prompt", "Responses to each prompt.", short="-n")
+    ] = 16
+    prompts_per_batch: Annotated[int, options.whole("--prompts-per-batch", "Prompts of an update.", short="-B")] = 32
     growth: Annotated[
         str | None, typer.Option(metavar="<factor>x", help="Let the batch grow to B by a factor, such as 4x.")
     ] = None
-    steps: Annotated[int | None, options.whole("--steps", "Update steps; 100.")] = None
+    steps: Annotated[int, options.whole("--steps", "Update steps.")] = 100
     learning_rate: Annotated[
         float | None, options.plain("--learning-rate", "Otherwise the configuration's, scaled with √(n·B).")
     ] = None
     warmup: Annotated[int | None, options.whole("--warmup", "Update steps of warm-up; else the recipe's.")] = None
     temperature: Annotated[float | None, options.plain("--temperature", "Of the sampling; 1.")] = None
-    seed: Annotated[int | None, options.whole("--seed", "Decides every random number; 0.")] = None
+    seed: options.SeedOption = 0
     model: options.ModelOption = None
     reward: options.RewardOption = None
     response_tokens: Annotated[int | None, options.whole("--response-tokens", "Most tokens of a response.")] = None

@@ -9,10 +9,10 @@ from rlplan.actions.previewing import (
     PATIENCE_SECONDS,
     PlayedWorld,
     Preview,
-    Simulation,
     UnpilotedWorld,
     preview,
 )
+from rlplan.requests.planning import PreviewRequest
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation
 from tests.rlplan.conftest import Run
@@ -123,11 +123,11 @@ def test_the_table_fits_the_screen_and_csv_has_a_row_a_fraction(planned: Run) ->
 
 def test_without_a_number_as_many_worlds_are_drawn_as_time_allows(planned: Run) -> None:
     assert planned("propose", "--task", "sum-easy", "--budget", "0.4").code == 0
-    request = Simulation(policy="random", fractions=(0.2,))
+    request = PreviewRequest(policy="random", pilot_fractions="0.2")
     slow = itertools.count(0.0, PATIENCE_SECONDS + 1)
-    assert preview(request, "rlplan.db", lambda: next(slow)).draws == FEWEST_DRAWS
+    assert preview(request, lambda: next(slow)).draws == FEWEST_DRAWS
     passing = itertools.count(0.0, PATIENCE_SECONDS / 3)
-    assert preview(request, "rlplan.db", lambda: next(passing)).draws == FEWEST_DRAWS + 3
+    assert preview(request, lambda: next(passing)).draws == FEWEST_DRAWS + 3
 
 
 def of(outcomes: dict[float, list[tuple[float, float]]]) -> Preview:

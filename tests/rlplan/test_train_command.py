@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from budgets.errors import InputError
 from planner.store.schema import Plan
 from rlplan.actions import training
-from rlplan.actions.configuring import load_configuration
-from rlplan.actions.training import TrainRequest, planned, spec_of_run, validation_steps
+from rlplan.actions.configuring import checked, load_configuration
+from rlplan.actions.training import KINDS, planned, spec_of_run, validation_steps
+from rlplan.requests.running import TrainFlags
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.sweep.planning import new_trials
@@ -33,8 +34,8 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def simulated(**failures: Any) -> None:
         world = SimulationChoice(costs=COSTS, failures=Failures(**failures)).model_dump(mode="json")
 
-        def spec_of(request: TrainRequest, plan: Plan, database: str) -> SweepSpec:
-            spec = spec_of_run(request, plan, database)
+        def spec_of(request: TrainFlags, plan: Plan) -> SweepSpec:
+            spec = spec_of_run(request, plan)
             return spec.model_copy(update={"training": spec.training.model_copy(update={"simulation": world})})
 
         monkeypatch.setattr(training, "spec_of_run", spec_of)
@@ -42,11 +43,11 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return simulated
 
 
-def trial_of(**flags: object) -> TrialConfig:
+def trial_of(**flags: Any) -> TrialConfig:
     """Return the configuration of the one trial that is asked for."""
-    request = TrainRequest.of({"task": "sum-easy"} | flags)
+    request = checked(TrainFlags(**{"task": "sum-easy"} | flags), **KINDS)
     plan = planned(request)
-    (trial,) = new_trials(spec_of_run(request, plan, "rlplan.db"), plan)
+    (trial,) = new_trials(spec_of_run(request, plan), plan)
     return TrialConfig.model_validate(trial.config)
 
 
@@ -96,7 +97,7 @@ def test_a_task_alone_is_enough() -> None:
     assert (trial.task.model, trial.task.max_response_tokens, trial.machine.device) == (None, None, "cpu")
     assert trial.validation.every_rollouts == 5 * 512
     assert trial_of(task="sum-hard").recipe.name == "grpo"  # which a proposal would price
-    plan = planned(TrainRequest(task="sum-easy"))
+    plan = planned(TrainFlags(task="sum-easy"))
     (candidate,) = plan.candidates
     assert (candidate.pilot_steps, candidate.update_steps, candidate.segment_steps) == (100, 100, 5)
     assert plan.pilot_gpu_hours > 100 * candidate.gpu_hours_per_step_high
@@ -130,14 +131,14 @@ def test_a_file_is_below_the_flags_and_above_the_task(tmp_path: Path) -> None:
     assert math.isclose(trial.learning_rate, 1e-2)
     (tmp_path / "rlplan.toml").write_text('[axes]\nrecipes = ["easy", "dapo"]\n')
     with pytest.raises(InputError, match="compares recipes, models or rates"):
-        planned(TrainRequest(task="sum-easy"))
+        planned(TrainFlags(task="sum-easy"))
 
 
 def test_problems_of_ones_own_take_nothing_from_an_embedded_task(tmp_path: Path) -> None:
     (tmp_path / "rlplan.toml").write_text('[workload]\ntask = "sum-easy"\n')
     (tmp_path / "mine.jsonl").write_text('{"prompt": "1+1", "answer": "2"}\n')
     with pytest.raises(InputError, match="needs --model FOLDER and --response-tokens too"):
-        planned(TrainRequest(task="mine.jsonl", device="cpu"))
+        planned(TrainFlags(task="mine.jsonl", device="cpu"))
     (tmp_path / "model").mkdir()
     shape = "num_hidden_layers num_attention_heads hidden_size intermediate_size vocab_size max_position_embeddings"
     (tmp_path / "model" / "config.json").write_text(str(dict.fromkeys(shape.split(), 2)).replace("'", '"'))
