@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shlex
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -19,6 +20,7 @@ from runner.sweep.spec import SweepSpec
 MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "planner/watching/trigger.py", "budgets/growth.py")
 ROOT = Path(__file__).resolve().parents[2]
 DRIVES = ("runner/sweep", "runner/slurm", "runner/storage", "runner/rehearsal", "runner/tracking", "runner/clusters")
+TABLE = ".toml"  # of a trainer, in trainer.toml
 TRAINERS = "runner/trainers"  # a folder for each driver, beside what they have in common
 # What only our own trainer runs; another's driver copies no module of it into a trial's folder.
 OURS = ("runner/engines", "runner/policy")
@@ -38,7 +40,9 @@ def code_fingerprint(trainer: TrainerChoice | None = None, root: Path = ROOT) ->
 
 @cache
 def _code_of(path: Path, _modified: int) -> str:
-    """Return a digest of a file's syntax tree without docstrings, worked out once until somebody writes to the file."""
+    """Return a digest of what a file says, without comments and docstrings, worked out once until it is written to."""
+    if path.suffix == TABLE:
+        return hashlib.sha256(repr(tomllib.loads(path.read_text(encoding="utf-8"))).encode()).hexdigest()
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
@@ -50,7 +54,7 @@ def _sources(root: Path, trainer: str) -> Iterator[Path]:
     passed_over = {root / each for each in (*DRIVES, *_of_others(root, trainer))}
     for place in MAKES_CURVES:
         path = root / place
-        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+        for file in [path] if path.is_file() else sorted((*path.rglob("*.py"), *path.rglob(f"trainer{TABLE}"))):
             if passed_over.isdisjoint(file.parents):
                 yield file
 

@@ -1,12 +1,18 @@
 """The Python on the pages that no other test runs is run."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from budgets.errors import InputError
+from runner.trainers.driving import opened_task
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import FIRST, TableDriver
 from tests.docs.examples import table
 from tests.docs.lines import ROOT
+from tests.runner.trainers.standins import trial
 
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -27,3 +33,19 @@ def test_the_examples_of_extending_work(
     assert callable(score)
     assert [score({"answer": 4}, said) for said in ("4", "about 4", "5")] == [1.0, 0.5, 0.0]
     assert "rollouts_per_prompt" in capsys.readouterr().out
+
+
+def test_the_table_of_a_trainer_that_extending_shows_makes_a_driver() -> None:
+    (text,) = re.findall(
+        r"^```toml\n(.*?)^```", (ROOT / "docs/extending.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    driver = TableDriver(TrainerSpec.model_validate(tomllib.loads(text)))
+    config = trial("skyrl", "cispo", {"config": "gsm8k.yaml"})  # an entry of TRAINERS, which AReaL is none of
+    with pytest.raises(InputError, match=r"AReaL cannot train recipe 'cispo'.*objective.clip = 'cispo'"):
+        driver.check(config)
+    config = trial("skyrl", options={"config": "gsm8k.yaml"})
+    driver.check(config)
+    given = driver.given(config, opened_task(config), FIRST)
+    assert {"gconfig.n_samples=4", "train_dataset.batch_size=8", "total_train_steps=1"} <= set(given["words"])
+    with pytest.raises(InputError, match="unknown key 'confg'"):
+        driver.check(trial("skyrl", options={"confg": "gsm8k.yaml"}))
