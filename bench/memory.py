@@ -16,7 +16,6 @@ from planner.config import Layer, resolve
 from planner.config.request import build_step
 from runner.trainers.catalogue import named_driver
 from runner.trainers.trl import folder as trl
-from runner.trainers.verl import configuration as verl
 
 MODELS = ("qwen2.5-1.5b", "qwen3-8b", "qwen3-32b", "llama-3.3-70b", "qwen3-30b-a3b")
 TOKENS = {"8k": 8192, "32k": 32768 - 1024}  # of a response; the longest prompt of a sweep has 1,024
@@ -24,13 +23,11 @@ PROMPT = 1024
 SHARES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)  # of a node, or whole nodes
 WANTED = 16_384  # tokens of a micro-batch, as trials have them by default
 DRIVERS: dict[str, tuple[Means, Callable[[MemoryPlan], dict[str, Any]]]] = {
-    "verl": (verl.MEANS, verl.memory_keys),
-    "TRL": (trl.MEANS, trl.memory_keys),
-    **{
-        driver.title: (driver.spec.memory.means, driver.memory_keys)
-        for driver in map(named_driver, ("openrlhf", "skyrl", "nemo-rl", "slime", "prime-rl"))
-        if driver is not None
-    },
+    driver.title: (trl.MEANS, trl.memory_keys)
+    if driver.name == "trl"
+    else (driver.spec.memory.means, driver.memory_keys)
+    for driver in map(named_driver, ("verl", "trl", "openrlhf", "skyrl", "nemo-rl", "slime", "prime-rl"))
+    if driver is not None
 }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from budgets.memory_plan import Means, MemoryPlan
+from budgets.memory_plan import MemoryPlan
 from planner.logs.trainers import Trainer, load_trainer
 from planner.recipes.schema import Recipe
 from runner.ports.task import Prompt, Task
@@ -126,10 +126,6 @@ class TableDriver:
     def settings(self, options: Any) -> dict[str, Any]:
         """Return the user's own keys, as the trainer has them."""
         return dict(options.settings)
-
-    def means(self, machine: Machine) -> Means:
-        """Return what it can do to make a trial fit."""
-        return replace(self.spec.memory.means, offloads=evaluated(self.spec.memory.offloads, {"machine": machine}))
 
     def memory_keys(self, plan: MemoryPlan) -> dict[str, Any]:
         """Return the keys by which training and engines fit."""

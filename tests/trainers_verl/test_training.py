@@ -19,8 +19,9 @@ from runner.grpo import advantages as ours
 from runner.grpo.clips import k3
 from runner.grpo.objective import Tokens, objective, token_weights
 from runner.trainers.driver import SAVE_NOW
-from runner.trainers.verl.configuration import SAVING
-from runner.trainers.verl.recipe import ACTOR, recipe_keys
+from runner.trainers.verl.driver import SAVING
+from runner.trainers.verl.script import ACTOR
+from tests.trainers_verl import trials
 from tests.trainers_verl.conftest import OWN
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
@@ -67,7 +68,8 @@ def test_the_rate_rises_as_ours_does_which_that_of_the_schedule_constant_does_no
 @pytest.mark.parametrize("recipe", ["grpo", "dr-grpo", "hard", "cispo", "gspo", "dapo"])
 def test_its_loss_is_ours(recipe: str) -> None:
     settings = load_recipe(recipe).objective
-    keys = {key.removeprefix(f"{ACTOR}."): value for key, value in recipe_keys(load_recipe(recipe), LONGEST).items()}
+    given = trials.keys(trials.trial(recipe), Path("/")) | {f"{ACTOR}.loss_scale_factor": LONGEST}
+    keys = {key.removeprefix(f"{ACTOR}."): value for key, value in given.items()}
     generator = torch.Generator().manual_seed(5)
     mask = torch.arange(LONGEST) < torch.randint(1, LONGEST + 1, (ROWS, 1), generator=generator)
     old, noise = -torch.rand((2, ROWS, LONGEST), generator=generator) * 3

@@ -8,7 +8,6 @@ from runner.ports.trial import Machine, TrialConfig, ValidationPlan
 from runner.trainers.ability import degree
 from runner.trainers.driving import opened_task
 from runner.trainers.render import words as rendered_words
-from runner.trainers.verl.configuration import keys_of
 from runner.trainers.verl.driver import JUDGE
 from tests.runner.trainers.standins import attempt
 from tests.runner.trainers.standins import trial as named_trial
@@ -24,7 +23,8 @@ def trial(recipe: str = "grpo", **changes: Any) -> TrialConfig:
 
 def keys(config: TrialConfig, folder: Path, **changes: Any) -> dict[str, Any]:
     done = JUDGE.as_done(config)
-    return keys_of(done, opened_task(done), attempt(folder, **changes))
+    found: dict[str, Any] = JUDGE.given(done, opened_task(done), attempt(folder, **changes))["keys"]
+    return found
 
 
 def words(config: TrialConfig, folder: Path, **changes: Any) -> list[str]:

@@ -4,66 +4,70 @@ import json
 import math
 import re
 import statistics
+import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from budgets.errors import InputError
 from planner.logs.consoles import verl_values
 from planner.logs.series import choose_score, ours_of
 from planner.logs.trainers import WHOLE_STEP, load_trainer
-from runner.ports.trial import TrialConfig
-from runner.trainers.driver import Attempt, Launch, Reading
-from runner.trainers.driving import asked_itself, opened_task, options_in, refuse, started
+from runner.machine import cpu_cores
+from runner.ports.task import Task
+from runner.ports.trial import Machine, TrialConfig
+from runner.tasks.embedded import EMBEDDED
+from runner.trainers.driver import Attempt, Reading
+from runner.trainers.driving import asked_itself, opened_task, require_chat
 from runner.trainers.following import Lines
+from runner.trainers.in_own_ray import gpus_here
+from runner.trainers.laying import programs
 from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import TableDriver
-from runner.trainers.verl.configuration import (
-    MODULE,
-    VerlOptions,
-    files_of,
-    keys_of,
-    scores_folder,
-)
+from runner.trainers.table import FIRST, RehearsedDriver
+from runner.training.building import open_stream
 from runner.training.trial import read_points
 
+SAVING = "rlplan_saving"  # what verl imports of ours in the process of its trainer
+TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
+PLAIN_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}"
+_ROWS = 1 << 16  # of the prompts in the order of a trial, after which it begins anew
 _VERL = load_trainer("verl")
 _LOSS_IS_NO_NUMBER = re.compile(r'"actor/pg_loss": ?null')  # as its file logger writes NaN
 
 
-class VerlDriver(TableDriver):
+class VerlDriver(RehearsedDriver):
     """verl's V1 trainer."""
 
-    def check(self, config: TrialConfig) -> None:
-        """Refuse a recipe or a layout that verl cannot run, and a task that cannot be opened."""
-        config = self.as_done(config)
-        refuse(config, self.title, self.spec.refuses)
-        machine, options = config.machine, options_in(config, VerlOptions)
-        if machine.device == "cpu":
-            raise InputError("verl generates with servers that need GPUs: make a plan for GPUs, or use --trainer trl")
-        each_node = machine.gpus // machine.nodes
-        if each_node % (options.tensor_parallel or 1):
-            raise InputError(
-                f"[trainer.options] tensor_parallel = {options.tensor_parallel} on {each_node} GPUs of a node: it must "
-                "divide them"
-            )
-        keys_of(config, opened_task(config), Attempt(Path("/"), 1, 0, 1, None))
-
-    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
-        """Start a Ray over all hosts, and on the head start.py in it."""
-        config = self.as_done(config)
-        task = opened_task(config)
-        keys = keys_of(config, task, attempt, scored=attempt.from_step in self._scored(config, attempt))
-        environment = {
-            "PYTHONPATH": str(attempt.folder.absolute()),  # of every process of that Ray: verl imports MODULE from it
-            "VERL_USE_EXTERNAL_MODULES": MODULE,
-            "VERL_FILE_LOGGER_PATH": str(attempt.metrics.absolute()),  # which it truncates: one for each attempt
-            "HYDRA_FULL_ERROR": "1",
+    def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return how many helpers there are, the seed of draws, the chat template, and whether a score is known."""
+        embedded = config.task.name in EMBEDDED
+        template = PLAIN_TEMPLATE if embedded else task.chat_template
+        if template is None and TEMPLATE not in values["options"].settings:
+            instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
+            require_chat(task, self.title, instead)
+        return {
+            "helpers": helpers(config.machine),
+            # A resumed run does not draw the same again.
+            "draws": zlib.crc32(f"{config.seed}/{attempt.from_step}".encode()) >> 1,
+            "template": template,
+            "scored": attempt.from_step > 0 and attempt.from_step in self._scored(config, attempt),
         }
-        files = files_of(config, task, attempt, keys) if rank == 0 else {}
-        return started(config, attempt, rank, ["start.py"], files, environment, own_ray=True)
+
+    def settings(self, options: Any) -> dict[str, Any]:
+        """Return the user's keys, with the logger that rlplan reads beside the user's own."""
+        said = options.settings.get("trainer.logger", "console")
+        loggers = [*([said] if isinstance(said, str) else said), "file"]
+        return {**options.settings, "trainer.logger": loggers}
+
+    def laid(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return the files, with the modules that verl imports of ours and the order of the prompts."""
+        modules = programs("verl", "advantages.py", "saving.py")
+        return super().laid(config, task, attempt, values) | {
+            "rlplan_verl.py": modules["advantages.py"],
+            f"{SAVING}.py": modules["saving.py"],
+            "advantage.json": json.dumps(config.recipe.advantage.model_dump()),
+            "order.json": json.dumps(open_stream(config, task).take(max(_ROWS, len(task.train)))),
+        }
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence["VerlLog"]:
         """Return the file of its file logger, and beside it the answers of its validations."""
@@ -79,10 +83,9 @@ class VerlDriver(TableDriver):
 
     def rehearse(self, config: TrialConfig) -> Sequence[str]:
         """Have Hydra compose the configuration in verl's own environment, and its validate_config check it."""
-        done, attempt = self.as_done(config), Attempt(Path("/"), 1, 0, 1, None)
-        task = opened_task(done)
-        files = files_of(done, task, attempt, keys_of(done, task, attempt))
-        code, said = asked_itself(done, files, "start.py", "check", VERL_USE_EXTERNAL_MODULES=MODULE)
+        done = self.as_done(config)
+        files = self.files(done, opened_task(done), FIRST)
+        code, said = asked_itself(done, files, "start.py", "check", VERL_USE_EXTERNAL_MODULES="rlplan_verl")
         lines = said.splitlines() or ["no word"]
         if code:
             return [f"verl's environment cannot be asked: {lines[-1]}"]
@@ -97,6 +100,18 @@ class VerlDriver(TableDriver):
         said = {each.step for one in earlier for source in self.sources(config, one) for each in source.read()}
         points = read_points(attempt.folder.parent)
         return said | {point.optimizer_step for point in points if point.score is not None}
+
+
+def helpers(machine: Machine) -> int:
+    """Return how many processes ask for responses, and how many score: a quarter of the cores, 2 to 8 on each node."""
+    gpus = machine.gpus // machine.nodes
+    cores = cpu_cores() * gpus // max(gpus, gpus_here())  # the other GPUs of a node are other trials'
+    return machine.nodes * max(2, min(8, cores // 4))
+
+
+def scores_folder(attempt: Attempt) -> str:
+    """Return where the answers of an attempt's validations go, which tell the error of a score."""
+    return f"validation-{attempt.number}"
 
 
 JUDGE = VerlDriver(TrainerSpec.load("verl"))

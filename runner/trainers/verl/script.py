@@ -10,14 +10,12 @@ from typing import Any
 from budgets.errors import InputError
 from planner.adopting.shell import read_shell
 from planner.config.trainer import TrainerChoice
-from planner.recipes.schema import Recipe
-from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
-from runner.trainers.driver import Attempt
-from runner.trainers.driving import opened_task, stands_with
-from runner.trainers.verl.configuration import FREE, MEMORY, ROLLOUT, TEMPLATE, keys_of
-from runner.trainers.verl.recipe import ACTOR
+from runner.trainers.driving import stands_with
+from runner.trainers.spec import flat
+from runner.trainers.verl.driver import JUDGE, TEMPLATE
 
 ENTRY = "verl.trainer.main_ppo"
+ROLLOUT, ACTOR = "actor_rollout_ref.rollout", "actor_rollout_ref.actor"
 _OPTIONS = {  # keys that have a name in [trainer.options]
     f"{ROLLOUT}.name": "rollout",
     f"{ROLLOUT}.tensor_model_parallel_size": "tensor_parallel",
@@ -117,17 +115,5 @@ def _value(text: str, key: str, path: Path) -> Any:
 @cache
 def _decided() -> frozenset[str]:
     """Return every key that rlplan sets itself, but those that only run verl otherwise."""
-    config = TrialConfig(
-        task=TaskChoice(name="sum-easy"),
-        recipe=Recipe.model_validate({"name": "any", "rewards": {"overlong_share": 0.5}}),
-        rollouts_per_prompt=2,
-        prompts_per_batch=1,
-        learning_rate=1e-6,
-        validation=ValidationPlan(every_rollouts=2),
-        machine=Machine(device="cuda"),
-        trainer=TrainerChoice(name="verl"),
-    )
-    keys = keys_of(config, opened_task(config), Attempt(Path("/"), 1, 0, 1, None))
-    return frozenset(
-        key.lstrip("+") for key in keys if key not in (*FREE, *MEMORY, TEMPLATE) and not key.startswith("hydra.")
-    )
+    keys = (key.lstrip("+") for key, _ in flat(JUDGE.spec.keys))
+    return frozenset(key for key in keys if key != TEMPLATE and not key.startswith("hydra."))
