@@ -11,7 +11,7 @@ from planner.axes import rate_factor
 from planner.config.trainer import BUILTIN, Patience
 from planner.store import results, sweeps
 from planner.store.schema import Segment, Trial
-from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop
+from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop, Why
 from planner.sweeping.grants import Grant, time_limit
 from planner.trials import TrialState
 from planner.view import READY, Configuration, TrialView
@@ -168,8 +168,9 @@ class Dispatcher:
                 f"policy '{self._policy.name}' wants to advance {view.name}, which is {view.state}"
             )
         granted = self._granted(view, action.to_step)
-        if granted is None:
-            return  # the money is out; the policy sees the same
+        if granted is None:  # the money is out; the policy sees the same
+            self._end_unsaved(view)
+            return
         verb = "continue" if view.step else "start"
         seen = {**action.why.seen, "granted_to_step": granted.to_step, "reserved_gpu_hours": granted.gpu_hours}
         self._intake.decide(action.trial, TrialState.RUNNING, verb, replace(action.why, seen=seen))
@@ -181,9 +182,21 @@ class Dispatcher:
         account, facts = self._board.account, self._board.facts[view.trial]
         if not facts.least_updates:
             return account.grant(view, to_step, self._board.most_of_a_segment(view))
+        least = LONGER * facts.unsaved_gpu_hours
+        if least > min(account.ledger.left, account.share(len(self._board.trials))):
+            return None
         granted = account.grant(view, max(to_step, view.step + facts.least_updates), None)
-        least = min(LONGER * facts.unsaved_gpu_hours, account.ledger.left)
         return granted and replace(granted, gpu_hours=max(granted.gpu_hours, least))
+
+    def _end_unsaved(self, view: TrialView) -> None:
+        """End a trial whose next save cannot be paid for, unless other segments may give back what it takes."""
+        account, took = self._board.account, self._board.facts[view.trial].unsaved_gpu_hours
+        share, underway = account.share(len(self._board.trials)), self._board.running or self._starting
+        if not took or (underway and LONGER * took <= share):
+            return
+        left = min(account.ledger.left, share)
+        reason = f"its last segment ended before a save, and {left:.3g} GPU-hours are too few for a longer one"
+        self._intake.decide(view.trial, TrialState.PRUNED, "prune", Why(reason, {"took": took, "left": left}))
 
     def _open(self, trial: int, from_step: int, granted: Grant) -> None:
         facts, clock = self._board.facts[trial], self._executor.clock

@@ -121,18 +121,20 @@ class Intake:
             self._learn(segment, event.notes)
 
     def _unsaved(self, segment: OpenSegment, step: int, gpu_hours: float) -> bool:
-        """Have a segment that ended before a save followed by longer ones; whether its trial fails for want of one."""
+        """Note that a segment ended before a save; whether its trial fails, which never got to one."""
         board, trial, facts = self._board, self._board.trials[segment.trial], self._board.facts[segment.trial]
         made = max((point.optimizer_step for point in segment.points), default=segment.from_step) - segment.from_step
-        by_itself = segment.asked_seconds is None or segment.unpaid
-        if step > segment.from_step or not by_itself or not (made or segment.unpaid):
+        by_itself = segment.asked_seconds is None
+        if step > segment.from_step or not (segment.unpaid or (by_itself and made)):
             facts.least_updates = min(facts.least_updates, max(0, step - segment.from_step)) or facts.least_updates
             return False
-        facts.unsaved_gpu_hours, facts.least_updates = gpu_hours, max(1, math.ceil(LONGER * made))
+        to_the_end = segment.from_step + made >= trial.most_steps
+        facts.unsaved_gpu_hours = math.inf if to_the_end else gpu_hours
+        facts.least_updates = max(1, math.ceil(LONGER * made))
         left = min(board.ledger.left, board.account.share(len(board.trials)))
         lost = f"{made} updates after step {segment.from_step} ({gpu_hours:.3g} GPU-hours) were lost: no save came"
-        if segment.from_step + made < trial.most_steps and LONGER * gpu_hours <= left:
-            self._journal.note("unsaved", segment.trial, f"{lost}; the next segment may take {LONGER:g} times as long")
+        if segment.unpaid or segment.from_step or LONGER * facts.unsaved_gpu_hours <= left:
+            self._journal.note("unsaved", segment.trial, f"{lost}; another segment has to be {LONGER:g} times as long")
             return False
         why = (
             f"{lost}, and a longer segment may take {left:.3g}: have its trainer save more often "

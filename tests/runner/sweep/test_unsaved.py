@@ -10,30 +10,34 @@ from planner.store.schema import Decision, Segment, SegmentOutcome, Trial
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from runner.ports.executor import Ended, Event
+from runner.ports.simulation import SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
-from tests.runner.sweep.test_driver import rows, sweep
+from tests.runner.sweep.test_driver import COSTS, rows, sweep
 
-FEW: dict[str, Any] = {"flags": {"pilot.most_pilots": ("", 2)}, "workers": 2, "budget": 0.2}
+FEW: dict[str, Any] = {"flags": {"pilot.most_pilots": ("", 2)}, "workers": 2, "budget": 0.1}
 
 
 class SavesSeldom(SimulatedExecutor):
     """Its trainers save every so many updates and at no other time: a segment's end loses what came after."""
 
     every = 1
+    last = 10**9  # and none after that update
 
     def wait(self, seconds: float) -> Sequence[Event]:
         return [
-            replace(event, step=event.step // self.every * self.every) if isinstance(event, Ended) else event
+            replace(event, step=min(event.step, self.last) // self.every * self.every)
+            if isinstance(event, Ended)
+            else event
             for event in super().wait(seconds)
         ]
 
 
-def run(given: SimulatedSweep, every: int) -> list[Segment]:
-    """Run a sweep of one trial whose trainer saves every so many updates; return its segments."""
+def run(given: SimulatedSweep, every: int, last: int = 10**9) -> list[Segment]:
+    """Run a sweep whose trainers save every so many updates up to the last; return its segments."""
     with given.store() as store:
         executor = SavesSeldom(None, given.workers)
-        executor.every = every
+        executor.every, executor.last = every, last
         given.driver(executor, open_policy("full"), store).run()
     return rows(given, Segment)
 
@@ -64,3 +68,22 @@ def test_a_trial_that_never_saves_ends_within_its_share_and_says_why(tmp_path: P
     assert {(trial.state, trial.failure_class) for trial in trials} == {(TrialState.FAILED, "unsaved")}
     assert all(sum(each) <= given.spec.pilot_gpu_hours / len(trials) for each in lost.values())
     assert any("no save came" in each.reason for each in rows(given, Decision) if each.action == "failed")
+
+
+def test_a_trial_that_saves_no_more_keeps_what_it_has(tmp_path: Path) -> None:
+    given = sweep(tmp_path, room=4.0, **FEW)
+    planned = min(each.segment_steps for each in given.plan.candidates if each.pilot_steps)
+    lost = wasted(run(given, every=planned, last=planned))
+    trials = rows(given, Trial)
+    assert lost
+    assert {trial.state for trial in trials} == {TrialState.PRUNED}
+    assert all(sum(each) <= 2 * given.spec.pilot_gpu_hours / len(trials) for each in lost.values())
+    assert any("ended before a save" in each.reason for each in rows(given, Decision) if each.action == "prune")
+
+
+def test_a_budget_that_only_pays_for_a_start_is_no_failure_of_the_trainer(tmp_path: Path) -> None:
+    slow = SimulationChoice(costs=COSTS.model_copy(update={"start_up_seconds": 1e6}))
+    given = sweep(tmp_path, choice=slow, **FEW)
+    lost = wasted(run(given, every=1))
+    assert all(len(each) == 1 for each in lost.values())
+    assert not {trial.state for trial in rows(given, Trial)} & {TrialState.FAILED}
