@@ -1,6 +1,5 @@
 """From a view to the facts beside the curves: what was seen, what became of it, how much seeds differ."""
 
-
 import numpy as np
 
 from planner.metrics import SEED_SD
