@@ -32,6 +32,14 @@ class TaskSection(Section):
     system_prompt: str | None = Field(
         None, examples=["Reason step by step."], description="before each prompt that has no system message"
     )
+    temperature: Positive = Field(1.0, description="of sampling the responses that are trained on")
+    top_p: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="least probability that is sampled from")
+    validation_temperature: NotNegative | None = Field(
+        None, examples=[0.6], description="of a validation; without it, the training's"
+    )
+    validation_top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, examples=[0.95], description="of a validation; without it, the training's"
+    )
     chat_template: str | None = Field(
         None, examples=["template.jinja"], description="a file with the chat template, instead of the model's own"
     )
@@ -66,6 +74,12 @@ class TaskSection(Section):
         examples=[4096],
         description="tokens of the longest prompt that is asked; longer ones are left out and counted, none without it",
     )
+
+    @property
+    def validation_sampling(self) -> tuple[float, float]:
+        """Temperature and top_p of a validation."""
+        temperature = self.temperature if self.validation_temperature is None else self.validation_temperature
+        return temperature, self.top_p if self.validation_top_p is None else self.validation_top_p
 
     @field_validator("reward_range")
     @classmethod

@@ -116,8 +116,6 @@ def spec_of_run(request: TrainFlags, plan: Plan) -> SweepSpec:
     spec = spec_of(SweepRequest(policy="full", workers=1, problems=own, **given), plan, request.db)
     here = {"threads": request.threads or (1 if own is None else cpu_cores()), "compile": request.compile}
     training: dict[str, Any] = {"machine": spec.training.machine.model_copy(update=here)}
-    if request.temperature is not None:
-        training["temperature"] = request.temperature
     training["warmup_steps"] = request.warmup
     return spec.model_copy(update={"training": spec.training.model_copy(update=training)})
 
@@ -136,6 +134,7 @@ def _configured(request: TrainFlags) -> Resolved:
         "recipe.name": ("--recipe", request.recipe),
         "axes.growths": ("--growth", None if request.growth is None else [request.growth]),
         "workload.response_tokens": ("--response-tokens", request.response_tokens),
+        "task.temperature": ("--temperature", request.temperature),
         "validation.problems": ("--problems", request.problems),
         "validation.samples": ("--samples", request.samples),
         "validation.every_rollouts": ("--validate-every", request.validate_every),

@@ -29,7 +29,6 @@ class ValidationPlan(Section):
     problems: Count = 128
     samples: Count = 4
     every_rollouts: Count = Field(description="generated training rollouts between validations: a cadence in compute")
-    temperature: Annotated[float, Field(ge=0)] = 1.0
     triggered: bool = Field(False, description="also once the training reward has clearly fallen; our own trainer's")
 
 
@@ -68,7 +67,6 @@ class TrialConfig(Section):
     )
     learning_rate: Positive = Field(description="of the full batch; while it grows the rate follows √(n·B)")
     seed: Annotated[int, Field(ge=0)] = 0
-    temperature: Positive = 1.0
     warmup_steps: Annotated[int, Field(ge=0)] | None = Field(None, description="instead of the recipe's")
     validation: ValidationPlan
     machine: Machine = Field(default_factory=Machine)

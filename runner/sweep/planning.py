@@ -1,5 +1,6 @@
 """From a stored plan to a sweep: what all trials have in common, which trials there are, and what a worker occupies."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -258,7 +259,7 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
             "max_response_tokens": plan.workload["response_tokens"],
         }
     else:
-        chosen = {"name": task or "sum-easy", "reward": "exact"}
+        chosen = {**_sampling_in(scoring), "name": task or "sum-easy", "reward": "exact"}
         if trainer is not None and has_own:  # what its own file does not say
             chosen |= {"name": task or trainer.name, "model": _folder_or_name(choice.model)}
             chosen |= {"reward": _absolute_reward(choice.reward)} if choice.reward else {}
@@ -321,6 +322,12 @@ def _scoring(plan: Plan, choice: SweepChoice) -> dict[str, Any]:
         sources = [] if instead else given.get(key, [])
         given[key] = [{**each, "path": _folder_or_name(each["path"])} for each in sources]
     return given
+
+
+def _sampling_in(scoring: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of [task] counts for an embedded task too."""
+    keys = ("temperature", "top_p", "validation_temperature", "validation_top_p")
+    return {key: scoring[key] for key in keys if key in scoring}
 
 
 def _absolute_reward(reward: str) -> str:

@@ -50,7 +50,6 @@ class Training(Section):
     models: dict[str, str] = Field({}, description="local checkpoints that are compared, by their value on the axis")
     validation: ValidationRule
     machine: Machine = Field(default_factory=Machine)
-    temperature: Positive = 1.0
     warmup_steps: Annotated[int, Field(ge=0)] | None = None
     simulation: dict[str, Any] | None = Field(None, description="a simulated world instead of training")
     trainer: TrainerChoice | None = Field(None, description="somebody else's trainer; null: the one of this package")
@@ -132,7 +131,6 @@ class SweepSpec(Section):
             "growth": text_of(axes, GROWTH),
             "learning_rate": learning_rate,
             "seed": seed,
-            "temperature": common.temperature,
             "warmup_steps": common.warmup_steps,
             "validation": {
                 "problems": rule.problems,

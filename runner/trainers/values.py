@@ -37,6 +37,7 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
     folder, longest = attempt.folder, task.max_response_tokens
     folder = folder.absolute() if folder.parts else folder  # a rehearsal is made where it stands
     trial, sweep = run_names(attempt)
+    heat, nucleus = config.task.validation_sampling
     wanted = getattr(options, "save_steps", None)
     saves = save_batches(config, attempt, wanted) if spec.counts_batches else wanted or save_steps(config, attempt)
     return {
@@ -49,7 +50,10 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
         "learning_rate": config.learning_rate,
         "warmup_steps": warmup_steps(config),
         "warmup_batches": warmup_batches(config),
-        "temperature": config.temperature,
+        "temperature": config.task.temperature,
+        "top_p": config.task.top_p,
+        "validation_temperature": heat,
+        "validation_top_p": nucleus,
         "seed": config.seed,
         "clip_low": low,
         "clip_high": high,

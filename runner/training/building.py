@@ -42,6 +42,8 @@ def warm_up() -> None:
 def build(config: TrialConfig, watch: Stopwatch) -> Parts:
     """Load task, model and engine of a trial, and put its trainer together."""
     use_threads(config)
+    if config.task.top_p < 1 or config.task.validation_sampling[1] < 1:
+        raise InputError("[task] top_p is of other trainers: rlplan's own samples from all tokens; leave it out")
     task = open_task(config.task, config.seed, config.validation.problems)
     with watch.phase("start"):
         model = load_model(task.model_path, device=config.machine.device)

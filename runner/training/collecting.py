@@ -49,7 +49,9 @@ class Collector:
         self._task = task
         self._engine = engine
         self._stream = stream
-        self._sampling = Sampling(task.max_response_tokens, config.temperature, interruption_of(config.recipe, task))
+        self._sampling = Sampling(
+            task.max_response_tokens, config.task.temperature, interruption_of(config.recipe, task)
+        )
         self._encoded: dict[int, Ids] = {}
 
     def collect(self, number: int, watch: Stopwatch, between_tokens: Callable[[], None] | None = None) -> list[Batch]:

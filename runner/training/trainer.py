@@ -100,6 +100,7 @@ def validate(
     seed: int,
     step: int,
     interruption: Interruption | None = None,
+    temperature: float = 1.0,
 ) -> ValidationResult:
     """Score the present weights on the first problems of the task's validation set.
 
@@ -107,7 +108,7 @@ def validate(
     """
     problems = list(task.validation[: plan.problems])
     samples = plan.samples
-    sampling = Sampling(task.max_response_tokens, plan.temperature, interruption)
+    sampling = Sampling(task.max_response_tokens, temperature, interruption)
     prompts = [task.tokenizer.encode_prompt(problem.prompt) for problem in problems]
     rollouts = engine.generate(prompts, samples, sampling, derive(seed, "validation", step))
     judged = scored(task, problems, rollouts)
@@ -250,7 +251,8 @@ class Trainer:
     def _validate(self) -> ValidationResult:
         with self._watch.phase("evaluate"):
             plan, seed, step = self._config.validation, self._config.seed, self._progress.step
-            return validate(self._engine, self._task, plan, seed, step, self._interruption)
+            temperature, _ = self._config.task.validation_sampling
+            return validate(self._engine, self._task, plan, seed, step, self._interruption, temperature)
 
     def _point(
         self, metrics: Mapping[str, float], validation: ValidationResult | None, flags: tuple[str, ...]

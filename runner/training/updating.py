@@ -84,7 +84,7 @@ class Updater:
     def _scorer_of(self, model: "nn.Module") -> Scorer:
         return Scorer(
             model,
-            temperature=self._config.temperature,
+            temperature=self._config.task.temperature,
             fp32_head=self._recipe.precision.fp32_head,
             autocast=self._config.machine.weights == "bfloat16",
             compiled=self._config.machine.compile,

@@ -113,7 +113,7 @@ def test_the_learning_rate_scales_with_the_root_of_the_rollouts_unless_it_is_giv
 
 def test_flags_say_what_the_trial_computes_and_where() -> None:
     trial = trial_of(growth="4x@32", temperature=0.7, warmup=3, threads=2, compile=True, micro_batch_tokens=99)
-    assert (trial.growth, trial.temperature, trial.warmup_steps) == ("4x", 0.7, 3)
+    assert (trial.growth, trial.task.temperature, trial.warmup_steps) == ("4x", 0.7, 3)
     assert (trial.machine.threads, trial.machine.compile, trial.machine.micro_batch_tokens) == (2, True, 99)
     trial = trial_of(problems=60, samples=2, validate_every=1024)
     assert (trial.validation.problems, trial.validation.samples, trial.validation.every_rollouts) == (60, 2, 1024)

@@ -106,7 +106,7 @@ def trained(module: Any, folder: Path, stands: dict[str, Any], to_step: int, fro
     loads = MagicMock(return_value=loader)
     strategy = SimpleNamespace(args=args, setup_dataloader=loads)
     begins = stands.get("global_step", 0) if from_step is None else from_step
-    run = {"from_step": begins, "to_step": to_step, "save_seconds": 600.0}
+    run = {"from_step": begins, "to_step": to_step, "save_seconds": 600.0, "validation_top_p": 1.0}
     run["metrics"] = attempt(folder).metrics.name
     run["order"] = {"count": 5, "seed": 0, "rows": 80, "pass_rates": None}
 

@@ -88,7 +88,7 @@ def followed(base: Any, run: dict[str, Any], folder: Path) -> Any:
         def evaluate(self, global_step: int, **generating: Any) -> Any:
             """Say the score of every sample of every problem, of which OpenRLHF logs the mean."""
             began = time.monotonic()
-            logs = super().evaluate(global_step, **generating)
+            logs = super().evaluate(global_step, **generating | {"top_p": run["validation_top_p"]})
             groups: dict[int, list[float]] = {}
             for sample in self._evaluated:
                 groups.setdefault(int(sample.labels[0]), []).append(float(sample.scores[0]))

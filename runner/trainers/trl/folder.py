@@ -81,6 +81,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
     open_stream(config, task)  # which refuses a curriculum whose pass rates are not known
     eased = recipe.filters.curriculum == "easy-to-hard"
     plan = _plan(config, task, options)
+    sampled = dict(zip(("temperature", "top_p"), config.task.validation_sampling, strict=True))
     return {
         "attempt": attempt.number,
         "from_step": attempt.from_step,
@@ -114,7 +115,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "rollouts_per_step": config.rollouts_per_step,
         "updates_per_batch": recipe.schedule.updates_per_batch,
         "warmup_steps": warmup_steps(config),
-        "validation": {**config.validation.model_dump(), "rows": config.rollouts_per_step // machine.gpus},
+        "validation": {**config.validation.model_dump(), **sampled, "rows": config.rollouts_per_step // machine.gpus},
         "settings": _settings(config, task, attempt, options, plan),
     }
 
@@ -149,7 +150,8 @@ def _settings(
         "gradient_accumulation_steps": passes,
         "steps_per_generation": passes * config.recipe.schedule.updates_per_batch,
         "max_completion_length": task.max_response_tokens,
-        "temperature": config.temperature,
+        "temperature": config.task.temperature,
+        "top_p": config.task.top_p,
         "reward_weights": [1.0, 0.0],
         "shuffle_dataset": False,
         "ignore_data_skip": True,  # the order begins where the checkpoint stands

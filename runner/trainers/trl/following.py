@@ -112,7 +112,7 @@ class Follower(TrainerCallback):
         answers: list[list[int]] = []
         for start in range(0, each, plan["rows"]):
             answers += self._answers(
-                [problem for _, problem in mine[start : start + plan["rows"]]], plan["temperature"]
+                [problem for _, problem in mine[start : start + plan["rows"]]], plan["temperature"], plan["top_p"]
             )
         first = self._run["train_problems"]
         scores = self._scores([first + problem for _, problem in mine], answers)
@@ -135,7 +135,7 @@ class Follower(TrainerCallback):
         }
         return {"scores": groups, "metrics": beside}
 
-    def _answers(self, problems: list[int], temperature: float) -> list[list[int]]:
+    def _answers(self, problems: list[int], temperature: float, top_p: float) -> list[list[int]]:
         """Sample one response to each problem with whatever the training samples with."""
         trainer = self._trainer
         ids = trainer._tokenize_prompts([self._prompts[problem] for problem in problems])[0]
@@ -143,17 +143,17 @@ class Follower(TrainerCallback):
         if config is not None:
             trainer.generation_config = copy.deepcopy(config)
             trainer.generation_config.update(
-                do_sample=temperature > 0, temperature=temperature if temperature > 0 else 1.0
+                do_sample=temperature > 0, temperature=temperature if temperature > 0 else 1.0, top_p=top_p
             )
         if sampler is not None:
-            sampler.temperature = temperature
+            sampler.temperature, sampler.top_p = temperature, top_p
         try:
             answers: list[list[int]] = trainer._generate_single_turn(ids, None, {}, 1)[0]
         finally:
             if config is not None:
                 trainer.generation_config = config
             if sampler is not None:
-                sampler.temperature = trainer.temperature
+                sampler.temperature, sampler.top_p = trainer.temperature, trainer.top_p
         return answers
 
     def _say(self, step: int, **what: Any) -> None:

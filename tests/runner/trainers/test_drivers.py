@@ -13,7 +13,7 @@ import pytest
 from budgets.errors import InputError
 from planner.config.schema import Config
 from planner.recipes import recipe_names
-from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.trial import Machine, TaskChoice, TrialConfig
 from runner.trainers.ability import degree
 from runner.trainers.catalogue import driver_of, named_driver
 from runner.trainers.driving import opened_task
@@ -132,7 +132,6 @@ WRONG = "rlplan sets that itself"
         ("nemo-rl", {"options": {"settings": {"grpo.seed": 1}}}, WRONG),
         ("nemo-rl", {"options": {"settings": {"grpo.val_perid": 5}}}, r"did you mean 'grpo\.val_period'"),
         ("nemo-rl", {"machine": Machine(gpus=5)}, "32 rollouts on 5 GPUs"),
-        ("nemo-rl", {"validation": ValidationPlan(every_rollouts=48, temperature=0.6)}, "samples a validation as"),
         ("nemo-rl", {"prompts_per_batch": 60}, "is drawn without repeating any"),
         ("slime", {"options": {"model_args": "none.sh"}}, "No such file"),
         ("slime", {"options": {"megatron": None}}, "megatron"),

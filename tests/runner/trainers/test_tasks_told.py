@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from budgets.errors import InputError
 from runner.ports.trial import TaskChoice, TrialConfig
 from tests.runner.tasks.checkpoints import save_on_the_hub
 from tests.runner.trainers.standins import attempt, launched
@@ -86,3 +87,55 @@ def test_a_system_prompt_and_a_chat_template_reach_the_trainer(
     if trainer == "nemo-rl":
         assert files["system.txt"] == "be brief"
         assert json.loads(files["train.jsonl"].splitlines()[0])["input"] == first[1]["content"]
+
+
+ROLLOUT = "actor_rollout_ref.rollout"
+SAMPLED = {  # temperature and top_p of the training, then of a validation
+    "trl": ("temperature", "top_p", None, None),
+    "verl": (
+        f"{ROLLOUT}.temperature",
+        f"{ROLLOUT}.top_p",
+        f"{ROLLOUT}.val_kwargs.temperature",
+        f"{ROLLOUT}.val_kwargs.top_p",
+    ),
+    "prime-rl": (
+        "orchestrator.train.sampling.temperature",
+        None,
+        "orchestrator.eval.sampling.temperature",
+        "orchestrator.eval.sampling.top_p",
+    ),
+    "openrlhf": ("--rollout.temperature", "--rollout.top_p", "--eval.temperature", None),
+    "skyrl": (
+        "generator.sampling_params.temperature",
+        "generator.sampling_params.top_p",
+        "generator.eval_sampling_params.temperature",
+        "generator.eval_sampling_params.top_p",
+    ),
+    "nemo-rl": ("policy.generation.temperature", "policy.generation.top_p", None, None),
+    "slime": ("--rollout-temperature", "--rollout-top-p", "--eval-temperature", "--eval-top-p"),
+}
+IN_RUN = {"trl": ("temperature", "top_p"), "openrlhf": ("validation_top_p",)}  # what our own programs do there
+
+
+@pytest.mark.parametrize("trainer", NAMED)
+def test_sampling_is_that_of_the_task(trainer: str, made: Made, task: TaskChoice, tmp_path: Path) -> None:
+    wanted: list[Any] = [0.9, 0.8, 0.6, 0.95]
+    changes: dict[str, Any] = dict(zip(("temperature", "top_p"), wanted, strict=False))
+    if trainer == "prime-rl":
+        with pytest.raises(InputError, match=r"top_p = 0\.8 with --trainer prime-rl: it trains with 1 alone"):
+            told(made(trainer, task=task.model_copy(update=changes)), attempt(tmp_path))
+        changes["top_p"] = wanted[1] = 1.0
+    beside = {"validation_temperature": 0.6, "validation_top_p": 0.95}
+    if trainer == "nemo-rl":
+        with pytest.raises(InputError, match="samples a validation as it does the training"):
+            told(made(trainer, task=task.model_copy(update=changes | beside)), attempt(tmp_path))
+    else:
+        changes |= beside
+    config = made(trainer, task=task.model_copy(update=changes))
+    keys = told(config, attempt(tmp_path))
+    for key, value in zip(SAMPLED[trainer], wanted, strict=True):
+        assert key is None or keys[key] in (value, str(value), [str(value)])
+    if trainer in IN_RUN:
+        run = json.loads(launched(config, attempt(tmp_path)).files["run.json"])
+        said = [{**run, **run["validation"]}[name] if trainer == "trl" else run[name] for name in IN_RUN[trainer]]
+        assert said == [beside[name if name in beside else f"validation_{name}"] for name in IN_RUN[trainer]]
