@@ -50,8 +50,8 @@ CONSTANTS: dict[str, tuple[Driver, ...]] = {
 RECOMPUTING = frozenset({"verl", "nemo-rl", "openrlhf", "skyrl", "slime", "easyr1", "rlinf"})
 
 # Trainers that send LoRA adapters alone to the engines: verl (docs/advance/ppo_lora.rst), SkyRL (its pull request 1329)
-# and TRL since 1.14 (its AsyncGRPOTrainer). The others are taken to merge them and send all weights.
-SENDING_ADAPTERS = frozenset({"verl", "skyrl", "trl"})
+# and prime-rl (configs/rl.py, auto_setup_lora). The others merge them and send all weights, as TRL's GRPOTrainer does.
+SENDING_ADAPTERS = frozenset({"verl", "skyrl", "prime-rl"})
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from budgets.workload import RecipeTraits, Workload
 
 # Mixed-precision Adam: bf16 weights and gradients, float32 master weights and two moments.
 KEPT_BYTES, OPTIMIZER_BYTES = 2 + 2, 4 + 4 + 4
+# Of a weight that adapters leave as it is: trainers load it in float32 (verl's fsdp.yaml, model_dtype: fp32; prime-rl's
+# trainer.model.optimization_dtype).
+FROZEN_BYTES = 4
 # Of a layer, for each token and hidden number, without scores of attention (Korthikanti et al. 2022, equation 2).
 LAYER_BYTES = 34
 # Of a logit: nothing where the head is fused with the loss, the logit and its gradient where float32 copies are made in
@@ -64,7 +67,7 @@ def states(model: ModelShape, *, reference: bool, lora_rank: int | None) -> tupl
     """
     if lora_rank is not None:
         adapters = model.adapter_parameters(lora_rank)
-        return model.weight_bytes + KEPT_BYTES * adapters, OPTIMIZER_BYTES * adapters
+        return FROZEN_BYTES * model.parameters + KEPT_BYTES * adapters, OPTIMIZER_BYTES * adapters
     return model.parameters * (KEPT_BYTES + reference * BYTES_PER_WEIGHT), OPTIMIZER_BYTES * model.parameters
 
 

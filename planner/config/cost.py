@@ -30,7 +30,7 @@ class TokenPrices(Section):
 
 
 class CostSection(Section):
-    """What of a run changes its price beside the recipe; it sets nothing in the trainer."""
+    """What of a run changes its price beside the recipe; of it LoRA alone is set in the trainer."""
 
     engine_gpus: Count | None = Field(
         None,
@@ -49,6 +49,8 @@ class CostSection(Section):
         examples=[32],
         description="rank of LoRA adapters on every projection; without it, all weights train",
     )
+    # 32: Schulman et al., LoRA Without Regret, 2025; the default of prime-rl and NeMo-RL.
+    lora_alpha: Count = Field(32, description="what the trainer scales adapters by, over their rank")
     speculation: float = Field(
         USUAL.speculation,
         ge=1,

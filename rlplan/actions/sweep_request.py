@@ -133,6 +133,8 @@ def said_beside(beside: Mapping[str, float], plan: Plan) -> str:
 def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
     """Say what is done otherwise than a recipe or a script says."""
     notes = [*approximated(spec.model_dump(mode="json")), *_left_out(spec)]
+    if (rank := (machine := spec.training.machine).lora_rank) is not None:
+        notes.append(f"LoRA on every projection: rank {rank}, alpha {machine.lora_alpha}; all other weights stay")
     if spec.learnt is not None:
         notes.append(f"learnt from: {', '.join(each['name'] for each in spec.learnt.sources)}")
     if request.script is not None:

@@ -42,6 +42,8 @@ class Machine(Section):
     nodes: Count = Field(1, description="machines that have equal parts of the GPUs")
     memory_gb: Positive = Field(80.0, description="10^9 bytes of each GPU")
     weights: Literal["float32", "bfloat16"] = Field("float32", description="format of the weights in forward passes")
+    lora_rank: Count | None = Field(None, description="of the adapters that are trained; null: all weights are")
+    lora_alpha: Count = Field(32, description="by which adapters are scaled, over their rank")
     micro_batch_tokens: Count = Field(16_384, description="tokens of one forward and backward pass")
     compile: bool = Field(False, description="compile the decoder with torch.compile; worth it for long runs only")
 

@@ -83,6 +83,8 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
             f"{plan.name} gives each trial {per_trial} {hardware['gpu']}, and the trainer of rlplan uses one: name "
             "another by --trainer, or make a plan with --gpus-per-trial 1"
         )
+    if builtin and plan.config.get("cost", {}).get("lora_rank"):
+        raise InputError("[cost] lora_rank: the trainer of rlplan trains all weights: name another by --trainer")
     fitting = int(hardware["gpus"]) // per_pilot
     folder = choice.folder or Path("rlplan-sweeps")
     given = {
@@ -274,6 +276,7 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
         "nodes": nodes_of(plan, gpus),
         "memory_gb": catalogue.gpu(hardware["gpu"], plan.config.get("gpus")).memory_gb,
         **({"micro_batch_tokens": choice.micro_batch_tokens} if choice.micro_batch_tokens else {}),
+        **{key: value for key, value in plan.config.get("cost", {}).items() if key in ("lora_rank", "lora_alpha")},
     }
     validation = plan.config["validation"]
     metric = validation.get("metric", "mean")

@@ -40,7 +40,7 @@ def fitted(
         machine.memory_gb * 1e9,
         machine.gpus // machine.nodes,
         reference=config.recipe.objective.kl > 0,
-        lora_rank=_rank(settings),
+        lora_rank=machine.lora_rank or _rank(settings),
         tokens=machine.micro_batch_tokens,
     )
     plan = plan_memory(demand, means)
@@ -70,7 +70,7 @@ def _offers(demand: Demand, means: Means) -> Iterator[str]:
             break
         tokens /= 2
     if demand.lora_rank is None and not plan_memory(replace(demand, lora_rank=_LORA_RANK), means).short_bytes:
-        yield f"LoRA of rank {_LORA_RANK} in the trainer's own settings"
+        yield f"LoRA of rank {_LORA_RANK} ([cost] lora_rank)"
 
 
 def _rank(settings: Mapping[str, Any]) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from planner.recipes import load_recipe, recipe_names
-from runner.ports.trial import Machine, TrialConfig
+from runner.ports.trial import Machine, TaskChoice, TrialConfig
 from runner.trainers.ability import degree
 from runner.trainers.driving import opened_task
 from runner.trainers.render import words
@@ -40,6 +40,15 @@ def test_every_key_of_an_accepted_recipe_is_skyrls_and_arrives(recipe: str, tmp_
         config = parsed(keys)
         for name, value in keys.items():
             assert reduce(lambda node, part: node[part], name.split("."), config) == value, name
+
+
+def test_adapters_and_sampling_arrive(tmp_path: Path) -> None:
+    task = TaskChoice(name="sum-easy", temperature=0.9, top_p=0.8, validation_top_p=0.95)
+    keys = given(tmp_path, machine=TWO_NODES.model_copy(update={"lora_rank": 32}), task=task)
+    config = parsed(keys)
+    held = {name: reduce(lambda node, part: node[part], name.split("."), config) for name in keys}
+    assert held == keys
+    assert held["trainer.policy.model.lora.rank"] == 32
 
 
 @pytest.mark.parametrize(

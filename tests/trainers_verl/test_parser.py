@@ -17,6 +17,7 @@ from planner.config.trainer import TrainerChoice
 from runner.ports.trial import TaskChoice
 from runner.trainers.verl.driver import JUDGE
 from runner.trainers.verl.script import with_script
+from tests.runner.tasks.checkpoints import save_checkpoint
 from tests.runner.trainers.standins import attempt
 from tests.trainers_verl.conftest import program
 from tests.trainers_verl.trials import RECIPES, keys, trial, words
@@ -41,6 +42,18 @@ def test_verl_accepts_every_recipe_and_holds_every_key(
     assert {
         key: OmegaConf.to_object(value) if OmegaConf.is_config(value) else value for key, value in held.items()
     } == {key: given[key] for key in held}
+
+
+def test_adapters_sampling_and_a_chat_template_arrive(start: ModuleType, tmp_path: Path) -> None:
+    template = '{% for m in messages %}{{ m["role"] == \'x\' }}\n{{ "\\n" + m.content }}{% endfor %}'
+    (tmp_path / "template.jinja").write_text(template)
+    (tmp_path / "p.jsonl").write_text("".join(f'{{"prompt": "what is {k}", "answer": "4"}}\n' for k in range(30)))
+    task = TaskChoice(name=str(tmp_path / "p.jsonl"), model=save_checkpoint(tmp_path / "m"), max_response_tokens=4)
+    task = task.model_copy(update={"chat_template": str(tmp_path / "template.jinja"), "top_p": 0.8, "reward": "exact"})
+    config = trial(task=task)
+    config = config.model_copy(update={"machine": config.machine.model_copy(update={"lora_rank": 32})})
+    held = start.composed(words(config, tmp_path)).actor_rollout_ref
+    assert (held.model.custom_chat_template, held.model.lora_rank, held.rollout.top_p) == (template, 32, 0.8)
 
 
 def test_a_mistyped_key_of_ours_is_caught_whichever_it_is(start: ModuleType, tmp_path: Path) -> None:

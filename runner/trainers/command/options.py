@@ -146,6 +146,8 @@ def require_runnable(config: TrialConfig, options: CommandOptions) -> None:
             "the trainer's file does not say how it goes on from a checkpoint: give resume = '--resume {resume_from}' "
             "or the like, and resume = '' where it finds its newest checkpoint by itself"
         )
+    if config.machine.lora_rank is not None and not options.names("lora_rank"):
+        raise InputError("[cost] lora_rank: the trainer's command names no {lora_rank}, and would train all weights")
     if options.metrics.format == "console" and not options.metrics.pattern:
         raise InputError("metrics.format = 'console' needs metrics.pattern: an expression with named groups")
     if options.own_ray and (config.trainer is None or config.trainer.python is None):

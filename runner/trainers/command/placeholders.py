@@ -34,6 +34,8 @@ def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, ra
         "validation_temperature": task.validation_sampling[0],
         "validation_top_p": task.validation_sampling[1],
         "seed": config.seed,
+        "lora_rank": machine.lora_rank or 0,
+        "lora_alpha": machine.lora_alpha,
         "from_step": attempt.from_step,
         "to_step": attempt.to_step,
         "steps": attempt.to_step - attempt.from_step,

@@ -116,6 +116,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "updates_per_batch": recipe.schedule.updates_per_batch,
         "warmup_steps": warmup_steps(config),
         "validation": {**config.validation.model_dump(), **sampled, "rows": config.rollouts_per_step // machine.gpus},
+        "lora": {"r": machine.lora_rank, "lora_alpha": machine.lora_alpha} if machine.lora_rank else None,
         "settings": _settings(config, task, attempt, options, plan),
     }
 

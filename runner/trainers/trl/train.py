@@ -169,6 +169,7 @@ def built(run: dict[str, Any]) -> Trial:
     trainer = Trial(
         run,
         model=model,
+        peft_config=adapters(run),
         args=settings,
         reward_funcs=[rewards.reward, rewards.pass_rate],
         train_dataset=Dataset.from_dict({"prompt": [asked[index] for index in train], "number": list(train)}),
@@ -177,6 +178,15 @@ def built(run: dict[str, Any]) -> Trial:
     trainer.remove_callback(PrinterCallback)  # following.py writes what it would print
     trainer.add_callback(Follower(run, trainer, asked[run["train_problems"] :], rewards.scores))
     return trainer
+
+
+def adapters(run: dict[str, Any]) -> Any:
+    """Return what PEFT makes of the adapters on every projection; None where all weights are trained."""
+    if run["lora"] is None:
+        return None
+    from peft import LoraConfig  # noqa: PLC0415  (of those who train adapters)
+
+    return LoraConfig(**run["lora"], target_modules="all-linear", lora_dropout=0.0, task_type="CAUSAL_LM")
 
 
 def _asked(prompt: Any, *, chat: bool) -> Any:

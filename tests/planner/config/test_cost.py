@@ -46,7 +46,7 @@ def test_a_kind_of_reward_has_seconds_which_can_be_given(reward: dict[str, Any],
     assert (execution.reward_seconds, execution.reward_parallel) == (seconds, parallel)
 
 
-@pytest.mark.parametrize(("trainer", "sends"), [("verl", True), ("nemo-rl", False)])
+@pytest.mark.parametrize(("trainer", "sends"), [("verl", True), ("prime-rl", True), ("trl", False)])
 def test_whether_adapters_are_sent_alone_depends_on_the_trainer(trainer: str, sends: bool) -> None:
     assert executed(cost={"lora_rank": 32}, trainer={"name": trainer}).sends_adapters is sends
 

@@ -9,8 +9,9 @@ import pytest
 
 from budgets.errors import InputError
 from runner.ports.trial import TaskChoice, TrialConfig
+from runner.trainers.catalogue import driver_of
 from tests.runner.tasks.checkpoints import save_on_the_hub
-from tests.runner.trainers.standins import attempt, launched
+from tests.runner.trainers.standins import GPUS, attempt, launched
 from tests.runner.trainers.test_drivers_told import NAMED, told
 
 Made = Callable[..., TrialConfig]
@@ -139,3 +140,34 @@ def test_sampling_is_that_of_the_task(trainer: str, made: Made, task: TaskChoice
         run = json.loads(launched(config, attempt(tmp_path)).files["run.json"])
         said = [{**run, **run["validation"]}[name] if trainer == "trl" else run[name] for name in IN_RUN[trainer]]
         assert said == [beside[name if name in beside else f"validation_{name}"] for name in IN_RUN[trainer]]
+
+
+ADAPTED = {
+    "verl": {
+        "actor_rollout_ref.model.lora_rank": "32",
+        "actor_rollout_ref.model.lora_alpha": "64",
+        f"{ROLLOUT}.load_format": "safetensors",
+    },
+    "prime-rl": {"trainer.model.lora.rank": 32, "trainer.model.lora.alpha": 64.0},
+    "skyrl": {"trainer.policy.model.lora.rank": 32, "trainer.policy.model.lora.alpha": 64},
+    "nemo-rl": {
+        f"policy.dtensor_cfg.lora_cfg.{name}": value
+        for name, value in {"enabled": True, "dim": 32, "alpha": 64, "use_triton": True}.items()
+    },
+}
+
+
+@pytest.mark.parametrize("trainer", NAMED)
+def test_adapters_are_trained_or_refused(trainer: str, made: Made, tmp_path: Path) -> None:
+    config = made(trainer, machine=GPUS.model_copy(update={"lora_rank": 32, "lora_alpha": 64}))
+    if trainer in ("openrlhf", "slime"):
+        with pytest.raises(InputError, match="lora_rank"):
+            driver_of(config).check(config)
+        return
+    driver_of(config).check(config)
+    if trainer == "trl":
+        assert json.loads(launched(config, attempt(tmp_path)).files["run.json"])["lora"] == {"r": 32, "lora_alpha": 64}
+    else:
+        keys = told(config, attempt(tmp_path))
+        assert {key: keys.get(key) for key in ADAPTED[trainer]} == ADAPTED[trainer]
+    assert not any("lora" in key for key in told(made(trainer), attempt(tmp_path)))
