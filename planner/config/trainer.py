@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -98,6 +98,14 @@ class TrainerChoice(Section):
                 "train on, unpaid. Use apptainer exec, or have the sweep's workers run in the container"
             )
         return launcher
+
+    def with_variables(self, given: Mapping[str, str]) -> Self:
+        """Return the choice with variables beside its own: of what looks like a secret the name alone."""
+        kept = {name: value for name, value in given.items() if name not in _OURS}
+        hidden = [name for name in kept if _SECRET.search(name) and name not in self.secrets]
+        open_ = {name: value for name, value in kept.items() if not _SECRET.search(name)}
+        changed = {"environment": {**open_, **self.environment}, "secrets": [*self.secrets, *hidden]}
+        return self.model_copy(update=changed)
 
     @field_validator("environment")
     @classmethod

@@ -39,6 +39,7 @@ class Shell:
     files: dict[str, str] = field(default_factory=dict)  # that it writes from here-documents
     notes: list[str] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)  # of its variables, at its end
+    exported: list[str] = field(default_factory=list)  # those of them that what it starts sees
 
 
 @dataclass(slots=True)
@@ -182,6 +183,8 @@ class _Reader:
         if not raw or raw[0] in _DECLARE:
             for word in raw[1:]:
                 self._assign(word, runs)
+            if raw[:1] == ["export"] and runs is not False:
+                self.found.exported += [word.partition("=")[0].rstrip("+") for word in raw[1:]]
             return True
         if raw[len(leading)] in ("[", "[[", "test"):
             return holds([self.variables.joined(word) for word in raw[len(leading) :]])

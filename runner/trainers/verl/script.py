@@ -34,11 +34,14 @@ class Script:
     settings: dict[str, Any]  # verl's keys that are kept
     options: dict[str, Any]  # of the driver
     replaced: dict[str, str]  # verl's keys that are not, with what the script says
+    variables: dict[str, str]  # that verl would see
 
     def notes(self) -> list[str]:
         """Say what is kept and what is replaced."""
         kept = [*self.settings, *(key for key, name in _OPTIONS.items() if name in self.options)]
         lines = [f"of {self.path.name} these are kept: {', '.join(kept) or 'none'}"]
+        if self.variables:
+            lines.append(f"of {self.path.name} these variables are set: {', '.join(self.variables)}")
         if self.replaced:
             told = ", ".join(f"{key} (it says {value})" for key, value in self.replaced.items())
             lines.append(f"of {self.path.name} these are decided by the plan: {told}")
@@ -54,7 +57,7 @@ def with_script(trainer: TrainerChoice | None, path: Path | None) -> TrainerChoi
     script = read_script(path)
     options = {**script.options, **trainer.options}
     options["settings"] = {**script.settings, **trainer.options.get("settings", {})}
-    return trainer.model_copy(update={"options": options})
+    return trainer.with_variables(script.variables).model_copy(update={"options": options})
 
 
 def read_script(path: Path) -> Script:
@@ -66,7 +69,8 @@ def read_script(path: Path) -> Script:
     settings: dict[str, Any] = {}
     options: dict[str, Any] = {}
     replaced: dict[str, str] = {}
-    for word in _words(text, path):
+    given, variables = _words(text, path)
+    for word in given:
         key, _, value = word.partition("=")
         plain = key.lstrip("+")
         if plain in _OPTIONS:
@@ -77,15 +81,17 @@ def read_script(path: Path) -> Script:
             raise InputError(f"--from {path}: {word} names a variable that the script does not set: set it there")
         else:
             settings[key] = _value(value, key, path)
-    return Script(path, settings, options, replaced)
+    return Script(path, settings, options, replaced, variables)
 
 
-def _words(text: str, path: Path) -> list[str]:
-    """Return the words key=value of the command that starts verl, with the script's variables filled in."""
+def _words(text: str, path: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the words key=value of the command that starts verl, and the variables that it is given.
+
+    A variable that rests on one of the machine's own is left to that.
+    """
     try:
-        command = next(
-            (each for each in read_shell(text, path.expanduser().parent).commands if ENTRY in each.words), None
-        )
+        shell = read_shell(text, path.expanduser().parent)
+        command = next((each for each in shell.commands if ENTRY in each.words), None)
     except InputError as error:
         raise InputError(f"--from {path}: {error}") from None
     if command is None:
@@ -93,7 +99,9 @@ def _words(text: str, path: Path) -> list[str]:
     words = command.words[command.words.index(ENTRY) + 1 :]
     if any(word[:1] in ("'", '"') for word in words):
         raise InputError(f"--from {path}: the command that starts verl cannot be read: a quotation does not end")
-    return [word for word in words if _WORD.fullmatch(word)]
+    exported = {name: shell.values[name] for name in shell.exported if name in shell.values} | command.environment
+    known = {name: value for name, value in exported.items() if not _OPEN.search(value)}
+    return [word for word in words if _WORD.fullmatch(word)], known
 
 
 def _value(text: str, key: str, path: Path) -> Any:

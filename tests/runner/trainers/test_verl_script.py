@@ -1,12 +1,19 @@
 """A script that starts verl already becomes options of the driver; what the plan decides is listed."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from budgets.errors import InputError
 from planner.config.trainer import TrainerChoice
+from runner.ports.trial import TaskChoice
 from runner.trainers.verl.script import read_script, with_script
+from tests.runner.tasks.checkpoints import save_on_the_hub
+from tests.runner.trainers.standins import attempt, launched, standin_config, trial
+from tests.runner.trainers.test_failures import opened
+
+MODEL_LENGTH = "actor_rollout_ref.rollout.max_num_batched_tokens"
 
 SCRIPT = r"""#!/usr/bin/env bash
 set -x
@@ -55,7 +62,7 @@ def test_what_it_sets_is_kept_and_what_the_plan_decides_is_listed(tmp_path: Path
         "actor_rollout_ref.model.path": "Qwen/Qwen3-8B",
         "trainer.n_gpus_per_node": "8",
     }
-    kept, replaced = script.notes()
+    kept, _, replaced = script.notes()
     assert "param_offload" in kept
     assert "data.train_batch_size (it says 1024)" in replaced
 
@@ -84,3 +91,45 @@ def test_what_the_configuration_says_itself_wins(tmp_path: Path) -> None:
 def test_a_script_that_cannot_be_read_is_refused(text: str, named: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=named):
         read_script(written(text, tmp_path))
+
+
+STRANGERS = """#!/bin/bash
+export WANDB_API_KEY=0123  # never stored: the machine's own is used
+export NCCL_IB_HCA="mlx5_0,mlx5_1" NCCL_DEBUG=WARN
+export PYTHONPATH=$PYTHONPATH:/opt/mine
+NCCL_IB_GID_INDEX=3 python3 -m verl.trainer.main_ppo \\
+    data.max_prompt_length=4096 data.max_response_length=2048 \\
+    actor_rollout_ref.model.path=Qwen/Qwen3-8B \\
+    actor_rollout_ref.rollout.max_num_batched_tokens=16384 \\
+    trainer.logger='["console","wandb"]' trainer.project_name=theirs
+"""
+
+
+def test_a_strangers_script_is_verls_own_configuration_and_the_stand_in_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("WANDB_API_KEY", "4567")
+    save_on_the_hub(tmp_path / "hub", "Qwen/Qwen3-8B", context=40960)
+    rows = "".join(f'{{"prompt": "{"what " * (4093 - k)}", "answer": "4"}}\n' for k in range(30))
+    (tmp_path / "long.jsonl").write_text(rows)
+    judge = "https://judge.example/score"
+    task = TaskChoice(name=str(tmp_path / "long.jsonl"), model="Qwen/Qwen3-8B", reward=judge, max_response_tokens=2048)
+    trainer = with_script(TrainerChoice(name="verl", python="/opt/verl/bin/python"), written(STRANGERS, tmp_path))
+    assert trainer is not None
+    assert trainer.secrets == ["WANDB_API_KEY"]  # and no value of it
+    config = trial("verl", "grpo", task=task, trainer=trainer)
+    launch = launched(config, attempt(tmp_path))
+    keys = set(json.loads(launch.files["overrides.json"]))
+    assert {"data.max_prompt_length=4096", "actor_rollout_ref.model.path=Qwen/Qwen3-8B"} <= keys
+    assert {"trainer.logger=[console,wandb,file]", "trainer.project_name=theirs"} <= keys
+    assert f"{MODEL_LENGTH}=16384" in keys
+    assert json.loads(launch.files["reward.json"])["reward"]["reward"] == judge
+    given = {"NCCL_IB_HCA": "mlx5_0,mlx5_1", "NCCL_DEBUG": "WARN", "NCCL_IB_GID_INDEX": "3"}
+    assert given.items() <= launch.environment.items()
+    assert "/opt/mine" not in launch.environment["PYTHONPATH"]
+
+    standing = standin_config(stands_for="verl", options=trainer.options, gated=False)
+    ran = opened(standing.model_copy(update={"task": task}), tmp_path / "trial")
+    assert [point.optimizer_step for point in ran.train(4)] == [0, 1, 2, 3, 4]
+    ran.close()
