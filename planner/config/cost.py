@@ -68,12 +68,17 @@ class CostSection(Section):
     reward_parallel: Count | None = Field(
         None, examples=[256], description="rollouts scored at once; without it: rule 1, sandbox and judge 256"
     )
+    turns: Count = Field(1, examples=[4], description="turns of a rollout in an environment, such as calls of tools")
+    tool_seconds: NotNegative = Field(0.0, examples=[0.5], description="seconds that the environment takes for a turn")
     per_million: TokenPrices = Field(default_factory=TokenPrices)
 
 
 def execution_of(section: CostSection, trainer: str, gpu: Gpu, save_seconds: float) -> Execution:
     """Return how a recipe is run; ConfigError where our own trainer on a CPU does none of that."""
     seconds, parallel = REWARDS[section.reward]
+    waited = section.turns * section.tool_seconds  # a rollout's turns follow each other, as its score follows them
+    if waited:
+        parallel = max(parallel, REWARDS["sandbox"][1])
     execution = Execution(
         engine_gpus=section.engine_gpus,
         packing=section.packing,
@@ -83,7 +88,7 @@ def execution_of(section: CostSection, trainer: str, gpu: Gpu, save_seconds: flo
         speculation=section.speculation,
         fp8_rollouts=section.rollout_precision == "fp8",
         fp8_training=section.training_precision == "fp8",
-        reward_seconds=section.reward_seconds or seconds,
+        reward_seconds=(section.reward_seconds or seconds) + waited,
         reward_parallel=section.reward_parallel or parallel,
         save_seconds=None if gpu.one_process else save_seconds,
     )

@@ -50,9 +50,16 @@ def test_adapters_sampling_and_a_chat_template_arrive(start: ModuleType, tmp_pat
     (tmp_path / "p.jsonl").write_text("".join(f'{{"prompt": "what is {k}", "answer": "4"}}\n' for k in range(30)))
     task = TaskChoice(name=str(tmp_path / "p.jsonl"), model=save_checkpoint(tmp_path / "m"), max_response_tokens=4)
     task = task.model_copy(update={"chat_template": str(tmp_path / "template.jinja"), "top_p": 0.8, "reward": "exact"})
-    config = trial(task=task)
+    loop = "actor_rollout_ref.rollout.agent.default_agent_loop"
+    tools = "actor_rollout_ref.rollout.multi_turn.function_tool_path"
+    choice = TrainerChoice(name="verl", options={"settings": {loop: "tool_agent", tools: "/tools.py"}})
+    config = trial(task=task, trainer=choice)
     config = config.model_copy(update={"machine": config.machine.model_copy(update={"lora_rank": 32})})
     held = start.composed(words(config, tmp_path)).actor_rollout_ref
+    assert (held.rollout.agent.default_agent_loop, held.rollout.multi_turn.function_tool_path) == (
+        "tool_agent",
+        "/tools.py",
+    )
     assert (held.model.custom_chat_template, held.model.lora_rank, held.rollout.top_p) == (template, 32, 0.8)
 
 

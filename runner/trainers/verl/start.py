@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = "rlplan"  # of all problems, by which verl groups scores
+TOOLS = ("tools_kwargs", "interaction_kwargs")  # fields of a problem that its agent loops hand to tools
 
 
 def rows() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -24,7 +25,8 @@ def rows() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         prompt = problem["prompt"]
         chat = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         truth = {"style": "rule", "ground_truth": problem["answer"]}
-        extra = {"number": number, "index": number}
+        own = problem.get("extra") or {}
+        extra = {name: own[name] for name in TOOLS if name in own} | {"number": number, "index": number}
         made.append({"data_source": SOURCE, "prompt": chat, "reward_model": truth, "extra_info": extra})
     train = given["train_problems"]
     return [made[number] for number in order], made[train:]

@@ -10,6 +10,7 @@ import pytest
 from budgets.errors import InputError
 from runner.ports.trial import TaskChoice, TrialConfig
 from runner.trainers.catalogue import driver_of
+from runner.trainers.verl.start import rows
 from tests.runner.tasks.checkpoints import save_on_the_hub
 from tests.runner.trainers.standins import GPUS, attempt, launched
 from tests.runner.trainers.test_drivers_told import NAMED, told
@@ -171,3 +172,27 @@ def test_adapters_are_trained_or_refused(trainer: str, made: Made, tmp_path: Pat
         keys = told(config, attempt(tmp_path))
         assert {key: keys.get(key) for key in ADAPTED[trainer]} == ADAPTED[trainer]
     assert not any("lora" in key for key in told(made(trainer), attempt(tmp_path)))
+
+
+def test_tools_of_verls_agent_loop_pass_through_with_what_each_problem_gives_them(
+    made: Made, task: TaskChoice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {"prompt": "what is 2 + 2", "answer": "4", "tools_kwargs": {"run": {"create_kwargs": {"seed": 1}}}}
+    lines = [json.dumps({**row, "prompt": f"{row['prompt']} + {number}"}) + "\n" for number in range(30)]
+    (tmp_path / "tools.jsonl").write_text("".join(lines))
+    loop = {
+        f"{ROLLOUT}.multi_turn.enable": True,
+        f"{ROLLOUT}.multi_turn.function_tool_path": "/tools.py",
+        f"{ROLLOUT}.agent.default_agent_loop": "tool_agent",
+    }
+    own = task.model_copy(update={"name": str(tmp_path / "tools.jsonl")})
+    config = made("verl", task=own, options={"settings": loop})
+    files = launched(config, attempt(tmp_path)).files
+    assert {f"{ROLLOUT}.multi_turn.enable=true", f"{ROLLOUT}.agent.default_agent_loop=tool_agent"} <= set(
+        json.loads(files["overrides.json"])
+    )
+    for name in ("reward.json", "order.json", "problems.jsonl"):
+        (tmp_path / name).write_text(files[name])
+    monkeypatch.chdir(tmp_path)
+    train, validation = rows()
+    assert all(each["extra_info"]["tools_kwargs"] == row["tools_kwargs"] for each in (train[0], *validation))
