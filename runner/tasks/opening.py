@@ -128,7 +128,7 @@ def user_problems(choice: TaskChoice, validation_problems: int, tokens: Tokens |
 
 
 def _left_out(reasons: Sequence[Reason]) -> tuple[str, ...]:
-    return tuple(f"left out: {count:,} {reason}" for count, reason in reasons if count)
+    return tuple(f"left out, {reason}: {count:,}" for count, reason in reasons if count)
 
 
 def _require_some(parts: Sequence[Sequence[Problem]], reasons: Sequence[Reason], task: str) -> None:

@@ -136,7 +136,7 @@ def test_a_function_may_judge_without_answers(tmp_path: Path) -> None:
         ({"max_response_tokens": None}, "needs task.max_response_tokens"),
         (
             {"prompt_length": 5},
-            r"nothing is asked; left out: 20 prompts of more than \[task\] prompt_length = 5 tokens",
+            r"nothing is asked; left out, prompts of more than \[task\] prompt_length = 5 tokens: 20",
         ),
         ({"model": "Qwen/Qwen3-8B"}, "'Qwen/Qwen3-8B' is no folder here, and its tokenizer cannot be had"),
         ({"max_response_tokens": 18}, "are 33 tokens, but model .* holds 32: lower max_response_tokens to 17"),
@@ -170,4 +170,4 @@ def test_prompts_are_as_long_as_they_are_or_left_out_and_counted(tmp_path: Path)
     assert (len(whole.train), whole.max_prompt_tokens, whole.left_out) == (4, 4003, ())
     task = built(tmp_path, rows, **given, prompt_length=2500)
     assert (len(task.train), task.max_prompt_tokens) == (2, 2003)
-    assert task.left_out == ("left out: 2 prompts of more than [task] prompt_length = 2500 tokens",)
+    assert task.left_out == ("left out, prompts of more than [task] prompt_length = 2500 tokens: 2",)
