@@ -38,6 +38,16 @@ class ScriptFacts:
     unresolved: tuple[str, ...] = ()  # variables and files that could not be found
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one or several files set, by the trainer's own keys, and the words that start it."""
+
+    trainer: str | None
+    found: Flat
+    words: tuple[str, ...]
+    notes: list[str]
+
+
 @dataclass(slots=True)
 class _Start:
     """What one command, or one file, would start a trainer with."""
@@ -60,6 +70,12 @@ class _Start:
 
 def read_script(paths: Sequence[Path], given: Flat | None = None) -> ScriptFacts:
     """Read what people start a trainer with; of several files the later wins, over them what is given by our names."""
+    said = what_it_sets(paths)
+    return facts_of(said.trainer, said.found | (given or {}), said.notes)
+
+
+def what_it_sets(paths: Sequence[Path]) -> Said:
+    """Read what people start a trainer with, by the keys of that trainer."""
     found: Flat = {}
     words: tuple[str, ...] = ()
     notes: list[str] = []
@@ -73,7 +89,7 @@ def read_script(paths: Sequence[Path], given: Flat | None = None) -> ScriptFacts
     own = [f"{name} is not found" for name in load_trainer(trainer).own_files]
     notes = [note for note in dict.fromkeys(notes) if not any(fnmatchcase(note, each) for each in own)]
     known = trainer if counts[trainer] >= _ENOUGH else None
-    return facts_of(known, resolved(found) | (given or {}), notes)
+    return Said(known, resolved(found), words, notes)
 
 
 def facts_of(trainer: str | None, found: Flat, notes: Sequence[str] = ()) -> ScriptFacts:

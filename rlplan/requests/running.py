@@ -67,7 +67,9 @@ class SweepFlags(StoredRequest):
     trainer: options.TrainerOption = None
     script: Annotated[
         Path | None,
-        typer.Option("--from", metavar="<script>", help="What starts verl already: what the plan leaves open is kept."),
+        typer.Option(
+            "--from", metavar="<script>", help="What starts the trainer already: what the plan leaves open is kept."
+        ),
     ] = None
     approximate: options.ApproximateOption = False
     rehearse: Annotated[

@@ -1,8 +1,9 @@
 """From a stored plan to a sweep: what all trials have in common, which trials there are, and what a worker occupies."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError
 
@@ -16,6 +17,7 @@ from planner.config.trainer import COMMAND, TrainerChoice, chosen_trainer
 from planner.recipes import load_recipe
 from planner.store.schema import Candidate, Plan, Trial
 from planner.view import Axes
+from runner.ports.trial import TrialConfig
 from runner.sweep.planned import (
     CPU,
     absolute,
@@ -30,6 +32,9 @@ from runner.sweep.spec import Resources, SweepSpec, Training
 from runner.sweep.standing_in import in_its_own_time
 from runner.tasks.hub import is_hub_name
 from runner.trainers.catalogue import driver_of
+
+if TYPE_CHECKING:
+    from runner.trainers.script import Script
 
 MOST_GPUS_OF_A_TRIAL = 1  # the trainer of this package is one process
 
@@ -74,9 +79,10 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     on_cpu = hardware["gpu"] == CPU
     trainer = chosen_trainer(choice.trainer, plan.config.get("trainer"), approximate=choice.approximate)
     if choice.script is not None:
-        from runner.trainers.verl.script import with_script  # noqa: PLC0415  (of one trainer alone)
+        from runner.trainers.script import read_script  # noqa: PLC0415  (reads what no other sweep needs)
 
-        trainer = with_script(trainer, choice.script)
+        script, configured = read_script(choice.script), trainer
+        trainer = script.onto(trainer)
     builtin = trainer is None and choice.simulation is None
     if not on_cpu and builtin and per_trial > MOST_GPUS_OF_A_TRIAL:
         raise InputError(
@@ -112,6 +118,8 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         raise explained(
             error, SweepSpec, {"workers": "--workers", "retries": "--retries", "seed": "--seed"}, "the plan"
         ) from error
+    if choice.script is not None:
+        spec = _left_open(spec, plan, script, configured, choice.only)
     spec = in_its_own_time(spec, plan.candidates)
     spec = _without_untrainable(spec, plan) if choice.only is None else spec
     _require_trainable(spec, plan, only=choice.only)
@@ -159,15 +167,46 @@ def _require_trainable(spec: SweepSpec, plan: Plan, alone: str | None = None, on
                     f"{plan.name} compares {axis}s ({', '.join(values)}), and the trainer's command names no "
                     f"{{{axis}}}: it would train the same for all; name it, or make a plan of one {axis}"
                 )
-    for each in plan.candidates if spec.training.trainer else ():
-        wanted = each.pilot_steps if only is None else each.rank == only
-        if wanted and spec.trains(each.axes) and alone in (None, text_of(each.axes, RECIPE)):
-            n, B = each.rollouts_per_prompt, each.prompts_per_batch
-            config = spec.trial(n, B, each.learning_rate, spec.seed, each.axes)
+    for config, each in _kinds(spec, plan, only) if spec.training.trainer else ():
+        if alone in (None, text_of(each.axes, RECIPE)):
             try:
                 driver_of(config).check(config)
             except InputError as error:
+                n, B = each.rollouts_per_prompt, each.prompts_per_batch
                 raise type(error)(f"{plan.name}, {trial_name(n, B, spec.seed, each.axes)}: {error}") from error
+
+
+def _kinds(spec: SweepSpec, plan: Plan, only: int | None = None) -> Iterator[tuple[TrialConfig, Candidate]]:
+    """Yield every kind of trial of the plan, or one row's, with its candidate."""
+    for each in plan.candidates:
+        if (each.pilot_steps if only is None else each.rank == only) and spec.trains(each.axes):
+            n, B = each.rollouts_per_prompt, each.prompts_per_batch
+            config = spec.trial(n, B, each.learning_rate, spec.seed, each.axes)
+            yield config, each
+
+
+def _left_open(
+    spec: SweepSpec, plan: Plan, script: "Script", configured: TrainerChoice | None, only: int | None
+) -> SweepSpec:
+    """Return the sweep with those of a script's settings that the plan leaves open in every trial."""
+    from runner.trainers.driving import DecidedError  # noqa: PLC0415
+    from runner.trainers.script import driven, require_known, with_options, without  # noqa: PLC0415
+
+    assert spec.training.trainer is not None
+    assert configured is not None
+    trainer = driven(spec.training.trainer)
+    settings, own = dict(trainer.options["settings"]), driven(configured).options.get("settings", {})
+    for config, _ in _kinds(spec, plan, only):
+        with suppress(InputError):  # any other is told of by the trial itself
+            try:
+                tried = with_options(trainer, {**trainer.options, "settings": settings})
+                alike = config.model_copy(update={"trainer": tried, "simulation": None})
+                driver_of(alike).check(alike)
+            except DecidedError as error:
+                settings = without(settings, error.keys, own)
+    require_known(script, settings)
+    made = with_options(spec.training.trainer, {**trainer.options, "settings": settings})
+    return spec.model_copy(update={"training": spec.training.model_copy(update={"trainer": made})})
 
 
 def _require_pilots(plan: Plan) -> None:

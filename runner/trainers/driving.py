@@ -36,6 +36,14 @@ _LONGEST = 600.0  # seconds, in which an environment on slow storage has been re
 _IN_OWN_RAY = Path(__file__).with_name("in_own_ray.py")
 
 
+class DecidedError(InputError):
+    """Settings of the user's are rlplan's to decide; `keys` are which."""
+
+    def __init__(self, message: str, keys: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
 def options_in(config: TrialConfig, model: type[Options], where: str | None = None) -> Options:
     """Return the checked `[trainer.options]` of a trial; ConfigError says what is wrong with them, and where."""
     assert config.trainer is not None
@@ -133,9 +141,10 @@ def merged(ours: Mapping[str, Any], settings: Mapping[str, Any], free: Collectio
     """Return our keys with the user's; InputError for one that is ours, or above or below one, and not `free`."""
     fixed = [key for key in ours if key not in free]
     if taken := sorted(key for key in settings if any(stands_with(key, each) for each in fixed)):
-        raise InputError(
+        raise DecidedError(
             f"[trainer.options.settings] {', '.join(taken)}: rlplan sets that itself, by the recipe, the allocation "
-            "and the machine: leave it out"
+            "and the machine: leave it out",
+            taken,
         )
     return {**ours, **settings}
 

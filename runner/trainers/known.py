@@ -38,6 +38,12 @@ def require_known(trainer: str, keys: Iterable[str]) -> None:
             raise InputError(f"'{key}' is no key of {version}, which is what rlplan knows of: {said}")
 
 
+def is_known(trainer: str, key: str) -> bool:
+    """Whether the trainer has such a key; where no names are listed, any."""
+    known = known_keys(trainer)[1]
+    return not known or _is_known(key, known)
+
+
 def _is_known(key: str, known: Mapping[str, bool]) -> bool:
     """Whether a key is there, or stands below one under which anything may."""
     above = key

@@ -15,8 +15,8 @@ from verl.experimental.reward_loop.reward_manager.dapo import DAPORewardManager
 
 from planner.config.trainer import TrainerChoice
 from runner.ports.trial import TaskChoice
+from runner.trainers.script import read_script
 from runner.trainers.verl.driver import JUDGE
-from runner.trainers.verl.script import with_script
 from tests.runner.tasks.checkpoints import save_checkpoint
 from tests.runner.trainers.standins import attempt
 from tests.trainers_verl.conftest import program
@@ -147,7 +147,7 @@ def test_what_a_script_sets_is_accepted_beside_ours(start: ModuleType, estimator
     script = tmp_path / "run_grpo.sh"
     kept = "actor_rollout_ref.actor.fsdp_config.param_offload=True +data.mine=3 trainer.balance_batch=False"
     script.write_text(f"python -m verl.trainer.main_ppo {kept} data.train_batch_size=512\n")
-    config = trial(trainer=with_script(TrainerChoice(name="verl", approximate=True), script))
+    config = trial(trainer=read_script(script).onto(TrainerChoice(name="verl", approximate=True)))
 
     assert start.refused(words(config, tmp_path)) == []
 

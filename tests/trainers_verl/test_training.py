@@ -20,9 +20,10 @@ from runner.grpo.clips import k3
 from runner.grpo.objective import Tokens, objective, token_weights
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.verl.driver import SAVING
-from runner.trainers.verl.script import ACTOR
 from tests.trainers_verl import trials
 from tests.trainers_verl.conftest import OWN
+
+ACTOR = "actor_rollout_ref.actor"
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 ROWS, LONGEST, GROUP = 12, 9, 4

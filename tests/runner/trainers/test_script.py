@@ -1,21 +1,25 @@
-"""A script that starts verl already becomes options of the driver; what the plan decides is listed."""
+"""A script that starts a trainer already becomes options of its driver; what the plan decides is listed."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from budgets.errors import InputError
 from planner.config.trainer import TrainerChoice
-from runner.ports.trial import TaskChoice
-from runner.trainers.verl.script import read_script, with_script
+from runner.ports.trial import TaskChoice, TrialConfig
+from runner.trainers.catalogue import driver_of
+from runner.trainers.driving import DecidedError
+from runner.trainers.script import Script, read_script, require_known, without
 from tests.runner.tasks.checkpoints import save_on_the_hub
+from tests.runner.trainers.scripts import SCRIPTS, written
 from tests.runner.trainers.standins import attempt, launched, standin_config, trial
 from tests.runner.trainers.test_failures import opened
 
 MODEL_LENGTH = "actor_rollout_ref.rollout.max_num_batched_tokens"
 
-SCRIPT = r"""#!/usr/bin/env bash
+VERL = r"""#!/usr/bin/env bash
 set -x
 export MODEL=${MODEL:-Qwen/Qwen3-8B}  # given from outside
 data=$HOME/data
@@ -36,16 +40,11 @@ python3 -m verl.trainer.main_ppo --config-path=config \
     trainer.logger='["console","wandb"]' \
     trainer.n_gpus_per_node=$n_gpus $@
 """
-
-
-def written(text: str, folder: Path) -> Path:
-    path = folder / "run_grpo.sh"
-    path.write_text(text)
-    return path
+RUN = "run_grpo.sh"
 
 
 def test_what_it_sets_is_kept_and_what_the_plan_decides_is_listed(tmp_path: Path) -> None:
-    script = read_script(written(SCRIPT, tmp_path))
+    script = read_script(written(tmp_path, RUN, VERL))
 
     assert script.settings == {
         "actor_rollout_ref.model.enable_gradient_checkpointing": True,
@@ -58,31 +57,33 @@ def test_what_it_sets_is_kept_and_what_the_plan_decides_is_listed(tmp_path: Path
     assert script.options == {"tensor_parallel": 2, "rollout_memory": 0.6}
     assert script.replaced == {
         "data.train_files": "$HOME/data/gsm8k/train.parquet",
-        "data.train_batch_size": "1024",
+        "data.train_batch_size": 1024,
         "actor_rollout_ref.model.path": "Qwen/Qwen3-8B",
-        "trainer.n_gpus_per_node": "8",
+        "trainer.n_gpus_per_node": 8,
     }
-    kept, _, replaced = script.notes()
+    kept, _, replaced, foreign = script.notes(script.settings)
     assert "param_offload" in kept
     assert "data.train_batch_size (it says 1024)" in replaced
+    assert foreign.endswith("config_path")
 
 
 def test_what_the_configuration_says_itself_wins(tmp_path: Path) -> None:
     settings = {"actor_rollout_ref.rollout.max_num_batched_tokens": 8192}
     own = TrainerChoice(name="verl", options={"tensor_parallel": 4, "settings": settings})
-    changed = with_script(own, written(SCRIPT, tmp_path))
-    assert changed is not None
+    script = read_script(written(tmp_path, RUN, VERL))
+    changed = script.onto(own)
     assert changed.options["tensor_parallel"] == 4
     assert changed.options["settings"]["actor_rollout_ref.rollout.max_num_batched_tokens"] == 8192
     assert changed.options["settings"]["actor_rollout_ref.model.enable_gradient_checkpointing"] is True
-    with pytest.raises(InputError, match="goes with --trainer verl"):
-        with_script(TrainerChoice(name="trl"), written(SCRIPT, tmp_path))
+    for other in (TrainerChoice(name="trl"), None):
+        with pytest.raises(InputError, match="goes with --trainer verl"):
+            script.onto(other)
 
 
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("echo hello\n", "it starts no verl"),
+        ("echo hello\n", "it starts none of nemo-rl, openrlhf"),
         ("python -m verl.trainer.main_ppo trainer.balance_batch=$BALANCE\n", "a variable that the script does not set"),
         ("python -m verl.trainer.main_ppo 'trainer.balance_batch=True\n", "cannot be read"),
         ("python -m verl.trainer.main_ppo data.mm_processor_kwargs={a:1}\n", "give its parts one by one"),
@@ -90,7 +91,38 @@ def test_what_the_configuration_says_itself_wins(tmp_path: Path) -> None:
 )
 def test_a_script_that_cannot_be_read_is_refused(text: str, named: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=named):
-        read_script(written(text, tmp_path))
+        _whole(tmp_path, text)
+
+
+def _whole(folder: Path, text: str) -> Script:
+    script = read_script(written(folder, RUN, text))
+    require_known(script, script.settings)
+    return script
+
+
+@pytest.mark.parametrize("trainer", SCRIPTS)
+def test_every_trainer_trains_with_what_the_plan_leaves_open(
+    trainer: str, tmp_path: Path, made: Callable[..., TrialConfig]
+) -> None:
+    given = SCRIPTS[trainer]
+    script = read_script(written(tmp_path, given.name, given.text))
+    assert script.trainer == trainer
+
+    config = made(trainer)
+    assert config.trainer is not None
+    settings = script.onto(config.trainer).options["settings"]
+    while True:
+        changed = {**config.trainer.options, **script.options, "settings": settings}
+        config = config.model_copy(update={"trainer": config.trainer.model_copy(update={"options": changed})})
+        try:
+            driver_of(config).check(config)
+            break
+        except DecidedError as error:
+            settings = without(settings, error.keys, ())
+
+    assert settings == given.kept
+    assert given.replaced.items() <= {**script.replaced, **script.settings}.items()
+    assert set(given.foreign) <= set(script.foreign)
 
 
 STRANGERS = """#!/bin/bash
@@ -115,8 +147,8 @@ def test_a_strangers_script_is_verls_own_configuration_and_the_stand_in_runs_it(
     (tmp_path / "long.jsonl").write_text(rows)
     judge = "https://judge.example/score"
     task = TaskChoice(name=str(tmp_path / "long.jsonl"), model="Qwen/Qwen3-8B", reward=judge, max_response_tokens=2048)
-    trainer = with_script(TrainerChoice(name="verl", python="/opt/verl/bin/python"), written(STRANGERS, tmp_path))
-    assert trainer is not None
+    script = read_script(written(tmp_path, RUN, STRANGERS))
+    trainer = script.onto(TrainerChoice(name="verl", python="/opt/verl/bin/python"))
     assert trainer.secrets == ["WANDB_API_KEY"]  # and no value of it
     config = trial("verl", "grpo", task=task, trainer=trainer)
     launch = launched(config, attempt(tmp_path))

@@ -1,0 +1,261 @@
+"""A script that starts a trainer already: what it sets is kept, and what rlplan decides is replaced, and listed.
+
+It is read as `rlplan check` reads it; what of it is ours to decide shows where the driver makes a trial's settings.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from budgets.errors import InputError
+from planner.adopting.configuration import words_set
+from planner.adopting.files import SUFFIXES
+from planner.adopting.script import what_it_sets
+from planner.adopting.shell import Shell, read_shell
+from planner.config.trainer import STANDIN, TrainerChoice
+from planner.logs.trainers import load_trainer
+from runner.trainers.driving import stands_with
+from runner.trainers.known import is_known
+
+_RUNS = {  # our names for what changes how a trainer runs, and not what it computes
+    "activation_checkpointing",
+    "colocated",
+    "dynamic_batches",
+    "engine_gpus",
+    "engine_memory_share",
+    "engine_tensor_parallel",
+    "fp8_on",
+    "keep_checkpoints",
+    "lora_on",
+    "lora_rank",
+    "micro_batch_sequences",
+    "micro_batch_tokens",
+    "optimizer_offload",
+    "parameter_offload",
+    "precision",
+    "rollout_precision",
+    "train_pipeline_parallel",
+    "train_tensor_parallel",
+    "zero_stage",
+}
+_OPEN = re.compile(r"\$[\w({]")  # a variable that the script does not set, or what would be run
+_MOST = 12  # keys of a kind that are listed
+
+
+class _Form(NamedTuple):
+    """How a trainer's settings are told from what else stands in its scripts."""
+
+    known: tuple[str, ...] = ("*",)  # which its settings can be
+    decided: tuple[str, ...] = ()  # beyond what the driver sets and the names of planner/logs/trainers
+    options: Mapping[str, str] = {}  # keys that have a name in [trainer.options]
+    refers: bool = False  # whether it fills in ${references} itself
+
+
+_FORMS = {
+    "nemo-rl": _Form(decided=("defaults", "env.*", "data.*"), refers=True),
+    "openrlhf": _Form(
+        ("*.*",),
+        ("data.*", "reward.*", "ckpt.*", "*.model_name_or_path"),
+        {"vllm.tensor_parallel_size": "tensor_parallel", "vllm.gpu_memory_utilization": "vllm_memory"},
+    ),
+    "prime-rl": _Form(decided=("wandb.name", "ckpt.*", "orchestrator.train.*", "orchestrator.eval.*")),
+    "skyrl": _Form(
+        ("*.*",),
+        ("data.*", "environment.*", "generator.num_inference_engines"),
+        {
+            "generator.inference_engine.tensor_parallel_size": "tensor_parallel",
+            "generator.inference_engine_tensor_parallel_size": "tensor_parallel",
+            "generator.inference_engine.gpu_memory_utilization": "vllm_memory",
+            "generator.gpu_memory_utilization": "vllm_memory",
+        },
+        refers=True,
+    ),
+    "slime": _Form(decided=("*-path", "eval-*", "rm-type", "reward-key", "rollout-stop*")),
+    "trl": _Form(
+        decided=(
+            *("deepspeed", "fsdp*", "use_vllm", "vllm_mode", "vllm_server_*", "vllm_group_port"),
+            *("do_*", "eval_*", "hub_*", "push_to_hub", "load_best*", "metric_for*", "save_*", "local_rank"),
+        ),
+        options={"vllm_gpu_memory_utilization": "vllm_memory"},
+    ),
+    "verl": _Form(
+        ("*.*",),
+        ("hydra.*", "ray_kwargs.*", "ray_init.*", "*.megatron.*"),
+        {
+            "actor_rollout_ref.rollout.name": "rollout",
+            "actor_rollout_ref.rollout.tensor_model_parallel_size": "tensor_parallel",
+            "actor_rollout_ref.rollout.gpu_memory_utilization": "rollout_memory",
+            "actor_rollout_ref.actor.strategy": "strategy",
+        },
+        refers=True,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a script sets, as options of its trainer's driver, and what of it is not taken."""
+
+    path: Path
+    trainer: str
+    settings: dict[str, Any] = field(default_factory=dict)  # the trainer's keys; the plan may still decide some
+    options: dict[str, Any] = field(default_factory=dict)  # of the driver
+    replaced: dict[str, Any] = field(default_factory=dict)  # what the plan decides, with what the script says
+    foreign: tuple[str, ...] = ()  # what the version that rlplan starts has no setting for
+    variables: dict[str, str] = field(default_factory=dict)  # that the trainer would see
+
+    def onto(self, trainer: TrainerChoice | None) -> TrainerChoice:
+        """Return the trainer with what the script sets; what its own options say wins."""
+        if trainer is None or self.trainer not in (trainer.name, trainer.options.get("stands_for")):
+            raise InputError(f"--from {self.path}: it starts {self.trainer}, and goes with --trainer {self.trainer}")
+        own = driven(trainer).options
+        settings = {**self.settings, **own.get("settings", {})}
+        return with_options(trainer, {**self.options, **own, "settings": settings}).with_variables(self.variables)
+
+    def notes(self, kept: Mapping[str, Any]) -> list[str]:
+        """Say what is kept, by the settings that a sweep has in the end, and what is replaced or left out."""
+        name, form = self.path.name, _FORMS[self.trainer]
+        left = {key: value for key, value in self.settings.items() if key not in kept}
+        options = [key for key, named in form.options.items() if named in self.options]
+        lines = [f"of {name} these are kept: {_listed([*(key for key in self.settings if key in kept), *options])}"]
+        if self.variables:
+            lines.append(f"of {name} these variables are set: {_listed(self.variables)}")
+        if replaced := {**self.replaced, **left}:
+            told = _listed([f"{key} (it says {value})" for key, value in replaced.items()])
+            lines.append(f"of {name} these are decided by the plan: {told}")
+        if self.foreign:
+            lines.append(f"of {name} these are no settings that rlplan's {self.trainer} has: {_listed(self.foreign)}")
+        return lines
+
+
+def read_script(path: Path) -> Script:
+    """Read what a script tells its trainer; InputError where it starts none that rlplan does."""
+    try:
+        said = what_it_sets([path.expanduser()])
+    except InputError as error:
+        raise InputError(f"--from {path}: {error}") from None
+    if said.trainer not in _FORMS:
+        raise InputError(f"--from {path}: it starts none of {', '.join(_FORMS)}")
+    if any(word[:1] in ("'", '"') for word in said.words):
+        raise InputError(f"--from {path}: the command cannot be read: a quotation does not end")
+    script, form = Script(path, said.trainer), _FORMS[said.trainer]
+    given = {each.lstrip("+").partition("=")[0]: each.partition("=")[0] for each in said.words if "=" in each}
+    decided, foreign = _decided(said.trainer), []
+    shell = _shell(path.expanduser())
+    own = _of_the_model(shell) if said.trainer == "slime" else frozenset[str]()
+    for name, value in said.found.items():
+        key = name.replace("_", "-") if said.trainer == "slime" else name
+        if key in form.options:
+            script.options[form.options[key]] = _value(value)
+        elif name in decided | own or any(fnmatchcase(key, each) for each in form.decided):
+            script.replaced[key] = value
+        elif not _knows(said.trainer, key) or not any(fnmatchcase(key, each) for each in form.known):
+            foreign.append(key)
+        elif any(other.startswith(f"{key}.") for other in said.found):
+            continue  # what lies below it says more
+        else:
+            # Hydra wants to be told of keys that its own files have not.
+            script.settings[given.get(key, f"++{key}") if said.trainer == "verl" else key] = _value(value)
+    return replace(script, foreign=tuple(foreign), variables=_variables(shell, said.words))
+
+
+def driven(trainer: TrainerChoice) -> TrainerChoice:
+    """Return the trainer whose settings these are: of a stand-in, the one that it stands for."""
+    if trainer.name != STANDIN:
+        return trainer
+    own = {"name": trainer.options.get("stands_for", STANDIN), "options": trainer.options.get("options", {})}
+    return trainer.model_copy(update={**own, "approximate": True})
+
+
+def with_options(trainer: TrainerChoice, options: Mapping[str, Any]) -> TrainerChoice:
+    """Return it with other options of the trainer whose settings they are."""
+    given = {**trainer.options, "options": options} if trainer.name == STANDIN else options
+    return trainer.model_copy(update={"options": given})
+
+
+def require_known(script: Script, kept: Mapping[str, Any]) -> None:
+    """Refuse a script's value that cannot be known from it, of what is kept."""
+    refers = _FORMS[script.trainer].refers
+    for key in script.settings.keys() & kept.keys():
+        value = kept[key]
+        text = value if isinstance(value, str) else ""
+        if _OPEN.search(text) and not (refers and text.startswith("${")):
+            raise InputError(
+                f"--from {script.path}: {key}={text} names a variable that the script does not set: set it there"
+            )
+        if script.trainer == "verl" and (isinstance(value, dict) or text.startswith("{")):
+            raise InputError(f"--from {script.path}: {key}={text}: give its parts one by one, as {key}.NAME=…")
+
+
+def without(settings: Mapping[str, Any], taken: Collection[str], own: Collection[str]) -> dict[str, Any]:
+    """Return the settings without those that the plan decides; what the user's own options say stays."""
+    return {
+        key: value for key, value in settings.items() if key in own or not any(stands_with(key, each) for each in taken)
+    }
+
+
+def _value(value: Any) -> Any:
+    """Return what a text of a command line stands for: nothing, a list, a table, or the text."""
+    if not isinstance(value, str):
+        return value
+    given = value.strip()
+    if given.lower() in ("true", "false", "null", "none"):
+        return {"true": True, "false": False}.get(given.lower())
+    if given.startswith(("{", "[")):
+        try:
+            return json.loads(given)
+        except ValueError:
+            if given.startswith("[") and given.endswith("]"):
+                return [_value(part.strip(" '\"")) for part in given[1:-1].split(",") if part.strip()]
+    try:
+        number = ast.literal_eval(given)
+    except (ValueError, SyntaxError):
+        return given
+    return number if isinstance(number, int | float) else given
+
+
+@cache
+def _decided(trainer: str) -> frozenset[str]:
+    """Return the keys, of this version or another, that say what a plan does."""
+    named = load_trainer(trainer).keys
+    return frozenset(key for name, keys in named.items() if name not in _RUNS for key in keys)
+
+
+def _knows(trainer: str, key: str) -> bool:
+    """Whether the version that rlplan starts has such a setting, as far as that is known without it."""
+    if trainer == "trl":
+        return key in files("runner.trainers.trl").joinpath("arguments.txt").read_text(encoding="utf-8").split()
+    return (trainer == "slime" and key.startswith("sglang-")) or is_known(trainer, key)
+
+
+def _shell(path: Path) -> Shell:
+    """Return what a script does as a shell; nothing of a file that is none."""
+    if path.suffix in (".py", *SUFFIXES):
+        return Shell()
+    return read_shell(path.read_text(encoding="utf-8", errors="replace"), path.parent)
+
+
+def _of_the_model(shell: Shell) -> frozenset[str]:
+    """Return the flags of a model's form, which [trainer.options] model_args has."""
+    return frozenset(key for key, _ in words_set(shell.values.get("MODEL_ARGS", "").split()))
+
+
+def _variables(shell: Shell, words: tuple[str, ...]) -> dict[str, str]:
+    """Return the variables that the trainer is given; one that rests on one of the machine's own is left to that."""
+    of_it = [each.environment for each in shell.commands if words and each.words[-len(words) :] == words]
+    exported = {name: shell.values[name] for name in shell.exported if name in shell.values}
+    given = exported | (of_it[0] if of_it else {})
+    return {name: value for name, value in given.items() if not _OPEN.search(value)}
+
+
+def _listed(keys: Collection[str]) -> str:
+    several = [*keys]
+    more = f" and {len(several) - _MOST} more" if len(several) > _MOST else ""
+    return f"{', '.join(several[:_MOST])}{more}" or "none"

@@ -1,0 +1,80 @@
+"""`rlplan sweep --from`: what people start each of the trainers with becomes a sweep of that trainer."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.store import open_store
+from planner.store.schema import Segment, Trial
+from rlplan.actions.sweep_request import SweepRequest
+from rlplan.actions.sweeping import start
+from runner.ports.simulation import Costs, SimulationChoice
+from tests.rlplan.conftest import Run
+from tests.runner.tasks.checkpoints import save_checkpoint
+from tests.runner.trainers.scripts import SCRIPTS, written
+
+NEEDED = {
+    "nemo-rl": 'checkout = "/opt/RL"\n',
+    "slime": 'checkout = "."\nmegatron = "/opt/Megatron-LM"\nmodel_args = "small.sh"\n',
+}
+WORLD = SimulationChoice(
+    seed=3,
+    rollouts_scale=0.03,
+    costs=Costs(seconds_per_update=0.5, seconds_per_rollout=1e-4, seconds_per_answer=0.0, start_up_seconds=5.0),
+)
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("task")
+    rows = [{"prompt": f"what is 2 + {number}", "answer": "4"} for number in range(2000)]
+    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return [
+        "--problems",
+        str(folder / "sums.jsonl"),
+        "--reward",
+        "exact",
+        "--model",
+        str(save_checkpoint(folder / "m")),
+    ]
+
+
+@pytest.mark.parametrize("trainer", SCRIPTS)
+def test_a_dry_run_says_what_is_kept_and_what_the_plan_decides(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: list[str], trainer: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = SCRIPTS[trainer]
+    path = written(tmp_path, given.name, given.text)
+    Path("rlplan.toml").write_text(f'[trainer]\nname = "{trainer}"\n[trainer.options]\n{NEEDED.get(trainer, "")}')
+    (tmp_path / "small.sh").write_text("MODEL_ARGS=(\n   --swiglu\n   --num-layers 2\n)\n")
+    run("propose", "--budget", "5000", "--response-tokens", "16", "--mean-response-tokens", "8")
+    told = run("sweep", "plan-1", "--trainer", trainer, "--from", str(path), "--dry-run", "--approximate", *task)
+    assert told.code == 0, told.err
+    said = " ".join(told.out.split()) + " ".join(told.err.split())
+    assert all(key in said.partition("these are kept")[2].partition("of " + given.name)[0] for key in given.kept)
+    assert all(key in said.partition("decided by the plan")[2] for key in list(given.replaced)[:2])
+
+
+@pytest.mark.soak  # its segments are charged in real time
+@pytest.mark.parametrize("trainer", ["verl", "slime"])
+def test_a_stand_in_is_swept_with_what_a_script_sets(tmp_path: Path, trainer: str) -> None:
+    given = SCRIPTS[trainer]
+    path = written(tmp_path, given.name, given.text)
+    own = f'name = "standin"\n[options]\nstands_for = "{trainer}"\ntime_scale = 30\nsave_every_steps = 5\n'
+    request = SweepRequest(
+        task="sum-easy",
+        budget=0.3,
+        further={"pilot.most_pilots": ("", 2), "validation.every_steps": ("", 40), "pilot.fraction": ("", 0.1)},
+        policy="full",
+        workers=2,
+        trainer=str(written(tmp_path, "trainer.toml", own)),
+        script=path,
+        simulation=WORLD.model_dump(mode="json"),
+    )
+    assert not start(request, str(tmp_path / "rlplan.db")).interrupted
+    with open_store(tmp_path / "rlplan.db", read_only=True) as store, store.read() as session:
+        assert session.query(Segment).count()
+        for each in session.query(Trial):
+            assert given.kept.items() <= each.config["trainer"]["options"]["options"]["settings"].items()
