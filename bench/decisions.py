@@ -4,8 +4,9 @@
     python bench/decisions.py --tables pairs [--repeats 6] [--workers 1]
 
 A method may spend a share of the full grid's cost (one full run of each configuration) and then names a configuration;
-its regret is what that one falls short of the best at the target. `--policies usual` is what recipes use, without any
-pilot: its run has the pilots' GPU-hours too, and may end above the best. A simulated table is drawn anew for each
+its regret is what that one falls short of the best at the target. `--policies usual rlplan-whole` are
+what recipes use, without any pilot, and ours, both with all of the money to the end of the final run: it may end above
+the best, and is played where runs are recorded so far. A simulated table is drawn anew for each
 repetition. A pair of tables (bench/deciding/pairs.py) is its second one, which ours plays with and without what the
 first one says, and the others without. The peers run their own code in an environment of their own
 (bench/deciding/README.md says how to make it), see each point when they have paid for it, and are counted with the best
@@ -119,8 +120,8 @@ def played(task: tuple[str, int, Settings]) -> list[Outcome]:
     taught = pairs.teacher_of(pairs.BY_NAME[name], repeat) if name in pairs.BY_NAME else None
     for workers in settings.workers:
         for policy in settings.policies:
-            if policy == ours.USUAL:
-                found += _usual(game, recorded, target, workers)
+            if policy in (ours.USUAL, ours.WHOLE):
+                found += _with_final_run(game, recorded, target, policy, workers)
                 continue
             found += _own(game, recorded, target, (policy, policy, None), workers)
             if taught is not None and policy == ours.RLPLAN:
@@ -161,12 +162,19 @@ def _own(
             yield Outcome(game.table, game.repeat, workers, method, share, regret, one.seconds)
 
 
-def _usual(game: Game, recorded: Recorded, target: float, workers: int) -> Iterator[Outcome]:
-    """Run the usual choice for what others spend on pilots and final run together."""
+def _with_final_run(game: Game, recorded: Recorded, target: float, policy: str, workers: int) -> Iterator[Outcome]:
+    """Spend the money of pilots and final run together, the usual choice all of it on training."""
     best = max(recorded.truth(target).values())
     for share in game.settings.shares:
-        regret = best - ours.usual_score(recorded, target + share * game.full)
-        yield Outcome(game.table, game.repeat, workers, Method(ours.USUAL, "", ours.ONE_RULE), share, regret, 0.0)
+        budget, began = share * game.full, time.process_time()
+        if not ours.is_recorded(recorded, target + budget):
+            continue
+        if policy == ours.USUAL:
+            score = ours.usual_score(recorded, target + budget)
+        else:
+            score = ours.whole_score(recorded, budget=budget, target=target, seed=game.repeat, workers=workers)
+        seconds = time.process_time() - began
+        yield Outcome(game.table, game.repeat, workers, Method(policy, "", ours.ONE_RULE), share, best - score, seconds)
 
 
 def _peers(game: Game, recorded: Recorded, target: float) -> Iterator[Outcome]:

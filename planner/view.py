@@ -154,6 +154,11 @@ class View:
     replicates: bool = False  # whether further seeds of a configuration can be proposed
     foretold: Foretold | None = None  # recorded runs that belong to no plan have none
 
+    @property
+    def final_gpu_hours(self) -> float:
+        """Of the final run if no pilot is trained any more, beside those of the pilot that it goes on from."""
+        return self.target_gpu_hours + (self.gpu_hours_left if self.rest_to_final else 0.0)
+
 
 def by_configuration(trials: Iterable[TrialView]) -> dict[Configuration, list[TrialView]]:
     """Return the trials of each configuration, in their order."""

@@ -11,7 +11,7 @@ from planner.pooling.priors import Teacher
 from planner.proposals.request import USUAL as USUAL_SIZES
 from planner.replaying.choosing import Chooser, highest_of_the_longest, highest_seen, open_chooser
 from planner.replaying.play import play
-from planner.replaying.recorded import Recorded
+from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.actions import Policy
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration, View
@@ -22,11 +22,18 @@ OURS: Final = (RLPLAN, SOURCED)
 RULES: Final[dict[str, Chooser]] = {"last": highest_seen, "long": highest_of_the_longest}
 ONE_RULE: Final = "own"
 USUAL: Final = "usual"  # what recipes use, without any pilot: its run has the pilots' GPU-hours too
+# Ours with a final run that has what pilots leave over and goes on from its own: as long a way for the same money.
+WHOLE: Final = "rlplan-whole"
 OWN_PEERS: Final = ("asha", "hyperband", "median", "random", "full")
 
 
+def is_recorded(recorded: Recorded, gpu_hours: float) -> bool:
+    """Say whether nearly all runs are as long as that: beyond their ends nothing could be gained."""
+    return gpu_hours <= (1 + AROUND) * float(np.quantile([run.length for run in recorded.runs], 0.1))
+
+
 def usual_score(recorded: Recorded, gpu_hours: float) -> float:
-    """Return what the usual choice scores after so many GPU-hours, or at its end: the mean over the nearest cells."""
+    """Return what the usual choice scores after so many GPU-hours: the mean over the nearest cells."""
     sizes = np.log2([each[:2] for each in recorded.configurations])
     away = np.linalg.norm(sizes - np.log2(USUAL_SIZES[0]), axis=1)
     truth = recorded.truth(gpu_hours)
@@ -40,6 +47,16 @@ class Answer:
 
     chosen: Configuration
     seconds: float
+
+
+def whole_score(recorded: Recorded, *, budget: float, target: float, seed: int, workers: int) -> float:
+    """Return what our final run scores with all of its money and its pilot's GPU-hours."""
+    policy, chooser = opened(RLPLAN)
+    chosen, view = seen_to_the_end(
+        policy, chooser, recorded, budget=budget, target=target, seed=seed, workers=workers, rest_to_final=True
+    )
+    reached = [one.scores[-1].gpu_hours for one in view.trials.values() if one.configuration == chosen and one.scores]
+    return recorded.truth(view.final_gpu_hours + max(reached, default=0.0))[chosen]
 
 
 @dataclass
@@ -84,10 +101,28 @@ def answers(
 
 
 def seen_to_the_end(
-    policy: Policy, chooser: Chooser, recorded: Recorded, *, budget: float, target: float, seed: int, workers: int
+    policy: Policy,
+    chooser: Chooser,
+    recorded: Recorded,
+    *,
+    budget: float,
+    target: float,
+    seed: int,
+    workers: int,
+    rest_to_final: bool = False,
 ) -> tuple[Configuration, View]:
     """Play to the end, and return what is chosen then and the view that other rules can be asked about."""
     kept = _Kept(chooser)
-    played = play(recorded, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=kept, trace=False)
+    played = play(
+        recorded,
+        policy,
+        budget=budget,
+        target=target,
+        seed=seed,
+        workers=workers,
+        chooser=kept,
+        trace=False,
+        rest_to_final=rest_to_final,
+    )
     assert kept.view is not None
     return played.chosen, kept.view

@@ -54,20 +54,21 @@ class Worlds:
     noise: Vector  # (s, i) and of each
     unseen_noise: Vector  # (s, c)
 
-    def scores(self, gpu_hours: Sequence[float]) -> Vector:
-        """Return draws × configurations × computes."""
+    def scores(self, gpu_hours: Sequence[float | Vector]) -> Vector:
+        """Return draws × configurations × computes, each one for all or one for each configuration."""
         return np.stack([self.at(compute / self.target) for compute in gpu_hours], axis=-1)
 
-    def at(self, x: float) -> Vector:
+    def at(self, x: float | Vector) -> Vector:
         """Return draws × configurations: of each its longest run, which a final run goes on from, as it would go on.
 
         Of one without a run it is what any run tends to: with the luck of one run in it, the best of many such
-        configurations would look better than any is.
+        configurations would look better than any is. `x` is one compute for all, or one for each.
         """
         known = len(self.configurations)
         longest = np.full(known, -1)
         longest[self.runs.of[::-1]] = np.arange(len(self.runs.of))[::-1]  # the longest comes first, and stays
-        scores = self.observed(np.arange(known), longest, np.full((known, 1), x), LASTING)[:, :, 0]
+        ends = np.broadcast_to(np.asarray(x, dtype=float), known)[:, None]
+        scores = self.observed(np.arange(known), longest, ends, LASTING)[:, :, 0]
         return np.asarray(np.clip(scores, 0.0, 1.0))
 
     def smooth(self, x: float) -> Vector:

@@ -138,14 +138,15 @@ def answer(
     *,
     seed_sd: float = SEED_SD,
     prompt_set_size: int | None = None,
+    paid: bool = False,
 ) -> FinalAnswer:
-    """Return the recommendation for a final run of so many GPU-hours.
+    """Return the recommendation for a final run of so many GPU-hours, beside those of its pilot where they are `paid`.
 
     `seed_sd` is how much a run's score differs from its configuration's mean. NotFoundError when nothing was seen or
     all has failed, BudgetError when no update step can be paid for.
     """
     require_choice(facts, target_gpu_hours)
-    prospect = Prospect.of(worlds, facts, target_gpu_hours)
+    prospect = Prospect.of(worlds, facts, target_gpu_hours, paid=paid)
     choices = Choices(prospect, seed_sd)
     rung = prospect.rung(0)
     chosen = choices.chosen(rung)

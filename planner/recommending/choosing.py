@@ -148,7 +148,7 @@ class Choices:
     def _described(self, rung: int, row: int) -> Choice:
         prospect, chances = self.prospect, self._odds(rung)
         configuration, facts = prospect.configurations[row], prospect.facts[row]
-        steps = facts.steps(float(prospect.gpu_hours[rung]))
+        steps = facts.steps(float(prospect.lengths(rung)[row]))
         # A run that goes on has its seed in its curve.
         low, high = interval(prospect.scores[rung][:, row], 0.0 if facts.seeds_seen else self.seed_sd)
         return Choice(

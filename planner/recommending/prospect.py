@@ -27,7 +27,8 @@ UNTRAINED = 1e-9  # of the target
 class Prospect:
     """Draws of the mean scores: (computes, draws, configurations), the target among the computes.
 
-    `base` has the scores before any training, `octaves` where the ladder of computes begins and ends.
+    `base` has the scores before any training, `octaves` where the ladder of computes begins and ends. Where pilots are
+    `paid`, a compute is what a final run has beside the one that it goes on from, which makes it longer.
     """
 
     configurations: tuple[Configuration, ...]
@@ -37,10 +38,17 @@ class Prospect:
     scores: Vector
     base: Vector
     octaves: tuple[int, int] = OCTAVES
+    paid: float | Vector = 0.0
 
     @classmethod
     def of(
-        cls, worlds: Worlds, facts: Facts, target_gpu_hours: float, octaves: tuple[int, int] = OCTAVES
+        cls,
+        worlds: Worlds,
+        facts: Facts,
+        target_gpu_hours: float,
+        octaves: tuple[int, int] = OCTAVES,
+        *,
+        paid: bool = False,
     ) -> "Prospect":
         """Ask a joint distribution for its scores along the ladder."""
         configurations = tuple(worlds.configurations)
@@ -49,14 +57,21 @@ class Prospect:
         low, high = octaves[0] * RUNGS_PER_OCTAVE - 1, octaves[1] * RUNGS_PER_OCTAVE + 1
         gpu_hours = target_gpu_hours * np.exp2(np.arange(low, high + 1) / RUNGS_PER_OCTAVE)
         gpu_hours[-low] = target_gpu_hours
-        drawn = np.moveaxis(worlds.scores([UNTRAINED * target_gpu_hours, *gpu_hours.tolist()]), 2, 0)
         known = tuple(facts[each] for each in configurations)
+        reached = np.array([each.reached_gpu_hours for each in known]) if paid else 0.0
+        drawn = np.moveaxis(
+            worlds.scores([UNTRAINED * target_gpu_hours, *(each + reached for each in gpu_hours)]), 2, 0
+        )
         scores = np.ascontiguousarray(drawn[1:])
-        return cls(configurations, known, target_gpu_hours, gpu_hours, scores, drawn[0], octaves)
+        return cls(configurations, known, target_gpu_hours, gpu_hours, scores, drawn[0], octaves, reached)
 
     def rung(self, octaves: float) -> int:
         """Return the index of the compute that lies so many octaves from the target."""
         return round((octaves - self.octaves[0]) * RUNGS_PER_OCTAVE) + 1
+
+    def lengths(self, rung: int) -> Vector:
+        """Return the GPU-hours of each configuration's final run at one compute."""
+        return np.broadcast_to(self.gpu_hours[rung] + self.paid, len(self.facts))
 
     @cached_property
     def able(self) -> Mask:
@@ -81,11 +96,11 @@ class Prospect:
     def risks_ahead(self, rung: int) -> Vector:
         """Return the risks on the part of the way to a compute that is still ahead of each one's longest run."""
         reached = np.array([each.reached_gpu_hours for each in self.facts])
-        return np.asarray(self.risks * np.clip(1 - reached / self.gpu_hours[rung], 0.0, 1.0))
+        return np.asarray(self.risks * np.clip(1 - reached / self.lengths(rung), 0.0, 1.0))
 
     def ended_above(self, rung: int) -> Vector:
         """Return by how much the runs that have ended at one compute score more than expected; 0 without one."""
-        ended = [each.ended_at(float(self.gpu_hours[rung])) for each in self.facts]
+        ended = [each.ended_at(length) for each, length in zip(self.facts, self.lengths(rung).tolist(), strict=True)]
         return np.array(
             [0.0 if level is None else level - each for level, each in zip(ended, self.expected[rung], strict=True)]
         )

@@ -53,6 +53,7 @@ def play(
     pilots: Pilots | None = None,
     idle_gpu_hours: float = 0.0,
     foretold: Foretold | None = None,
+    rest_to_final: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Played:
     """Play a policy to its end, or to the end of the budget; equal arguments give equal results.
@@ -72,6 +73,7 @@ def play(
         pilots: what a plan grants each configuration; else every run may be trained to the target, without start-ups.
         idle_gpu_hours: what is set aside for workers that wait.
         foretold: what that plan expected before any pilot.
+        rest_to_final: whether what is left of the budget lengthens the final run, so that a policy may leave some.
         progress: told the GPU-hours that are spent, after each event.
     """
     for name, value in (("budget", budget), ("target", target), ("workers", workers)):
@@ -86,6 +88,7 @@ def play(
         pilots=pilots,
         idle_gpu_hours=idle_gpu_hours,
         foretold=foretold,
+        rest_to_final=rest_to_final,
     )
     truth = recorded.truth(target)
     best = max(truth.values())

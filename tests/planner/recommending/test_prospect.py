@@ -1,5 +1,7 @@
 """Chances, regret and intervals at one compute."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -59,3 +61,17 @@ def test_what_cannot_be_run_has_no_chance() -> None:
     assert odds(seen, seen.rung(0)).best.tolist() == [0, 1, 0]
     assert odds(seen, seen.rung(1)).best[2] > 0.99  # twice the target pays for a step of it
     assert seen.able[seen.rung(0)].tolist() == [False, True, False]
+
+
+def test_a_final_run_is_longer_by_what_its_pilot_has_been_paid() -> None:
+    joint = sigmoids({(8, 16): 0.5, (16, 16): 0.5}, middle=50.0, sd=0.0)
+    piloted, untried = joint.configurations
+    known = facts(joint)
+    known = {piloted: known[piloted], untried: replace(known[untried], reached_gpu_hours=0.0)}
+    without, longer = (Prospect.of(joint, known, TARGET, paid=paid) for paid in (False, True))
+    rung = longer.rung(0)
+    assert longer.lengths(rung).tolist() == [TARGET + known[piloted].reached_gpu_hours, TARGET]
+    assert without.lengths(rung).tolist() == [TARGET, TARGET]
+    gained = longer.expected[rung] - without.expected[rung]
+    assert gained[0] > 0.01
+    assert gained[1] == pytest.approx(0.0)

@@ -23,12 +23,12 @@ class Sigmoids:
     middle: Vector
     falls_at: Vector | None = None  # (configurations,)
 
-    def scores(self, gpu_hours: Sequence[float]) -> Vector:
-        x = np.asarray(gpu_hours, dtype=float)
+    def scores(self, gpu_hours: Sequence[float | Vector]) -> Vector:
+        x = np.stack([np.broadcast_to(each, len(self.configurations)) for each in gpu_hours], axis=-1)
         risen = 1 / (1 + (self.middle[..., None] / x) ** 1.5)
         scores = 0.2 + (self.asymptote[..., None] - 0.2) * risen
         if self.falls_at is not None:
-            scores = np.where(x > self.falls_at[None, :, None], 0.05, scores)
+            scores = np.where(x > self.falls_at[:, None], 0.05, scores)
         return np.clip(scores, 0.0, 1.0)
 
 
