@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from planner.axes import said
 from rlplan.actions.adopting import Adopted, AdoptedRun, adopt
-from rlplan.requests.elsewhere import AdoptRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
 from rlplan.wording.numbers import hours, plural
@@ -14,9 +13,7 @@ from rlplan.wording.terminal import Canvas
 SHOWN_LINES = 3  # of what is lacking and of what is odd, on the first screen
 
 
-def answer(asked: AdoptRequest) -> Adopted:
-    """Adopt runs."""
-    return adopt(asked)
+answer = adopt
 
 
 def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

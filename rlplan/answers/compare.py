@@ -9,17 +9,13 @@ from planner.curves.settling import Difference
 from planner.metrics import Interval
 from rlplan.actions.law_fitting import RecipeComparison, compare_recipes
 from rlplan.answers.fit import WIDE, compute, score
-from rlplan.requests.elsewhere import CompareRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import listing, plural
 from rlplan.wording.tables import Cells, Column, listed, table_of
 from rlplan.wording.terminal import Canvas
 
-
-def answer(asked: CompareRequest) -> RecipeComparison:
-    """Compare recipes."""
-    return compare_recipes(asked)
+answer = compare_recipes
 
 
 def parts(compared: RecipeComparison, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

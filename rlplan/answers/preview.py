@@ -5,17 +5,13 @@ from collections.abc import Iterator, Sequence
 from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
 from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview, preview
-from rlplan.requests.planning import PreviewRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural
 from rlplan.wording.tables import Column, table_of
 from rlplan.wording.terminal import Canvas
 
-
-def answer(asked: PreviewRequest) -> Preview:
-    """Simulate the sweep of a plan at each pilot fraction."""
-    return preview(asked)
+answer = preview
 
 
 def parts(found: Preview, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
