@@ -103,4 +103,4 @@ def _part(name: str, value: Value) -> str:
 def named_configuration(configuration: Configuration) -> str:
     """How a sentence calls a configuration."""
     n, B, axes = configuration
-    return f"n={n}, B={B}" + (f", {said(axes)}" if axes else "")
+    return f"n = {n}, B = {B}" + (f", {said(axes)}" if axes else "")

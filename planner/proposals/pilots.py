@@ -155,7 +155,7 @@ def _unfit(
     dominating = _dominating(cell, ranked, weights)
     if dominating is not None:
         n, B = dominating.key
-        return f"n={n}, B={B} costs no more, carries as much signal and promises more"
+        return f"n = {n}, B = {B} costs no more, carries as much signal and promises more"
     return None
 
 
@@ -268,4 +268,4 @@ def _coverage(cell: PricedCell, chosen: Chosen) -> str:
     if not chosen:
         return "the pilot budget pays for no pilot"
     n, B, axes = min(chosen, key=lambda other: octaves(cell.configuration, other))
-    return f"its neighbour n={n}, B={B}{f', {said(axes)},' if axes else ''} has a pilot"
+    return f"its neighbour n = {n}, B = {B}{f', {said(axes)},' if axes else ''} has a pilot"

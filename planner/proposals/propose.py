@@ -152,7 +152,7 @@ def _require_signal(request: Request, costs: list[CellCost]) -> None:
     best = max(costs, key=lambda cell: cell.signal_fraction)
     raise InputError(
         f"with an average pass rate of {request.workload.pass_rates.mean:.3g} at most {best.signal_fraction:.1%} of "
-        f"the groups carry signal (n={best.rollouts_per_prompt}), and fewer than two cells of the grid reach "
+        f"the groups carry signal (n = {best.rollouts_per_prompt}), and fewer than two cells of the grid reach "
         f"{LEAST_SIGNAL:.0%}: choose prompts with pass rates nearer to one half, or widen [grid]"
     )
 
@@ -212,7 +212,7 @@ def _too_small(request: Request, grid: PricedGrid) -> str:
     return (
         f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
         f"steps are the least, and the pilot part ({rules.fraction:.0%}) buys {steps} steps of the cheapest, "
-        f"n={cheapest.rollouts_per_prompt}, B={cheapest.prompts_per_batch}{named}, on "
+        f"n = {cheapest.rollouts_per_prompt}, B = {cheapest.prompts_per_batch}{named}, on "
         f"{rules.gpus} {hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} "
         f"GPU-hours{_on_fewer_gpus(request)}"
     )

@@ -109,8 +109,9 @@ def _separation(prospect: Prospect, choice: Choice, undecided: int, seed_sd: flo
         count = int(prospect.able[prospect.rung(0)].sum())
         yield Caution(
             "unsure",
-            f"P(within {NEAR:g} of the best) is {choice.probability_within_002:.2f}, and {undecided} of {count} "
-            "configurations are not told apart: more pilot GPU-hours may (the last decision says why they ended)",
+            f"it is within {NEAR:g} of the best with a probability of {choice.probability_within_002:.2f}, and "
+            f"{undecided} of {count} configurations are level: more pilot GPU-hours may separate them (the last "
+            "decision says why the pilots ended)",
         )
 
 

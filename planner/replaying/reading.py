@@ -60,7 +60,7 @@ def recorded_in(table: Table, path: Path) -> ReadTable:
     if len(recorded.configurations) < 2:
         (only,) = recorded.configurations
         raise InputError(
-            f"'{path}' holds one configuration, n={only.rollouts_per_prompt}, B={only.prompts_per_batch}: there is "
+            f"'{path}' holds one configuration, n = {only.rollouts_per_prompt}, B = {only.prompts_per_batch}: there is "
             "nothing to choose between. Give a table with runs of at least two"
         )
     _note_scores(recorded, notes)

@@ -184,9 +184,9 @@ class InformedPolicy:
         leader = named_configuration(chances.candidates[chances.leader])
         return Stop(
             Why(
-                f"the final run gains more by the {hours(view.gpu_hours_left)} GPU-hours that are left: "
-                f"{final_rate:.2g} in score for each of them ({leader}), and no segment is expected to do more than "
-                f"{rate:.2g} for the choice",
+                f"the {hours(view.gpu_hours_left)} GPU-hours that no segment has reserved go to the final run: they "
+                f"raise its score by {final_rate:.2g} per GPU-hour ({leader}), and more segments the choice by "
+                f"{rate:.2g}",
                 {
                     "final_gain_per_gpu_hour": final_rate,
                     "gain_per_gpu_hour": rate,
@@ -267,7 +267,7 @@ def to_the_end(
 
 def _why_to_the_end(view: View, figures: dict[str, float], runs: int) -> str:
     return (
-        f"it is among the {FINALISTS} in front, and what is left is for their ends, which decide between near-equals "
-        f"({runs} to go); at {hours(view.target_gpu_hours)} GPU-hours it is predicted {figures['median']:.2f} "
-        f"({figures['low']:.2f} to {figures['high']:.2f}) and P(best) is {figures['probability_best']:.2g}"
+        f"it is one of the first {FINALISTS}, and their last steps decide between near-equals ({runs} to go); expected "
+        f"score {figures['median']:.2f} ({figures['low']:.2f} to {figures['high']:.2f}) at "
+        f"{hours(view.target_gpu_hours)} GPU-hours, P(best) {figures['probability_best']:.2g}"
     )

@@ -14,7 +14,7 @@ from planner.sweeping.offers import Offer
 from planner.view import Configuration, TrialView, View
 
 SETTLED = 0.5  # P(within 0.02 of the best), from which on a recommendation says that what it takes will do
-FIRST = "nothing is known of any configuration yet, and this one is among those that lie in the midst of the others"
+FIRST = "nothing is known of any configuration yet, and this one lies in the middle of the others"
 
 
 def numbers(chances: Chances, offer: Offer, gain: float, rate: float) -> dict[str, Any]:
@@ -29,9 +29,9 @@ def numbers(chances: Chances, offer: Offer, gain: float, rate: float) -> dict[st
 def reason(view: View, numbers: dict[str, Any]) -> str:
     """Say why a segment is bought."""
     return (
-        f"this should improve the final choice by {numbers['expected_gain']:.2g}; expected score at "
-        f"{hours(view.target_gpu_hours)} GPU-hours {numbers['median']:.2f} ({numbers['low']:.2f} to "
-        f"{numbers['high']:.2f}), P(best) {numbers['probability_best']:.2g}"
+        f"this should improve the final choice by {numbers['expected_gain']:.2g}; expected score "
+        f"{numbers['median']:.2f} ({numbers['low']:.2f} to {numbers['high']:.2f}) at "
+        f"{hours(view.target_gpu_hours)} GPU-hours, P(best) {numbers['probability_best']:.2g}"
     )
 
 
@@ -71,8 +71,9 @@ def why_pruned(view: View, chances: Chances, trial: TrialView, place: int, limit
     best = named_configuration(chances.candidates[leader])
     weakest = [int(each) for each in np.argsort(chances.near, kind="stable") if each != place][:MOST_ALTERNATIVES]
     return Why(
-        f"P({named(trial)} is within {NEAR:g} of the best at {hours(view.target_gpu_hours)} GPU-hours) is "
-        f"{chances.near[place]:.2g}, below {limit:.2g}; {best} is predicted {told_best} against {told}",
+        f"{named(trial)} ends within {NEAR:g} of the best at {hours(view.target_gpu_hours)} GPU-hours with a "
+        f"probability of {chances.near[place]:.2g}, below {limit:.2g}: its expected score is {told}, "
+        f"that of {best} {told_best}",
         {
             "limit": limit,
             "target_gpu_hours": view.target_gpu_hours,
@@ -95,8 +96,8 @@ def nothing_to_gain(view: View, chances: Chances, worth: Sequence[Offer]) -> str
     leader = chances.leader
     return (
         f"{_what_is_so(view, worth, settled=bool(chances.near[leader] >= SETTLED))}; "
-        f"P({named_configuration(chances.candidates[leader])} is best at {hours(view.target_gpu_hours)} GPU-hours) is "
-        f"{chances.best[leader]:.3f}, P(it is within {NEAR:g} of the best) {chances.near[leader]:.3f}"
+        f"at {hours(view.target_gpu_hours)} GPU-hours {named_configuration(chances.candidates[leader])} is the best "
+        f"with a probability of {chances.best[leader]:.3f}, and within {NEAR:g} of it with {chances.near[leader]:.3f}"
     )
 
 
@@ -106,13 +107,10 @@ def _what_is_so(view: View, worth: Sequence[Offer], *, settled: bool) -> str:
         name = named_configuration(least.configuration)
         return (
             f"too little is left: the cheapest useful segment, {name} up to step {least.to_step:,}, needs "
-            f"{hours(least.price)} GPU-hours with its start-up, and a margin; more pilot GPU-hours would pay for it"
+            f"{hours(least.price)} GPU-hours with its start-up, and a margin: more pilot GPU-hours would pay for it"
         )
     if not view.open_cells and not any(trial.ready for trial in view.trials.values()):
-        return "nothing is left to be trained: every trial has come to its end"
+        return "nothing is left to train: every trial is at its last step"
     if settled:
         return "the choice is settled: no segment that is paid for is expected to change it"
-    return (
-        "no more can be learnt before the pilots' GPU-hours are out: what they still pay for is too little to change "
-        "the choice, and more of them may"
-    )
+    return "the pilots' GPU-hours that are left pay for too little to change the choice: more of them may change it"

@@ -164,7 +164,7 @@ def _value(grid: _Grid, cell: tuple[int, int], quantity: str) -> float | None:
 
 def _words(grid: _Grid, n: int, B: int) -> str:
     outlook, cell = grid.outlooks.get((n, B)), (n, B)
-    lines = [f"<b>n={n}, B={B}</b>" + (", recommended" if cell == grid.chosen else "")]
+    lines = [f"<b>n = {n}, B = {B}</b>" + (", recommended" if cell == grid.chosen else "")]
     if isinstance(outlook, Candidate):
         lines.append(f"{aligned_hours(outlook.gpu_hours_per_step)} GPU-hours a step")
     if outlook is not None and outlook.expected_score is not None:
@@ -222,5 +222,5 @@ def _described(title: str, quantity: str, grid: _Grid) -> str:
         return f"{title}: nothing is expected of any allocation yet."
     best = max(grid.outlooks, key=lambda cell: getattr(grid.outlooks[cell], quantity) or 0.0)
     value = getattr(grid.outlooks[best], quantity)
-    highest = "" if value is None else f", highest at n={best[0]}, B={best[1]} with {value:.3f}"
+    highest = "" if value is None else f", highest at n = {best[0]}, B = {best[1]} with {value:.3f}"
     return text(f"{title} over n and B: {len(grid.outlooks)} allocations, {len(grid.seen)} of them seen{highest}.")

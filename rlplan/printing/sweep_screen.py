@@ -114,7 +114,7 @@ def decision_lines(picture: Picture, most: int = SHOWN_DECISIONS) -> list[str]:
         return []
     heading = f"The last {len(last)} of {picture.decisions:,} decisions" if picture.decisions > 1 else "One decision"
     digits = len(str(last[-1].number))
-    cells = {trial.name: f"n={trial.rollouts_per_prompt}, B={trial.prompts_per_batch}" for trial in picture.trials}
+    cells = {trial.name: f"n = {trial.rollouts_per_prompt}, B = {trial.prompts_per_batch}" for trial in picture.trials}
 
     def told(each: Decision) -> str:
         # A reason that names the cell itself needs no name before it.

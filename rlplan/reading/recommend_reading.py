@@ -101,7 +101,7 @@ class Recommended(Answer):
     def __repr__(self) -> str:
         best = self.best
         return (
-            f"<Answer n={best.rollouts_per_prompt}, B={best.prompts_per_batch}, M={steps(best.update_steps)}: "
+            f"<Answer n = {best.rollouts_per_prompt}, B = {best.prompts_per_batch}, M={steps(best.update_steps)}: "
             f"{best.expected_score:.3f} ({best.score_low:.3f}–{best.score_high:.3f}), "
             f"P(best) {probability(best.probability_best)}>"
         )

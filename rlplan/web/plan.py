@@ -33,7 +33,10 @@ def plan_sections(plan: Plan, database: str) -> list[str]:
         "layout": layout_of(plan, len(pilots)),
         "taken": sum(each.pilot_gpu_hours for each in pilots),
         "split": split_chart(
-            [(f"n={each.rollouts_per_prompt}, B={each.prompts_per_batch}", each.pilot_gpu_hours) for each in pilots],
+            [
+                (f"n = {each.rollouts_per_prompt}, B = {each.prompts_per_batch}", each.pilot_gpu_hours)
+                for each in pilots
+            ],
             plan.pilot_gpu_hours,
             plan.final_gpu_hours,
         ),

@@ -84,7 +84,7 @@ class Seeder:
         new = samples.segment(number, from_step=from_step, to_step=from_step + STEPS, reserved_gpu_hours=HOURS)
         verb, (n, B) = ("continue" if from_step else "start"), self.sizes[trial]
         moves = f"goes on from step {from_step} to" if from_step else "starts, up to"
-        reason = f"n={n}, B={B} {moves} step {from_step + STEPS} for 29 GPU-hours: it gains most by the GPU-hour"
+        reason = f"n = {n}, B = {B} {moves} step {from_step + STEPS} for 29 GPU-hours: it gains most by the GPU-hour"
         self.decide(verb, reason, trial)
         self.open[trial] = samples.put(self.store, results.open_segment, trial, new, self.now())
         self.move(trial, TrialState.RUNNING)
@@ -145,7 +145,7 @@ class Seeder:
             score_high=0.79,
             probability_best=0.62,
             gpu_hours_to_target=3997.0,
-            details={"reason": "the runner-up is n=128, B=64 with 0.71 (0.65 to 0.76)"},
+            details={"reason": "the runner-up is n = 128, B = 64 with 0.71 (0.65 to 0.76)"},
         )
         rows = [
             samples.ranking(
@@ -216,7 +216,7 @@ def _bring_to(seeder: Seeder, trial: int, step: int, state: TrialState) -> None:
         seeder.begin(trial, step)
     elif state is TrialState.PRUNED:
         n, B = seeder.sizes[trial]
-        reason = f"P(n={n}, B={B} is best at 4,000 GPU-hours) is 0.004, below 0.02"
+        reason = f"P(n = {n}, B = {B} is best at 4,000 GPU-hours) is 0.004, below 0.02"
         seeder.decide("prune", reason, trial)
         seeder.move(trial, state, reason)
     elif state is TrialState.FAILED:

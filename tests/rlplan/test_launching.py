@@ -212,7 +212,7 @@ def test_status_shows_the_final_run_first_and_the_list_how_promises_held(
 ) -> None:
     status.answer(StatusRequest("sweep-1", db=launched)).emit(Format.TABLE, Invocation((), launched))
     printed = capsys.readouterr().out
-    assert printed.startswith("Final run sweep-1-final of sweep-1: n=")
+    assert printed.startswith("Final run sweep-1-final of sweep-1: n = ")
     assert "The final run ended with 0." in printed
     final = status.answer(StatusRequest("sweep-1", db=launched))["final"]
     assert (final["sweep"], final["of_sweep"], *final["warnings"]) == ("sweep-1-final", "sweep-1")
@@ -281,7 +281,7 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
     assert stopped.interrupted
     advice = [each for each in rows(swept, Decision) if each.action == "switch"][-1]
     status.answer(StatusRequest("sweep-1", db=swept)).emit(Format.TABLE, Invocation((), swept))
-    assert "GPU-hours that are left, n=" in " ".join(capsys.readouterr().out.split())
+    assert "GPU-hours that are left, n = " in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     switched = launch(LaunchRequest(validations=8, switch=True), swept)
     assert switched.sweep == "sweep-1-final-2"

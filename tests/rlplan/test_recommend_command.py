@@ -27,8 +27,8 @@ def test_the_whole_answer_has_all_parts_and_fits(run: Run, tmp_path: Path, width
     ran = run("recommend", "--target", PILOTED, "--explain", width=width)
     assert (ran.code, ran.err) == (0, "")
     text = " ".join(ran.out.split())
-    assert re.match(r"\d+ are not told apart yet; take n=\d+, B=\d+ for ", text)
-    for part in ("expected P(best)", "Runner-up: n=", "× this budget", "Mind", "To run it"):
+    assert re.match(r"\d+ are not told apart yet; take n = \d+, B = \d+ for ", text)
+    for part in ("expected P(best)", "Runner-up: n = ", "× this budget", "Mind", "To run it"):
         assert part in text
     assert "rlplan launch sweep-1 --allocation n=" in text
     assert "rlplan train" not in text  # the final run is held to its forecast

@@ -164,7 +164,7 @@ def test_a_final_run_is_rehearsed_on_its_own_layout_and_nothing_is_stored(swept:
 
     assert set(found) == {"final run", "trainer", "storage", "stand-in"}
     assert {each.health for name, each in found.items() if name != "storage"} == {Health.OK}
-    assert re.fullmatch(r"n=\d+, B=\d+, [\d,]+ updates on .*", found["final run"].found)
+    assert re.fullmatch(r"n = \d+, B = \d+, [\d,]+ updates on .*", found["final run"].found)
     assert found["stand-in"].found.startswith("1 trials trained, scored and saved")
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_dir()) == before
     with open_store(swept) as store, store.read() as session:

@@ -205,7 +205,7 @@ def test_ctrl_c_leaves_a_watch_with_the_last_picture(run: Run, tmp_path: Path, m
 def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> None:
     ran = run("decisions", "--last", "2", width=120)
     pruned = (
-        "15  2026-03-01 13:20:00  prune   n16-B128-s0     P(n=16, B=128 is best at 4,000 GPU-hours) is 0.004, below"
+        "15  2026-03-01 13:20:00  prune   n16-B128-s0     P(n = 16, B = 128 is best at 4,000 GPU-hours) is 0.004, below"
     )
     assert ran.out.splitlines()[2].startswith(pruned)
     document = run("decisions", "--trial", "n32-B32-s0", "--format", "json").json

@@ -161,7 +161,7 @@ def chance_ahead(cell: PricedCell, other: PricedCell) -> float:
 def test_a_dominated_cell_names_the_cell_that_beats_it() -> None:
     proposal = propose(request())
     cells = {candidate.cell.key: candidate.cell for candidate in proposal.candidates}
-    pattern = re.compile(r"left out: n=(\d+), B=(\d+) costs no more")
+    pattern = re.compile(r"left out: n = (\d+), B = (\d+) costs no more")
     dominated = [(c, m) for c in proposal.candidates if (m := pattern.match(c.pilot.reason))]
     assert dominated
     for candidate, match in dominated:

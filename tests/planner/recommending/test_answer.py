@@ -70,7 +70,7 @@ def test_the_interval_is_wider_where_seeds_differ_more() -> None:
 def test_one_configuration_is_an_answer_without_a_runner_up() -> None:
     found = answered(sigmoids({(8, 32): 0.6}))
     assert (found.runner_up, found.equivalent, found.chosen.probability_best) == (None, (), 1)
-    assert found.what.startswith("Run n=8, B=32 for ")
+    assert found.what.startswith("Run n = 8, B = 32 for ")
 
 
 def test_what_has_failed_is_left_out_and_named() -> None:
@@ -80,7 +80,7 @@ def test_what_has_failed_is_left_out_and_named() -> None:
     found = answer(joint, {**known, best: failed[best]}, TARGET)
     assert found.chosen.configuration == Configuration(16, 64)
     assert list(found.left_out) == [best]
-    assert "n=16, B=32" in text(found, "failed")
+    assert "n = 16, B = 32" in text(found, "failed")
     assert best not in {each.configuration for each in found.ranked}
 
 
@@ -107,7 +107,7 @@ def test_a_budget_that_pays_for_no_update_has_no_choice() -> None:
 def test_the_runner_up_is_said_with_its_chance(second: float, likely: str) -> None:
     found = answered(sigmoids({(8, 32): 0.7, (16, 32): second}, sd=0.01)).runner_up
     assert found is not None
-    assert found.sentence == f"Runner-up: n=16, B=32, {likely} to end higher"
+    assert found.sentence == f"Runner-up: n = 16, B = 32, {likely} to end higher"
     assert found.gap == pytest.approx(0.7 - second, abs=0.01)
 
 
@@ -115,7 +115,7 @@ def test_it_is_said_where_another_budget_changes_the_choice_and_where_not() -> N
     assert answered(sigmoids(TOPS)).elsewhere == "The choice is the same from ¼ to 4 × this budget"
     late = sigmoids({(8, 32): 0.7, (64, 32): 0.8}, middle={(8, 32): 1.0, (64, 32): 60.0}, sd=0.02)
     found = answered(late)
-    assert found.elsewhere == "At 2 × this budget take n=64, B=32; at 4 × this budget take n=64, B=32"
+    assert found.elsewhere == "At 2 × this budget take n = 64, B = 32; at 4 × this budget take n = 64, B = 32"
     assert [each.choice and each.choice.rollouts_per_prompt for each in found.budgets] == [8, 8, 8, 64, 64]
 
 
@@ -140,7 +140,7 @@ CAUTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"collapsed_runs": 1}, "unstable", "1 of its own 2 runs collapsed"),
     ({"declining_runs": 2}, "unstable", "2 of its own 2 runs declined after a peak"),
     ({"end": ((1.0, 0.0),)}, "nothing-learnt", "no run has scored above 0: nothing has learnt"),
-    ({"collapsed_runs": 2}, "collapse", "of runs near it collapse or decline, seen at n="),
+    ({"collapsed_runs": 2}, "collapse", "of runs near it collapse or decline, seen at n = "),
 ]
 
 

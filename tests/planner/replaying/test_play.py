@@ -145,7 +145,7 @@ def test_a_segment_is_cut_to_the_money_that_is_left() -> None:
         ([[Prune(1, WHY)], [advance(1, 100)]], r"wants to advance .*, which is pruned"),
         ([[advance(2, 100)], [Finish(2, WHY)], [advance(2, 200)]], r"wants to advance .*, which is finished"),
         ([[advance(1, 10), advance(2, 10)]], "1 of 1 workers taken"),
-        ([[Propose(8, 4, WHY)]], "proposes n=8, B=4, which is not open"),
+        ([[Propose(8, 4, WHY)]], "proposes n = 8, B = 4, which is not open"),
     ],
 )
 def test_a_policy_cannot_do_what_a_sweep_could_not(turns: list[list[Action]], says: str) -> None:

@@ -83,7 +83,7 @@ def test_rows_without_a_score_are_left_out_and_told_and_so_are_scores_of_no_pass
         (HEADER, ["a,8,4,x,1,0.1"], r"run 'a': seed holds text"),
         (HEADER, [*A, ",8,4,0,1,0.1"], r"run is empty \(line 4\)"),
         (HEADER + ",standard_error", ["a,8,4,0,1,0.1,-0.1"], r"standard_error is below 0 \(line 2\)"),
-        (HEADER, list(A), r"holds one configuration, n=8, B=4: there is nothing to choose between"),
+        (HEADER, list(A), r"holds one configuration, n = 8, B = 4: there is nothing to choose between"),
         (HEADER, [], "holds a header but no rows"),
     ],
 )

@@ -49,7 +49,7 @@ def test_the_money_goes_to_the_final_run_only_where_that_is_so() -> None:
     seen = view(runs, left=20.0)
     (stop,) = [each for each in decided(replace(seen, rest_to_final=True)) if not isinstance(each, Prune)]
     assert isinstance(stop, Stop)
-    assert "the final run gains more by the 20" in stop.why.reason
+    assert " go to the final run: they raise its score by " in stop.why.reason
     assert stop.why.seen["final_gain_per_gpu_hour"] > stop.why.seen["gain_per_gpu_hour"]
     assert stop.why.seen["gpu_hours_left"] == 20.0
     assert not any("final run" in each.why.reason for each in decided(seen))
@@ -158,11 +158,11 @@ UNTOLD = [along(1, LINE[0], GOOD, 6), along(2, LINE[4], GOOD, 6)]
         (view(TOLD), "the choice is settled: no segment"),
         (
             view([replace(along(k + 1, LINE[k], GOOD, 40), most_steps=40) for k in (0, 4)]),
-            "nothing is left to be trained: every trial has come to its end",
+            "nothing is left to train: every trial is at its last step",
         ),
         (
             view([replace(each, start_up_gpu_hours=4.0, gpu_hours_per_step=0.1) for each in UNTOLD], left=6.0),
-            "too little is left: the cheapest useful segment, n=",
+            "too little is left: the cheapest useful segment, n = ",
         ),
         (view(UNTOLD, left=0.0), "the money is out: 0 GPU-hours are left, and one more step of the cheapest trial"),
     ],

@@ -34,7 +34,7 @@ def trained(seen: View) -> list[Advance]:
 
 
 def to_the_end(seen: View, actions: list[Advance]) -> list[TrialView]:
-    return [seen.trials[each.trial] for each in actions if "in front" in each.why.reason]
+    return [seen.trials[each.trial] for each in actions if "near-equals" in each.why.reason]
 
 
 def test_the_last_of_the_money_takes_those_in_front_to_the_end() -> None:

@@ -32,7 +32,7 @@ def test_a_sweep_is_shown_with_its_answer_its_money_its_curves_and_its_ranks(dat
         began = datetime.now(UTC)
         while "likely within" not in (shown := front(client.get("/").text)):
             assert (datetime.now(UTC) - began).total_seconds() < PATIENCE_SECONDS
-    assert re.search(r"take n=\d+, B=\d+", shown)
+    assert re.search(r"take n = \d+, B = \d+", shown)
     assert re.search(r"<b>[\d.]+</b> of [\d.]+ GPU-hours for pilots spent", shown)
     assert shown.count("data-chart=") == 3
     assert len(re.findall("<tr(?: class|>)", shown)) == 1 + 5
