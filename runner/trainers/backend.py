@@ -10,7 +10,7 @@ from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingE
 from runner.ports.backend import Point, Saved, Segment, UnreadableError
 from runner.ports.trial import TrialConfig
 from runner.trainers.assembling import PointMaker, recovered
-from runner.trainers.driver import Attempt, Checkpoint, TrainerDriver
+from runner.trainers.driver import Attempt, Checkpoint, Explaining, TrainerDriver
 from runner.trainers.hosts import Host, LocalHost
 from runner.trainers.judging import RewardReports
 from runner.trainers.storing import (
@@ -146,10 +146,13 @@ class DrivenBackend:
             if asked_at is None and code:
                 raise self._put_aside(running.failure(code), running.attempt)
             if asked_at is None and maker.newest < segment.to_step:
+                explaining = self._driver if isinstance(self._driver, Explaining) else None
+                why = explaining.unheard(self._opened(), running.attempt) if explaining else None
                 raise TrainingError(
                     "error",
-                    f"the trainer ended in good order after step {maker.newest} of {segment.to_step}: does its command "
-                    f"heed the step that it is to reach? ({running.attempt.log})",
+                    why
+                    or f"the trainer ended in good order after step {maker.newest} of {segment.to_step}: does its "
+                    f"command stop at the step that it is to reach? ({running.attempt.log})",
                 )
 
     def _is_saved(self, running: Running, maker: PointMaker, step: int) -> bool:

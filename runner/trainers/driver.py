@@ -128,3 +128,11 @@ class Rehearsing(Protocol):
 
     def rehearse(self, config: TrialConfig) -> Sequence[str]:
         """Return what the trainer's own parser refuses, in its words; nothing where it accepts."""
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """A driver that can tell why nothing was heard of a trainer that ended in good order."""
+
+    def unheard(self, config: TrialConfig, attempt: Attempt) -> str | None:
+        """Return which of its own settings matches nothing; None where they do."""

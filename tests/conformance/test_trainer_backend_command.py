@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from budgets.errors import InputError
+from budgets.errors import InputError, TrainingError
 from planner.config.trainer import TrainerChoice
 from planner.recipes.schema import Recipe
 from runner.backends.opening import open_backend
@@ -177,6 +177,15 @@ def test_one_that_does_not_save_when_it_is_stopped_goes_on_from_its_last_checkpo
     again = trained(config, tmp_path, 6)
     assert [point.optimizer_step for point in again] == [4, 5, 6]
     assert said(lost)[:2] == said(again)[:2]  # made again, and only once
+
+
+def test_a_pattern_that_matches_nothing_is_named_with_a_line_of_what_was_printed(tmp_path: Path) -> None:
+    config = described("console", metrics={"format": "console", "pattern": r"epoch (?P<step>\d+)"})
+    with pytest.raises(TrainingError, match=r"metrics.pattern 'epoch .* matches no line of .*, such as '\[it 3\] "):
+        trained(config, tmp_path, 3)
+    config = described("jsonl", metrics={"file": "other.jsonl", "columns": NAMED})
+    with pytest.raises(TrainingError, match=r"metrics: there is no file .*other.jsonl"):
+        trained(config, tmp_path / "no file", 3)
 
 
 @pytest.mark.parametrize(

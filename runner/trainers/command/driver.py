@@ -31,6 +31,7 @@ from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
 from runner.trainers.driving import in_own_ray, numbered, options_in
 
 SCRIPTS = (".py", ".sh")
+_LONGEST_LINE = 200  # characters of a printed line in a message
 
 
 class CommandDriver:
@@ -111,6 +112,21 @@ class CommandDriver:
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Leave every exit to the common rules."""
         return None
+
+    def unheard(self, config: TrialConfig, attempt: Attempt) -> str | None:
+        """Return which pattern matches nothing in what it printed or wrote; None where something matches."""
+        metrics, pattern = self._options.metrics, self.pattern(config, attempt)
+        files = existing(pattern)
+        if not files:
+            return f"[trainer] metrics: there is no file {pattern}"
+        if metrics.format != "console":
+            return None
+        lines = [line for path in files for line in Path(path).read_text("utf-8", errors="replace").splitlines()]
+        if any(each.search(line) for each in metrics.patterns for line in lines):
+            return None
+        asked = " and ".join(f"'{each.pattern}'" for each in metrics.patterns)
+        printed_last = next((line for line in reversed(lines) if line.strip()), "")[:_LONGEST_LINE]
+        return f"[trainer] metrics.pattern {asked} matches no line of {attempt.log}, such as '{printed_last}'"
 
     def _found(self, folder: Path) -> Iterator[Checkpoint]:
         options = self._options.checkpoints
