@@ -65,8 +65,8 @@ class LaunchPlan(Answer):
 def answer(asked: LaunchFlags) -> Answer:
     """Launch it, or do what else is asked for."""
     if asked.print_for in CLUSTERS:
-        from rlplan.actions.cluster_files import cluster_file  # noqa: PLC0415
         from rlplan.answers.by_hand import ClusterFile  # noqa: PLC0415
+        from rlplan.reading.starting import cluster_file  # noqa: PLC0415
 
         return ClusterFile(asked.print_for, cluster_file(asked.db, asked.sweep, asked.print_for, asked.row))
     if asked.print_for is not None:

@@ -46,7 +46,7 @@ def function(
     call.__doc__ = _documented(request, without)
     taken, kinds = signature(request), get_type_hints(request)
     shown = [each.replace(annotation=kinds[name]) for name, each in taken.parameters.items() if name not in without]
-    call.__signature__ = taken.replace(parameters=shown)  # type: ignore[attr-defined]  # what `help` shows
+    vars(call).update(__signature__=taken.replace(parameters=shown))  # what `help` shows
     return call
 
 

@@ -48,8 +48,9 @@ def command(request: type[Request]) -> Callable[..., int]:
         return 0 if found is None else found.emit(format, called)
 
     run.__name__, run.__doc__ = name, request.__doc__
-    run.__signature__ = Signature(list(_parameters(request).values()))  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in _parameters(request).values()}
+    parameters = list(_parameters(request).values())
+    vars(run).update(__signature__=Signature(parameters))
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
 
 

@@ -32,7 +32,7 @@ def test_trls_callback_reads_its_state_and_can_end_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module = ModuleType("transformers")
-    module.TrainerCallback = object  # type: ignore[attr-defined]
+    vars(module).update(TrainerCallback=object)
     monkeypatch.setitem(sys.modules, "transformers", module)
     monkeypatch.delitem(sys.modules, "rlplan.callbacks.trl", raising=False)
     from rlplan.callbacks.trl import WatchCallback
@@ -56,7 +56,7 @@ def test_verl_knows_one_logger_more(monkeypatch: pytest.MonkeyPatch, capsys: pyt
             self.logger: dict[str, Any] = {}
 
     module = ModuleType("verl.utils.tracking")
-    module.Tracking = Tracking  # type: ignore[attr-defined]
+    vars(module).update(Tracking=Tracking)
     for name in ("verl", "verl.utils", "rlplan.callbacks.verl"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, "verl.utils.tracking", module)
@@ -72,14 +72,14 @@ def test_verl_knows_one_logger_more(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 def test_prime_rl_registers_one_monitor_more(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("prime_rl.monitors")
-    module.MONITORS, module.Monitor = [], object  # type: ignore[attr-defined]
+    vars(module).update(MONITORS=[], Monitor=object)
 
     async def setup(**further: Any) -> None:
         module.MONITORS.append("its own")
 
-    module.setup = setup  # type: ignore[attr-defined]
+    vars(module).update(setup=setup)
     package = ModuleType("prime_rl")
-    package.monitors = module  # type: ignore[attr-defined]
+    vars(package).update(monitors=module)
     monkeypatch.setitem(sys.modules, "prime_rl", package)
     monkeypatch.setitem(sys.modules, "prime_rl.monitors", module)
     monkeypatch.delitem(sys.modules, "rlplan.callbacks.prime_rl", raising=False)

@@ -191,12 +191,14 @@ def test_a_worker_that_is_cut_off_may_use_what_its_segment_was_given_meanwhile(
     executor.close()
 
 
-def test_a_worker_takes_more_for_the_segment_that_it_executes_and_for_no_other() -> None:
+def test_a_worker_takes_more_for_the_segment_that_it_executes_and_for_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     process = WorkerProcess.__new__(WorkerProcess)
     process._lifeline, process._paid_seconds, process._segment = Lifeline(lambda: 0.0, lambda: None), 5.0, 7
     process._lease = ""
     messages = [{"do": "extend", "segment": number, "reserved_seconds": 10.0 * number} for number in (7, 8)]
-    process._fetch = lambda _: messages  # type: ignore[method-assign]
+    monkeypatch.setattr(process, "_fetch", lambda _: messages)
     process._listen("a")
     assert process._lifeline._paid_until == 75.0
 
