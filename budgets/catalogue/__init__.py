@@ -15,15 +15,21 @@ from budgets.hardware import Gpu
 from budgets.model_config import shape_from_config
 from budgets.models import ModelShape
 
-# Such as Qwen/Qwen2.5-7B-Instruct: an owner, the model, and what was done to its weights.
-_HUB = re.compile(
-    r"[\w.-]+/(deepseek-(?=r1-distill)|meta-(?=llama))?(?P<model>[\w.-]+?)(-(instruct|base|chat|it|v0)[\w.-]*)?", re.I
-)
+_HUB = re.compile(r"[\w.-]+/[\w.-]+")  # an owner and a model, such as Qwen/Qwen2.5-7B-Instruct
 Entry = TypeVar("Entry", Gpu, ModelShape)
 Table = Mapping[str, Any]
 NUMBER, WHOLE, SWITCH, TEXT = ("number", (int, float)), ("whole number", int), ("true or false", bool), ("text", str)
 # Beginnings of names whose models have the shapes of another family, or leave out their size.
-SAME_SHAPE = {"qwen2-": "qwen2.5-", "llama-3-": "llama-3.1-", "mistral-nemo-": "mistral-nemo-12b-"}
+SAME_SHAPE = {
+    "qwen2-": "qwen2.5-",
+    "qwq-": "qwen2.5-",
+    "openthinker-": "qwen2.5-",
+    "qwen3.6-": "qwen3.5-",
+    "llama-3-": "llama-3.1-",
+    "mistral-nemo-": "mistral-nemo-12b-",
+    "deepscaler-": "r1-distill-qwen-",
+    "deepseek-math-": "deepseek-llm-",
+}
 KINDS: dict[Any, tuple[str, Any]] = {float: NUMBER, int: WHOLE, bool: SWITCH, str: TEXT}
 
 
@@ -48,10 +54,9 @@ def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
     A name of the Hugging Face hub is that of the catalogue with an owner, and with words that do not change its shape.
     """
     path = Path(name).expanduser()
-    hub = None if path.exists() or path.suffix == ".json" else _HUB.fullmatch(name)
-    if hub is None and (path.suffix == ".json" or "/" in name or path.is_dir()):
+    if path.suffix == ".json" or path.is_dir() or ("/" in name and (path.exists() or not _HUB.fullmatch(name))):
         return _model_from_file(name, path)
-    name = name if hub is None else hub["model"]
+    name = model_named(name) if "/" in name else name
     return _entry(ModelShape, "model", "models", name, own, "A path to a local config.json works too")
 
 

@@ -229,7 +229,7 @@ def _flags(found: Verdict) -> Iterator[Flag]:
     if not memory.fits:
         least = memory.used - memory.spared
         what, needed = ("training", least) if least > memory.usable else ("an engine", memory.engine)
-        why = f"Does not fit: {what} needs {needed / 1e9:,.0f} of {gpu}."
+        why = f"Does not fit: {what} needs at least {needed / 1e9:,.0f} of {gpu}."
         yield Flag("memory", why, None if launch.gpu_known else "--gpu")
     if found.surely_cut > MOST_CUT:
         why = f"{found.cut_off:.0%} of the responses are cut off at {launch.workload.responses.cap:,} tokens."

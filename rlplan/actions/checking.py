@@ -20,7 +20,7 @@ from planner.vetting.launch import Launch, launch_of
 from planner.vetting.verdict import Memory, memory_of
 from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
 from rlplan.actions.fixing import Fixed, fixed_copy
-from rlplan.actions.from_script import CAP, facts_of, said_by, shape_of
+from rlplan.actions.from_script import CAP, facts_of, model_of, said_by, shape_of
 from rlplan.actions.pricing import assumptions_of, measured
 from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.wording.assumptions import Assumption
@@ -65,13 +65,18 @@ def check_script(asked: CheckRequest) -> CheckedScript:
     settings = facts.settings
     if lacking := [flag_of(name) for name in NEEDED if getattr(settings, name) is None]:
         raise InputError(f"{files[0]} does not say how large a batch is: give {' and '.join(lacking)}")
-    if not settings.model:
-        raise InputError(f"{files[0]} names no model: give --model NAME, or a folder with its config.json")
-    resolved = _configuration(facts, shape_of(settings.model, files[0]), vars(asked))
+    if settings.rollouts_per_prompt == 1:
+        said = facts.keys.get("rollouts_per_prompt", f"as {facts.trainer} does by itself")
+        raise InputError(
+            f"{files[0]} asks for 1 rollout of each prompt ({said}): PPO with a critic, or REINFORCE. rlplan checks "
+            "GRPO and its kin, whose groups have at least 2: give --rollouts-per-prompt"
+        )
+    model = model_of(facts, files[0])
+    resolved = _configuration(facts, shape_of(model, files[0]), vars(asked))
     launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, asked.db)
     checked = check(launch, asked.budget)
     fixed = fixed_copy(files, facts, checked.improvements) if asked.fix else None
-    assumptions = [*assumptions_of(checked.verdict.price, resolved, settings.model), *_trainers_own(facts)]
+    assumptions = [*assumptions_of(checked.verdict.price, resolved, model), *_trainers_own(facts)]
     return CheckedScript(tuple(files), facts, checked, assumptions, _guessed(facts, resolved, launch), fixed)
 
 

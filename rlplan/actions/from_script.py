@@ -33,6 +33,14 @@ def shape_of(named: str, file: Path) -> str:
         ) from None
 
 
+def model_of(facts: ScriptFacts, file: str | Path) -> str:
+    """Return the model that a script names, or say what it has in its place."""
+    if not facts.settings.model:
+        left_open = next((f" ({each} is set by nobody)" for each in facts.unresolved if "model" in each), "")
+        raise InputError(f"{file} names no model{left_open}: give --model NAME, or a folder with its config.json")
+    return facts.settings.model
+
+
 def said_by(facts: ScriptFacts, model: str, cap: tuple[str, Any] | None = None) -> Said:
     """Return what a script says; `cap` is what somebody else says of the longest response."""
     said = configured(facts, model)
@@ -50,9 +58,7 @@ def with_script(flags: Mapping[str, tuple[str, Any]], script: str | Path | None)
         return flags
     path, given = Path(script), {key: each for key, each in flags.items() if each[1] is not None}
     facts = facts_of([path], {"gpus": given["hardware.gpus"][1]} if "hardware.gpus" in given else None)
-    named = given.get("workload.model", ("", facts.settings.model))[1]
-    if not named:
-        raise InputError(f"{path} names no model: give --model NAME, or a folder with its config.json")
+    named = given["workload.model"][1] if "workload.model" in given else model_of(facts, path)
     said = said_by(facts, shape_of(named, path), given.get(CAP))
     n, prompts = facts.settings.rollouts_per_prompt, facts.settings.prompts_per_batch
     if n and n > 1 and prompts:

@@ -189,7 +189,8 @@ def _updates(found: Verdict) -> str:
         )
         return f"1 of each batch{behind}"
     prompts = launch.update.prompts_per_batch
-    return f"{launch.updates} of each batch ({prompts:,} prompts), the last on rollouts {found.staleness} updates old"
+    age = plural(found.staleness, "update")
+    return f"{launch.updates} of each batch ({prompts:,} prompts), the last on rollouts {age} old"
 
 
 def _validation(found: Verdict) -> str:

@@ -111,6 +111,11 @@ def test_files_that_are_no_config(tmp_path: Path, content: bytes | None, message
         ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "r1-distill-qwen-7b"),
         ("deepseek-ai/DeepSeek-R1", "deepseek-r1"),
         ("mistralai/Mistral-7B-v0.3", "mistral-7b"),
+        ("Qwen/Qwen2.5-Math-7B", "qwen2.5-7b"),
+        ("Qwen/QwQ-32B", "qwen2.5-32b"),
+        ("deepseek-ai/deepseek-math-7b-instruct", "deepseek-llm-7b"),
+        ("agentica-org/DeepScaleR-1.5B-Preview", "r1-distill-qwen-1.5b"),
+        ("Qwen/Qwen3.6-27B", "qwen3.5-27b"),
     ],
 )
 def test_a_name_of_the_hub_is_that_of_the_catalogue(given: str, known: str) -> None:

@@ -109,6 +109,22 @@ def test_what_a_script_does_not_say_is_asked_for_or_guessed_and_said(run: Run, s
     assert run("check", "nothing.sh").code == 3
 
 
+@pytest.mark.parametrize(
+    ("replaced", "by", "said"),
+    [
+        ("MODEL=${MODEL:-Qwen/Qwen2.5-7B}", "", "no model (actor_rollout_ref.model.path=$MODEL is set by nobody)"),
+        ("rollout.n=2", "rollout.n_agent=1", "1 rollout of each prompt (actor_rollout_ref.rollout.n_agent)"),
+        ("actor_rollout_ref.rollout.n=2", "", "1 rollout of each prompt (as verl does by itself): PPO with a critic"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_with_what_the_script_says(
+    run: Run, script: Path, replaced: str, by: str, said: str
+) -> None:
+    script.write_text(SCRIPT.replace(replaced, by))
+    refused = run("check", script.name)
+    assert (refused.code, said in refused.err) == (2, True), refused.err
+
+
 def test_a_response_beyond_the_context_that_the_catalogue_has_is_a_longer_variant_s(run: Run, script: Path) -> None:
     script.write_text(SOUND.replace("max_response_length=4096", "max_response_length=160000"))
     ran = run("check", script.name, "--mean-response-tokens", "9000", "--format", "json")
