@@ -64,7 +64,8 @@ def check_script(asked: CheckRequest) -> CheckedScript:
     facts = facts_of(files, {name: given[name] for name in OF_SCRIPT if name in given})
     settings = facts.settings
     if lacking := [flag_of(name) for name in NEEDED if getattr(settings, name) is None]:
-        raise InputError(f"{files[0]} does not say how large a batch is: give {' and '.join(lacking)}")
+        by_gpu = ", or --gpus where it says what each takes" if lacking == [flag_of(NEEDED[1])] else ""
+        raise InputError(f"{files[0]} does not say how large a batch is: give {' and '.join(lacking)}{by_gpu}")
     if settings.rollouts_per_prompt == 1:
         said = facts.keys.get("rollouts_per_prompt", f"as {facts.trainer} does by itself")
         raise InputError(

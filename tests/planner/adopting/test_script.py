@@ -166,3 +166,27 @@ def test_what_each_gpu_takes_makes_a_batch_of_the_gpus_that_a_flag_names(tmp_pat
 def test_what_trains_without_rollouts_is_no_run_of_a_trainer(tmp_path: Path) -> None:
     text = "policy: {max_total_sequence_length: 4096, model_name: org/m, train_global_batch_size: 128}\n"
     assert read_script([write(tmp_path / "sft.yaml", text)]).trainer is None
+
+
+def test_settings_that_python_makes_and_changes_afterwards_are_read(tmp_path: Path) -> None:
+    text = """size = "1.7B"
+name = f"willcb/Qwen3-{size}"
+model, tokenizer = vf.get_model_and_tokenizer(name)
+args = vf.grpo_defaults(run_name="a run")
+args.per_device_train_batch_size = 8
+args.num_generations = 16
+args.gradient_accumulation_steps = 2
+args.max_tokens = 2048
+trainer = vf.GRPOTrainer(model=model, args=args)
+"""
+    facts = read_script([write(tmp_path / "train.py", text)], {"gpus": 4})
+    settings = facts.settings
+    assert (facts.trainer, settings.model, settings.response_tokens) == ("trl", "willcb/Qwen3-1.7B", 2048)
+    assert (settings.rollouts_per_prompt, settings.prompts_per_batch) == (16, 4)
+
+
+def test_a_command_that_stands_in_a_here_document_is_read(tmp_path: Path) -> None:
+    start = VERL.partition("python3")[2].replace("$@", "trainer.logger=['console','wandb']")
+    text = f'MODEL=org/m\ncommand=$(cat <<EOF\npython3{start}EOF\n)\nsrun --nodes=1 bash -c "$command"\n'
+    settings = read_script([write(tmp_path / "job.sh", text)]).settings
+    assert (settings.rollouts_per_prompt, settings.prompts_per_batch, settings.model) == (8, 256, "org/m")
