@@ -76,7 +76,9 @@ class Coefficients:
         whole = total(seconds)
         share = {driver: part / whole for driver, part in seconds.items()}
         variance = math.fsum(
-            share.get(a, 0.0) * share.get(b, 0.0) * covariance for (a, b), covariance in self.log_covariance.items()
+            share[a] * share[b] * covariance
+            for (a, b), covariance in self.log_covariance.items()
+            if a in share and b in share
         )
         with_length = 1 - math.fsum(share.get(driver, 0.0) for driver in WITHOUT_LENGTH)
         unmodelled = max(UNMODELLED_FLOOR_LOG_SD, self.unmodelled_log_sd)

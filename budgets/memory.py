@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from budgets.errors import InfeasibleError
 from budgets.execution import USUAL, Execution
@@ -148,6 +149,7 @@ def _widths(model: ModelShape, gpu: Gpu, gpus: int) -> list[int]:
     return [2**power for power in range(int(math.log2(most)) + 1)]
 
 
+@lru_cache(maxsize=64)  # the same for every cell of a grid
 def fewest_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
     """Return the fewest GPUs of a kind that a trial can run on, or None when no number will do."""
     trainers = training_gpus(workload, traits, gpu)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from budgets.errors import InputError
 
@@ -9,7 +10,7 @@ BYTES_PER_WEIGHT = 2
 FP8_SAVES = 1  # of these, for a weight in fp8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelShape:
     """A decoder-only transformer with a gated feed-forward, dense or with experts.
 
@@ -58,7 +59,7 @@ class ModelShape:
                 f"dense_layers {self.dense_layers} are parts of its {self.layers} layers"
             )
 
-    @property
+    @cached_property  # a plan asks thousands of times
     def parameters(self) -> int:
         """All weights, the output head counted once more unless it is tied."""
         return self._embeddings + self._body_parameters(self.experts)
@@ -73,7 +74,7 @@ class ModelShape:
         """Weights of the output head."""
         return self.vocabulary * self.hidden
 
-    @property
+    @cached_property
     def matmul_parameters(self) -> int:
         """Weights that one token is multiplied with: the active experts and the output head, no look-up table."""
         return self._body_parameters(self.experts_per_token) + self.head_parameters
