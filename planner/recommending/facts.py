@@ -61,8 +61,8 @@ def alike(level: int, undecided: int) -> str:
 def percent(probability: float) -> str:
     """Write a probability as a person reads it; one near 0 or 1 as a bound, since it is neither."""
     if 0.005 <= probability < 0.995:
-        return f"{100 * probability:.0f} %"
-    return "under 1 %" if probability < 0.5 else "over 99 %"
+        return f"{100 * probability:.0f}%"
+    return "under 1%" if probability < 0.5 else "over 99%"
 
 
 def require_choice(facts: Facts, target_gpu_hours: float) -> None:

@@ -20,7 +20,7 @@ from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import LaunchRequest, describe
 from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok, verdict
-from rlplan.wording.numbers import duration
+from rlplan.wording.numbers import duration, hours, plural
 from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig
 from runner.processes import sweep_orphans, sweep_tag
@@ -49,7 +49,7 @@ def rehearse(request: SweepRequest, database: str, seconds: float = SECONDS) -> 
         plan = store.plan(plan_name)
     spec = spec_of(request, plan, database)  # refused where a trial's configuration is not accepted
     pilots = [each for each in plan.candidates if each.pilot_steps]
-    yield ok("plan", f"{plan.name}: {len(pilots)} trials, {spec.workers} at once, {_layout(spec)} each")
+    yield ok("plan", f"{plan.name}: {plural(len(pilots), 'trial')}, {spec.workers} at once, {_layout(spec)} each")
     yield from _tried(_Asked(spec, plan, pilots, request.ray_address, seconds, request.config))
 
 
@@ -128,7 +128,10 @@ def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator
         yield mind("trainer", f"{name}: its program is there", "it is not started here: its patterns are not tried")
     elif not refused:
         by = "its own parser" if asked else "rlplan's driver of it"
-        yield ok("trainer", f"{name}: {by} accepts all {len(trials)} configurations")
+        yield ok(
+            "trainer",
+            f"{name}: {by} accepts {'the configuration' if len(trials) == 1 else f'all {len(trials)} configurations'}",
+        )
 
 
 def _storage(folder: Path, url: str | None, address: str | None) -> Iterator[Finding]:
@@ -210,18 +213,21 @@ def _judged(played: Played, spec: SweepSpec, plan: Plan) -> Iterator[Finding]:
         yield bad("stand-in", trial, said, "its trainer would fare no better")
     if played.waiting:
         names = ", ".join(played.waiting[:_NAMED])
-        yield bad("stand-in", f"{len(played.waiting)} trials", f"not through within the minute: {names}", "is it busy?")
+        yield bad(
+            "stand-in", plural(len(played.waiting), "trial"), f"not through within the minute: {names}", "is it busy?"
+        )
     if played.trials:
         begin, first = statistics.median(played.begin_seconds), _median(played.first_point_seconds)
         yield ok(
             "stand-in",
-            f"{len(played.trials)} trials trained, scored and saved; a worker begins {begin:.1f} s after it is asked "
-            f"for, and its first score comes {first:.1f} s later",
+            f"{plural(len(played.trials), 'trial')} trained, scored and saved; a worker begins {begin:.1f} s after it "
+            f"is asked for, and its first score comes {first:.1f} s later",
         )
     if not played.at_once or spec.policy == FINAL_POLICY:
         return
     wall = plan.pilot_gpu_hours / (played.at_once * spec.resources.slots)
-    found = f"{played.at_once} trials at once; the pilots' {plan.pilot_gpu_hours:,.4g} GPU-hours take {duration(wall)}"
+    pilots = f"the pilots' {hours(plan.pilot_gpu_hours)} GPU-hours take {duration(wall)}"
+    found = f"{plural(played.at_once, 'trial')} at once; {pilots}"
     if played.at_once < min(spec.workers, len(played.trials)):
         yield mind("sweep", found, f"the plan reckons with {spec.workers} at once")
     else:

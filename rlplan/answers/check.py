@@ -154,7 +154,11 @@ def _run(found: CheckedScript) -> str:
     if verdict.hours is None or verdict.gpu_hours is None or found.launch.steps is None:
         epochs = found.facts.values.get("epochs")
         return f"{epochs:g} epochs of an unknown number of prompts" if epochs else "of unknown length"
-    epochs = f" ({verdict.epochs:.2g} epochs)" if verdict.epochs is not None else ""
+    epochs = (
+        f" ({verdict.epochs:.2g} epoch{'' if f'{verdict.epochs:.2g}' == '1' else 's'})"
+        if verdict.epochs is not None
+        else ""
+    )
     if not found.launch.prompts_known and "epochs" in found.facts.keys:
         epochs = f" or {plural(found.facts.values['epochs'], 'epoch')}"
     dollars = f", ${verdict.dollars:,.0f}" if verdict.dollars is not None else ""

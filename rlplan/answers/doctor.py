@@ -15,7 +15,7 @@ from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
 from rlplan.wording.frames import columns
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
-from rlplan.wording.terminal import Canvas, tell
+from rlplan.wording.terminal import Canvas, live_console, tell
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -70,11 +70,14 @@ def answer(asked: DoctorRequest) -> Findings:
 
 
 def rehearsal(findings: Iterable[Finding]) -> Findings:
-    """Return what a rehearsal finds, saying each thing once it is known."""
-    found = []
-    for each in findings:
-        tell(f"{each.health}: {each.what}: {each.found}")
-        found.append(each)
+    """Return what a rehearsal finds; a terminal shows what was found last until the answer is there."""
+    if (console := live_console()) is None:
+        return Findings(tuple(findings), rehearsed=True)
+    found: list[Finding] = []
+    with console.status("rehearsing") as status:
+        for each in findings:
+            status.update(f"{each.what}: {each.found}")
+            found.append(each)
     return Findings(tuple(found), rehearsed=True)
 
 
@@ -90,6 +93,9 @@ def parts(answered: Findings, invocation: Invocation, canvas: Canvas) -> Iterato
     if well:
         yield from canvas.lines(f"ok: {', '.join(map(_named, well))}.")
     if answered.rehearsed:
+        bad = verdict(found) is Health.BAD
+        again = invocation.with_flags("tries it again") if bad else invocation.without("runs it", "--rehearse")
+        yield from next_steps([again], canvas)
         return
     steps = [NextStep("rlplan propose --task sum-easy --budget 0.3", "plans a first sweep")]
     steps = [] if verdict(found) is Health.BAD else steps

@@ -165,5 +165,5 @@ def _spending(seen: Picture) -> str:
     )
     return (
         f"The pilots spent {aligned_hours(money.spent)} of {hours(money.pilot_gpu_hours)} GPU-hours"
-        f"{f' ({went})' if went else ''}, {remains(money)}; {seen.sweep} {time_of(seen)}."
+        f"{f' ({went})' if went else ''}, {remains(money)}; {time_of(seen)}."
     )

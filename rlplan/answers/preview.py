@@ -7,7 +7,7 @@ from planner.metrics import EQUIVALENCE_MARGIN
 from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview, preview
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
-from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural
+from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, share
 from rlplan.wording.tables import Column, table_of
 from rlplan.wording.terminal import Canvas
 
@@ -21,7 +21,7 @@ def parts(found: Preview, invocation: Invocation, canvas: Canvas) -> Iterator[Pa
         yield from canvas.lines(line)
     yield ""
     columns: Sequence[Column[FractionSummary]] = (
-        Column("pilot share", lambda each: f"{each.pilot_fraction:.3g}"),
+        Column("pilot share", lambda each: share(each.pilot_fraction)),
         Column("GPU-hours", lambda each: aligned_hours(each.gpu_hours_spent.mean)),
         Column("time", lambda each: duration(each.pilot_wall_hours.mean)),
         Column("final score", lambda each: _with_error(each.score)),
@@ -70,16 +70,16 @@ def _best(found: Preview) -> Iterator[str]:
     )
     if piloted is not None and NO_PILOTS in (best.pilot_fraction, *alike):
         alone = best.pilot_fraction == NO_PILOTS and piloted.pilot_fraction not in alike
-        share = f"{piloted.pilot_fraction:.3g} of the budget"
+        part = f"{share(piloted.pilot_fraction)} of the budget"
         if alone:
-            yield f"Pilots cost more than they gain: at best, with {share}, {_gain(piloted.gain_over_first_ranked)}."
+            yield f"Pilots cost more than they gain: at best, with {part}, {_gain(piloted.gain_over_first_ranked)}."
         else:
-            yield f"No measurable difference between {share} for pilots and no pilots."
+            yield f"No measurable difference between {part} for pilots and no pilots."
         others = [each for each in (best.pilot_fraction, *alike) if each not in (NO_PILOTS, piloted.pilot_fraction)]
         if others:
             yield f"The same holds for {'a share' if len(others) == 1 else 'shares'} of {_shares(others)}."
         return
-    yield f"Best share for pilots: {best.pilot_fraction:.3g} of the budget" + (
+    yield f"Best share for pilots: {share(best.pilot_fraction)} of the budget" + (
         f"; level with it: {_shares(alike)}." if alike else "."
     )
     if piloted is not None:
@@ -90,7 +90,7 @@ def _best(found: Preview) -> Iterator[str]:
 
 
 def _shares(fractions: Sequence[float]) -> str:
-    return listing([f"{each:.3g}" for each in sorted(fractions)])
+    return listing([share(each) for each in sorted(fractions)])
 
 
 def _gain(estimate: Estimate) -> str:

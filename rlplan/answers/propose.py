@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from planner.axes import said, values_by_axis
+from planner.prior.published import FEWEST_SUPPORTED_UPDATES, HARMFUL_EPOCHS, HARMLESS_EPOCHS, STUDIED_ROLLOUTS
 from planner.proposals import Candidate, Outlook, PilotGrant, Proposal
-from planner.proposals.propose import LEVEL_NOTE, USUAL_NOTE
+from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, USUAL_NOTE
 from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
 from rlplan.answers.plan import Plan
@@ -27,6 +28,17 @@ from rlplan.wording.sharing import gain_of_pilots, warned_of_pilots
 from rlplan.wording.tables import listed
 from rlplan.wording.terminal import Canvas
 
+# What a candidate's note means for who reads it, and what can be done about it.
+REMINDERS = {
+    "few updates": f"there are fewer than {FEWEST_SUPPORTED_UPDATES} updates, as in no study: a larger budget helps",
+    "many epochs": f"every prompt is repeated more than {HARMLESS_EPOCHS:g} times: more prompts would gain more",
+    "far too many epochs": f"every prompt is repeated more than {HARMFUL_EPOCHS:g} times, which did harm: add prompts",
+    "stops early": "the run stops early, since more passes over the prompts should do harm: add prompts",
+    "little signal": f"fewer than {LITTLE_SIGNAL:.0%} of the groups teach anything: a larger n has more that do",
+    "memory tight": "memory is tight: shorter responses or smaller micro-batches make room",
+    "batch beyond the study": "a batch has more rollouts than any study had: the score is a guess",
+    "beyond the study": f"there are more than {STUDIED_ROLLOUTS[1]:,.0f} rollouts, more than in any study",
+}
 NOT_COUNTED = "Not counted: a learning rate or a recipe that fails, and the price of a step"
 
 
@@ -172,7 +184,9 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
         for note in (note.split(" (")[0] for note in candidate.notes):
             if note not in (LEVEL_NOTE, USUAL_NOTE):  # which the table shows
                 rows.setdefault(note, []).append(candidate.rank)
-    lines = [f"{'Row' if len(ranks) == 1 else 'Rows'} {listing(ranks)}: {note}." for note, ranks in rows.items()]
+    lines = [
+        f"In {'row' if len(ranks) == 1 else 'rows'} {listing(ranks)} {REMINDERS[note]}." for note, ranks in rows.items()
+    ]
     lines += _unseen(candidates)
     without = sum(not candidate.pilot.steps for candidate in shown)
     if 0 < without < len(shown):

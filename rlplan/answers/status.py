@@ -85,7 +85,8 @@ def _status(
     above.append(canvas.line(title(seen), "bold"))
     if seen.answer is not None:
         above += canvas.lines(sentence(seen.answer))
-    above += [*canvas.lines(time_of(seen), "yellow" if seen.abandoned else "dim"), budget_bar(seen.money, canvas), ""]
+    above += canvas.lines(time_of(seen), "yellow" if seen.abandoned else "dim")
+    above += [budget_bar(seen.money, canvas), ""]
     below: list[Part] = [*failure_lines(seen, canvas), *canvas.lines("; ".join(approximated(seen.config)), "yellow")]
     if decided := decision_lines(seen, DECISIONS):
         below += ["", *(canvas.line(line) for line in decided)]

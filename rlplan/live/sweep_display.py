@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from planner.view import FINAL_POLICY
 from rlplan.printing.sweep_screen import screen, title
 from rlplan.reading.sweep_picture import Picture
 from rlplan.wording.numbers import hours
@@ -49,7 +50,8 @@ class Lines(Display):
         self._troubled = False
         if not self._begun:
             self._begun = True
-            tell(f"{title(picture)}, {hours(picture.money.pilot_gpu_hours)} GPU-hours for pilots")
+            run = "the final run" if picture.policy == FINAL_POLICY else "pilots"
+            tell(f"{title(picture)}, {hours(picture.money.pilot_gpu_hours)} GPU-hours for {run}")
         for line in news:
             tell(line)
 

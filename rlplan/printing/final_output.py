@@ -10,13 +10,14 @@ from rlplan.wording.terminal import Canvas, capital
 
 def final_lines(final: FinalStanding, canvas: Canvas) -> Iterator[Part]:
     """Return the lines about a final run, the first thing that is shown of a sweep that has one."""
+    spent = f", {hours(final.gpu_hours_spent)} of {hours(final.budget_gpu_hours)} GPU-hours spent"
     yield from canvas.lines(
         f"Final run {final.sweep} of {final.of_sweep}: {final.name}, {final.status}, step {final.step:,} of "
-        f"{final.update_steps:,}, {hours(final.gpu_hours_spent)} of {hours(final.budget_gpu_hours)} GPU-hours spent",
+        f"{final.update_steps:,}{'' if final.ending else spent}",  # which its ending names
         "bold",
     )
     if (where := final.ending if final.ended else final.line) is not None:
-        yield from canvas.lines(capital(where))
+        yield from canvas.lines(f"{capital(where)}.")
     for warning in final.warnings:
         yield from canvas.lines(f"WARNING, {warning.said}", "red")
     if final.left is not None and not final.ended:
@@ -29,4 +30,5 @@ def final_lines(final: FinalStanding, canvas: Canvas) -> Iterator[Part]:
         if final.kept is not None and final.kept != final.best:
             other = f"that of update {final.kept.step:,}, {final.kept.score:.3f}"
             where = f"; its checkpoint is gone, and {other}, is kept in {final.best_folder}"
-        yield from canvas.lines(f"Best so far: {final.best.score:.3f} at update {final.best.step:,}{where}", "dim")
+        so_far = "" if final.ended else " so far"
+        yield from canvas.lines(f"Best{so_far}: {final.best.score:.3f} at update {final.best.step:,}{where}", "dim")

@@ -14,8 +14,8 @@ from rlplan.printing.plan_layouts import deadline_lines
 from rlplan.reading.plan_data import recipe_names
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps, one_screen
-from rlplan.wording.numbers import aligned_hours, difference, duration, hours, listing, plural, rate, steps
-from rlplan.wording.sharing import gain_of_pilots, warned_of_pilots
+from rlplan.wording.numbers import aligned_hours, difference, duration, hours, listing, plural, rate, share, steps
+from rlplan.wording.sharing import better_share, gain_of_pilots, warned_of_pilots
 from rlplan.wording.tables import Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas
 
@@ -53,18 +53,17 @@ def _pilots(proposal: Proposal) -> str:
     piloted = [candidate for candidate in proposal.candidates if candidate.pilot.steps]
     if not piloted:
         return "No pilots: the whole budget goes into the final run of row 1."
-    used = sum(candidate.pilot.gpu_hours for candidate in piloted)
     they, verb = ("It", "s") if len(piloted) == 1 else ("They", "")
     hardware, each = proposal.request.hardware, proposal.request.pilot_hardware.gpus_per_trial
     on = ""
     if each != hardware.gpus_per_trial:  # a step's GPU-hours are then not those of the table
         on = f" on {each} {hardware.gpu.name}{' each' if len(piloted) > 1 else ''}"
     compared = f", and compare {names}" if (names := _compared(piloted)) else ""
+    gain = "" if better_share(proposal.sharing) else f" {gain_of_pilots(proposal.sharing)}."  # else it was said above
     return (
-        f"Pilots first: {plural(len(piloted), 'run')}{on}, {hours(used)} GPU-hours "
-        f"({used / proposal.request.budget_gpu_hours:.0%}), about {duration(proposal.pilot_wall_hours)}. "
-        f"{they} measure{verb} the price of a step and the response length{compared}. "
-        f"{gain_of_pilots(proposal.sharing)}."
+        f"Pilots first: {plural(len(piloted), 'run')}{on}, {hours(proposal.pilot_gpu_hours)} GPU-hours "
+        f"({share(proposal.sharing.fraction)}), about {duration(proposal.pilot_wall_hours)}. "
+        f"{they} measure{verb} the price of a step and the response length{compared}.{gain}"
     )
 
 

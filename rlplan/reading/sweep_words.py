@@ -63,10 +63,10 @@ def level_with_it(level: int, equivalent: int) -> str:
 def time_of(picture: Picture) -> str:
     """Say since when a sweep runs, until when at most, and who drives it."""
     so_far = duration(picture.elapsed_seconds / SECONDS_PER_HOUR)
-    driver = picture.driver
+    driver, sweep = picture.driver, picture.sweep
     if picture.abandoned:
         heard = f", last heard of {duration(driver.silent_seconds / SECONDS_PER_HOUR)} ago" if driver else ""
-        return f"its driver is gone{heard}"
+        return f"{sweep} has lost its driver{heard}"
     if driver and driver.alive and picture.hold is not None:
         return f"{_held(picture, picture.hold)}; {so_far} so far"
     if driver and driver.alive:
@@ -74,8 +74,8 @@ def time_of(picture: Picture) -> str:
         until = f", at most {duration(left / SECONDS_PER_HOUR)} left" if left is not None else ""
         return f"{so_far} so far{until}; driven by process {driver.pid} on {driver.host}"
     if picture.at_rest and picture.status not in ("finished", "failed"):
-        return f"stopped after {so_far}"
-    return f"took {so_far}" if picture.at_rest else "not begun yet"
+        return f"{sweep} stopped after {so_far}"
+    return f"{sweep} took {so_far}" if picture.at_rest else f"{sweep} has not begun yet"
 
 
 def _held(picture: Picture, hold: Hold) -> str:

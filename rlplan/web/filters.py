@@ -16,7 +16,7 @@ def score(value: float | None) -> str:
 
 def share(value: float | None) -> str:
     """Write a share in percent."""
-    return UNKNOWN if value is None else f"{100 * value:.0f} %"
+    return UNKNOWN if value is None else f"{100 * value:.0f}%"
 
 
 def clock(value: datetime | None) -> str:

@@ -49,6 +49,11 @@ def rate(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.2g}".replace("e-0", "e-")
 
 
+def share(fraction: float) -> str:
+    """Write a share of the whole, such as 40% or 2.5%."""
+    return f"{100 * fraction:.3g}%"
+
+
 def plural(number: int, what: str) -> str:
     """Write a count with its noun."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NAME = re.compile(r"[nB] ?=|n\d")
+BOUND = re.compile(r" (?=[=±×] )|(?<= [=±×]) |(?<=\d) (?=%|GPU-hours?\b)")  # blanks at which no line is broken
+NO_BREAK = "\N{NO-BREAK SPACE}"
 Progress = Callable[[float], None]  # told how much is done
 
 
@@ -94,4 +96,6 @@ class Canvas:
 
     def lines(self, text: str, style: str = "") -> list["Text"]:
         """Return a text as lines that are broken between words."""
-        return [self.line(part, style) for part in wrap(self.spelled(text), self.width, break_on_hyphens=False)]
+        bound = BOUND.sub(NO_BREAK, self.spelled(text))
+        parts = wrap(bound, self.width, break_on_hyphens=False)
+        return [self.line(part.replace(NO_BREAK, " "), style) for part in parts]

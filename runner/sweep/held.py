@@ -320,9 +320,8 @@ def _ending(
     where = "" if share >= 1 else f", at update {last.x:,g} of {promised.update_steps:,}"
     said = (
         f"the final run ended with {last.score:.3f}{where}; promised was {due.score:.3f} ({due.low:.3f} to "
-        f"{due.high:.3f}), and that was {'kept' if held else 'not kept'}. Its best was {best.score:.3f} at update "
-        f"{best.x:,g}. It took {run.gpu_hours_spent:.3g} GPU-hours, priced at {promised.gpu_hours:.3g}; "
-        f"{left_gpu_hours:.3g} are left of the budget"
+        f"{due.high:.3f}), which {'holds' if held else 'does not hold'}. It took {run.gpu_hours_spent:.3g} "
+        f"GPU-hours, priced at {promised.gpu_hours:.3g}; {left_gpu_hours:.3g} are left of the budget"
     )
     numbers: dict[str, float | bool] = {
         "reached": last.score,

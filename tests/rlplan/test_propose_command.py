@@ -253,3 +253,15 @@ def test_models_and_deadlines_are_said_with_what_they_take_for_granted(run: Run)
 def test_the_grids_edge_is_said_where_row_1_is_there(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rlplan.toml").write_text("[grid]\nmost_rollouts_per_prompt = 16\n")
     assert "n = 16 is the largest of the grid ([grid])." in " ".join(run("propose", "--budget", "5000").out.split())
+
+
+def test_a_share_of_pilots_that_costs_more_than_it_gains_is_said_once_and_each_reminder_says_what_to_do(
+    run: Run,
+) -> None:
+    asked = ("propose", "--task", "sum-easy", "--budget", "0.03", "--pilot-fraction", "0.4")
+    first = " ".join(run(*asked).out.split())
+    assert re.search(r"40% of the budget is given to pilots\. With (no|\d+% for) pilots .* higher \(± ", first)
+    assert "Pilots first" in first
+    assert "Loss" not in first
+    whole = " ".join(run("propose", "--task", "sum-easy", "--budget", "30", "--explain").out.split())
+    assert re.search(r"In rows 1, .* the run stops early, since more passes .* add prompts\.", whole)

@@ -56,7 +56,7 @@ def test_a_sweep_that_fits_is_said_to_and_nothing_of_it_is_left(tmp_path: Path) 
         "sweep": Health.MIND,
     }
     assert found["storage"].health is not Health.BAD
-    assert "1 trials at once" in found["sweep"].found
+    assert "1 trial at once" in found["sweep"].found
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("rlplan.db")] == []
     with open_store(str(database)) as store, store.read() as session:
         assert session.query(Plan).count() == 1
@@ -78,7 +78,9 @@ def test_what_would_fail_is_said_and_exits_with_2(
     assert found["trainer"].health is Health.BAD
     assert found["trainer"].why.startswith("unrecognized arguments: --rollouts (n16-")
     assert rehearsal(found.values()).emit(Format.TABLE, Invocation(())) == ExitCode.BAD_INPUT
-    assert "It would fail: mend what is marked bad first." in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "It would fail: mend what is marked bad first." in said.out
+    assert said.err == ""  # no terminal: it is said once
 
 
 def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +96,7 @@ def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: 
     said = [each for each in rehearsing.rehearse(request, str(tmp_path / "rlplan.db")) if each.health is Health.BAD]
     assert [(each.found, each.why) for each in said] == [
         ("n8-B64-s0", "out-of-memory: CUDA out of memory"),
-        ("1 trials", "not through within the minute: n16-B32-s0"),
+        ("1 trial", "not through within the minute: n16-B32-s0"),
     ]
 
 
@@ -165,7 +167,7 @@ def test_a_final_run_is_rehearsed_on_its_own_layout_and_nothing_is_stored(swept:
     assert set(found) == {"final run", "trainer", "storage", "stand-in"}
     assert {each.health for name, each in found.items() if name != "storage"} == {Health.OK}
     assert re.fullmatch(r"n = \d+, B = \d+, [\d,]+ updates on .*", found["final run"].found)
-    assert found["stand-in"].found.startswith("1 trials trained, scored and saved")
+    assert found["stand-in"].found.startswith("1 trial trained, scored and saved")
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_dir()) == before
     with open_store(swept) as store, store.read() as session:
         assert session.query(Sweep).count() == 1

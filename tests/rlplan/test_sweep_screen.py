@@ -59,12 +59,12 @@ def test_columns_that_find_no_room_are_left_out_and_none_is_cut(seen: Picture) -
 def test_who_drives_it(seen: Picture) -> None:
     assert time_of(seen).endswith("driven by process 4711 on node-7")
     gone = replace(seen, driver=Driver("node-7", 4711, 300.0, alive=False))
-    assert time_of(gone) == "its driver is gone, last heard of 5 min ago"
+    assert time_of(gone) == "sweep-1 has lost its driver, last heard of 5 min ago"
     assert drawn(gone, 76)[0].endswith("policy rlplan, without a driver")
     stopped = replace(seen, driver=None, status="interrupted", elapsed_seconds=7200.0)
-    assert time_of(stopped) == "stopped after 2 h"
-    assert time_of(replace(stopped, status="finished")) == "took 2 h"
-    assert time_of(replace(stopped, status="created")) == "not begun yet"
+    assert time_of(stopped) == "sweep-1 stopped after 2 h"
+    assert time_of(replace(stopped, status="finished")) == "sweep-1 took 2 h"
+    assert time_of(replace(stopped, status="created")) == "sweep-1 has not begun yet"
 
 
 NUMBERS = st.floats(0, 1e6, allow_nan=False)

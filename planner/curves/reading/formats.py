@@ -70,9 +70,9 @@ def read_delimited(stream: TextIO, name: str) -> list[Table]:
         columns = [_Column(column) for column in names]
         ragged, rows = _fill(columns, lines, decimal_comma=delimiter == ";")
     except csv.Error as error:
-        raise InputError(f"'{name}' is not a table: line {lines.line_num}: {error}") from None
+        raise InputError(f"'{stream.name}' is not a table: line {lines.line_num}: {error}") from None
     if not rows:
-        raise InputError(f"'{name}' holds a header but no rows")
+        raise InputError(f"'{stream.name}' holds a header but no rows")
     if ragged:
         notes.append(f"{ragged} rows have more or fewer cells than the header")
     notes += [

@@ -17,6 +17,7 @@ _DEEPEST = 4
 _TABLES = (".csv", ".tsv")
 _LOGS = (*_TABLES, ".jsonl", ".ndjson")
 PRINTED = (".log", ".out", ".txt", ".stdout")
+SCRIPTS = (".sh", ".bash", ".py", ".slurm", ".sbatch", ".yaml", ".yml")  # of which no trainer's log has the ending
 # Files that are named alike in every run: the folder says which run it is.
 NAMED_ALIKE = {"trainer_state", "metrics", "log", "logs", "history", "progress", "results"}
 _FORMATS = "CSV, JSONL, trainer_state.json, TensorBoard, W&B and MLflow files and what a trainer prints"
@@ -42,6 +43,8 @@ def read_table(path: Path) -> list[Table]:
 
 
 def _read_file(path: Path) -> list[Table]:
+    if path.suffix.casefold() in SCRIPTS:
+        raise InputError(f"'{path}' is a script, and a learning curve is wanted: `rlplan check {path}` reads a script")
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
     name = _name(path)

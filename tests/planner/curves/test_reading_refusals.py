@@ -16,7 +16,8 @@ from tests.planner.curves.reading_samples import csv_file
     [
         ("a.csv", b"", "is empty"),
         ("a.csv", b"\xef\xbb\xbf \r\n\n", "is empty"),
-        ("a.csv", b"step,score\n", "no rows"),
+        ("a.csv", b"step,score\n", r"a\.csv' holds a header but no rows"),
+        ("s.sh", b"python train.py --n 8\n", r"`rlplan check .*s\.sh` reads a script"),
         ("a.csv", b"1,2,3\n4,5,6\n", "must name the columns"),
         ("a.csv", b"step,score\n1,\n2,\n", "--y NAME"),
         ("a.csv", b"just some words\nand more\n", r"columns of numbers are \(none\)"),

@@ -4,6 +4,7 @@ import pytest
 
 from budgets.errors import InputError
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, probability, steps
+from rlplan.wording.terminal import Canvas
 from rlplan.wording.typed_numbers import gpu_hours, whole_number
 
 
@@ -46,3 +47,11 @@ def test_a_whole_number_may_be_typed_as_a_person_does(typed: str, number: int) -
 def test_a_comma_that_sets_off_no_thousands_is_refused(typed: str) -> None:
     with pytest.raises(InputError, match="is not a number of GPU-hours"):
         gpu_hours(typed, "--budget")
+
+
+def test_no_line_is_broken_inside_a_number_and_its_sign() -> None:
+    text = "Run n = 8, B = 16, steps × 2, gain 0.013 ± 0.002 after 5 GPU-hours"
+    for width in range(16, len(text)):
+        said = [line.plain for line in Canvas(width).lines(text)]
+        assert " ".join(said) == text
+        assert not any(line.endswith(("=", "×", "±", " n", "5")) or line[:1] in "=×±" for line in said)
