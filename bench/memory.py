@@ -3,29 +3,26 @@
 python -m bench.memory > bench/results/memory.md
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 from budgets import catalogue
 from budgets.hardware import Gpu
 from budgets.memory import TIGHT_MEMORY, WHOLE, Placement, fewest_gpus, memory_share
-from budgets.memory_plan import Demand, Means, MemoryPlan, plan_memory
+from budgets.memory_plan import Demand, MemoryPlan, plan_memory
 from planner.config import Layer, resolve
 from planner.config.request import build_step
 from runner.trainers.catalogue import named_driver
-from runner.trainers.trl import folder as trl
+from runner.trainers.render import rendered
 
 MODELS = ("qwen2.5-1.5b", "qwen3-8b", "qwen3-32b", "llama-3.3-70b", "qwen3-30b-a3b")
 TOKENS = {"8k": 8192, "32k": 32768 - 1024}  # of a response; the longest prompt of a sweep has 1,024
 PROMPT = 1024
 SHARES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)  # of a node, or whole nodes
 WANTED = 16_384  # tokens of a micro-batch, as trials have them by default
-DRIVERS: dict[str, tuple[Means, Callable[[MemoryPlan], dict[str, Any]]]] = {
-    driver.title: (trl.MEANS, trl.memory_keys)
-    if driver.name == "trl"
-    else (driver.spec.memory.means, driver.memory_keys)
+DRIVERS = {
+    driver.title: driver.spec
     for driver in map(named_driver, ("verl", "trl", "openrlhf", "skyrl", "nemo-rl", "slime", "prime-rl"))
     if driver is not None
 }
@@ -119,7 +116,7 @@ def offered(model: str, tokens: int, kind: Gpu) -> int | None:
 
 def planned(trainer: str, demand: Demand) -> tuple[Demand, MemoryPlan]:
     """Return the plan on these GPUs; prime-rl trains on half of them, and takes more until that fits."""
-    means, _ = DRIVERS[trainer]
+    means = DRIVERS[trainer].memory.means
     gpus = demand.placement.gpus
     if trainer == "prime-rl" and demand.placement.colocated:
         demand = replace(demand, placement=Placement(max(1, gpus // 2), max(1, gpus // 2), False))
@@ -149,7 +146,9 @@ def row(trainer: str, model: str, length: str, kind: Gpu, gpus: int) -> str:
 def _told(trainer: str, plan: MemoryPlan) -> Iterator[str]:
     """Yield the keys that are not false, without all but the last of their sections."""
     keys = {"fsdp_offload_params": plan.offload} if trainer == "TRL" else {}
-    for name, value in (keys | DRIVERS[trainer][1](plan)).items():
+    spec = DRIVERS[trainer]
+    values = {"plan": plan, "by_vllm": True, "max_tokens": None, "options": spec.options_model.model_construct()}
+    for name, value in (keys | rendered(spec.memory.keys, values)).items():
         plain = ".".join(name.lstrip("-").removesuffix(".enabled").split(".")[-2:])
         if value is not None and value is not False:
             yield plain if value is True else f"{plain} {value}"

@@ -70,6 +70,7 @@ class Memory(Section):
     engine_share: float = 0.6
     generators: str = Field("{0}", description="GPUs that do not train")
     engine_gpus: str = Field("{None}", description="GPUs of an engine, where that is wanted")
+    required: str = Field("{True}", description="whether what cannot fit is refused")
     keys: Table = Field({}, description="by the plan; the user's own win")
 
     @property

@@ -46,6 +46,7 @@ from runner.trainers.told import readings
 from runner.trainers.values import run_of, sections_of, values_of
 
 FIRST = Attempt(Path("/"), 1, 0, 1, None)  # what a check is made of
+HERE = Attempt(Path(), 1, 0, 1, None)  # what a rehearsal is made of
 _SAID = re.compile(r"\brlplan (input|checkpoint): (.*)$")  # by a program of ours in the trainer's interpreter
 _MEANT = {"input": " refused its configuration", "checkpoint": " could not go on"}
 _LAST = 2000  # characters of what a rehearsal has said
@@ -106,7 +107,7 @@ class TableDriver:
         settings = self.settings(options)
         unlisted = tuple(spec.others)
         require_known(self.name, (key for key in flat_keys(nested(settings)) if not key.startswith(unlisted)))
-        values["plan"] = plan = self._plan(config, task, values, settings, apart)
+        values["plan"] = plan = self.plan(config, task, values, settings, apart)
         if spec.horizon:
             values |= horizon_values(config, task, options) | {"share": share_of(config, options, plan.engine_gpus)}
         if hasattr(options, "rollouts_per_pass"):
@@ -127,18 +128,15 @@ class TableDriver:
         """Return the user's own keys, as the trainer has them."""
         return dict(options.settings)
 
-    def memory_keys(self, plan: MemoryPlan) -> dict[str, Any]:
-        """Return the keys by which training and engines fit."""
-        return rendered(self.spec.memory.keys, {"plan": plan})
-
-    def _plan(
+    def plan(
         self, config: TrialConfig, task: Task, values: Mapping[str, Any], settings: Mapping[str, Any], apart: int
     ) -> MemoryPlan:
+        """Return how it fits its GPUs, of which so many do not train."""
         memory = self.spec.memory
         means = replace(memory.means, offloads=evaluated(memory.offloads, values))
-        engine = evaluated(memory.engine_gpus, values)
+        engine, required = evaluated(memory.engine_gpus, values), evaluated(memory.required, values)
         names = [key for key, _ in flat(memory.keys)]
-        return fitted(config, task, means, names, settings, generators=apart, engine_gpus=engine)
+        return fitted(config, task, means, names, settings, generators=apart, engine_gpus=engine, required=required)
 
     def files(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
         """Return every file of an attempt by its path in the folder."""
@@ -161,12 +159,14 @@ class TableDriver:
             found[laid.keys] = json.dumps(keys, indent=1)
         if laid.tracker and self.spec.checkpoints.tracker is not None:
             found |= tracked(self.spec.checkpoints.tracker, values["from_step"])
-        own = rendered(self.spec.run, values)
-        if laid.keys is None or own:
-            run = run_of(values, self.spec.checkpoints.tracker) | own
-            run |= {} if laid.keys is not None or "words" in own else {"words": values["words"]}
-            found["run.json"] = json.dumps(run, indent=1)
+        if laid.keys is None or self.spec.run:
+            found["run.json"] = json.dumps(self.run(values), indent=1)
         return found
+
+    def run(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a program of ours in its interpreter is told: what every one is, and what the table adds."""
+        told = run_of(values, self.spec.checkpoints.tracker) | rendered(self.spec.run, values)
+        return told if self.spec.files.keys is not None else {**told, "words": told.get("words", values["words"])}
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
         """Start it on the head, maybe in a Ray that spans the hosts."""
@@ -247,7 +247,5 @@ class RehearsedDriver(TableDriver):
     def rehearse(self, config: TrialConfig) -> Sequence[str]:
         """Have its own parser look at what a first attempt would be given, in its environment."""
         config = self.as_done(config)
-        code, said = asked_itself(
-            config, self.files(config, opened_task(config), Attempt(Path(), 1, 0, 1, None)), *self.spec.rehearses
-        )
+        code, said = asked_itself(config, self.files(config, opened_task(config), HERE), *self.spec.rehearses)
         return [] if code == 0 else [said[-_LAST:]]

@@ -1,44 +1,85 @@
-"""What rlplan knows of TRL 1.16: how its GRPOTrainer is started, what it says, and which checkpoints are whole."""
+"""What a table cannot say of TRL 1.16: it waits at the gate, runs on CPUs too, and starts on every host."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+from budgets.errors import InputError
+from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Launch
-from runner.trainers.driving import asked_itself, opened_task, options_in, refuse, started
+from runner.trainers.driving import asked_itself, meeting_port, opened_task, started
+from runner.trainers.inside import MARK
+from runner.trainers.render import rendered
 from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import TableDriver
-from runner.trainers.trl.folder import TrlOptions, files_of, require_runnable, run_of
+from runner.trainers.table import HERE, TableDriver
+from runner.training.building import open_stream
 
 
 class TrlDriver(TableDriver):
-    """TRL's GRPOTrainer by train.py, which waits at the gate."""
+    """TRL's GRPOTrainer by train.py."""
 
     gated = True
 
-    def check(self, config: TrialConfig) -> None:
-        """Refuse a recipe or a layout that TRL cannot run, and a task that cannot be opened."""
-        options_in(config, TrlOptions)
-        config = self.as_done(config)
-        require_runnable(config)
-        refuse(config, self.title, self.spec.refuses)
-        run_of(config, opened_task(config), Attempt(Path(), 1, 0, 1, None))
+    def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return where its processes meet, the order of the prompts, and what a checkpoint says beside its state."""
+        assert config.trainer is not None
+        open_stream(config, task)  # which refuses a curriculum whose pass rates are not known
+        eased = config.recipe.filters.curriculum == "easy-to-hard" and task.base_pass_rates is not None
+        return {
+            "hosts": attempt.hosts,
+            "port": meeting_port(attempt),
+            "threads": int(config.trainer.environment.get("OMP_NUM_THREADS", config.machine.threads)),
+            "accelerate": _existing(values["options"].accelerate),
+            "pass_rates": list(task.base_pass_rates or ()) if eased else None,
+            "saved_length": _saved_length(attempt.checkpoint),
+        }
+
+    def plan(
+        self, config: TrialConfig, task: Task, values: Mapping[str, Any], settings: Mapping[str, Any], apart: int
+    ) -> Any:
+        """Return the memory plan; on a CPU nothing is planned."""
+        if config.machine.device == "cpu":
+            return SimpleNamespace(tokens=config.machine.micro_batch_tokens, offload=None)
+        return super().plan(config, task, values, settings, apart)
+
+    def run(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what its programs are told, which is all in the table."""
+        return rendered(self.spec.run, values)
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
         """Start start.py on every host, which starts that host's processes."""
         config = self.as_done(config)
-        argv, files = ("start.py", str(rank)), files_of(config, opened_task(config), attempt)
-        return started(config, attempt, rank, argv, files, {"TRL_EXPERIMENTAL_SILENCE": "1"}, everywhere=True)
+        files, variables = self.files(config, opened_task(config), attempt), rendered(self.spec.environment, {})
+        return started(config, attempt, rank, ("start.py", str(rank)), files, variables, everywhere=True)
 
     def rehearse(self, config: TrialConfig) -> Sequence[str]:
         """Have TRL make its GRPOConfig of the settings, in its own environment."""
         config = self.as_done(config)
-        files = files_of(config, opened_task(config), Attempt(Path(), 1, 0, 1, None))
-        code, said = asked_itself(config, files, "train.py", "--rehearse")
+        code, said = asked_itself(config, self.files(config, opened_task(config), HERE), "train.py", "--rehearse")
         if code == 0:
             return []
         known = self.classify(code, said)
         return [known[1] if known else f"TRL's environment cannot be used: {said.splitlines()[-1]}"]
+
+
+def _existing(path: str | None) -> str | None:
+    if path is None:
+        return None
+    file = Path(path).expanduser().absolute()
+    if not file.is_file():
+        raise InputError(f"[trainer.options] accelerate = '{path}': there is no file {file}")
+    return str(file)
+
+
+def _saved_length(checkpoint: Path | None) -> float | None:
+    """Return the mean length of the responses before a checkpoint, which its mark has."""
+    if checkpoint is None:
+        return None
+    length: float | None = json.loads((checkpoint / MARK).read_text(encoding="utf-8"))["response_tokens"]
+    return length
 
 
 JUDGE = TrlDriver(TrainerSpec.load("trl"))

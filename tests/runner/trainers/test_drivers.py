@@ -22,7 +22,7 @@ from runner.trainers.render import FUNCTIONS, expressions
 from runner.trainers.table import FIRST
 from tests.runner.trainers.standins import attempt, launched
 
-TABLED = ("prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
+TABLED = ("trl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 NAMED = ("trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 OWN_RAY = ("verl", "openrlhf", "skyrl", "nemo-rl", "slime")
 TWO_NODES = Machine(gpus=4, nodes=2, device="cuda", engine="vllm")

@@ -22,10 +22,9 @@ from runner.grpo.advantages import advantages
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
-from runner.trainers.inside import InOrder, ordered_problems, write_data
+from runner.trainers.inside import PARTS, InOrder, ordered_problems, write_data
 from runner.trainers.told import readings
 from runner.trainers.trl.driver import JUDGE
-from runner.trainers.trl.folder import PARTS
 from runner.training.building import open_stream
 from tests.runner.trainers.standins import attempt, launched, trial
 from tests.runner.waiting import lives, until
@@ -207,7 +206,8 @@ def test_what_slime_logs_is_told_by_the_updates_that_were_done(
 def test_what_runs_in_trls_interpreter_needs_nothing_else_of_ours(tmp_path: Path) -> None:
     laid(trial("trl"), tmp_path)
     numpy = Path(str(find_spec("numpy").origin)).parents[1]
-    modules = [part[:-3].replace("/", ".") for part in PARTS if "__init__" not in part]
+    modules = [part[:-3].replace("/", ".") for part in (*PARTS, *JUDGE.spec.files.parts) if part.endswith(".py")]
+    modules = [module for module in modules if not module.endswith("__init__")]
     modules.remove("runner.trainers.trl.following")  # it needs torch: tests/trl imports it
     code = f"import sys; sys.path[:0] = [{str(tmp_path / 'parts')!r}]; sys.path.append({str(numpy)!r})\n"
     code += "".join(f"import {module}\n" for module in (*modules, "runner.trainers.rewarding"))
