@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runner.trainers.standin.writing import Said, TornError, writer
+from runner.trainers.standin.forms import writer
+from runner.trainers.standin.writing import Said, TornError
 
 WAITING = Path("waiting.json")
 _FALLEN = 0.1  # what is left of a score after the fault `fall`

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -77,6 +76,11 @@ class Plain:
             (path / self._mark.replace("{step}", str(step))).write_text(
                 json.dumps({"step": step, "response_tokens": self._tokens}), encoding="utf-8"
             )
+        for name in self._given.get("holds", ()):
+            (path / name).parent.mkdir(exist_ok=True)
+            (path / name).touch()
+        if self._given.get("tracker"):
+            self._track(step)
         for each in self._earlier(step)[: -(KEPT - 1)]:
             shutil.rmtree(each, ignore_errors=True)
 
@@ -88,8 +92,18 @@ class Plain:
         except ValueError as error:
             raise TornError(f"checkpoint {path} is torn: unexpected end ({error})") from error
 
+    def _its(self, step: int) -> int:
+        """Return the number that the trainer gives a step."""
+        return step
+
     def _path(self, step: int) -> Path:
-        return Path(self._checkpoint.replace("{step}", str(step)))
+        return Path(self._checkpoint.replace("{step}", str(self._its(step))))
+
+    def _track(self, step: int) -> None:
+        """Name the newest checkpoint in a file of its own, which is written last."""
+        tracker = Path(self._given["tracker"])
+        tracker.parent.mkdir(parents=True, exist_ok=True)
+        tracker.write_text(str(self._its(step)), encoding="utf-8")
 
     def _earlier(self, step: int) -> list[Path]:
         """Return the checkpoints before a step, the oldest first."""
@@ -98,7 +112,7 @@ class Plain:
         for path in Path().glob(f"{before}*{after}"):
             name = str(path)
             number = name[len(before) : len(name) - len(after)]
-            if number.isdigit() and int(number) < step:
+            if number.isdigit() and int(number) < self._its(step):
                 known.append((int(number), path))
         return [path for _, path in sorted(known)]
 
@@ -128,15 +142,3 @@ class Described(Plain):
             return
         named = {columns[ours]: value for ours, value in values.items() if ours in columns}
         self._write(json.dumps(named) + "\n", in_two)
-
-
-_FORMATS: dict[str, type[Plain]] = {"standin": Plain, "command": Described}
-
-
-def writer(given: Mapping[str, Any]) -> Plain:
-    """Return what writes as the trainer does that is stood for: `Form` of runner/trainers/standin/forms/NAME.py."""
-    name: str = given["format"]
-    if name in _FORMATS:
-        return _FORMATS[name](given)
-    form: Plain = import_module(f"runner.trainers.standin.forms.{name.replace('-', '_')}").Form(given)
-    return form

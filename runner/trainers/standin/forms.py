@@ -1,0 +1,195 @@
+"""How each trainer that is driven writes metrics and checkpoints; the standard library alone, as the stand-in."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from runner.trainers.standin.writing import Described, Plain, Said
+
+_NAMES = {  # of a step's loss and of the length of its responses
+    "openrlhf": ("policy_loss", "rollout/response_length_mean"),
+    "skyrl": ("policy/final_loss", "generate/avg_num_tokens"),
+    "trl": ("loss", "completions/mean_length"),
+    "nemo-rl": ("train/loss", "train/mean_gen_tokens_per_sample"),
+    "slime": ("train/pg_loss", "rollout/response_len/mean"),
+    "verl": ("actor/pg_loss", "response_length/mean"),
+}
+
+
+class Batches(Plain):
+    """Lines with the trainer's names, as the program of ours writes them that runs in its process.
+
+    A step of the trainer is a batch of rollouts, which may be several updates.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        """Take what the process was given."""
+        super().__init__(given)
+        self._loss, self._length = _NAMES[given["format"]]
+        self._updates = int(given["updates"])
+
+    def stands(self, step: int, at: float) -> None:
+        """Say that start-up is over, and where it goes on."""
+        self._line({"step": self._batch(step), "at_seconds": at})
+
+    def say(self, said: Said, *, in_two: bool = False) -> None:
+        """Write what a step did, and the scores of two problems whose mean and error are those of the step."""
+        if said.step % self._updates:
+            return
+        for line in self._lines(said):
+            self._line({"step": self._batch(said.step), "at_seconds": said.at, **line}, in_two=in_two)
+            in_two = False
+
+    def _lines(self, said: Said) -> list[dict[str, Any]]:
+        logs = {"logs": {self._loss: said.loss, self._length: self._tokens}, "whole": said.score is None}
+        scores = {"scores": _two_scores(said), "whole": True}
+        return [{**line, "seconds": {}} for line in [logs] * bool(said.step) + [scores] * (said.score is not None)]
+
+    def _batch(self, step: int) -> int:
+        return step // self._updates
+
+    def _its(self, step: int) -> int:
+        return self._batch(step)
+
+
+class NemoRl(Batches):
+    """Several lines of one step: first the scores, then what it logs."""
+
+    def _lines(self, said: Said) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        if said.score is not None:
+            found += [{"scores": _two_scores(said)}, {"logs": {"validation/accuracy": said.score}}]
+        if said.step:
+            timing = {"timing/train/policy_training": 0.0}
+            found += [{"logs": {self._loss: said.loss, self._length: self._tokens}}, {"logs": timing}]
+        return found
+
+
+class Slime(Batches):
+    """Several lines of one step; batches and checkpoints count from 0, and last comes the place in the prompts."""
+
+    def save(self, step: int, *, torn: bool) -> None:
+        """Write a checkpoint, and the place in the prompts."""
+        super().save(step, torn=torn)
+        position = Path(str(self._given["position"]).replace("{batch}", str(self._its(step))))
+        position.parent.mkdir(exist_ok=True)
+        position.touch()
+
+    def _lines(self, said: Said) -> list[dict[str, Any]]:
+        logs = [{"logs": {self._length: self._tokens}}, {"logs": {self._loss: said.loss}}] if said.step else []
+        return logs + ([] if said.score is None else [{"scores": _two_scores(said)}])
+
+    def _its(self, step: int) -> int:
+        return self._batch(step) - 1
+
+    def _path(self, step: int) -> Path:
+        return Path(self._checkpoint.replace("{step}", f"{self._its(step):07d}"))
+
+
+class Verl(Batches):
+    """A line {"step", "data"} for each batch, with the score where there is one, which follows the answers."""
+
+    def stands(self, step: int, at: float) -> None:
+        """Open the log, which says that everything has been started; what was saved beyond counts for nothing."""
+        self._write("", in_two=False)
+        self._track(step)
+
+    def say(self, said: Said, *, in_two: bool = False) -> None:
+        """Write what a step did."""
+        if said.step % self._updates:
+            return
+        step = self._batch(said.step)
+        data: dict[str, float | None] = {}
+        if said.step:
+            loss = said.loss if math.isfinite(said.loss) else None  # as orjson writes what is no number
+            data |= {self._loss: loss, self._length: self._tokens, "training/global_step": step}
+        if said.score is not None:
+            self._answer(step, said.score, said.error or 0.0)
+            data[f"val-core/rlplan/acc/mean@{self._given['validation']['samples']}"] = said.score
+        if data:
+            self._line({"step": step, "data": data}, in_two=in_two)
+
+    def _answer(self, step: int, score: float, error: float) -> None:
+        """Write answers whose mean is the score, and the error of that mean over problems the one given."""
+        problems, samples = (int(self._given["validation"][name]) for name in ("problems", "samples"))
+        apart = error * math.sqrt(problems * (problems - 1) / (problems // 2 * 2)) if problems > 1 else 0.0
+        folder = Path(self._given["scores"])
+        folder.mkdir(exist_ok=True)
+        with (folder / f"{step}.jsonl").open("w", encoding="utf-8") as file:
+            for problem in range(problems):
+                paired = problem < problems // 2 * 2
+                value = score + (apart if problem % 2 else -apart) * paired
+                for sample in range(samples):
+                    file.write(json.dumps({"uid": f"p{problem}_{sample}_0", "step": step, "acc": value}) + "\n")
+
+
+class PrimeRl(Plain):
+    """Rows of its orchestrator and of its trainer.
+
+    A validation is said before the trainer's row of a step, and its traces are there before it is said.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        """Open the trainer's file too."""
+        super().__init__(given)
+        self._every = int(given["validate_every"])
+        self._trainer = Path(given["trainer_metrics"]).open("a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        self._began = 0.0
+
+    def stands(self, step: int, at: float) -> None:
+        """Say nothing: the first row says how long it took since then."""
+        self._began = at
+
+    def say(self, said: Said, *, in_two: bool = False) -> None:
+        """Write what a step did."""
+        step = said.step
+        if step:
+            took = {"time/step": said.at - self._began, "time/pack": 0.0}
+            tokens = {"train/agg/all/agent/num_output_tokens/mean": self._tokens}
+            self._line({"step": step, "time": said.at, **took, **tokens}, in_two=in_two)
+            self._began = said.at
+        if said.score is not None:
+            self._validated(said)
+        for due in (step, step + 1) if step else ():
+            if due % self._every == 0:
+                self._line({"step": due, "time": said.at, f"eval/{self._given['validation']}/policy_version": step})
+        if step:
+            row = {"step": step, "time": said.at, "time/forward_backward": 0.0, "loss/mean": said.loss}
+            self._trainer.write(json.dumps(row) + "\n")
+
+    def _validated(self, said: Said) -> None:
+        step = max(1, said.step)
+        path = Path(self._given["traces"]) / f"step_{step}" / "eval" / "effective" / "traces.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        episodes = [_episode(number, score) for number, (score,) in enumerate(_two_scores(said))]
+        path.write_text("".join(json.dumps(episode) + "\n" for episode in episodes))
+        prefix = f"eval/{self._given['validation']}"
+        means = {f"{prefix}/all/agent/avg@{self._given['samples']}": said.score}
+        self._line({"step": step, "time": said.at, **means, f"{prefix}/policy_version": said.step})
+
+
+def _two_scores(said: Said) -> list[list[float]]:
+    """Return the scores of two problems, whose mean and whose error are those of a step."""
+    return [[(said.score or 0.0) + sign * (said.error or 0.0)] for sign in (-1, 1)]
+
+
+def _episode(number: int, score: float) -> dict[str, Any]:
+    rewards = {"rlplan": {"score": score, "weight": 1.0}}
+    return {"traces": [{"task": {"data": {"number": number}}, "rewards": rewards}]}
+
+
+_OWN: dict[str, type[Plain]] = {
+    "standin": Plain,
+    "command": Described,
+    "nemo-rl": NemoRl,
+    "prime-rl": PrimeRl,
+    "slime": Slime,
+    "verl": Verl,
+}
+
+
+def writer(given: Mapping[str, Any]) -> Plain:
+    """Return what writes as the trainer does that is stood for."""
+    return _OWN.get(given["format"], Batches)(given)
