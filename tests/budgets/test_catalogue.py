@@ -62,11 +62,9 @@ def test_own_tables_add_to_the_shipped_ones_or_replace_them_and_names_are_found_
     [
         (catalogue.gpu, {**OWN_GPU, "memory": 80}, "GPU 'mine' has the unknown key 'memory': did you mean 'memory_gb'"),
         (catalogue.gpu, {**OWN_GPU, "memory_gb": "80"}, "memory_gb is '80', a value of type number is needed"),
-        (catalogue.gpu, {**OWN_GPU, "memory_gb": True}, "memory_gb is True, a value of type number is needed"),
         (catalogue.gpu, {**OWN_GPU, "memory_gb": 0}, "memory_gb is 0, it must be positive"),
         (catalogue.gpu, {"memory_gb": 80}, "GPU 'mine' lacks bandwidth_gb_per_s, decode_.*: give each a value"),
         (catalogue.model, {"layers": 2.5}, "model 'mine': layers is 2.5, a value of type whole number is needed"),
-        (catalogue.model, {"layers": True}, "layers is True, a value of type whole number is needed"),
         (catalogue.model, {"tied_embeddings": 1}, "tied_embeddings is 1, a value of type true or false is needed"),
     ],
 )
@@ -90,9 +88,7 @@ def test_a_model_from_a_folder_or_a_file(tmp_path: Path) -> None:
     [
         (None, r"cannot be read \(No such file or directory\); give a folder or a config.json"),
         (b"{", "config.json is not JSON"),
-        (b"\xff\xfe\x00", "config.json is not JSON"),
         (b"[1]", "holds no JSON object; a Hugging Face config.json is needed"),
-        (b"{}", "has no usable 'hidden_size'"),
     ],
 )
 def test_files_that_are_no_config(tmp_path: Path, content: bytes | None, message: str) -> None:

@@ -153,15 +153,6 @@ def test_dynamic_sampling_pays_for_low_signal(n: int, prompts: int, rate: float)
     )
 
 
-def test_filtering_trains_on_less_and_generates_the_same() -> None:
-    hard, easy = (
-        priced(workload_of(difficulty=MeasuredPassRates((rate,))), hardware_of(), "minimax", 8, 512)
-        for rate in (0.02, 0.5)
-    )
-    assert hard.seconds_by_phase[Phase.GENERATE] == easy.seconds_by_phase[Phase.GENERATE]
-    assert hard.seconds_by_phase[Phase.TRAIN] < 0.5 * easy.seconds_by_phase[Phase.TRAIN]
-
-
 @given(n=ROLLOUTS, prompts=PROMPTS, spread=st.floats(0, 1.2), wider=st.floats(0.05, 0.5))
 def test_a_synchronous_step_waits_for_the_longest_response(n: int, prompts: int, spread: float, wider: float) -> None:
     narrow, wide = (

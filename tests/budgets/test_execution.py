@@ -124,11 +124,6 @@ def test_adapters_stand_beside_every_projection() -> None:
     assert shape.adapter_parameters(8) == 8 * 3 * (attention + 3 * (96 + 384))
 
 
-def test_lora_saves_memory_and_no_time() -> None:
-    workload = workload_of()
-    assert 1.0 <= trained(workload, run_as(lora_rank=16)) / trained(workload, EASY) <= 1.15
-
-
 def test_what_needs_a_node_is_trained_on_two_gpus_with_lora() -> None:
     workload = workload_of("qwen2.5-32b", cap=4096)
     full, adapted = (training_gpus(workload, traits, H100) for traits in (EASY, run_as(lora_rank=32)))
@@ -208,13 +203,6 @@ def test_a_slower_reward_makes_no_step_cheaper(traits: RecipeTraits) -> None:
 
 
 # All of it
-
-
-def test_only_what_is_not_usual_is_told() -> None:
-    assert USUAL.told() == []
-    unusual = Execution(2, False, lora_rank=32, fp8_rollouts=True, fp8_training=True, reward_seconds=1.0)
-    told = " ".join(sentence.split()[0] for sentence in unusual.told())
-    assert told == "engines padded LoRA rollouts training 1"
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,9 @@ def test_even_shares_stay_in_a_node_or_fill_whole_ones_and_leave_no_gpu_over(gpu
 @pytest.mark.parametrize(
     ("quantity", "value", "message"),
     [
-        ("memory_gb", 0.0, "it must be positive"),
         ("bandwidth_gb_per_s", -1.0, "it must be positive"),
         ("dense_tflops", float("nan"), "it must be positive"),
         ("decode_overhead_ms", -1.0, "it cannot be negative"),
-        ("start_up_s", -1.0, "it cannot be negative"),
         ("fp8_times", 0.5, "it must be at least 1"),
         ("gpus_per_node", 0, "a node has at least 1"),
     ],

@@ -5,14 +5,8 @@ import pytest
 from planner.layering import flattened
 from planner.recipes import load_recipe, recipe_names
 from planner.recipes.loading import SHIPPED
-from tests.budgets.traits import TRAITS
 
 ABOUT_ITSELF = {"name", "summary", "inherits", "sources"}
-
-
-@pytest.mark.parametrize("name", sorted(TRAITS))
-def test_a_step_costs_what_it_always_did(name: str) -> None:
-    assert load_recipe(name).traits() == TRAITS[name]
 
 
 @pytest.mark.parametrize("name", recipe_names())
