@@ -17,15 +17,8 @@ TOKEN = "a-token-of-enough-characters"
 PATIENCE = 30  # seconds after which an answer will not come any more
 SWEEP = "/sweeps/sweep-1"
 PAGES = (
-    "/",
-    "/sweeps",
-    SWEEP,
-    f"{SWEEP}/sections/now",
-    f"{SWEEP}/trials/1",
-    f"{SWEEP}/data.json",
-    f"{SWEEP}/state",
-    "/healthz",
-    "/static/rlplan.css",
+    *("/", "/sweeps", SWEEP, f"{SWEEP}/sections/now", f"{SWEEP}/trials/1", f"{SWEEP}/data.json", f"{SWEEP}/state"),
+    *("/healthz", "/static/rlplan.css"),
 )
 MISSING = ("/nothing", "/sweeps/none", f"{SWEEP}/sections/none", f"{SWEEP}/trials/none", "/static/none", "/docs")
 TRACES = ('File "', "sqlalchemy", "sqlite3.", "site-packages", "RuntimeError")

@@ -64,9 +64,3 @@ def _listening(process: psutil.Process) -> list[object]:
         return [each for each in process.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
     except psutil.Error:
         return []
-
-
-def test_sweeps_that_are_not_there_fill_no_memory(fort: Fort) -> None:
-    for number in range(100):
-        assert fort.target.get(f"/sweeps/none-{number}/state").status == 404
-    assert fort.target.get(f"{SWEEP}/state").status == 200

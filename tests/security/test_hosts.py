@@ -8,40 +8,18 @@ from tests.security.attacker import PAGES, SWEEP, TOKEN, harmless
 from tests.security.conftest import Fort
 
 FORGED = (
-    "evil.example",
-    "evil.example:{port}",
-    "127.0.0.1.evil.example",
-    "127.0.0.1.",
-    "localhost.",
-    "localhost.evil.example:{port}",
-    "127.0.0.1@evil.example",
-    "evil.example@127.0.0.1",
-    "user:password@127.0.0.1:{port}",
-    "127.0.0.1:{port}@evil.example",
-    "127.0.0.1:{port}, evil.example",
-    "127.0.0.1 evil.example",
-    "127.0.0.1/evil.example",
-    "127.0.0.1#evil.example",
-    "127.0.0.1?",
-    "127.0.0.1:",
-    "127.0.0.1:x",
-    "127.0.0.1:-1",
-    "127.1",
-    "2130706433",
-    "0x7f000001",
-    "0177.0.0.1",
-    "127.0.0.2",
-    "0.0.0.0",
-    "[::]",
-    "[::1",
-    "::1",
-    "[::1%25lo]",
-    "[::ffff:127.0.0.1]",
-    "[0:0:0:0:0:0:0:1].evil.example",
+    *("evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "127.0.0.1.", "localhost."),
+    *("localhost.evil.example:{port}", "127.0.0.1@evil.example", "evil.example@127.0.0.1"),
+    *("user:password@127.0.0.1:{port}", "127.0.0.1:{port}@evil.example", "127.0.0.1:{port}, evil.example"),
+    *("127.0.0.1 evil.example", "127.0.0.1/evil.example", "127.0.0.1#evil.example", "127.0.0.1?", "127.0.0.1:"),
+    *("127.0.0.1:x", "127.0.0.1:-1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.2", "0.0.0.0"),
+    *("[::]", "[::1", "::1", "[::1%25lo]", "[::ffff:127.0.0.1]", "[0:0:0:0:0:0:0:1].evil.example"),
     "locаlhost".encode().decode("latin-1"),  # with a Cyrillic letter
-    "\xb5",
-    "",
-    "x" * 5000,
+    *("\xb5", "", "x" * 5000),
+)
+OF_PROXIES = (
+    *("x-forwarded-host", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-prefix", "x-original-url"),
+    *("x-rewrite-url", "x-http-method-override", "forwarded", "x-real-ip", "x-host"),
 )
 
 
@@ -60,13 +38,7 @@ def test_this_machine_s_own_names_are_answered_at_any_port(fort: Fort, host: str
 
 
 @pytest.mark.parametrize(
-    "hosts",
-    [
-        [],
-        ["127.0.0.1", "evil.example"],
-        ["evil.example", "127.0.0.1"],
-        ["127.0.0.1", "127.0.0.1"],
-    ],
+    "hosts", [[], ["127.0.0.1", "evil.example"], ["evil.example", "127.0.0.1"], ["127.0.0.1", "127.0.0.1"]]
 )
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_there_is_exactly_one_host(fort: Fort, hosts: list[str], version: str) -> None:
@@ -88,21 +60,7 @@ def test_an_address_with_a_host_in_it_is_no_page(fort: Fort, start: str) -> None
     assert "://evil" not in (given["location"] or "")
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "x-forwarded-host",
-        "x-forwarded-for",
-        "x-forwarded-proto",
-        "x-forwarded-prefix",
-        "x-original-url",
-        "x-rewrite-url",
-        "x-http-method-override",
-        "forwarded",
-        "x-real-ip",
-        "x-host",
-    ],
-)
+@pytest.mark.parametrize("header", OF_PROXIES)
 def test_what_a_proxy_would_say_is_not_heard(fort: Fort, header: str) -> None:
     for value in ("evil.example", "/static/rlplan.css", "https", "POST", "for=evil;host=evil.example;proto=https"):
         given = fort.target.ask("GET", f"{SWEEP}?token={fort.target.token}", {header: value})

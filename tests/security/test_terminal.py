@@ -97,15 +97,16 @@ def test_what_is_shown_has_no_signs_that_are_obeyed(text: str) -> None:
 @pytest.mark.parametrize("text", [FORMULA, "+1", "-1", "@x", "\t=1", STEERING, "a\rb", "a\r\nb\n", "'\"", "\x00", ",;"])
 def test_a_table_gives_back_what_was_put_in(run: Run, database: Path, text: str) -> None:  # noqa: F811
     planted(database, text)
-    for what, column in (("decisions", "reason"), ("trials", "failure_tail"), ("trials", "trial")):
+    for what, columns in (("decisions", ["reason"]), ("trials", ["failure_tail", "trial"])):
         for format in ("csv", "json"):
             ran = run("export", f"{what}.{format}", "--what", what, "--force", "--db", str(database))
             assert ran.code == 0
         with Path(f"{what}.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         told = json.loads(Path(f"{what}.json").read_text(encoding="utf-8"))["rows"]
-        assert [row[column] for row in rows] == [row[column] for row in told]
-        assert all(row[column].startswith(text) for row in rows)
+        for column in columns:
+            assert [row[column] for row in rows] == [row[column] for row in told]
+            assert all(row[column].startswith(text) for row in rows)
 
 
 @given(st.lists(st.lists(st.text(st.characters(codec="utf-8")), min_size=2, max_size=2), max_size=4))

@@ -12,18 +12,17 @@ from tests.security.conftest import Fort
 
 SECRETS = ("sweep-1", "n512", "qwen", "rlplan.db", TOKEN)
 NEARLY = (
-    "",
-    TOKEN[:-1],
-    TOKEN[1:],
-    TOKEN + "x",
-    TOKEN.upper(),
-    f"%20{TOKEN}",
-    f"{TOKEN}%00",
-    f"{TOKEN}%0a",
+    *("", TOKEN[:-1], TOKEN[1:], TOKEN + "x", TOKEN.upper(), f"%20{TOKEN}", f"{TOKEN}%00", f"{TOKEN}%0a"),
     TOKEN.replace("a", "%D0%B0", 1),  # the Cyrillic letter
-    "%C3%A9%F0%9F%94%91%ED%A0%80%FF",
-    "x" * 12_000,
-    "[]",
+    *("%C3%A9%F0%9F%94%91%ED%A0%80%FF", "x" * 12_000, "[]"),
+)
+HEADERS = (
+    *("Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN} {TOKEN}", f"Bearer \xe9{TOKEN}", f"Basic {TOKEN}"),
+    *(f"Digest {TOKEN}", TOKEN, f"Bearer {'x' * 9000}"),
+)
+ELSEWHERE = (
+    *("//evil.example/", "///evil.example/..", "/\\evil.example", "/%5Cevil.example", "/%2F%2Fevil.example"),
+    "/%09/evil",
 )
 
 
@@ -45,20 +44,7 @@ def test_a_token_that_is_nearly_right_opens_nothing(fort: Fort, token: str) -> N
         harmless(given, *SECRETS)
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "Bearer",
-        "Bearer ",
-        f"Bearer {TOKEN}x",
-        f"Bearer {TOKEN} {TOKEN}",
-        f"Bearer \xe9{TOKEN}",
-        f"Basic {TOKEN}",
-        f"Digest {TOKEN}",
-        TOKEN,
-        f"Bearer {'x' * 9000}",
-    ],
-)
+@pytest.mark.parametrize("header", HEADERS)
 def test_a_header_that_is_nearly_right_opens_nothing(fort: Fort, header: str) -> None:
     assert fort.target.ask("GET", "/", {"authorization": header}).status == 401
 
@@ -120,17 +106,7 @@ def test_the_token_is_on_no_page_and_in_no_log(fort: Fort) -> None:
     assert TOKEN not in fort.said()
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "//evil.example/",
-        "///evil.example/..",
-        "/\\evil.example",
-        "/%5Cevil.example",
-        "/%2F%2Fevil.example",
-        "/%09/evil",
-    ],
-)
+@pytest.mark.parametrize("target", ELSEWHERE)
 def test_the_way_back_leads_to_no_other_host(fort: Fort, target: str) -> None:
     where = fort.target.ask("GET", f"{target}?token={TOKEN}")["location"] or ""
     assert re.match(r"/(?![/\\\t])", where)
