@@ -131,7 +131,7 @@ def _trainers_own(facts: ScriptFacts) -> list[Assumption]:
         Assumption(name.replace("_", " "), str(value), f"{facts.trainer}'s own")
         for name, value in facts.assumed.items()
     ]
-    return own + [Assumption("not found", each, "give what it would say by flags") for each in facts.unresolved]
+    return own + [Assumption("in the script", each, "give what it would say by flags") for each in facts.unresolved]
 
 
 def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tuple[str, str]]:

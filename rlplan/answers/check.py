@@ -293,7 +293,7 @@ def _guesses(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
         told = ", ".join(f"{text} ({flag})" for text, flag in found.guessed)
         yield from canvas.lines(f"Guessed: {told}.", "dim")
     if found.facts.unresolved:
-        yield from canvas.lines(f"Not found: {', '.join(found.facts.unresolved)}.", "yellow")
+        yield from canvas.lines(f"In the script: {'; '.join(found.facts.unresolved)}.", "yellow")
 
 
 def _fixed(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
