@@ -40,6 +40,11 @@ class Pool:
         self._fit: tuple[tuple[object, ...], JointFit, Runs] | None = None
         self._drawn: dict[int, Worlds] = {}
 
+    def prepare(self, view: View) -> None:
+        """Work out what needs no curve: the first decision with curves takes the longest."""
+        if configurations := _configurations(view):
+            self._design(configurations, view.foretold)
+
     def worlds(self, view: View, draws: int = DRAWS) -> Worlds:
         """Return draws of everything that the view's curves leave possible."""
         configurations = _configurations(view)

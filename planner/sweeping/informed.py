@@ -60,6 +60,7 @@ class InformedPolicy:
         self._table.follow(view)
         closing = at_end(self._table, self._table["most"])
         if not any(has_curve(trial) for trial in view.trials.values()):
+            self._pool.prepare(view)
             return [*closing, *(self._first_pilots(view) or self._nothing_left(view))]
         if view.free_workers < 1:
             return closing

@@ -1,6 +1,5 @@
 """The trials of a view as arrays, so that a decision among thousands of them needs no loop over all."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,22 +9,31 @@ from planner.sweeping.grants import MARGIN
 from planner.trials import TrialState
 from planner.view import ALIVE, TrialView, View
 
-# What is kept of a trial: how numpy stores it, and what it is.
-COLUMNS: dict[str, tuple[str, Callable[[TrialView], bool | float]]] = {
-    "ready": ("?", lambda trial: trial.ready),
-    "paused": ("?", lambda trial: trial.state is TrialState.PAUSED),
-    "running": ("?", lambda trial: trial.state is TrialState.RUNNING),
-    "resting": ("?", lambda trial: trial.resting and trial.state in ALIVE),
-    "alive": ("?", lambda trial: trial.state in ALIVE),
-    "proposed": ("?", lambda trial: trial.proposed),
-    "step": ("f8", lambda trial: trial.step),
-    "pilot": ("f8", lambda trial: trial.pilot_steps),
-    "segment": ("f8", lambda trial: trial.segment_steps),
-    "most": ("f8", lambda trial: trial.most_steps),
-    "per_step": ("f8", lambda trial: trial.gpu_hours_per_step),
-    "start_up": ("f8", lambda trial: trial.start_up_gpu_hours),
-}
-FIELDS = np.dtype([(name, kind) for name, (kind, _) in COLUMNS.items()])
+FIELDS = np.dtype(
+    [
+        *((name, "?") for name in ("ready", "paused", "running", "resting", "alive", "proposed")),
+        *((name, "f8") for name in ("step", "pilot", "segment", "most", "per_step", "start_up")),
+    ]
+)
+
+
+def _row(trial: TrialView) -> tuple[bool | float, ...]:
+    """Return what is kept of a trial, in the order of the fields."""
+    state, alive = trial.state, trial.state in ALIVE
+    return (
+        trial.ready,
+        state is TrialState.PAUSED,
+        state is TrialState.RUNNING,
+        trial.resting and alive,
+        alive,
+        trial.proposed,
+        trial.step,
+        trial.pilot_steps,
+        trial.segment_steps,
+        trial.most_steps,
+        trial.gpu_hours_per_step,
+        trial.start_up_gpu_hours,
+    )
 
 
 class TrialTable:
@@ -47,8 +55,8 @@ class TrialTable:
         changed = [row for row, trial in enumerate(trials) if row >= len(known) or known[row] is not trial]
         if len(trials) > len(self._rows):
             self._rows = np.resize(self._rows, 2 * len(trials)) if known else np.zeros(len(trials), dtype=FIELDS)
-        for row in changed:
-            self._rows[row] = tuple(value(trials[row]) for _, value in COLUMNS.values())
+        if changed:
+            self._rows[changed] = [_row(trials[row]) for row in changed]
         self.trials = trials
         return changed
 

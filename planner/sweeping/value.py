@@ -7,6 +7,8 @@ Dayanik: The knowledge-gradient policy for correlated normal beliefs, 2009.)
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,35 +41,47 @@ class SegmentValues:
         self.scores = worlds.at_target if candidates is None else worlds.at_target[:, candidates]
         self.means = self.scores.mean(axis=0)
         shown, self._noise = self._would_show(offered)
-        self._columns = np.concatenate([self.scores - self.means, shown.reshape(len(shown), -1)], axis=1)
+        # Of draws: the scores at the target, what the middles of all segments would show, and what their ends would.
+        self._columns = np.concatenate([self.scores - self.means, shown[..., 0], shown[..., 1]], axis=1)
         if under_way:
-            self._know(*self._would_show(under_way))
+            self._know(*self._would_show(alike_as_one(under_way, worlds)))
 
     def gains(self, places: Sequence[int]) -> Vector:
         """Return for each of these offers, by its place, how much the expected score of the choice would rise."""
         if not len(places):
             return np.zeros(0)
-        size = len(self.scores)
-        shown = self._shown[:, places]
-        flat = shown.reshape(size, -1)
-        cross = (self._columns[:, : len(self.means)].T @ flat / size).reshape(-1, len(places), 2).transpose(1, 0, 2)
-        each = shown.transpose(1, 0, 2)  # the two scores of each segment
-        noise = (self._noise[places] + JITTER)[:, None, None] * np.eye(2)
-        covariance = each.transpose(0, 2, 1) @ each / size + noise
-        moves = cross @ np.linalg.cholesky(np.linalg.inv(covariance))
-        after = (moves.reshape(-1, 2) @ _OUTCOMES.T).reshape(*moves.shape[:2], OUTCOMES)
-        after += self.means[:, None]
-        best = after.max(axis=1)
-        return np.asarray(np.maximum(best.mean(axis=1) - self.means.max(), 0.0))
+        size, known, number = len(self.scores), len(self.means), len(self._noise)
+        scores = self._columns[:, :known]
+        middle, end = self._columns[:, known : known + number], self._columns[:, known + number :]
+        noise = self._noise + JITTER
+        of_middle, of_end = (np.einsum("sp,sp->p", each, each) / size + noise for each in (middle, end))
+        of_both = np.einsum("sp,sp->p", middle, end) / size
+        with_middle, with_end = np.split(scores.T @ self._columns[:, known:] / size, 2, axis=1)
+        # What is seen, as two independent standard normal numbers, moves the means by these: Cholesky's factor of the
+        # inverse of the two scores' covariance, written out.
+        within = np.sqrt(of_middle * of_end - of_both**2)
+        spread = np.sqrt(of_end)
+        first = with_middle * (spread / within) - with_end * (of_both / (within * spread))
+        second = with_end / spread
+        every = np.array(places, dtype=np.intp)
+        return np.maximum(self._best_after(first[:, every], second[:, every]) - self.means.max(), 0.0)
+
+    def _best_after(self, first: Vector, second: Vector) -> Vector:
+        """Return the expected largest mean after each segment, of those that can become the largest."""
+        farthest = (np.abs(first) * FARTHEST[0] + np.abs(second) * FARTHEST[1]).max(axis=1)
+        hopeful = np.flatnonzero(self.means + farthest >= (self.means - farthest).max())
+        best = np.full((first.shape[1], OUTCOMES), -np.inf)
+        for place in hopeful:  # one after the other: they stay in the processor's cache
+            after = np.stack([first[place], second[place]], axis=1) @ _OUTCOMES.T
+            after += self.means[place]
+            np.maximum(best, after, out=best)
+        return np.asarray(best.mean(axis=1))
 
     def expect(self, place: int) -> None:
         """Count what an offer will show as known, though not yet what it is."""
-        self._know(self._shown[:, place : place + 1], self._noise[place : place + 1])
-
-    @property
-    def _shown(self) -> Vector:
-        """Draws × offers × 2."""
-        return self._columns[:, len(self.means) :].reshape(len(self.scores), -1, 2)
+        at = len(self.means) + place
+        shown = self._columns[:, [at, at + len(self._noise)]]
+        self._know(shown[:, np.newaxis], self._noise[place : place + 1])
 
     def _know(self, shown: Vector, noise: Vector) -> None:
         """Leave of columns X what these do not tell: XᵀX becomes Xᵀ(1 + U Uᵀ)⁻¹X, U these over √(draws · noise)."""
@@ -82,12 +96,24 @@ class SegmentValues:
         ends = np.array([[each.from_gpu_hours, each.to_gpu_hours] for each in offered]) / self._worlds.target
         x = np.stack([ends.mean(axis=1), ends[:, 1]], axis=1)
         configuration = np.array([self._worlds.place[each.configuration] for each in offered])
-        run = np.array(
-            [-1 if each.trial is None else self._worlds.run_of.get(each.trial.trial, -1) for each in offered]
-        )
-        scores = self._worlds.observed(configuration, run, x)
+        scores = self._worlds.observed(configuration, np.array([_run(each, self._worlds) for each in offered]), x)
         noise = 2 * self._worlds.noise_of_a_score / np.array([each.scores for each in offered])
         return scores - scores.mean(axis=0), noise
+
+
+def alike_as_one(offered: Sequence[Offer], worlds: Worlds) -> list[Offer]:
+    """Return segments of which the worlds expect the same, such as of several seeds, as one with all their scores."""
+    found: dict[tuple[object, ...], Offer] = {}
+    for each in offered:
+        what = each.configuration, _run(each, worlds), each.from_gpu_hours, each.to_gpu_hours
+        known = found.get(what)
+        found[what] = each if known is None else replace(each, scores=known.scores + each.scores)
+    return list(found.values())
+
+
+def _run(offer: Offer, worlds: Worlds) -> int:
+    """Return the place of the run that a segment goes on, −1 for one that the worlds have not."""
+    return -1 if offer.trial is None else worlds.run_of.get(offer.trial.trial, -1)
 
 
 def _left(told: Vector, columns: Vector) -> Vector:
@@ -114,3 +140,4 @@ def _spread_outcomes() -> Vector:
 
 
 _OUTCOMES = _spread_outcomes()
+FARTHEST: Final = np.abs(_OUTCOMES).max(axis=0)
