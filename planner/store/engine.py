@@ -10,8 +10,7 @@ import math
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -145,20 +144,6 @@ def _sqlite_engine(path: Path, mode: str, begin: str, lock_timeout_seconds: floa
     engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, json_serializer=to_json)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     return engine
-
-
-@contextmanager
-def references_unchecked(connection: Connection) -> Iterator[None]:
-    """Let a table be rebuilt under what refers to it, before the connection begins: SQLite heeds this only then."""
-    driver = connection.connection.driver_connection
-    if not isinstance(driver, sqlite3.Connection):
-        yield
-        return
-    driver.execute("PRAGMA foreign_keys = OFF")
-    try:
-        yield
-    finally:
-        driver.execute("PRAGMA foreign_keys = ON")
 
 
 def postgres_engines(url: URL, lock_timeout_seconds: float) -> Engines:

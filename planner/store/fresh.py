@@ -59,14 +59,11 @@ FROM (
 ) AS allocations
 ORDER BY plan_id DESC, sweep_id DESC, rank"""
 
-# Every version of the schema that can be upgraded, oldest first. Written here too, beside the migrations, so that
-# opening a current database does not import alembic; a test holds the two together.
-REVISIONS = ("0011", "0012")
-HEAD = REVISIONS[-1]
-BEFORE_THE_FIRST = frozenset(f"{number:04}" for number in range(1, 11))  # whose migrations are gone
-LAST_WITH_MIGRATIONS = "07ecd4c"  # the commit of rlplan that still brings those to version 0011
+VERSION = "0012"  # of the schema
+OLDER = frozenset(f"{number:04}" for number in range(1, 12))
+LAST_WITH_UPGRADES = "bdcf9219"  # the commit of rlplan that still brings a database from version 0011 to 0012
 
-# The table by which alembic knows a database's version, exactly as alembic makes it.
+# Exactly as alembic makes it, so that it can take over from here.
 _VERSION_TABLE = """\
 CREATE TABLE alembic_version (
     version_num VARCHAR(32) NOT NULL,
@@ -75,8 +72,8 @@ CREATE TABLE alembic_version (
 
 
 def create_schema(connection: Connection) -> None:
-    """Make the current version's tables and view in an empty database, without alembic, which is slow to import."""
+    """Make the current version's tables and view in an empty database."""
     Base.metadata.create_all(connection, checkfirst=False)
     connection.exec_driver_sql(CREATE_VIEW)
     connection.exec_driver_sql(_VERSION_TABLE)
-    connection.exec_driver_sql(f"INSERT INTO alembic_version (version_num) VALUES ('{HEAD}')")
+    connection.exec_driver_sql(f"INSERT INTO alembic_version (version_num) VALUES ('{VERSION}')")

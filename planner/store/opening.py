@@ -1,4 +1,4 @@
-"""Opens a database: refuses what is not ours, makes what is not there, upgrades what is older."""
+"""Opens a database: refuses what is not ours or of another version, and makes what is not there."""
 
 import os
 import sqlite3
@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Engine, inspect
 
 from budgets.errors import NotFoundError, StoreError
 from planner.disk import has_no_room
-from planner.store.engine import Engines, locate, postgres_engines, references_unchecked, sqlite_engines
+from planner.store.engine import Engines, locate, postgres_engines, sqlite_engines
 from planner.store.failures import explained
-from planner.store.fresh import BEFORE_THE_FIRST, HEAD, LAST_WITH_MIGRATIONS, REVISIONS, create_schema
+from planner.store.fresh import LAST_WITH_UPGRADES, OLDER, VERSION, create_schema
 from planner.store.store import Store
 
 # fmt: off
@@ -45,20 +45,13 @@ _SMALLEST_PAGE = 512  # bytes, of an SQLite file that is not empty
 _HOW_TO_BEGIN = "Run: rlplan propose --budget 5000"
 
 
-class OutdatedError(StoreError):
-    """The database is of an older version, which reading alone does not change."""
-
-
 def open_store(
     location: str | Path,
     *,
     read_only: bool = False,
     lock_timeout_seconds: float = LOCK_TIMEOUT_SECONDS,
 ) -> Store:
-    """Open the results database at a path or URL; make it, or upgrade it after a copy, unless it is only to be read.
-
-    What was done to it, such as an upgrade and where the copy lies, is in `Store.notices`.
-    """
+    """Open the results database at a path or URL; make it unless it is only to be read."""
     place = locate(location)
     path = place if isinstance(place, Path) else None
     fresh = path is not None and not os.path.exists(path)  # whatever keeps it from being looked at is told below
@@ -72,13 +65,13 @@ def open_store(
         engines = postgres_engines(place, lock_timeout_seconds)
     try:
         with explained(engines.shown):
-            notices = _prepare(engines, path, read_only, lock_timeout_seconds)
+            _prepare(engines, path, read_only, lock_timeout_seconds)
     except BaseException:
         engines.dispose()
         if path is not None and fresh:
             _remove_empty(path)
         raise
-    return Store(engines, read_only=read_only, notices=notices)
+    return Store(engines, read_only=read_only)
 
 
 def _remove_empty(path: Path) -> None:
@@ -121,65 +114,48 @@ def _check_file(path: Path, read_only: bool) -> None:
         raise StoreError(f"{path} is not an SQLite database; it was left as it is. Give another path with --db")
 
 
-def _prepare(engines: Engines, path: Path | None, read_only: bool, lock_timeout_seconds: float) -> list[str]:
-    """Bring the database to the current version and return what there is to tell about it."""
-    revision = None
+def _prepare(engines: Engines, path: Path | None, read_only: bool, lock_timeout_seconds: float) -> None:
+    """Make the tables of an empty database, unless it is only to be read."""
+    made = False
     if path is None or (path.exists() and path.stat().st_size > 0):
         with engines.reader.connect() as connection:
-            revision = _revision(connection, engines.shown)
+            made = _has_schema(connection, engines.shown)
+    if read_only and not made:
+        raise NotFoundError(f"{engines.shown} is empty: nothing was stored in it yet. {_HOW_TO_BEGIN}")
     if read_only:
-        _check_readable(revision, engines.shown)
-        return []
+        return
     if path is not None:
         _enter_wal(engines.writer, lock_timeout_seconds)
-    if revision == HEAD:
-        return []
-    with engines.writer.connect() as connection, references_unchecked(connection), connection.begin():
-        # Another process may have made or upgraded it before this one got the lock.
-        revision = _revision(connection, engines.shown)
-        if revision is None:
+    if made:
+        return
+    with engines.writer.begin() as connection:
+        if not _has_schema(connection, engines.shown):  # another process may have made it before this one got the lock
             create_schema(connection)
-        elif revision != HEAD:
-            from planner.store.upgrade import upgrade  # noqa: PLC0415 (alembic takes 0.1 s to import)
-
-            return upgrade(connection, revision, engines.shown, path)
-    return []
 
 
-def _revision(connection: Connection, shown: str) -> str | None:
-    """Return the database's version, None for an empty one; refuse what is not ours, too old, or newer."""
+def _has_schema(connection: Connection, shown: str) -> bool:
+    """Say whether a database has our tables, or none at all; refuse what is not ours, or of another version."""
     tables = set(inspect(connection).get_table_names())
     if not tables:
-        return None
+        return False
     if not tables >= _OURS:
         raise StoreError(
             f"{shown} holds the tables of something else ({', '.join(sorted(tables)[:3])}, …); it was left as it is. "
             "Give a path that does not exist yet, or an empty database, with --db"
         )
-    revision: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    if revision in BEFORE_THE_FIRST:
+    version: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    if version in OLDER:
         raise StoreError(
-            f"{shown} has version {revision}, which is too old to be upgraded, and was left as it is: this rlplan "
-            f"opens version {REVISIONS[0]} and later. Open it once for writing with the rlplan of commit "
-            f"{LAST_WITH_MIGRATIONS}, which brings it there, or give another path with --db"
+            f"{shown} has version {version}, of an older rlplan, and was left as it is: this one opens version "
+            f"{VERSION}. Copy it and open it once for writing with the rlplan of commit {LAST_WITH_UPGRADES}, which "
+            "brings it there, or give another path with --db"
         )
-    if revision not in REVISIONS:
+    if version != VERSION:
         raise StoreError(
-            f"{shown} was written by a newer rlplan (its version is {revision}; this one knows up to {HEAD}). "
+            f"{shown} was written by a newer rlplan (its version is {version}; this one knows up to {VERSION}). "
             "Run: pip install --upgrade rlplan"
         )
-    return revision
-
-
-def _check_readable(revision: str | None, shown: str) -> None:
-    if revision is None:
-        raise NotFoundError(f"{shown} is empty: nothing was stored in it yet. {_HOW_TO_BEGIN}")
-    if revision != HEAD:
-        raise OutdatedError(
-            f"{shown} was written by an older rlplan (version {revision}, this one reads {HEAD}), and reading alone "
-            "does not upgrade it. Run `rlplan doctor --upgrade` with the same --db, which makes a copy first; no "
-            "driver of the older rlplan may be running then"
-        )
+    return True
 
 
 def _enter_wal(writer: Engine, lock_timeout_seconds: float) -> None:

@@ -23,10 +23,10 @@ class ReplacedError(StoreError):
 class Store:
     """An open results database; made by `open_store`, closed by `close` or at the end of a `with` block."""
 
-    def __init__(self, engines: Engines, *, read_only: bool, notices: list[str]) -> None:
+    def __init__(self, engines: Engines, *, read_only: bool) -> None:
         self._engines = engines
         self.read_only = read_only
-        self.notices = notices
+        self.notices: list[str] = []
         self._file = engines.file()
 
     @property

@@ -64,7 +64,8 @@ class SegmentValues:
         first = with_middle * (spread / within) - with_end * (of_both / (within * spread))
         second = with_end / spread
         every = np.array(places, dtype=np.intp)
-        return np.maximum(self._best_after(first[:, every], second[:, every]) - self.means.max(), 0.0)
+        best = self._best_after(first[:, every], second[:, every])
+        return np.asarray(np.maximum(best - self.means.max(), 0.0))
 
     def _best_after(self, first: Vector, second: Vector) -> Vector:
         """Return the expected largest mean after each segment, of those that can become the largest."""

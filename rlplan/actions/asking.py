@@ -44,7 +44,7 @@ class Asked(Answer):
 def ask(database: str, sweep: str | None, kind: RequestKind, *, patience: float = PATIENCE_SECONDS) -> Asked:
     """Ask a sweep's driver, the newest's without a name; RequestRefusedError when nobody drives it or it is so already.
 
-    A database of an older version is not upgraded under a driver, and one that is not there not made.
+    A database that is not there is not made.
     """
     with open_store(database, read_only=True) as store, store.read() as session:
         name = at_work(session, sweep).name
@@ -57,7 +57,7 @@ def ask(database: str, sweep: str | None, kind: RequestKind, *, patience: float 
 
 
 def is_paused(database: str, sweep: str | None) -> bool:
-    """Whether a living driver holds a sweep that is paused, or that is to be; an older database is upgraded first."""
+    """Whether a living driver holds a sweep that is paused, or that is to be."""
     with open_store(database) as store, store.read() as session:
         row = at_work(session, sweep)
         held = in_force(session.scalars(unended(row.id)).all())

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from planner.store import open_store
-from rlplan.actions.configuring import absent
 from rlplan.doctor.examination import examine
 from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.exits import ExitCode
@@ -61,11 +59,7 @@ class Findings(Answer):
 
 
 def answer(asked: DoctorRequest) -> Findings:
-    """Examine this machine; first bring a database that is there to the current version, where that is asked for."""
-    if asked.upgrade and absent(asked.db) is None:  # opened for writing, it would be made
-        with open_store(asked.db) as store:
-            for notice in store.notices or ("the database is up to date already",):
-                tell(notice)
+    """Examine this machine."""
     return Findings(tuple(examine(asked.db, deep=asked.deep)))
 
 

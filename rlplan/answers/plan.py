@@ -64,7 +64,7 @@ class Plan(Answer):
 
     database: str  # a URL may hold a password
     document: Mapping[str, Any]
-    notices: tuple[str, ...] = ()  # what was done to the database meanwhile, such as an upgrade
+    notices: tuple[str, ...] = ()  # what there is to tell of the database, such as a sweep that nothing is learnt from
     proposed: StoredPlan | None = None  # of a plan that was made here
     top: int | None = None  # how many rows its screen has
 

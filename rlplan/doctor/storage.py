@@ -15,8 +15,8 @@ from sqlalchemy import func, select
 from budgets.errors import NotFoundError, RlplanError, StoreError, StoreUnavailableError
 from planner.store import open_store
 from planner.store.engine import locate, masked
-from planner.store.fresh import HEAD
-from planner.store.opening import NETWORK, OutdatedError, filesystem_of
+from planner.store.fresh import VERSION
+from planner.store.opening import NETWORK, filesystem_of
 from planner.store.schema import Sweep, SweepStatus
 from rlplan.doctor.finding import Finding, bad, mind, ok
 from rlplan.doctor.machine import GIB, Disk, disk_of, size
@@ -48,7 +48,7 @@ class Storage:
     filesystem: str
     writable: bool  # the folder, and the file if there is one
     disk: Disk | None
-    state: str  # current, outdated, absent, unavailable, silent, refused
+    state: str  # current, absent, unavailable, silent, refused
     said: str  # by the error
     sweeps: int
     running: tuple[Running, ...]
@@ -87,12 +87,8 @@ def _database(facts: Storage) -> Finding:
             return bad("database", facts.shown, why, do)
     if facts.state == "absent":
         return ok("database", f"{facts.shown} is not there yet; `rlplan propose` makes it")
-    if facts.state == "outdated":
-        why = f"it was written by an older rlplan, and is read when it has been brought to version {HEAD}"
-        do = "rlplan doctor --upgrade (a copy is made first; no driver of the older rlplan may be running then)"
-        return mind("database", facts.shown, why, do)
     sweeps = "no sweep" if not facts.sweeps else f"{facts.sweeps} sweep{'s' if facts.sweeps > 1 else ''}"
-    return ok("database", f"{facts.shown}, version {HEAD}, writable, {sweeps}")
+    return ok("database", f"{facts.shown}, version {VERSION}, writable, {sweeps}")
 
 
 def _place(facts: Storage) -> tuple[str, str] | None:
@@ -164,8 +160,6 @@ def _read(database: str) -> Read:
             return "current", "", count, tuple(_as_found(row, tags, store.location) for row in rows)
     except NotFoundError as error:
         return "absent", str(error), 0, ()
-    except OutdatedError as error:
-        return "outdated", str(error), 0, ()
     except StoreUnavailableError as error:
         return "unavailable", str(error), 0, ()
     except RlplanError as error:

@@ -18,7 +18,3 @@ class DoctorRequest(StoredRequest):
     deep: Annotated[
         bool, typer.Option("--deep", help="Also try torch, transformers and Ray, which takes up to a minute.")
     ] = False
-    upgrade: Annotated[
-        bool,
-        typer.Option("--upgrade", help="Bring a database of an older rlplan up to date first, after a copy of it."),
-    ] = False

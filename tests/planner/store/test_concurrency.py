@@ -16,7 +16,6 @@ from budgets.errors import StoreError
 from planner.store import open_store, opening, results
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
-from tests.planner.store.versions import MADE_UP, add_version, oldest_file
 
 PRELUDE = """
 import sys
@@ -120,17 +119,6 @@ def test_a_file_that_was_made_while_this_process_waited_is_taken_as_it_is(
     monkeypatch.setattr(opening, "_enter_wal", be_overtaken)
     with open_store(path) as store:
         assert store.plan().name == "plan-1"
-
-
-def test_processes_that_upgrade_the_same_file_at_once(tmp_path: Path) -> None:
-    path, migrations = tmp_path / "rlplan.db", add_version(tmp_path)
-    oldest_file(path)
-    upgrading = f"from tests.planner.store.versions import use_version; use_version(Path({str(migrations)!r}))"
-    together(f"from pathlib import Path\n{upgrading}\n{OPEN}", path, 3)
-    assert len(list(tmp_path.glob("rlplan.db.backup-*"))) == 1
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("SELECT version_num FROM alembic_version").fetchall() == [(MADE_UP,)]
-        assert database.execute("SELECT score FROM points").fetchall() == [(0.5,)]
 
 
 def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from planner.store.engine import locate
 from planner.store.failures import explain
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
-from tests.planner.store.versions import add_version, oldest_file, use_version
 
 
 def refusal(location: str | Path, *, read_only: bool = False) -> str:
@@ -248,57 +247,6 @@ def test_a_file_or_a_directory_that_may_not_be_read_or_written(public: Path) -> 
     ]
     assert [line[: len(start)] for line, start in zip(said, wanted, strict=True)] == wanted
     folder.chmod(0o755)
-
-
-# Upgrades
-
-
-@pytest.fixture
-def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A database that is a version behind."""
-    use_version(add_version(tmp_path), monkeypatch.setattr)
-    path = tmp_path / "rlplan.db"
-    oldest_file(path)
-    return path
-
-
-def test_an_upgrade_makes_a_copy_that_opens_and_says_where(older: Path) -> None:
-    with closing(sqlite3.connect(older)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-        connection.execute("UPDATE plans SET name = 'renamed'")
-        connection.commit()  # lies in the write-ahead log alone while this connection is open
-        with open_store(older) as store:
-            (notice,) = store.notices
-            assert store.plan().name == "renamed"
-    (copy,) = older.parent.glob("rlplan.db.backup-0011-*")
-    assert str(copy) in notice
-    with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("SELECT name FROM plans").fetchall() == [("renamed",)]
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0011",)]
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-
-
-def test_a_copy_has_its_name_only_when_it_is_whole(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "replace", killed)
-    with pytest.raises(KeyboardInterrupt):
-        open_store(older)
-    assert [path.name for path in older.parent.glob("*backup*")] == []
-
-
-def test_a_copy_that_cannot_be_made_stops_the_upgrade(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        error = sqlite3.OperationalError("database or disk is full")
-        error.sqlite_errorname = "SQLITE_FULL"
-        raise error
-
-    monkeypatch.setattr("planner.store.upgrade.back_up", full)
-    assert "the disk is full. What was committed is safe" in refusal(older)
-    with closing(sqlite3.connect(older)) as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0011",)]
 
 
 # Errors that are not the database's are not hidden

@@ -79,7 +79,6 @@ OF_STORAGE: list[tuple[dict[str, Any], str, Health, str]] = [
     ({"state": "refused", "said": NO_DRIVER, "folder": None, "disk": None}, "database", BAD, "'rlplan[postgres]'"),
     ({"state": "silent", "said": "does not answer"}, "database", BAD, "does not answer"),
     ({"state": "unavailable", "said": "is locked"}, "database", BAD, "is locked"),
-    ({"state": "outdated"}, "database", MIND, "written by an older rlplan"),
     ({"disk": Disk("/data", 900 * GIB, GIB // 4)}, "disk", BAD, "0.25 GiB free in /data"),
     ({"disk": Disk("/data", 900 * GIB, 2 * GIB)}, "disk", MIND, "2 GiB free in /data"),
 ]

@@ -18,7 +18,6 @@ from rlplan.doctor.examination import run as run_try
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok
 from rlplan.wording.terminal import Canvas
 from runner.processes import SWEEP_TAG, sweep_tag
-from tests.planner.store.versions import oldest_file
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded
 
@@ -41,17 +40,6 @@ def test_this_machine_is_examined_and_nothing_is_made(run: Run, tmp_path: Path) 
     assert found["database"]["found"].endswith("is not there yet; `rlplan propose` makes it")
     assert ran.code == (3 if document["verdict"] == "bad" else 0)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_database_that_no_reading_command_upgrades_is_upgraded_here(run: Run, tmp_path: Path) -> None:
-    oldest_file(tmp_path / "rlplan.db")
-    refused = run("status")
-    assert (refused.code != 0, "`rlplan doctor --upgrade`" in refused.err) == (True, True)
-    assert "upgraded" in run("doctor", "--upgrade").err
-    assert run("status", "--all").code == 0
-    assert "up to date already" in run("doctor", "--upgrade").err
-    run("doctor", "--upgrade", "--db", "none.db")
-    assert not (tmp_path / "none.db").exists()
 
 
 def test_doctor_imports_nothing_heavy(tmp_path: Path) -> None:
