@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import start
+from rlplan.requests.running import SweepRequest
 from runner.ports.simulation import Costs, SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.processes import SWEEP_TAG, sweep_tag, tagged

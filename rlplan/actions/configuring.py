@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError, create_model
 
@@ -37,18 +37,6 @@ KEYS = {
     "recipes": "axes.recipes",
     "models": "axes.models",
 }
-
-
-class AskedSection(Section):
-    """What a command is asked for, each value under the name of its flag."""
-
-    @classmethod
-    def of(cls, asked: Mapping[str, object]) -> Self:
-        """Return the request among named values; ConfigError for one that it cannot be."""
-        try:
-            return cls.model_validate({name: value for name, value in asked.items() if name in cls.model_fields})
-        except ValidationError as error:
-            raise explained(error, cls, {name: flag_of(name) for name in cls.model_fields}, "a flag") from error
 
 
 def checked(asked: Asked, **kinds: Any) -> Asked:

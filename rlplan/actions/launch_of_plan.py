@@ -1,5 +1,7 @@
 """What `rlplan launch PLAN` runs: a row of a plan in full, as the final run of a sweep that has no pilots."""
 
+from dataclasses import replace
+
 from sqlalchemy import select
 
 from budgets.errors import BudgetError, InputError
@@ -9,8 +11,9 @@ from planner.store.schema import Candidate, Plan, Sweep, SweepStatus
 from planner.store.state import SweepState
 from planner.store.totals import Totals
 from rlplan.actions.going_back import Wanted
-from rlplan.actions.sweep_request import SweepRequest, spec_of
+from rlplan.actions.sweep_request import spec_of
 from rlplan.reading.recommend_reading import Stored
+from rlplan.requests.running import SweepRequest
 from runner.processes import has_driver
 from runner.sweep.board import Board
 from runner.sweep.planned import configuration_of
@@ -37,7 +40,7 @@ def unswept(store: Store, plan: Plan, row: Candidate, training: SweepRequest, da
     Refused while another sweep of the plan has not ended.
     """
     _require_ended(store, plan)
-    spec = spec_of(training.model_copy(update={"only": row.rank}), plan, database)
+    spec = spec_of(replace(training, only=row.rank), plan, database)
     sweep = Sweep(name=plan.name, plan_id=plan.id, policy=spec.policy, seed=spec.seed, status=SweepStatus.FINISHED)
     board = Board(spec, SweepState(sweep, plan, [], {}, {}, {}, {}, Totals(), {}))
     return Stored(store.location, sweep, plan, board, None, None)

@@ -29,17 +29,17 @@ from rlplan.actions.going_back import Wanted, best_of_former, known_there
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.launch_of_plan import plan_meant, row_named, unswept, wanted_of
 from rlplan.actions.new_sweep import create
-from rlplan.actions.sweep_request import SweepRequest, machine, said_beside
+from rlplan.actions.sweep_request import machine, said_beside
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
 from rlplan.reading.launching import pilot_of
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored
+from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import whole_number
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver, this_driver
 from runner.sweep.deciding import evidence
 from runner.sweep.finals import (
-    VALIDATIONS,
     FinalRun,
     Layout,
     final_run,
@@ -54,22 +54,6 @@ from runner.sweep.planned import pilot_gpus, run_in_prior
 from runner.sweep.planning import shortfall
 from runner.sweep.spec import SweepSpec
 from runner.trainers.horizon import reaching
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchRequest:
-    """Which final run is launched, and how."""
-
-    sweep: str | None = None  # or a plan, whose row is run without pilots
-    allocation: str | None = None  # such as n=64,B=16; else what is recommended
-    validations: int = VALIDATIONS
-    stop_when_won: bool = False
-    switch: bool = False  # end the final run that there is, and run what it is advised to switch to
-    ray_address: str | None = None
-    from_best: bool = False  # end the final run that there is, and go on from its best checkpoint
-    learning_rate: float | None = None  # from there on
-    row: int | None = None  # of a plan; else its first
-    training: SweepRequest | None = None  # how a plan is run; a sweep has its own settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ from planner.store import open_store
 from planner.store.schema import Candidate, Plan
 from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.configuring import load_configuration
-from rlplan.actions.launching import LaunchRequest, describe
-from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
+from rlplan.actions.launching import describe
+from rlplan.actions.sweep_request import machine, plan_to_run, spec_of
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok, verdict
+from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.numbers import duration, hours, plural
 from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig

@@ -17,10 +17,9 @@ from planner.store.engine import locate
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.configuring import load_configuration
-from rlplan.actions.launching import LaunchRequest
 from rlplan.actions.launching import store_only as store_final
-from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
+from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.frames import columns
 from runner.processes import has_driver

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator
+from pydantic import ValidationError
 
 from budgets.errors import BudgetError, InputError
+from planner.checking import explained
 from planner.config.trainer import COMMAND
 from planner.experience.plain import to_plain
 from planner.proposals.sharing import side_by_side
@@ -16,43 +17,26 @@ from planner.store.engine import locate
 from planner.store.finals import spent_beside
 from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
-from rlplan.actions.configuring import AskedSection, flagged, load_configuration
+from rlplan.actions.configuring import flag_of, flagged, load_configuration
 from rlplan.actions.learning import BELIEVES, learnt_from, require_learner
 from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.proposing import make_plan
 from rlplan.reading.approximating import approximated
+from rlplan.requests.running import SweepRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.extras import require_tracker
 from rlplan.wording.frames import columns
 from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell
-from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
 from runner.storage.place import Place
 from runner.sweep.planned import about
-from runner.sweep.planning import AnyPath, SweepChoice, shortfall, sweep_spec, trial_name
+from runner.sweep.planning import SweepChoice, shortfall, sweep_spec, trial_name
 from runner.sweep.spec import Learnt, SweepSpec
 from runner.sweep.standing_in import without_gpus
 from runner.tasks.opening import open_task, user_problems
 
-MAKES_A_PLAN = {"task", "budget", "recipes", "models", "pilot_fraction", "pilot_gpus"}
-Names = Annotated[list[str], BeforeValidator(lambda given: names_in(given) if isinstance(given, str) else list(given))]
-
-
-class SweepRequest(AskedSection, SweepChoice):
-    """What `rlplan sweep` and `rlplan.run` are asked for; None stands for what was not given."""
-
-    plan: str | None = None
-    task: str | None = None
-    budget: float | None = None
-    recipes: Names | None = None
-    models: Names | None = None
-    pilot_fraction: float | None = None
-    pilot_gpus: int | None = None
-    config: AnyPath | None = None
-    further: dict[str, tuple[str, Any]] | None = None  # of the configuration, by dotted key: who says it, and the value
-    ray_address: str | None = None
-    learn_from: list[str] | None = None
+MAKES_A_PLAN = ("task", "budget", "recipes", "models", "pilot_fraction", "pilot_gpus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +151,7 @@ def plan_to_run(request: SweepRequest, database: str) -> str | None:
             f"a plan ({request.plan}) and what makes a new one (--budget, --task, …) are both given: the plan has its "
             "own, leave one of them out"
         )
-    given = flagged(request.model_dump(include=MAKES_A_PLAN)) | (request.further or {})
+    given = flagged({name: getattr(request, name) for name in MAKES_A_PLAN}) | (request.further or {})
     plan = make_plan(
         load_configuration(request.config, request.task, given),
         database,
@@ -187,14 +171,15 @@ def _makes_a_plan(request: SweepRequest) -> bool:
 
 def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     """Return the settings of the sweep; refused where the plan cannot be run so."""
-    search = _search(request.search, plan)
-    open_policy(request.policy, search=search)  # refuses what is not known, before anything is stored
-    folder = own_folder(request.folder, database)
+    choice = _choice(request)
+    search = _search(choice.search, plan)
+    open_policy(choice.policy, search=search)  # refuses what is not known, before anything is stored
+    folder = own_folder(choice.folder, database)
     config = load_configuration(request.config).config
-    storage = request.storage or config.storage.url
+    storage = choice.storage or config.storage.url
     if storage is not None:
         Place(storage).require_usable()
-    spec = sweep_spec(plan, request.model_copy(update={"search": search, "folder": folder, "storage": storage}))
+    spec = sweep_spec(plan, choice.model_copy(update={"search": search, "folder": folder, "storage": storage}))
     if config.tracking.to is not None:
         require_tracker(config.tracking.to)
         spec = spec.model_copy(update={"tracking": config.tracking})
@@ -202,6 +187,15 @@ def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
         learnt = Learnt(sources=sources, about=about(plan, spec.model_dump(mode="json")))
         spec = spec.model_copy(update={"learnt": learnt})
     return without_gpus(spec) if request.ray_address is None else spec
+
+
+def _choice(request: SweepRequest) -> SweepChoice:
+    """Return what is asked of a sweep's settings; ConfigError for what they cannot be."""
+    names = {name: flag_of(name) for name in SweepChoice.model_fields}
+    try:
+        return SweepChoice.model_validate({name: getattr(request, name) for name in names})
+    except ValidationError as error:
+        raise explained(error, SweepChoice, names, "a flag") from error
 
 
 def _sources(request: SweepRequest, plan: Plan, database: str) -> list[dict[str, Any]]:

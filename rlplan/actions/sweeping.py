@@ -26,7 +26,8 @@ from planner.trials import TrialState
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.new_sweep import create, require_alone
-from rlplan.actions.sweep_request import SweepRequest, machine, notes_of, plan_to_run, spec_of, within_plan
+from rlplan.actions.sweep_request import machine, notes_of, plan_to_run, spec_of, within_plan
+from rlplan.requests.running import SweepRequest
 from rlplan.wording.extras import require_for_sweeps
 from rlplan.wording.terminal import tell
 from runner.processes import has_driver, is_dead, sweep_orphans, sweep_tag, this_driver

@@ -21,9 +21,9 @@ from planner.sweeping.grants import MARGIN, idle_gpu_hours
 from rlplan.actions.configuring import DEFAULT_FILE, checked, load_configuration
 from rlplan.actions.given_plan import given_candidate, given_plan
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.sweep_request import SweepRequest, machine, spec_of
+from rlplan.actions.sweep_request import machine, spec_of
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, begin
-from rlplan.requests.running import TrainFlags
+from rlplan.requests.running import SweepRequest, TrainRequest
 from rlplan.wording.extras import require_for_sweeps
 from runner.machine import cpu_cores
 from runner.processes import this_driver
@@ -51,18 +51,18 @@ KINDS: dict[str, Any] = {
 }
 
 
-def allocation_of(asked: TrainFlags) -> Allocation:
+def allocation_of(asked: TrainRequest) -> Allocation:
     """Return the run's size."""
     return Allocation(asked.rollouts_per_prompt, asked.prompts_per_batch, asked.steps)
 
 
-def own_problems(asked: TrainFlags) -> str | None:
+def own_problems(asked: TrainRequest) -> str | None:
     """Return the path of problems of one's own; None for an embedded task, or where the configuration names one."""
     return None if asked.task is None or asked.task in embedded_tasks() else asked.task
 
 
 def train(
-    asked: TrainFlags,
+    asked: TrainRequest,
     *,
     interrupts: Interrupts | None = None,
     began: Began = lambda sweep: None,
@@ -78,7 +78,7 @@ def train(
         return begin(store, store.plan(name), spec, seat)
 
 
-def planned(request: TrainFlags) -> Plan:
+def planned(request: TrainRequest) -> Plan:
     """Return the plan of one allocation, whose only pilot is the run.
 
     Without a budget of its own the run may take what it costs by the upper end of its price's interval.
@@ -109,11 +109,11 @@ def planned(request: TrainFlags) -> Plan:
     return plan
 
 
-def spec_of_run(request: TrainFlags, plan: Plan) -> SweepSpec:
+def spec_of_run(request: TrainRequest, plan: Plan) -> SweepSpec:
     """Return the settings of the sweep of one trial."""
     given = {name: getattr(request, name) for name in AS_A_SWEEP}
     own = own_problems(request)
-    spec = spec_of(SweepRequest(policy="full", workers=1, problems=own, **given), plan, request.db)
+    spec = spec_of(SweepRequest(db=request.db, policy="full", workers=1, problems=own, **given), plan, request.db)
     here = {"threads": request.threads or (1 if own is None else cpu_cores()), "compile": request.compile}
     training: dict[str, Any] = {"machine": spec.training.machine.model_copy(update=here)}
     training["warmup_steps"] = request.warmup
@@ -127,7 +127,7 @@ def validation_steps(steps: int) -> int:
     return min(range(few, many + 1), key=lambda every: (steps % every, abs(every - steps / VALIDATIONS), -every))
 
 
-def _configured(request: TrainFlags) -> Resolved:
+def _configured(request: TrainRequest) -> Resolved:
     """Merge defaults, task, file and flags; where nobody says how often to validate, the length of the run does."""
     flags: dict[str, tuple[str, Any]] = {
         "budget.gpu_hours": ("--budget", request.budget or LARGEST_BUDGET_GPU_HOURS),
@@ -147,7 +147,7 @@ def _configured(request: TrainFlags) -> Resolved:
     return resolved
 
 
-def _resolved(request: TrainFlags, flags: dict[str, tuple[str, Any]]) -> Resolved:
+def _resolved(request: TrainRequest, flags: dict[str, tuple[str, Any]]) -> Resolved:
     """Merge the layers; problems of one's own take nothing from an embedded task, and run on this machine."""
     if (problems := own_problems(request)) is None:
         resolved = load_configuration(request.config, request.task, flags)

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from planner.store.schema import RequestKind
 from rlplan.actions.asking import Asked, ask
-from rlplan.requests.running import PauseFlags
+from rlplan.requests.running import PauseRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import Invocation, command
 from rlplan.wording.terminal import Canvas
 
 
-def answer(asked: PauseFlags) -> Asked:
+def answer(asked: PauseRequest) -> Asked:
     """Ask it."""
     return ask(asked.db, asked.sweep, RequestKind(asked.KIND))
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from planner.axes import named_configuration
 from rlplan.actions import launching
-from rlplan.actions.launching import LaunchRequest, Planned
-from rlplan.actions.sweep_request import SweepRequest
+from rlplan.actions.launching import Planned
 from rlplan.answers.ended import Ended
 from rlplan.answers.sweep import for_slurm, rehearses
 from rlplan.live.sweep_running import followed
-from rlplan.requests.running import LaunchFlags
+from rlplan.requests.running import LaunchRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
 from rlplan.wording.frames import columns
@@ -20,10 +19,6 @@ from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import hours, interval, rate
 from rlplan.wording.terminal import Canvas, capital
 from runner.clusters.manifest import CLUSTERS
-
-# Flags of a plan's row: a sweep has its own.
-TRAINING = ("trainer", "problems", "model", "reward", "validation", "approximate")
-OF_FINAL = ("sweep", "allocation", "validations", "stop_when_won", "switch", "ray_address", "from_best")
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +57,7 @@ class LaunchPlan(Answer):
         }
 
 
-def answer(asked: LaunchFlags) -> Answer:
+def answer(asked: LaunchRequest) -> Answer:
     """Launch it, or do what else is asked for."""
     if asked.print_for in CLUSTERS:
         from rlplan.answers.by_hand import ClusterFile  # noqa: PLC0415
@@ -74,28 +69,18 @@ def answer(asked: LaunchFlags) -> Answer:
         from rlplan.reading.starting import by_hand  # noqa: PLC0415
 
         return Line(by_hand(asked.db, asked.sweep, asked.print_for, asked.row or 1))
-    request = request_of(asked)
     if rehearses(asked):
         from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
         from rlplan.answers.doctor import rehearsal  # noqa: PLC0415
 
-        return rehearsal(rehearse_final(request, asked.db))
+        return rehearsal(rehearse_final(asked, asked.db))
     if for_slurm(asked):
         from rlplan.actions.submitting import submit_final  # noqa: PLC0415
 
-        return submit_final(request, asked.db, sbatch=asked.sbatch or (), write_only=asked.dry_run)
+        return submit_final(asked, asked.db, sbatch=asked.sbatch or (), write_only=asked.dry_run)
     if asked.dry_run:
-        return LaunchPlan(launching.describe(request, asked.db))
-    return Ended(followed(partial(launching.launch, request, asked.db), asked.db), asked.db)
-
-
-def request_of(asked: LaunchFlags) -> LaunchRequest:
-    """Return which final run is launched, and how a plan's row is trained."""
-    own = {name: value for name in TRAINING if (value := getattr(asked, name)) not in (None, False)}
-    return LaunchRequest(
-        **{name: getattr(asked, name) for name in (*OF_FINAL, "learning_rate", "row")},
-        training=SweepRequest.of(own | {"ray_address": asked.ray_address}) if own else None,
-    )
+        return LaunchPlan(launching.describe(asked, asked.db))
+    return Ended(followed(partial(launching.launch, asked, asked.db), asked.db), asked.db)
 
 
 def parts(found: LaunchPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

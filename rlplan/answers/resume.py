@@ -8,24 +8,24 @@ from rlplan.actions.asking import let_go_on
 from rlplan.answers.ended import Ended
 from rlplan.answers.sweep import for_slurm
 from rlplan.live.sweep_running import followed
-from rlplan.requests.running import ResumeFlags, RetryFlags
+from rlplan.requests.running import ResumeRequest, RetryRequest
 from rlplan.wording.answers import Answer
 
 CHANGES = ("accept_changes", "folder", "ray_address", "workers")
 
 
-def answer(asked: ResumeFlags | RetryFlags) -> Answer:
+def answer(asked: ResumeRequest | RetryRequest) -> Answer:
     """Go on with a sweep."""
     changes: dict[str, Any] = {name: getattr(asked, name) for name in CHANGES}
-    again = isinstance(asked, RetryFlags)
-    trials = tuple(asked.trial or ()) if isinstance(asked, RetryFlags) else ()
+    again = isinstance(asked, RetryRequest)
+    trials = tuple(asked.trial or ()) if isinstance(asked, RetryRequest) else ()
     if for_slurm(asked):
         from rlplan.actions.submitting import submit_stored  # noqa: PLC0415
 
         del changes["ray_address"]
         changes |= {"sbatch": asked.sbatch or (), "write_only": asked.dry_run, "again": trials if again else None}
         return submit_stored(asked.sweep, asked.db, **changes)
-    if isinstance(asked, RetryFlags):
+    if isinstance(asked, RetryRequest):
         run = partial(sweeping.retry, asked.sweep, asked.db, trials=trials, **changes)
     elif asked.wait:
         run = partial(sweeping.resume, asked.sweep, asked.db, wait=asked.wait, **changes)

@@ -6,10 +6,10 @@ from operator import attrgetter
 
 from budgets.errors import InputError
 from rlplan.actions import sweep_request, sweeping
-from rlplan.actions.sweep_request import DryRun, PlannedTrial, SweepRequest
+from rlplan.actions.sweep_request import DryRun, PlannedTrial
 from rlplan.answers.ended import Ended
 from rlplan.live.sweep_running import followed
-from rlplan.requests.running import LaunchFlags, ResumeFlags, RetryFlags, SweepFlags
+from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import Invocation, next_steps
@@ -18,36 +18,35 @@ from rlplan.wording.tables import SIZE, Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
 
-def answer(asked: SweepFlags) -> Answer:
+def answer(asked: SweepRequest) -> Answer:
     """Run the pilots, or do what else is asked for."""
-    request = SweepRequest.of(vars(asked))
     if rehearses(asked):
         from rlplan.actions.rehearsing import rehearse  # noqa: PLC0415
         from rlplan.answers.doctor import rehearsal  # noqa: PLC0415
 
-        return rehearsal(rehearse(request, asked.db))
+        return rehearsal(rehearse(asked, asked.db))
     if for_slurm(asked):
         from rlplan.actions.submitting import submit_new  # noqa: PLC0415
 
-        return submit_new(request, asked.db, sbatch=asked.sbatch or (), write_only=asked.dry_run)
+        return submit_new(asked, asked.db, sbatch=asked.sbatch or (), write_only=asked.dry_run)
     if asked.dry_run:
-        return sweep_request.describe(request, asked.db)
-    return Ended(followed(partial(sweeping.start, request, asked.db), asked.db), asked.db)
+        return sweep_request.describe(asked, asked.db)
+    return Ended(followed(partial(sweeping.start, asked, asked.db), asked.db), asked.db)
 
 
-def rehearses(asked: SweepFlags | LaunchFlags) -> bool:
+def rehearses(asked: SweepRequest | LaunchRequest) -> bool:
     """Whether it is only to be tried; refused beside what would do something else."""
     if asked.rehearse and (asked.slurm or asked.sbatch or asked.dry_run):
         raise InputError("--rehearse tries it here and now: leave out --slurm, --sbatch and --dry-run")
     return asked.rehearse
 
 
-def for_slurm(asked: SweepFlags | LaunchFlags | ResumeFlags | RetryFlags) -> bool:
+def for_slurm(asked: SweepRequest | LaunchRequest | ResumeRequest | RetryRequest) -> bool:
     """Whether a job is to be submitted; refused is what makes no sense with it, or without it."""
-    of_job = isinstance(asked, ResumeFlags | RetryFlags) and asked.dry_run
+    of_job = isinstance(asked, ResumeRequest | RetryRequest) and asked.dry_run
     if not asked.slurm and (asked.sbatch or of_job):
         raise InputError(f"{'--sbatch' if asked.sbatch else '--dry-run'} is about a job: give --slurm too")
-    if asked.slurm and isinstance(asked, ResumeFlags) and asked.wait:
+    if asked.slurm and isinstance(asked, ResumeRequest) and asked.wait:
         raise InputError("--wait is for a driver here; a job waits for the one before by itself: leave it out")
     if asked.slurm and asked.ray_address is not None:
         raise InputError(

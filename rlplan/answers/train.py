@@ -16,7 +16,7 @@ from rlplan.reading.show_reading import sheet_of
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import with_error
-from rlplan.requests.running import TrainFlags
+from rlplan.requests.running import TrainRequest
 from rlplan.wording.console import Part, print_drawn
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation, NextStep, command, next_steps
@@ -42,7 +42,7 @@ class Trained(Ended):
         return ExitCode.DONE
 
 
-def answer(asked: TrainFlags) -> Trained:
+def answer(asked: TrainRequest) -> Trained:
     """Train a model."""
     return Trained(followed(partial(training.train, asked), asked.db), asked.db)
 

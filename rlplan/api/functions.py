@@ -1,7 +1,6 @@
 """Functions made of requests: the flags of a command are the arguments of the function of its name."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from inspect import cleandoc, signature
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_args, get_type_hints, overload
@@ -23,6 +22,7 @@ from rlplan.api.sweep import Sweep
 from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.requests.elsewhere import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest
 from rlplan.requests.planning import PreviewRequest, PriceRequest, ProposeRequest
+from rlplan.requests.request import Request, flags_of
 from rlplan.wording.arguments import arguments_named
 from rlplan.wording.formats import database_at
 
@@ -35,6 +35,9 @@ def function(
     name: str, request: Callable[P, R], answer: Callable[[R], A], without: Sequence[str] = ()
 ) -> Callable[P, A]:
     """Return the function that answers a request, and whose errors speak of arguments; it has no flags `without`."""
+    taken, kinds = signature(request), get_type_hints(request)
+    flags = flags_of(cast(type[Request], request))
+    without = [name for name in taken.parameters if name in without or name not in flags]
 
     def call(*given: P.args, **named: P.kwargs) -> A:
         if unknown := [each for each in without if each in named]:
@@ -44,16 +47,14 @@ def function(
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = _documented(request, without)
-    taken, kinds = signature(request), get_type_hints(request)
     shown = [each.replace(annotation=kinds[name]) for name, each in taken.parameters.items() if name not in without]
     vars(call).update(__signature__=taken.replace(parameters=shown))  # what `help` shows
     return call
 
 
 def _documented(request: Any, without: Sequence[str]) -> str:
-    hints = get_type_hints(request, include_extras=True)
-    named = (each.name for each in fields(request) if each.name not in without)
-    lines = (f"    {each}: {get_args(hints[each])[1].help}" for each in named)
+    flags = {name: kind for name, kind in flags_of(request).items() if name not in without}
+    lines = (f"    {name}: {get_args(kind)[1].help}" for name, kind in flags.items())
     return "\n".join((cleandoc(request.__doc__), "", "Args:", *lines))
 
 

@@ -7,43 +7,40 @@ from typing import Any
 
 from rlplan.actions import launching, sweeping, training
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import Finished
-from rlplan.answers.launch import request_of
 from rlplan.answers.plan import Plan
 from rlplan.answers.resume import CHANGES
 from rlplan.api.book import Book
 from rlplan.api.functions import function
 from rlplan.api.sweep import Sweep
 from rlplan.live.sweep_running import Began, followed
-from rlplan.requests.running import LaunchFlags, ResumeFlags, RetryFlags, SweepFlags, TrainFlags
+from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest, TrainRequest
 from rlplan.wording.arguments import arguments_named
 from rlplan.wording.formats import database_at
 
 OF_SHELL = ("rehearse", "slurm", "sbatch", "dry_run", "wait", "print_for")  # in Python it runs, here and now
 
 
-def _start(asked: SweepFlags) -> Sweep:
+def _start(asked: SweepRequest) -> Sweep:
     plan, database = _which(asked.plan, asked.db)
-    request = SweepRequest.of(vars(asked) | {"plan": plan})
-    return _run(database, partial(sweeping.start, request, database))
+    return _run(database, partial(sweeping.start, replace(asked, plan=plan, db=database), database))
 
 
-def _go_on(asked: ResumeFlags | RetryFlags) -> Sweep:
+def _go_on(asked: ResumeRequest | RetryRequest) -> Sweep:
     sweep, database = _which(asked.sweep, asked.db)
     changes: dict[str, Any] = {name: getattr(asked, name) for name in CHANGES}
-    if not isinstance(asked, RetryFlags):
+    if not isinstance(asked, RetryRequest):
         return _run(database, partial(sweeping.resume, sweep, database, **changes))
     failed = [asked.trial] if isinstance(asked.trial, str) else tuple(asked.trial or ())
     return _run(database, partial(sweeping.retry, sweep, database, trials=failed, **changes))
 
 
-def _launch(asked: LaunchFlags) -> Sweep:
+def _launch(asked: LaunchRequest) -> Sweep:
     sweep, database = _which(asked.sweep, asked.db)
-    return _run(database, partial(launching.launch, replace(request_of(asked), sweep=sweep), database))
+    return _run(database, partial(launching.launch, replace(asked, sweep=sweep, db=database), database))
 
 
-def _train(asked: TrainFlags) -> Sweep:
+def _train(asked: TrainRequest) -> Sweep:
     return _run(asked.db, partial(training.train, asked))
 
 
@@ -71,8 +68,8 @@ def _which(given: Any, database: str) -> tuple[str | None, str]:
     return given, database
 
 
-run = function("run", SweepFlags, _start, OF_SHELL)
-resume = function("resume", ResumeFlags, _go_on, OF_SHELL)
-retry = function("retry", RetryFlags, _go_on, OF_SHELL)
-launch = function("launch", LaunchFlags, _launch, OF_SHELL)
-train = function("train", TrainFlags, _train)
+run = function("run", SweepRequest, _start, OF_SHELL)
+resume = function("resume", ResumeRequest, _go_on, OF_SHELL)
+retry = function("retry", RetryRequest, _go_on, OF_SHELL)
+launch = function("launch", LaunchRequest, _launch, OF_SHELL)
+train = function("train", TrainRequest, _train)

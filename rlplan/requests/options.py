@@ -191,6 +191,9 @@ TrainerOption = Annotated[
     ),
 ]
 
+RehearseOption = Annotated[
+    bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
+]
 PrintForOption = Annotated[
     str | None,
     typer.Option(

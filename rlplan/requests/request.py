@@ -5,7 +5,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from importlib import import_module
 from inspect import Parameter, Signature
 from types import NoneType
-from typing import Annotated, Any, ClassVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -15,7 +15,7 @@ from rlplan.wording.formats import DEFAULT_DATABASE, Format, database_at
 
 @dataclass(frozen=True)
 class Request:
-    """What a command is asked; its docstring is the command's help, and its fields are its flags."""
+    """What a command is asked: its docstring is the command's help, its annotated fields are the command's flags."""
 
     ANSWERED: ClassVar[str] = ""  # the module of `rlplan.answers` that does it, where it has not the command's name
     PRINTS: ClassVar[bool] = True  # whether there is an answer to print, in a format
@@ -32,12 +32,18 @@ class StoredRequest(Request):
         object.__setattr__(self, "db", database_at(self.db))  # in Python it may be a Path, or None
 
 
+def flags_of(request: type[Request]) -> dict[str, Any]:
+    """Return the fields that are flags, with their types; the others are what only code says."""
+    hints = get_type_hints(request, include_extras=True)
+    return {each.name: hints[each.name] for each in fields(request) if get_origin(hints[each.name]) is Annotated}
+
+
 def command(request: type[Request]) -> Callable[..., int]:
     """Return the function that typer makes a command of: `RankRequest` is answered by `rlplan.answers.rank`.
 
     That module's `answer` is given the request.
     """
-    name = request.__name__.removesuffix("Request").removesuffix("Flags").lower()
+    name = request.__name__.removesuffix("Request").lower()
 
     def run(context: typer.Context, **given: Any) -> int:
         format = given.pop("format") if request.PRINTS else Format.TABLE
@@ -56,10 +62,10 @@ def command(request: type[Request]) -> Callable[..., int]:
 
 def _parameters(request: type[Request]) -> dict[str, Parameter]:
     """Return what the function takes: the request's own flags, then those of every command."""
-    hints = get_type_hints(request, include_extras=True)
-    own = {each.name: (_first_type(hints[each.name]), _default(each)) for each in fields(request) if each.name != "db"}
+    flags, defaults = flags_of(request), {each.name: _default(each) for each in fields(request)}
+    own = {name: (_first_type(kind), defaults[name]) for name, kind in flags.items() if name != "db"}
     shared: dict[str, tuple[Any, Any]] = {
-        **({"db": (hints["db"], DEFAULT_DATABASE)} if "db" in hints else {}),
+        **({"db": (flags["db"], DEFAULT_DATABASE)} if "db" in flags else {}),
         **({"format": (options.FormatOption, Format.TABLE)} if request.PRINTS else {}),
         **({"explain": (options.ExplainOption, False)} if request.PRINTS and request.EXPLAINS else {}),
     }

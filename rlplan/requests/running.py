@@ -2,7 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -10,9 +10,11 @@ from rlplan.requests import options
 from rlplan.requests.completing import plans_and_sweeps, recipes, tasks, trials
 from rlplan.requests.request import StoredRequest
 
+OF_TRAINING = ("trainer", "problems", "model", "reward", "validation", "approximate", "simulation")
+
 
 @dataclass(frozen=True)
-class SweepFlags(StoredRequest):
+class SweepRequest(StoredRequest):
     """Run the pilots of a plan and recommend an allocation; Ctrl-C saves the state, `rlplan resume` goes on.
 
     Example: rlplan sweep --task sum-easy --budget 0.03
@@ -72,16 +74,17 @@ class SweepFlags(StoredRequest):
         ),
     ] = None
     approximate: options.ApproximateOption = False
-    rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
-    ] = False
+    rehearse: options.RehearseOption = False
     slurm: options.SlurmOption = False
     sbatch: options.SbatchOption = None
     dry_run: options.DryRunOption = False
+    further: dict[str, tuple[str, Any]] | None = None  # of the configuration, by key: who says it, and the value
+    simulation: dict[str, Any] | None = None  # a world to train in instead of a trainer
+    only: int | None = None  # the rank of the plan's one row that is trained, in full and without pilots
 
 
 @dataclass(frozen=True)
-class ResumeFlags(StoredRequest):
+class ResumeRequest(StoredRequest):
     """Go on with a sweep after any interruption or pause: the plan minus what is finished. Failed trials stay failed.
 
     Example: rlplan resume sweep-1
@@ -102,7 +105,7 @@ class ResumeFlags(StoredRequest):
 
 
 @dataclass(frozen=True)
-class RetryFlags(StoredRequest):
+class RetryRequest(StoredRequest):
     """Run the failed trials of a sweep again, and go on with the rest of it.
 
     Example: rlplan retry sweep-1 --trial n512-B32-s0
@@ -126,7 +129,7 @@ class RetryFlags(StoredRequest):
 
 
 @dataclass(frozen=True)
-class PauseFlags(StoredRequest):
+class PauseRequest(StoredRequest):
     """Pause a running sweep: segments under way end, no new one starts, idle workers go; `rlplan resume` goes on.
 
     Example: rlplan pause sweep-1
@@ -139,7 +142,7 @@ class PauseFlags(StoredRequest):
 
 
 @dataclass(frozen=True)
-class StopFlags(PauseFlags):
+class StopRequest(PauseRequest):
     """Stop a running sweep as its Ctrl-C does: updates under way end, all is saved; `rlplan resume` goes on.
 
     Example: rlplan stop sweep-1
@@ -149,7 +152,7 @@ class StopFlags(PauseFlags):
 
 
 @dataclass(frozen=True)
-class LaunchFlags(StoredRequest):
+class LaunchRequest(StoredRequest):
     """Run what a sweep recommends, or a plan's row, held against its promise; Ctrl-C saves, `rlplan resume` goes on.
 
     Exit code 5 when it ended and a warning stands. Example: rlplan launch sweep-1 --stop-when-won
@@ -183,9 +186,7 @@ class LaunchFlags(StoredRequest):
         float | None, options.plain("--learning-rate", "With --from-best: the rate from there on.")
     ] = None
     ray_address: options.RayAddressOption = None
-    rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
-    ] = False
+    rehearse: options.RehearseOption = False
     print_for: options.PrintForOption = None
     row: Annotated[
         int | None, options.whole("--row", "Of a plan, or with --print: as `rlplan rank` numbers it; 1.")
@@ -199,10 +200,17 @@ class LaunchFlags(StoredRequest):
     slurm: options.SlurmOption = False
     sbatch: options.SbatchOption = None
     dry_run: options.DryRunOption = False
+    simulation: dict[str, Any] | None = None
+
+    @property
+    def training(self) -> SweepRequest | None:
+        """How a plan's row is trained; None where nothing is said of it, for a sweep has its own settings."""
+        given = {name: value for name in OF_TRAINING if (value := getattr(self, name))}
+        return SweepRequest(db=self.db, ray_address=self.ray_address, **given) if given else None
 
 
 @dataclass(frozen=True)
-class TrainFlags(StoredRequest):
+class TrainRequest(StoredRequest):
     """Train a model with GRPO, as a sweep of one trial; Ctrl-C saves the state, `rlplan resume` goes on.
 
     Example: rlplan train --task sum-easy --recipe grpo -n 16 -B 32 --steps 100

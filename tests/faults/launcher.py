@@ -1,11 +1,13 @@
 """A sweep's pilots, its final run, or the rest of it: a program for tests that kill it and what it starts."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.launching import LaunchRequest, launch
+from rlplan.actions.launching import launch
 from rlplan.actions.sweeping import resume, start
+from rlplan.requests.running import LaunchRequest
 from tests.faults.sweeper import SIMULATION, request
 
 VALIDATIONS = 12
@@ -22,7 +24,7 @@ def main(what: str, database: str) -> int:
             pilots = request(Path(database), SIMULATION, None)
             # What the pilots leave over pays for what is lost of the final run, which has a twentieth.
             short = {**(pilots.further or {}), "pilot.fraction": ("", 0.95), "pilot.most_pilots": ("", 2)}
-            asked = pilots.model_copy(update={"budget": 0.1, "further": short})
+            asked = replace(pilots, budget=0.1, further=short)
             ended = start(asked, database, interrupts=interrupts, began=began)
         elif what == "launch":
             ended = launch(LaunchRequest(validations=VALIDATIONS), database, interrupts=interrupts, began=began)

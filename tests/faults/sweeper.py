@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import resume, start
+from rlplan.requests.running import SweepRequest
 from runner.ports.simulation import Costs, SimulationChoice
 from runner.sweep import concluding
 

@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 from planner.store import open_store
 from planner.store.schema import Decision, Point, Sweep, Trial
 from planner.store.state import sweep_state
-from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import start
+from rlplan.requests.running import SweepRequest
 from runner.ports.simulation import Costs, SimulationChoice
 from tests.rlplan.conftest import Run
 

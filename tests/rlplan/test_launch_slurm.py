@@ -16,7 +16,8 @@ from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.state import sweep_state
 from rlplan.actions import sweeping
-from rlplan.actions.launching import LaunchRequest, describe, launch
+from rlplan.actions.launching import describe, launch
+from rlplan.requests.running import LaunchRequest
 from runner.ports.executor import Event
 from runner.ports.trial import TrialConfig
 from runner.training import checkpoints

@@ -21,7 +21,7 @@ from planner.store.state import sweep_state
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.actions import sweeping
-from rlplan.actions.launching import LaunchRequest, describe, launch
+from rlplan.actions.launching import describe, launch
 from rlplan.actions.sweep_request import describe as sweeping_as_asked
 from rlplan.actions.sweeping import resume, start
 from rlplan.answers import status
@@ -34,6 +34,7 @@ from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_reading import picture
 from rlplan.requests.reading import StatusRequest
+from rlplan.requests.running import LaunchRequest
 from rlplan.web.dashboard.pages import part
 from rlplan.web.dashboard.snapshots import FRONT
 from rlplan.web.report import write_report

@@ -8,10 +8,11 @@ from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Sweep, SweepStatus, Trial
 from planner.store.state import sweep_state
 from rlplan.actions.configuring import load_configuration
-from rlplan.actions.launching import LaunchRequest, describe, launch
+from rlplan.actions.launching import describe, launch
 from rlplan.actions.proposing import make_plan
 from rlplan.actions.sweeping import resume, start
 from rlplan.reading.recommend_reading import recommended
+from rlplan.requests.running import LaunchRequest
 from tests.rlplan.test_launching import open_plan, rows, sizes
 from tests.rlplan.test_sweeping import Stopping, request
 
@@ -20,12 +21,12 @@ def test_a_plans_row_is_run_without_pilots_and_held_to_what_the_plan_expects(dat
     training = request(task=None, budget=None)
     resolved = load_configuration(None, "sum-easy", {"budget.gpu_hours": ("", 0.1), "pilot.fraction": ("", 0.0)})
     plan = make_plan(resolved, database).name
-    planned = describe(LaunchRequest(plan, training=training, row=2, validations=8), database)
+    planned = describe(LaunchRequest(plan, simulation=training.simulation, row=2, validations=8), database)
     assert rows(database, Sweep) == []  # it is only described
     second = open_plan(database, plan).candidates[1]
     assert planned.promise.end.score == pytest.approx(second.expected_score, abs=0.01)  # a few steps fewer
     interrupts = Stopping()
-    launched = LaunchRequest(plan, training=training, row=2, validations=8)
+    launched = LaunchRequest(plan, simulation=training.simulation, row=2, validations=8)
     assert launch(launched, database, interrupts=interrupts, began=interrupts.began).interrupted
     with pytest.raises(InputError, match=r"sweep-1-final of plan-1 has not ended \(interrupted\): `rlplan resume"):
         launch(launched, database)
@@ -54,7 +55,7 @@ def test_a_second_sweep_of_a_plan_is_refused_while_the_first_runs(database: str)
             launch(plan, database)
         refused.extend((str(second.value), str(final.value)))
 
-    plan = LaunchRequest("plan-1", training=request(task=None, budget=None))
+    plan = LaunchRequest("plan-1", simulation=request().simulation)
     start(request(), database, began=again)
     assert "sweep-1 of plan-1 is running, and one plan has one budget" in refused[0]
     assert "sweep-1 of plan-1 is running: wait, or `rlplan stop sweep-1` first" in refused[1]

@@ -10,11 +10,10 @@ from budgets.errors import CheckpointError
 from planner.store import open_store
 from planner.store.schema import Plan, Sweep
 from rlplan.actions import rehearsing
-from rlplan.actions.launching import LaunchRequest
-from rlplan.actions.sweep_request import SweepRequest
 from rlplan.answers.doctor import rehearsal
 from rlplan.doctor.finding import Finding, Health
 from rlplan.exits import ExitCode
+from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation
 from runner.ports.trial import TrialConfig
@@ -41,7 +40,7 @@ def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 def rehearsed(database: Path, **asked: Any) -> dict[str, Finding]:
-    request = SweepRequest.of({"task": "sum-easy", "budget": 0.5, "workers": 2} | asked)
+    request = SweepRequest(**({"task": "sum-easy", "budget": 0.5, "workers": 2} | asked))
     return {each.what: each for each in rehearsing.rehearse(request, str(database))}
 
 
@@ -92,7 +91,7 @@ def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: 
             return Played([], {"n8-B64-s0": "out-of-memory: CUDA out of memory"}, ["n16-B32-s0"])
 
     monkeypatch.setattr(rehearsing, "Playing", Failing)
-    request = SweepRequest.of({"task": "sum-easy", "budget": 0.5})
+    request = SweepRequest(task="sum-easy", budget=0.5)
     said = [each for each in rehearsing.rehearse(request, str(tmp_path / "rlplan.db")) if each.health is Health.BAD]
     assert [(each.found, each.why) for each in said] == [
         ("n8-B64-s0", "out-of-memory: CUDA out of memory"),
@@ -120,7 +119,7 @@ def test_the_final_runs_layout_is_placed_on_the_cluster(
     monkeypatch.setattr(rehearsing, "RayExecutor", Cluster)
     monkeypatch.setattr(rehearsing, "try_folder", lambda folder, address: try_folder(folder, None))
     (tmp_path / "rlplan.toml").write_text("[hardware]\ngpus_per_trial = 64\n")
-    request = SweepRequest.of(LARGE | {"ray_address": "somewhere:6379"})
+    request = SweepRequest(**(LARGE | {"ray_address": "somewhere:6379"}))
     played = rehearsing.rehearse(request, str(tmp_path / "rlplan.db"), seconds=10_000)
     found = {each.what: each for each in played}
     assert found["stand-in"].health is Health.OK

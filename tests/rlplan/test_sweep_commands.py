@@ -13,9 +13,10 @@ import pytest
 import rlplan.actions.sweep_request
 import rlplan.actions.sweeping
 from budgets.errors import BudgetError, NotFoundError, StoreError
-from rlplan.actions.sweep_request import DryRun, PlannedTrial, SweepRequest
+from rlplan.actions.sweep_request import DryRun, PlannedTrial
 from rlplan.actions.sweeping import Finished
 from rlplan.live.sweep_running import Follower
+from rlplan.requests.running import SweepRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import ready, seeded
 
@@ -64,7 +65,7 @@ def test_sweep_asks_for_what_the_flags_say(run: Run, driven: Driven, database: s
     run("sweep", "plan-1", "--workers", "2", "--folder", "runs/x", "--problems", "mine.jsonl", "--engine", "vllm")
     given = driven.asked[0]
     assert (given.plan, given.workers, given.folder) == ("plan-1", 2, Path("runs/x"))
-    assert (given.problems, given.engine, given.retries) == ("mine.jsonl", "vllm", 3)
+    assert (given.problems, given.engine, given.retries) == (Path("mine.jsonl"), "vllm", 3)
 
 
 def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, database: str) -> None:

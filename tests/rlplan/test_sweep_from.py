@@ -7,8 +7,8 @@ import pytest
 
 from planner.store import open_store
 from planner.store.schema import Segment, Trial
-from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import start
+from rlplan.requests.running import SweepRequest
 from runner.ports.simulation import Costs, SimulationChoice
 from tests.rlplan.conftest import Run
 from tests.runner.tasks.checkpoints import save_checkpoint

@@ -13,8 +13,9 @@ from planner.pooling.priors import NONE
 from planner.store import open_store
 from planner.store.experiences import StoredExperience, stored_experiences
 from planner.store.schema import Decision, Sweep, SweepStatus
-from rlplan.actions.sweep_request import SweepRequest, describe
+from rlplan.actions.sweep_request import describe
 from rlplan.actions.sweeping import resume, start
+from rlplan.requests.running import SweepRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.test_sweeping import Stopping, interrupted, request
 

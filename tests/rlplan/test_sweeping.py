@@ -13,9 +13,10 @@ from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.sweep_request import SweepRequest, describe, spec_of
+from rlplan.actions.sweep_request import describe, spec_of
 from rlplan.actions.sweeping import resume, retry, start
 from rlplan.exits import ExitCode, exit_code
+from rlplan.requests.running import SweepRequest
 from rlplan.wording import extras
 from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
@@ -63,7 +64,7 @@ def request(**changes: Any) -> SweepRequest:
     world = SimulationChoice(costs=COSTS, failures=Failures(**failures))
     usual = {"task": "sum-easy", "budget": 0.1, "policy": "full", "simulation": world.model_dump(mode="json")}
     few = {"pilot.most_pilots": ("pilot.most_pilots", 3)}  # all else about a sweep is seen with three, too
-    return SweepRequest.of(usual | ({"further": few} if changes.get("task", "its own") else {}) | changes)
+    return SweepRequest(**(usual | ({"further": few} if changes.get("task", "its own") else {}) | changes))
 
 
 def swept_in(folder: Path) -> Path:
@@ -184,7 +185,7 @@ def test_a_trainer_that_would_not_train_what_is_compared_is_refused(
     database: str, tmp_path: Path, command: str, recipes: str | None, message: str | None
 ) -> None:
     (tmp_path / "mine.toml").write_text(f"command = '{command}'\nresume = ''\n")
-    asked = SweepRequest.of({"task": "sum-easy", "budget": 0.5, "recipes": recipes, "trainer": "mine.toml"})
+    asked = SweepRequest(task="sum-easy", budget=0.5, recipes=recipes, trainer="mine.toml")
     if message is None:
         assert describe(asked, database).trials
         return

@@ -15,7 +15,7 @@ from planner.store.schema import Plan
 from rlplan.actions import training
 from rlplan.actions.configuring import checked, load_configuration
 from rlplan.actions.training import KINDS, planned, spec_of_run, validation_steps
-from rlplan.requests.running import TrainFlags
+from rlplan.requests.running import TrainRequest
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.sweep.planning import new_trials
@@ -34,7 +34,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def simulated(**failures: Any) -> None:
         world = SimulationChoice(costs=COSTS, failures=Failures(**failures)).model_dump(mode="json")
 
-        def spec_of(request: TrainFlags, plan: Plan) -> SweepSpec:
+        def spec_of(request: TrainRequest, plan: Plan) -> SweepSpec:
             spec = spec_of_run(request, plan)
             return spec.model_copy(update={"training": spec.training.model_copy(update={"simulation": world})})
 
@@ -45,7 +45,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def trial_of(**flags: Any) -> TrialConfig:
     """Return the configuration of the one trial that is asked for."""
-    request = checked(TrainFlags(**{"task": "sum-easy"} | flags), **KINDS)
+    request = checked(TrainRequest(**{"task": "sum-easy"} | flags), **KINDS)
     plan = planned(request)
     (trial,) = new_trials(spec_of_run(request, plan), plan)
     return TrialConfig.model_validate(trial.config)
@@ -97,7 +97,7 @@ def test_a_task_alone_is_enough() -> None:
     assert (trial.task.model, trial.task.max_response_tokens, trial.machine.device) == (None, None, "cpu")
     assert trial.validation.every_rollouts == 5 * 512
     assert trial_of(task="sum-hard").recipe.name == "grpo"  # which a proposal would price
-    plan = planned(TrainFlags(task="sum-easy"))
+    plan = planned(TrainRequest(task="sum-easy"))
     (candidate,) = plan.candidates
     assert (candidate.pilot_steps, candidate.update_steps, candidate.segment_steps) == (100, 100, 5)
     assert plan.pilot_gpu_hours > 100 * candidate.gpu_hours_per_step_high
@@ -131,14 +131,14 @@ def test_a_file_is_below_the_flags_and_above_the_task(tmp_path: Path) -> None:
     assert math.isclose(trial.learning_rate, 1e-2)
     (tmp_path / "rlplan.toml").write_text('[axes]\nrecipes = ["easy", "dapo"]\n')
     with pytest.raises(InputError, match="compares recipes, models or rates"):
-        planned(TrainFlags(task="sum-easy"))
+        planned(TrainRequest(task="sum-easy"))
 
 
 def test_problems_of_ones_own_take_nothing_from_an_embedded_task(tmp_path: Path) -> None:
     (tmp_path / "rlplan.toml").write_text('[workload]\ntask = "sum-easy"\n')
     (tmp_path / "mine.jsonl").write_text('{"prompt": "1+1", "answer": "2"}\n')
     with pytest.raises(InputError, match="needs --model FOLDER and --response-tokens too"):
-        planned(TrainFlags(task="mine.jsonl", device="cpu"))
+        planned(TrainRequest(task="mine.jsonl", device="cpu"))
     (tmp_path / "model").mkdir()
     shape = "num_hidden_layers num_attention_heads hidden_size intermediate_size vocab_size max_position_embeddings"
     (tmp_path / "model" / "config.json").write_text(str(dict.fromkeys(shape.split(), 2)).replace("'", '"'))

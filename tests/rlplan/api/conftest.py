@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,10 @@ import pytest
 import rlplan
 from rlplan.actions import sweeping
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import Finished
 from rlplan.api.book import Book
 from rlplan.live.sweep_running import Began
+from rlplan.requests.running import SweepRequest
 from runner.ports.simulation import SimulationChoice
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import ready
@@ -53,7 +54,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[Interrupts], No
                 call(interrupts)
 
         simulation = SimulationChoice(costs=COSTS).model_dump(mode="json")
-        simulated = request.model_copy(update={"simulation": simulation})
+        simulated = replace(request, simulation=simulation)
         return real(simulated, database, interrupts=interrupts, began=told)
 
     monkeypatch.setattr(sweeping, "start", start)
