@@ -23,6 +23,9 @@ from budgets.errors import StoreError
 
 _PASSWORD = re.compile(r"(?<=://)([^:/@?]*):.*@")  # up to the last @: a password may have one too
 _SECRET = re.compile(r"([?&][^=&]*(?:password|secret|token)[^=&]*=)[^&]*", re.IGNORECASE)
+# A journal that is never deleted: another machine may believe for a minute that a file is not there, or has no length,
+# and would read what a killed writer has left half written. SQLite opens this one and reads how it begins.
+SHARED_JOURNAL = "PERSIST"
 _FOLDING_MILLISECONDS = 500  # that a reader is waited for
 _ADVISORY_LOCK = 0x726C706C616E  # "rlplan"; PostgreSQL keeps such locks per database
 
@@ -35,6 +38,7 @@ class Engines:
     writer: Engine
     shown: str
     path: Path | None = None  # of the SQLite file
+    journal: str = ""  # its mode
 
     def file(self) -> tuple[int, int] | None:
         """Return what tells the SQLite file from any other of its name; (0, 0) where there is none."""
@@ -101,40 +105,49 @@ def masked(location: str | Path) -> str:
     return _SECRET.sub(r"\1***", text) if "://" in text else text
 
 
-def sqlite_engines(path: Path, lock_timeout_seconds: float) -> Engines:
-    """Make the engines of an SQLite file; nothing is opened yet."""
+def sqlite_engines(path: Path, lock_timeout_seconds: float, *, shared: bool = False) -> Engines:
+    """Make the engines of an SQLite file, which other machines may open too where it is shared; opens nothing yet."""
     return Engines(
-        _sqlite_engine(path, "ro", "BEGIN", lock_timeout_seconds),
-        _sqlite_engine(path, "rwc", "BEGIN IMMEDIATE", lock_timeout_seconds),
+        _sqlite_engine(path, lock_timeout_seconds, writing=False, shared=shared),
+        _sqlite_engine(path, lock_timeout_seconds, writing=True, shared=shared),
         str(path),
         path,
+        SHARED_JOURNAL if shared else "WAL",
     )
 
 
-def _reading(path: Path) -> str:
-    """Return how a file is opened to be read: SQLite makes files beside it, where the folder lets it.
+def _mode(path: Path, *, writing: bool, shared: bool) -> str:
+    """Return how a file is opened. SQLite makes files beside one that is read, where the folder lets it.
 
-    Where it does not, and no writer has left a log beside it, the file is read as one that nobody writes.
+    Where it does not, and no writer has left a log beside it, the file is read as one that nobody writes. A reader of
+    a shared file may have to undo what a writer that was killed has left half written.
     """
+    if writing:
+        return "rwc"
+    if shared:
+        return "rw" if os.access(path, os.W_OK, effective_ids=True) else "ro"
     still = not os.access(path.parent, os.W_OK, effective_ids=True) and not path.with_name(f"{path.name}-wal").exists()
     return "ro&immutable=1" if still else "ro"
 
 
-def _sqlite_engine(path: Path, mode: str, begin: str, lock_timeout_seconds: float) -> Engine:
+def _sqlite_engine(path: Path, lock_timeout_seconds: float, *, writing: bool, shared: bool) -> Engine:
     def connect() -> sqlite3.Connection:
+        mode = _mode(path, writing=writing, shared=shared)
         # Without an isolation level the driver starts no transactions of its own; the listener below starts them all.
         connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode={_reading(path) if mode == 'ro' else mode}",
+            f"file:{quote(str(path))}?mode={mode}",
             uri=True,
             timeout=lock_timeout_seconds,
             isolation_level=None,
             check_same_thread=False,
         )
         try:
+            if shared and mode != "ro":
+                _leave_the_log(connection)
             connection.execute("PRAGMA foreign_keys = ON")
             # What is committed outlives a power cut: money that was spent is charged, a segment never handed out twice.
             connection.execute("PRAGMA synchronous = FULL")
-            if mode == "ro":
+            if not writing:
                 connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error:
             connection.close()
@@ -142,8 +155,19 @@ def _sqlite_engine(path: Path, mode: str, begin: str, lock_timeout_seconds: floa
         return connection
 
     engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, json_serializer=to_json)
+    begin = "BEGIN IMMEDIATE" if writing else "BEGIN"
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     return engine
+
+
+def _leave_the_log(connection: sqlite3.Connection) -> None:
+    """Have a connection use the shared journal, also where the file came with a write-ahead log.
+
+    Alone on the file, SQLite reads a log without the shared memory that machines cannot share.
+    """
+    for statement in ("locking_mode = EXCLUSIVE", f"journal_mode = {SHARED_JOURNAL}", "locking_mode = NORMAL"):
+        connection.execute(f"PRAGMA {statement}")
+    connection.execute("SELECT count(*) FROM sqlite_master")  # only at its next look does it let go of the lock
 
 
 def postgres_engines(url: URL, lock_timeout_seconds: float) -> Engines:

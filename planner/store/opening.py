@@ -3,39 +3,18 @@
 import os
 import sqlite3
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
-import psutil
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, inspect
 
 from budgets.errors import NotFoundError, StoreError
 from planner.disk import has_no_room
 from planner.store.engine import Engines, locate, postgres_engines, sqlite_engines
 from planner.store.failures import explained
+from planner.store.filesystems import filesystem_of
 from planner.store.fresh import LAST_WITH_UPGRADES, OLDER, VERSION, create_schema
 from planner.store.store import Store
-
-# fmt: off
-NETWORK = frozenset({
-    "9p", "afs", "beegfs", "ceph", "cifs", "davfs", "glusterfs", "gpfs", "lustre", "nfs", "nfs4", "ocfs2",
-    "orangefs", "panfs", "pvfs2", "smb", "smb2", "smb3", "smbfs", "wekafs",
-    "fuse.beegfs", "fuse.ceph", "fuse.ceph-fuse", "fuse.davfs2", "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys",
-    "fuse.juicefs", "fuse.lustre", "fuse.mount-s3", "fuse.rclone", "fuse.s3fs", "fuse.smbnetfs", "fuse.sshfs",
-})
-# fmt: on
-
-
-def filesystem_of(path: Path) -> str:
-    """Return the type of the file system that holds an absolute path, such as 'ext4' or 'nfs4'; '' when unknown."""
-    try:
-        mounts = [each for each in psutil.disk_partitions(all=True) if path.is_relative_to(each.mountpoint)]
-    except OSError:  # the system does not tell
-        return ""
-    # Of two mounts on the same directory the later one covers the earlier.
-    nearest = max(reversed(mounts), key=lambda each: len(Path(each.mountpoint).parts), default=None)
-    return "" if nearest is None else str(nearest.fstype)
-
 
 LOCK_TIMEOUT_SECONDS = 30.0
 
@@ -60,7 +39,8 @@ def open_store(
             _check_file(place, read_only)
         except OSError as error:
             raise StoreError(f"{place} cannot be used: {error.strerror}. Give another path with --db") from error
-        engines = sqlite_engines(place, lock_timeout_seconds)
+        shared = filesystem_of(place.resolve()).shared
+        engines = sqlite_engines(place, lock_timeout_seconds, shared=shared)
     else:
         engines = postgres_engines(place, lock_timeout_seconds)
     try:
@@ -89,11 +69,10 @@ def _check_file(path: Path, read_only: bool) -> None:
     The file itself is left to SQLite, also to say that it is no database: whoever opens and closes it in another way
     drops every lock that this process has on it, and another process then takes the write-ahead log away.
     """
-    kind = filesystem_of(path.resolve())
-    if kind in NETWORK:
+    if obstacle := filesystem_of(path.resolve()).obstacle:
         raise StoreError(
-            f"{path.resolve()} lies on a network file system ({kind}), where SQLite can lose data. "
-            "Give a path on a local disk, or a PostgreSQL URL: --db postgresql://user@host/database"
+            f"{path.resolve()} is on {obstacle}, and SQLite could lose data. Give a path on a local disk, on NFS or "
+            "Lustre with their locks, or a PostgreSQL URL: --db postgresql://user@host/database"
         )
     if path.is_dir():
         raise StoreError(f"{path} is a directory; give a file in it: --db {path / 'rlplan.db'}")
@@ -125,7 +104,7 @@ def _prepare(engines: Engines, path: Path | None, read_only: bool, lock_timeout_
     if read_only:
         return
     if path is not None:
-        _enter_wal(engines.writer, lock_timeout_seconds)
+        _set_journal(engines, lock_timeout_seconds)
     if made:
         return
     with engines.writer.begin() as connection:
@@ -158,22 +137,19 @@ def _has_schema(connection: Connection, shown: str) -> bool:
     return True
 
 
-def _enter_wal(writer: Engine, lock_timeout_seconds: float) -> None:
-    """Switch the file to a write-ahead log, which lets readers and a writer work at once; the file remembers it.
+def _set_journal(engines: Engines, lock_timeout_seconds: float) -> None:
+    """Give the file its journal, which it remembers: a write-ahead log lets readers and a writer work at once.
 
     SQLite does not wait for its lock here, unlike everywhere else, so that two processes that make the same file at
     once would fail without the loop.
     """
-    connection = writer.raw_connection()
     deadline = time.monotonic() + lock_timeout_seconds
-    try:
-        while True:
-            try:
-                connection.cursor().execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
-    finally:
-        connection.close()
+    while True:
+        try:
+            with closing(engines.writer.raw_connection()) as connection:
+                connection.cursor().execute(f"PRAGMA journal_mode = {engines.journal}")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)

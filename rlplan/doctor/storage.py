@@ -15,8 +15,8 @@ from sqlalchemy import func, select
 from budgets.errors import NotFoundError, RlplanError, StoreError, StoreUnavailableError
 from planner.store import open_store
 from planner.store.engine import locate, masked
+from planner.store.filesystems import FileSystem, filesystem_of
 from planner.store.fresh import VERSION
-from planner.store.opening import NETWORK, filesystem_of
 from planner.store.schema import Sweep, SweepStatus
 from rlplan.doctor.finding import Finding, bad, mind, ok
 from rlplan.doctor.machine import GIB, Disk, disk_of, size
@@ -45,7 +45,7 @@ class Storage:
 
     shown: str
     folder: str | None  # of an SQLite file
-    filesystem: str
+    filesystem: FileSystem
     writable: bool  # the folder, and the file if there is one
     disk: Disk | None
     state: str  # current, absent, unavailable, silent, refused
@@ -59,8 +59,8 @@ def probe(database: str) -> Storage:
     try:
         place = locate(database)
     except StoreError as error:
-        return Storage(masked(database), None, "", False, None, "refused", str(error), 0, ())
-    folder, filesystem, writable = None, "", True
+        return Storage(masked(database), None, FileSystem(), False, None, "refused", str(error), 0, ())
+    folder, filesystem, writable = None, FileSystem(), True
     shown = str(place) if isinstance(place, Path) else masked(place.set(drivername="postgresql").render_as_string())
     if isinstance(place, Path):
         folder = place.parent
@@ -93,9 +93,8 @@ def _database(facts: Storage) -> Finding:
 
 def _place(facts: Storage) -> tuple[str, str] | None:
     """Say why no database can lie there, and what to do."""
-    if facts.filesystem in NETWORK:
-        why = f"it lies on a network file system ({facts.filesystem}), where SQLite can lose data"
-        return why, "give a path on a local disk, or --db postgresql://user@host/database"
+    if obstacle := facts.filesystem.obstacle:
+        return f"it is on {obstacle}", "give a path on a local disk, or --db postgresql://user@host/database"
     if facts.folder is not None and facts.disk is None:
         return "its directory does not exist", f"mkdir -p {shlex.quote(facts.folder)}"
     if not facts.writable and facts.state != "refused":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.namespaces import joined
 
-NEEDED = ("ip", "slurmctld", "slurmd", "sbatch", "munged")
+NEEDED = ("ip", "slurmctld", "slurmd", "sbatch", "munged", "bindfs")
 HOSTS = {"rlp-slurm1": "10.77.3.1", "rlp-slurm2": "10.77.3.2"}
 PATIENCE_SECONDS = 60.0
 # Debian's slurmd 22.05 looks for a hierarchy of cgroup v1: it gets one in a mount of its own, and the machine's stays.
@@ -20,6 +20,9 @@ for each in freezer cpuset memory devices cpuacct; do
     mkdir -p /sys/fs/cgroup/$each && mount -t cgroup -o $each none /sys/fs/cgroup/$each || true
 done 2>/dev/null
 """
+# A folder that the nodes share as machines do: each has its own mount, whose locks reach the others and whose memory
+# does not.
+SHARE = "bindfs --enable-lock-forwarding --multithreaded -o direct_io,subtype=glusterfs {beneath} {shared}\n"
 CONF = """ClusterName=rlplan
 SlurmctldHost={head}({address})
 AuthType=auth/munge
@@ -49,6 +52,11 @@ class Slurm:
     """The cluster; what is run, runs on its first node, where slurmctld is."""
 
     folder: Path
+
+    @property
+    def shared(self) -> Path:
+        """What all nodes have mounted, and this process too."""
+        return self.folder / "shared"
 
     def run(self, *command: str, cwd: Path | None = None) -> str:
         within = ("ip", "netns", "exec", next(iter(HOSTS)))
@@ -83,11 +91,15 @@ def slurm_nodes(folder: Path) -> Iterator[Slurm]:
     (folder / "state").mkdir()
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
     started = [_munge(folder)]
+    share = SHARE.format(beneath=folder / "beneath", shared=folder / "shared")
+    for each in ("beneath", "shared"):
+        (folder / each).mkdir()
     try:
+        subprocess.run(["sh", "-c", share], check=True)
         with joined(HOSTS):
             with (folder / "out").open("wb") as out:
                 started.append(_start(head, "exec slurmctld -D", out.fileno()))
-                started += [_start(host, f"{CGROUPS}exec slurmd -D", out.fileno()) for host in HOSTS]
+                started += [_start(host, f"{CGROUPS}{share}exec slurmd -D", out.fileno()) for host in HOSTS]
             slurm = Slurm(folder)
             until(lambda: _idle() == len(HOSTS), f"the nodes did not become idle: see {folder}")
             yield slurm
@@ -95,6 +107,7 @@ def slurm_nodes(folder: Path) -> Iterator[Slurm]:
         for process in started:
             process.kill()
             process.wait()
+        subprocess.run(["umount", "--lazy", folder / "shared"], check=False)
         del os.environ["SLURM_CONF"]
 
 

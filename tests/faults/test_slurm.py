@@ -1,4 +1,4 @@
-"""A sweep as jobs of a real Slurm, over several time limits and a scancel; needs root, slurm-wlm and munge."""
+"""A sweep as jobs of a real Slurm, over several time limits and a scancel; needs root, slurm-wlm, munge and bindfs."""
 
 import os
 import re
@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(
         (os.geteuid() != 0 or bool(missing())) and not os.environ.get("RLPLAN_REQUIRE_SLURM"),
-        reason="needs root, iproute2, slurm-wlm and munge",
+        reason="needs root, iproute2, slurm-wlm, munge and bindfs",
     ),
 ]
 LONGEST_SECONDS = 1800.0
@@ -59,14 +59,15 @@ def submit(slurm: Slurm, folder: Path, pause: float, limit: str) -> Submitted:
     return Submitted(folder)
 
 
-def test_a_sweep_over_several_time_limits_ends_as_if_there_were_none(
-    slurm: Slurm, calm: dict[str, Any], tmp_path: Path
+def test_a_sweep_over_several_time_limits_in_a_shared_folder_ends_as_if_there_were_none(
+    slurm: Slurm, calm: dict[str, Any]
 ) -> None:
-    sweep = submit(slurm, tmp_path, 0.45, "3")
+    sweep = submit(slurm, slurm.shared, 0.45, "3")
     until(lambda: not slurm.jobs(), f"it has not ended: {sweep.logs()}", LONGEST_SECONDS)
     logs = sweep.logs()
     assert len(logs) >= 3, logs
     assert sweep.has_ended(), logs
+    assert (slurm.shared / "rlplan.db-journal").exists()  # and no log, which two machines cannot share
     *before, last = (logs[number] for number in sorted(logs, key=int))
     assert all("the time limit is near" in log for log in before), logs
     assert "sweep-1 has ended" in last

@@ -10,10 +10,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 
 from budgets.errors import StoreError
 from planner.store import open_store, opening, results
+from planner.store.engine import Engines
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 
@@ -108,15 +109,15 @@ def test_a_file_that_was_made_while_this_process_waited_is_taken_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "rlplan.db"
-    enter_wal = opening._enter_wal
+    set_journal = opening._set_journal
 
-    def be_overtaken(writer: Engine, lock_timeout_seconds: float) -> None:
-        monkeypatch.setattr(opening, "_enter_wal", enter_wal)
+    def be_overtaken(engines: Engines, lock_timeout_seconds: float) -> None:
+        monkeypatch.setattr(opening, "_set_journal", set_journal)
         with open_store(path) as other:
             other.save_plan(samples.plan(), [], created_at=NOON)
-        enter_wal(writer, lock_timeout_seconds)
+        set_journal(engines, lock_timeout_seconds)
 
-    monkeypatch.setattr(opening, "_enter_wal", be_overtaken)
+    monkeypatch.setattr(opening, "_set_journal", be_overtaken)
     with open_store(path) as store:
         assert store.plan().name == "plan-1"
 

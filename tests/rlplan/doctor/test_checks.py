@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from planner.store.filesystems import FileSystem
 from rlplan.doctor import machine, packages, storage
 from rlplan.doctor.examination import Tried, check_tries
 from rlplan.doctor.finding import Finding, Health, verdict
@@ -29,7 +30,9 @@ MACHINE = Machine(
     unicode=True,
     at_a_terminal=True,
 )
-STORAGE = Storage("/data/rlplan.db", "/data", "ext4", True, Disk("/data", 900 * GIB, 500 * GIB), "current", "", 2, ())
+STORAGE = Storage(
+    "/data/rlplan.db", "/data", FileSystem("ext4"), True, Disk("/data", 900 * GIB, 500 * GIB), "current", "", 2, ()
+)
 LIVING = Running("sweep-2", "process 7 on here", True, 1.0, ())
 NO_DRIVER = "postgresql://host/db needs the PostgreSQL driver, which is not installed. Run: …"
 
@@ -72,7 +75,7 @@ OF_MACHINE: list[tuple[dict[str, Any], str, Health, str]] = [
     ({"at_a_terminal": False, "unicode": False}, "terminal", OK, "none on stdout"),
 ]
 OF_STORAGE: list[tuple[dict[str, Any], str, Health, str]] = [
-    ({"filesystem": "nfs4"}, "database", BAD, "network file system (nfs4)"),
+    ({"filesystem": FileSystem("cifs")}, "database", BAD, "network file system (cifs)"),
     ({"folder": "/none", "disk": None}, "database", BAD, "its directory does not exist"),
     ({"writable": False}, "database", BAD, "this user may not write there"),
     ({"state": "refused", "said": "is damaged"}, "database", BAD, "is damaged"),
