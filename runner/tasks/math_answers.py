@@ -5,11 +5,13 @@ are off here: whoever calls this holds the limit from outside.
 """
 
 import logging
+import math
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
 from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
+from sympy import Expr, Float
 
 logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns that its time limits are off
 
@@ -17,6 +19,8 @@ _END_OF_THOUGHT = "</think>"
 _MOST_EXPONENT = 30  # numbers beyond are not written out as digits
 _EXTRACTION = [LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig()]
 _REMEMBERED = 65_536
+_DIGITS = 15  # with which math-verify compares
+_FAR = 0.01
 
 
 def score(problem: dict[str, Any], response: str) -> float:
@@ -42,7 +46,31 @@ def _compared(answer: str, found: tuple[Any, ...]) -> float:
 
 
 def _verified(answer: str, found: list[Any]) -> float:
-    return float(verify(_gold(answer), found, timeout_seconds=None))
+    gold = _gold(answer)
+    return 0.0 if _far_apart(gold, found) else float(verify(gold, found, timeout_seconds=None))
+
+
+def _far_apart(gold: list[Any], found: list[Any]) -> bool:
+    """Whether both are constants whose values differ by far: math-verify would simplify for long to find the same.
+
+    It takes 9 and 9 % for equal, and rounds; nothing near to that is decided here.
+    """
+    one, other = _value(gold), _value(found)
+    if one is None or other is None or gold[1] == found[1]:
+        return False
+    return not any(math.isclose(one * times, other, rel_tol=_FAR, abs_tol=_FAR) for times in (0.01, 1, 100))
+
+
+def _value(parsed: list[Any]) -> float | None:
+    """Return the number that math-verify has parsed, once as an expression and once as text; None for what is none."""
+    if len(parsed) != 2 or not isinstance(parsed[0], Expr) or parsed[0].free_symbols or not isinstance(parsed[1], str):
+        return None
+    try:
+        value = parsed[0].evalf(_DIGITS)
+    except Exception:  # sympy raises whatever it likes, which math-verify takes for a difference
+        return None
+    number = float(value) if isinstance(value, Float) else math.inf
+    return number if math.isfinite(number) else None
 
 
 @lru_cache(_REMEMBERED)

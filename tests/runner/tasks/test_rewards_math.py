@@ -1,9 +1,11 @@
 from collections.abc import Iterator
 
 import pytest
+from math_verify import verify
 
 from runner.ports.task import Problem
 from runner.ports.trial import TaskChoice
+from runner.tasks import math_answers
 from runner.tasks.rewards import ProcessReward, make_reward
 
 
@@ -54,6 +56,20 @@ def test_mathematical_answers(reward: ProcessReward, answer: str, response: str,
     scores = reward.score([problem, problem], [response, response])  # the second from memory
     assert scores.values == [score, score]
     assert scores.failures == {}
+
+
+CONSTANTS = (
+    *("3", "0", "-3", "300", "0.03", r"3\%", r"300\%", "3.0000001", "3.1", r"\frac{6}{2}", r"\sqrt{9}", "x=3", "3i"),
+    *(r"\sqrt{8}", "2.828427", r"2\sqrt{2}", r"1+\sqrt{2}", r"\frac{\pi}{3}", "1.0471976", r"\text{three}", "(3, 3)"),
+    *(r"\infty", "10^{20}"),
+)
+
+
+@pytest.mark.parametrize("answer", CONSTANTS)
+def test_constants_are_as_equal_as_math_verify_has_them(answer: str) -> None:
+    for other in CONSTANTS:
+        gold, found = math_answers._gold(answer), math_answers._gold(other)
+        assert math_answers._verified(answer, found) == float(verify(gold, found, timeout_seconds=None)), other
 
 
 def test_an_answer_without_mathematics_is_named_and_not_just_scored_wrong(reward: ProcessReward) -> None:
