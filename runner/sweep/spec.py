@@ -12,7 +12,7 @@ from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 from planner.recipes.schema import Recipe
 from planner.view import Axes
-from runner.ports.trial import Machine, TaskChoice, TrialConfig
+from runner.ports.trial import Machine, TaskChoice, TrialConfig, with_sampling_in_task
 
 
 class ValidationRule(Section):
@@ -53,6 +53,11 @@ class Training(Section):
     warmup_steps: Annotated[int, Field(ge=0)] | None = None
     simulation: dict[str, Any] | None = Field(None, description="a simulated world instead of training")
     trainer: TrainerChoice | None = Field(None, description="somebody else's trainer; null: the one of this package")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_sweeps(cls, given: Any) -> Any:
+        return with_sampling_in_task(given)
 
 
 class Resources(Section):

@@ -9,11 +9,13 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Source
 from runner.trainers.driving import validation_steps
+from runner.trainers.in_own_ray import port_range
 from runner.trainers.prime_rl.following import StepSource
 from runner.trainers.spec import TrainerSpec
 from runner.trainers.table import RehearsedDriver
 
 _PORTS, _EACH, _GROUPS = 10_000, 64, 300  # the first, how many a trial has, and how many trials
+_LEAST = 8  # that a trial takes
 
 
 class PrimeRlDriver(RehearsedDriver):
@@ -50,10 +52,16 @@ def metrics_of(attempt: Attempt, component: str) -> Path:
 
 
 def first_port(attempt: Attempt) -> int:
-    """Return the first of a trial's ports, which no other trial has on a host: no two have the same GPU."""
+    """Return the first of a trial's ports, which no other trial has on a host: no two have the same GPU.
+
+    Of the user's range each has as many as it takes.
+    """
     first = attempt.gpus[0].split(",")[0] if attempt.gpus else ""
     group = int(first) if first.isdigit() else zlib.crc32(f"{attempt.folder}/{first}".encode()) % _GROUPS
-    return _PORTS + _EACH * (group % _GROUPS)
+    allowed = port_range()
+    if allowed is None:
+        return _PORTS + _EACH * (group % _GROUPS)
+    return allowed[0] + _LEAST * (group % ((allowed[1] - allowed[0] + 1) // _LEAST))
 
 
 JUDGE = PrimeRlDriver(TrainerSpec.load("prime-rl"))

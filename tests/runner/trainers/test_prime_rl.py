@@ -7,8 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
+from runner.trainers.in_own_ray import PORTS_VARIABLE
 from runner.trainers.laying import programs
 from runner.trainers.prime_rl.driver import JUDGE
 from runner.trainers.prime_rl.following import StepSource
@@ -27,14 +30,23 @@ def test_refilling_is_a_gate_and_a_folder_that_was_used_is_cleaned(made: Made, t
     assert keys["clean"] is True  # else it refuses what an attempt left that saved nothing
 
 
+def ports(keys: dict[str, Any]) -> set[int]:
+    inference, orchestrator = keys["inference"], keys["orchestrator"]
+    own = {inference["server"]["port"], inference["backend_port"], inference["vllm"]["data_parallel_rpc_port"]}
+    return own | {orchestrator["env_server_base_port"], orchestrator["env_server_base_port"] + 1}
+
+
+def test_the_ports_of_a_cluster_are_kept_to(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PORTS_VARIABLE, "20000-20099")
+    taken = [ports(told(made("prime-rl"), attempt(tmp_path, gpus=(f"{first},{first + 1}",)))) for first in (0, 2, 4, 6)]
+    assert len(set.union(*taken)) == 20
+    assert all(20_000 <= port <= 20_099 for port in set.union(*taken))
+    unnumbered = ports(told(made("prime-rl"), attempt(tmp_path, gpus=("MIG-1,MIG-2",))))
+    assert all(20_000 <= port <= 20_099 for port in unnumbered)
+
+
 def test_two_trials_on_a_host_have_other_ports(made: Made, tmp_path: Path) -> None:
     first, second = (told(made("prime-rl"), attempt(tmp_path, gpus=(gpus,))) for gpus in ("0,1", "2,3"))
-
-    def ports(keys: dict[str, Any]) -> set[int]:
-        inference, orchestrator = keys["inference"], keys["orchestrator"]
-        own = {inference["server"]["port"], inference["backend_port"], inference["vllm"]["data_parallel_rpc_port"]}
-        return own | {orchestrator["env_server_base_port"], orchestrator["env_server_base_port"] + 1}
-
     assert len(ports(first) | ports(second)) == 10
     assert first["orchestrator"]["model"]["client"]["base_url"].endswith(f":{first['inference']['server']['port']}/v1")
 
