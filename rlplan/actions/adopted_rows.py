@@ -31,13 +31,13 @@ from rlplan.actions.calibrating import calibration_of
 from rlplan.actions.given_plan import given_candidate, given_plan
 from rlplan.actions.new_sweep import create
 from rlplan.reading.plan_data import new_candidates
+from runner.ports.executor import RealClock
 from runner.ports.trial import TaskChoice
 from runner.processes import this_driver
 from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
 from runner.sweep.journal import Journal
 from runner.sweep.planning import SweepChoice, new_trial, sweep_spec
-from runner.sweep.real_clock import RealClock
 from runner.sweep.spec import SweepSpec
 
 ELSEWHERE = "adopted"  # the worker of their segments, and the task where nothing says on what they were trained

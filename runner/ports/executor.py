@@ -5,9 +5,10 @@ nothing and stores nothing but the trials' own files.
 """
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from budgets.errors import InputError
@@ -113,6 +114,22 @@ class Clock(Protocol):
 
     def seconds(self) -> float:
         """Return seconds that only ever grow, for what is measured."""
+
+
+class RealClock:
+    """The world's own: the time of day, and the monotonic clock."""
+
+    def now(self) -> datetime:
+        """Return the time of day, in UTC."""
+        return datetime.now(UTC)
+
+    def seconds(self) -> float:
+        """Return seconds that only ever grow."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)
 
 
 class Executor(Protocol):

@@ -1,7 +1,9 @@
 """Carries out what the policy wants: trials are moved, segments reserved, stored, and only then given to a worker."""
 
 import math
+import statistics
 from dataclasses import replace
+from itertools import pairwise
 
 from sqlalchemy.orm import Session
 
@@ -18,7 +20,6 @@ from planner.view import READY, Configuration, TrialView
 from runner.ports.executor import Executor, Failed, NoRoomError, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board, OpenSegment
-from runner.sweep.hung import hung_because
 from runner.sweep.intake import LONGER, Intake
 from runner.sweep.journal import Journal
 from runner.sweep.planning import new_trial
@@ -26,6 +27,7 @@ from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import can_be_asked
 
 GROWTH = 0.25  # of a reservation that is used up, where the trainer cannot be asked to save
+UPDATES_UNDER_WAY = 2.0  # of the longest that was seen: so long a segment that was to end has for its last one
 MOST_ROUNDS = 8  # of asking the policy within one turn; it asks again only after it has planned a trial
 
 
@@ -282,3 +284,28 @@ class Dispatcher:
 def _key(segment: OpenSegment) -> str:
     """Name the reservation of a segment that has no id yet."""
     return f"trial {segment.trial}"
+
+
+def hung_because(
+    segment: OpenSegment, now: float, used_gpu_hours: float, patience: Patience, *, may_pause: bool
+) -> str | None:
+    """Return why the worker of a segment hangs and has to be killed; None while it may still be at work.
+
+    `now` is by the executor's clock. A worker is silent while it validates or saves; where that may take long
+    (`may_pause`), as with somebody else's trainer or a copy to make, it has `pause_seconds` more for each.
+    """
+    pause = patience.pause_seconds if may_pause else 0.0
+    steps = [(b.seconds - a.seconds, b.optimizer_step - a.optimizer_step) for a, b in pairwise(segment.points)]
+    updates = [seconds / made for seconds, made in steps if made > 0]
+    ends = pause + max(patience.stop_seconds, UPDATES_UNDER_WAY * max(updates, default=0.0))
+    silent = now - segment.heard_seconds
+    if segment.asked_seconds is not None and now - segment.asked_seconds > ends:
+        return f"it was asked to stop, and has not ended within {ends:,.0f} s (stop_seconds)"
+    if used_gpu_hours > segment.reserved_gpu_hours and silent > ends:
+        return f"what was reserved for it is used up, and nothing was heard of it for {silent:,.0f} s"
+    most, key = patience.start_up_seconds, "start_up_seconds"
+    if updates:
+        most, key = max(patience.least_seconds, patience.median_steps * statistics.median(updates)), "least_seconds"
+    if silent > most + pause:
+        return f"nothing was heard of it for {silent:,.0f} s, and it has {most + pause:,.0f} s ({key})"
+    return None

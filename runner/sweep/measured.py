@@ -33,28 +33,18 @@ def cost_record(
     # Where the batch grows, updates of other sizes took other times: the newest size counts.
     prompts = updates[-1].get("prompts_per_batch", trial.prompts_per_batch)
     updates = [each for each in updates if each.get("prompts_per_batch", trial.prompts_per_batch) == prompts]
-    recipe = spec.recipe(trial.axes)
     seconds = {phase.value: _typical(updates, phase.value) for phase in Phase}
-    shares = dict.fromkeys(ONCE_A_BATCH, recipe.schedule.updates_per_batch)
+    shares = dict.fromkeys(ONCE_A_BATCH, spec.recipe(trial.axes).schedule.updates_per_batch)
     return CostRecord(
-        at=at,
-        gpu=spec.resources.gpu,
-        generator_gpus=spec.resources.slots,
-        trainer_gpus=spec.resources.slots,
-        colocated=True,
-        model=text_of(trial.axes, MODEL) or str(workload["model"]),
-        recipe=recipe.name,
-        rollouts_per_prompt=trial.rollouts_per_prompt,
+        **_common(spec, workload, trial, at),
         prompts_per_batch=int(prompts),
         generated_rollouts=round(_mean(updates, "generated_rollouts")),
         trained_rollouts=round(_mean(updates, "trained_rollouts")),
-        mean_prompt_tokens=float(workload["prompt_tokens"]),
         mean_response_tokens=_mean(updates, "response_tokens"),
         longest_response_tokens=max(
             float(each.get("longest_response_tokens", each["response_tokens"])) for each in updates
         ),
         seconds={name: took / shares.get(name, 1) for name, took in seconds.items() if took is not None},
-        trial_id=trial.trial,
         steps=len(updates),
     )
 
@@ -76,28 +66,34 @@ def _of_outside(
     took = [each for each in took if each > 0]
     if len(took) < FEWEST_UPDATES or min(each["response_tokens"] for each in updates) <= 0:
         return None
-    n, B, slots = trial.rollouts_per_prompt, trial.prompts_per_batch, spec.resources.slots
-    mean = _mean(updates, "response_tokens")
+    mean, rollouts = _mean(updates, "response_tokens"), trial.rollouts_per_prompt * trial.prompts_per_batch
     return CostRecord(
-        at=at,
-        gpu=spec.resources.gpu,
-        generator_gpus=slots,
-        trainer_gpus=slots,
-        colocated=True,
-        model=text_of(trial.axes, MODEL) or str(workload["model"]),
-        recipe=recipe.name,
-        rollouts_per_prompt=n,
-        prompts_per_batch=B,
-        generated_rollouts=n * B,
-        trained_rollouts=n * B,
-        mean_prompt_tokens=float(workload["prompt_tokens"]),
+        **_common(spec, workload, trial, at),
+        prompts_per_batch=trial.prompts_per_batch,
+        generated_rollouts=rollouts,
+        trained_rollouts=rollouts,
         mean_response_tokens=mean,
         longest_response_tokens=mean,
         seconds={WHOLE: statistics.median(took)},
-        trial_id=trial.trial,
         trainer=trainer.name,
         steps=len(took),
     )
+
+
+def _common(spec: SweepSpec, workload: dict[str, Any], trial: TrialView, at: datetime) -> dict[str, Any]:
+    """Return what a record says of a trial, whatever its updates took."""
+    return {
+        "at": at,
+        "gpu": spec.resources.gpu,
+        "generator_gpus": spec.resources.slots,
+        "trainer_gpus": spec.resources.slots,
+        "colocated": True,
+        "model": text_of(trial.axes, MODEL) or str(workload["model"]),
+        "recipe": spec.recipe(trial.axes).name,
+        "rollouts_per_prompt": trial.rollouts_per_prompt,
+        "mean_prompt_tokens": float(workload["prompt_tokens"]),
+        "trial_id": trial.trial,
+    }
 
 
 class ShortSegments:

@@ -17,12 +17,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from runner.processes import end_session, sweep_orphans
 from runner.sweep.on_ray import cluster
 from runner.sweep.on_ray.messages import Message, decoded, encoded
-from runner.sweep.on_ray.session import CLIENT, HostedSession, SessionSettings, TuneSession, import_tune, start_thread
+from runner.sweep.on_ray.session import CLIENT, HostedSession, RayStart, TuneSession, import_tune, start_thread
 from runner.trainers.in_own_ray import within
 
 _PR_SET_PDEATHSIG = 1
@@ -33,22 +33,19 @@ _LONGEST_FAREWELL = 2.0
 class _Child:
     """Everything between the driver's pipes and the session."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        self._given = given
-        self._events = int(given["events"])
+    def __init__(self, events: int, start: RayStart) -> None:
+        self._events, self._start = events, start
         self._lock = threading.Lock()
         self._commands: queue.SimpleQueue[Message] = queue.SimpleQueue()
         os.set_inheritable(self._events, False)
 
     def serve(self) -> None:
-        given = self._given
-        address: str | None = given["address"]
+        start = self._start
         start_thread("commands", self._listen)
         start_thread("imports", import_tune)  # takes seconds, as does the start of Ray
         try:
-            size = given["cpus"], given["gpus"]
-            cluster.connect(address, *size, within(given["temporary"]), given["runtime_env"])
-            session = self._session(address)
+            cluster.connect(start.address, start.cpus, start.gpus, within(start.temporary), start.runtime_env)
+            session = self._session(start.address)
         except Exception as error:  # whatever keeps Ray from starting, the driver has to say it
             traceback.print_exc()
             self.leave(f"Ray cannot be started or joined: {type(error).__name__}: {error}")
@@ -62,10 +59,9 @@ class _Child:
         self.leave("Ray Tune has ended")
 
     def _session(self, address: str | None) -> TuneSession | HostedSession:
-        settings = SessionSettings(**self._given["settings"])
         if address is not None and address.startswith(CLIENT):
-            return HostedSession(settings, self.post)
-        session = TuneSession(settings, self.post)
+            return HostedSession(self._start, self.post)
+        session = TuneSession(self._start, self.post)
         if address is None:
             self._post_nodes(cluster.nodes())
             start_thread("servers", lambda: cluster.watch_servers(self.leave))
@@ -91,9 +87,8 @@ class _Child:
         if self._lock.acquire(timeout=_LONGEST_FAREWELL):
             self._write({"event": "leaving", "reason": reason})
         end_session(os.getsid(0))
-        settings = self._given["settings"]
-        sweep_orphans(settings["tag"], driver=settings["driver"])
-        shutil.rmtree(self._given["temporary"], ignore_errors=True)
+        sweep_orphans(self._start.tag, driver=self._start.driver)
+        shutil.rmtree(self._start.temporary, ignore_errors=True)
         os._exit(1)
 
     def _post_nodes(self, found: list[cluster.Node]) -> None:
@@ -138,4 +133,4 @@ def _die_with_parent(leave: Callable[[str], NoReturn]) -> None:
 
 if __name__ == "__main__":
     os.environ.update({**cluster.ENVIRONMENT, **{n: v for n, v in os.environ.items() if n in cluster.ENVIRONMENT}})
-    _Child(json.loads(sys.argv[1])).serve()
+    _Child(int(sys.argv[1]), RayStart(**json.loads(sys.argv[2]))).serve()

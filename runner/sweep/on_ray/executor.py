@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from budgets.errors import InputError
-from runner.ports.executor import Began, Ended, Event, Failed, NoRoomError, Work
+from runner.ports.executor import Began, Ended, Event, Failed, NoRoomError, RealClock, Work
 from runner.sweep.on_ray.cluster import Node
+from runner.sweep.on_ray.endings import Endings
 from runner.sweep.on_ray.known_workers import Records
 from runner.sweep.on_ray.leases import Lease, Leases
-from runner.sweep.on_ray.link import Link, RayStart, Restarts
-from runner.sweep.on_ray.losses import Losses
+from runner.sweep.on_ray.link import Link, Restarts
 from runner.sweep.on_ray.messages import Message, event_of
 from runner.sweep.on_ray.placement import ANYWHERE, Placement
 from runner.sweep.on_ray.placing import (
@@ -27,8 +27,7 @@ from runner.sweep.on_ray.placing import (
     usable,
     with_real_cores,
 )
-from runner.sweep.on_ray.releasing import Releasing
-from runner.sweep.real_clock import RealClock
+from runner.sweep.on_ray.session import RayStart
 from runner.trainers.in_own_ray import gpus_here
 
 _LONGEST_NAP = 0.25
@@ -62,7 +61,7 @@ class RayExecutor:
         cpus = cpus if placement.cpus is None else placement.cpus
         alone = 0 < gpus_here() <= gpus
         here = math.ceil(workers * cpus), None if gpus_here() else 0
-        self._start = RayStart(folder, tag, address, *here, alone, dict(placement.runtime_env))
+        self._start = RayStart(str(folder.absolute()), tag, address, *here, alone, dict(placement.runtime_env))
         self._most_workers = self._last_workers = workers
         self._typical = Footprint.over(nodes, cpus, gpus, placement.memory_gb)
         self._start_seconds = start_seconds
@@ -71,15 +70,13 @@ class RayExecutor:
         self._link: Link | None = None
         self._everything = self._nodes = tuple[Node, ...]()  # of the cluster; and what of it may be used
         self._hangs = Hangs()
-        self._records = Records(folder)
         self._ready = self._closed = False
         self._started_at = self._said_at = 0.0
         self._restarts = Restarts(address)
         self._reason = ""
         self._events: list[Event] = []
-        common = self._clock, self._leases, self._records
-        self._losses = Losses(tag, *common, self._events, lambda: self._alive, self._send)
-        self._releasing = Releasing(*common, self._send)
+        books = self._leases, Records(folder), self._events
+        self._endings = Endings(tag, self._clock, *books, lambda: self._alive, self._send)
 
     @property
     def clock(self) -> RealClock:
@@ -164,11 +161,11 @@ class RayExecutor:
         worker = lease.worker
         worker.was_there(self._clock.seconds())
         self._send({"do": "kill", "worker": worker.name, "node": worker.node, "pid": worker.pid})
-        self._losses.of_lease(lease, {"kind": HANG, "reason": f"{reason}{self._left_out_after(lease)}"})
+        self._endings.of_lease(lease, {"kind": HANG, "reason": f"{reason}{self._left_out_after(lease)}"})
 
     def release(self) -> None:
         """End the workers that hold no segment."""
-        self._releasing.spare()
+        self._endings.release_spare()
 
     def wait(self, seconds: float) -> Sequence[Event]:
         """Return what has happened, in order, after so many seconds at most."""
@@ -191,11 +188,11 @@ class RayExecutor:
         if self._link is not None:
             elsewhere = [[worker.name, node] for worker in self._leases.workers.values() for node in worker.elsewhere]
             if self._start.address is not None and self._ready:
-                self._releasing.all_of_them()
+                self._endings.all_in_good_order()
                 self._link.send({"do": "leave", "workers": elsewhere})
                 self._link.wait_for_the_end(_LEAVING)
             self._link.end()
-        self._losses.of_all("the executor was closed")
+        self._endings.of_all("the executor was closed")
         return self._new_events()
 
     def _new_events(self) -> list[Event]:
@@ -261,7 +258,7 @@ class RayExecutor:
         lease = self._leases.leases.get(message["lease"])
         event = event_of(message)
         if lease is None and isinstance(event, Began):
-            self._releasing.uncalled(message["worker"])
+            self._endings.uncalled(message["worker"])
         if event is None or lease is None or lease.work is None or lease.work.segment != message["segment"]:
             return
         worker = self._leases.hear(message, self._clock.seconds())
@@ -287,7 +284,7 @@ class RayExecutor:
         names = {node.node: node.host for node in self._nodes}
         self._everything = nodes
         self._nodes = nodes if self._start.address is None else self._placement.among(nodes)
-        self._releasing.without_nodes(self._alive, lambda node: names.get(node, node))
+        self._endings.without_nodes(self._alive, lambda node: names.get(node, node))
 
     @property
     def _alive(self) -> set[str]:
@@ -304,7 +301,7 @@ class RayExecutor:
         if self._leases.reopen(lease, self._clock.seconds()):
             self._open(lease, None)
         else:
-            self._losses.broken(lease, message)
+            self._endings.broken(lease, message)
 
     def _ray_lost(self) -> None:
         """Report everything under way as lost, clean up, and have another Ray process started after a while."""
@@ -314,7 +311,7 @@ class RayExecutor:
         reason = f"{reason or f'the process that runs Ray ended with exit code {code}'} (see {log})"
         self._last_workers = max(1, self.workers)
         self._link, self._ready = None, False
-        self._losses.of_all(reason)
+        self._endings.of_all(reason)
         self._restarts.lost(reason, self._clock.seconds())
 
     def _tend(self, now: float) -> None:
@@ -327,11 +324,11 @@ class RayExecutor:
         if self._link is not None and not self._ready and now - self._started_at > self._start_seconds:
             self._reason = f"Ray was not ready after {self._start_seconds:g} s ([cluster] start_seconds)"
             self._link.end()  # the end of its messages follows
-        self._losses.look(now)
+        self._endings.look(now)
         if self._ready:
-            self._releasing.for_those_who_wait(now)
+            self._endings.for_those_who_wait(now)
         if self._ready and len(self._leases.under_way) <= self.workers:  # else it may wait for others' room
-            self._losses.forgotten(now, self._start_seconds)
+            self._endings.forgotten(now, self._start_seconds)
 
     def _wait_until_ready(self) -> None:
         self.open()

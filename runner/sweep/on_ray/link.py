@@ -9,14 +9,13 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
 from runner.processes import DRIVER_TAG, SWEEP_TAG, end_session, sweep_orphans
 from runner.sweep.on_ray.messages import Message, decoded, encoded
-from runner.sweep.on_ray.session import CLIENT, SessionSettings
+from runner.sweep.on_ray.session import CLIENT, RayStart
 from runner.trainers.in_own_ray import private_folder
 
 LOGS = "logs"
@@ -26,49 +25,19 @@ _TOO_BUSY = "Starting Ray client server failed"  # Ray's own words for that, aft
 _CLIENT_GRACE = 12.0  # seconds: a cluster keeps what a client has started for 10 s after the client has died
 
 
-@dataclass(frozen=True, slots=True)
-class RayStart:
-    """How a Ray process is to be started."""
-
-    folder: Path  # of the sweep
-    tag: str
-    address: str | None  # of a cluster; None starts one here
-    cpus: int  # of a cluster that is started here
-    gpus: int | None  # None: as many as there are
-    alone: bool = False  # whether a trial has all of this machine's GPUs
-    runtime_env: dict[str, Any] = field(default_factory=dict)  # Ray's, of all that is started there
-    driver: str = field(default_factory=lambda: secrets.token_hex(8))  # a name of its own, for what it starts
-
-
 class Link:
     """One Ray process, from its start to its end."""
 
     def __init__(self, start: RayStart) -> None:
         self._start = start
         self._temporary, lock = private_folder()
-        self.log = _next_log(start.folder / LOGS)
+        self.log = _next_log(Path(start.folder) / LOGS)
         reading, writing = os.pipe()
-        settings = SessionSettings(
-            tag=start.tag,
-            driver=start.driver,
-            run=f"{start.tag}-{self.log.stem}",
-            folder=str(start.folder.absolute()),
-            directory=os.getcwd(),
-            temporary=self._temporary,
-        )
-        given = {
-            "events": writing,
-            "address": start.address,
-            "cpus": start.cpus,
-            "gpus": start.gpus,
-            "temporary": self._temporary,
-            "runtime_env": start.runtime_env,
-            "settings": asdict(settings),
-        }
+        told = asdict(replace(start, run=f"{start.tag}-{self.log.stem}", temporary=self._temporary))
         try:
             with self.log.open("wb") as log:
                 self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                    [sys.executable, "-m", "runner.sweep.on_ray.child", json.dumps(given)],
+                    [sys.executable, "-m", "runner.sweep.on_ray.child", str(writing), json.dumps(told)],
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,

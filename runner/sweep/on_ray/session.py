@@ -7,11 +7,12 @@ an actor of the cluster, and its events are fetched.
 import importlib
 import os
 import queue
+import secrets
 import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +24,26 @@ _SECONDS_OF_A_CALL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSettings:
-    """What all leases of a run have in common."""
+class RayStart:
+    """How a Ray process is to be started, and what all leases of its run have in common."""
 
-    tag: str  # of the sweep
-    driver: str  # a name of its own, for what it starts
-    run: str  # a name of this run's own
     folder: str  # of the sweep
-    directory: str  # the driver's working directory: what relative paths in a configuration are relative to
-    temporary: str  # for what Tune writes and nobody reads
+    tag: str  # of the sweep
+    address: str | None  # of a cluster; None starts one here
+    cpus: int  # of a cluster that is started here
+    gpus: int | None  # None: as many as there are
+    alone: bool = False  # whether a trial has all of this machine's GPUs
+    runtime_env: dict[str, Any] = field(default_factory=dict)  # Ray's, of all that is started there
+    driver: str = field(default_factory=lambda: secrets.token_hex(8))  # a name of its own, for what it starts
+    directory: str = field(default_factory=os.getcwd)  # what relative paths in a configuration are relative to
+    run: str = ""  # a name of this run's own
+    temporary: str = ""  # for what Tune writes and nobody reads
 
 
 class TuneSession:
     """Runs Tune in the thread that calls `run`; `do` may be called from any other."""
 
-    def __init__(self, settings: SessionSettings, post: Callable[[Message], None]) -> None:
+    def __init__(self, settings: RayStart, post: Callable[[Message], None]) -> None:
         """Open the mailbox. Ray must be connected."""
         import ray  # noqa: PLC0415
 
@@ -157,7 +163,7 @@ class TuneSession:
 class SessionActor:
     """The actor: a session, whose events wait here until the client fetches them."""
 
-    def __init__(self, settings: SessionSettings) -> None:
+    def __init__(self, settings: RayStart) -> None:
         os.environ.update(cluster.ENVIRONMENT)
         self._temporary = settings.temporary
         self._events: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -194,7 +200,7 @@ class SessionActor:
 class HostedSession:
     """The client's side; it is used like a session."""
 
-    def __init__(self, settings: SessionSettings, post: Callable[[Message], None]) -> None:
+    def __init__(self, settings: RayStart, post: Callable[[Message], None]) -> None:
         """Have the session opened in the cluster."""
         import ray  # noqa: PLC0415
 

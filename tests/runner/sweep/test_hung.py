@@ -17,7 +17,7 @@ from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.board import OpenSegment
-from runner.sweep.hung import hung_because
+from runner.sweep.dispatch import hung_because
 from tests.runner.sweep.test_driver import rows, spent, sweep
 
 PATIENCE = Patience(least_seconds=600, median_steps=5, start_up_seconds=1800, stop_seconds=120, pause_seconds=900)

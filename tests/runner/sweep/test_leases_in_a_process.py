@@ -12,6 +12,7 @@ import ray
 from runner.sweep.on_ray import child as child_module
 from runner.sweep.on_ray import tune_parts, worker_process
 from runner.sweep.on_ray.messages import Mailbox
+from runner.sweep.on_ray.session import RayStart
 from runner.sweep.on_ray.tune_parts import LeaseTrainable
 from runner.sweep.on_ray.worker_process import Lifeline, WorkerProcess
 
@@ -53,12 +54,8 @@ def test_a_signal_in_the_middle_of_a_write_does_not_keep_ray_alive(
     monkeypatch.setattr(child_module, "end_session", lambda session: ended.append("session"))
     monkeypatch.setattr(child_module, "sweep_orphans", lambda tag, driver: ended.append(f"{tag} of {driver}"))
     monkeypatch.setattr(os, "_exit", lambda code: ended.append("exit"))
-    given = {
-        "events": os.open(os.devnull, os.O_WRONLY),
-        "settings": {"tag": "a tag", "driver": "a driver"},
-        "temporary": str(tmp_path / "t"),
-    }
-    child = child_module._Child(given)
+    start = RayStart(str(tmp_path), "a tag", None, 1, None, driver="a driver", temporary=str(tmp_path / "t"))
+    child = child_module._Child(os.open(os.devnull, os.O_WRONLY), start)
 
     def interrupted() -> None:
         with child._lock:

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, end_session, in_session, sweep_orphans, tagged
-from runner.sweep.on_ray.link import Link, RayStart
+from runner.sweep.on_ray.link import Link
+from runner.sweep.on_ray.session import RayStart
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 PARENT = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}], start_new_session=True)"
@@ -102,7 +103,7 @@ def test_only_what_one_worker_started_is_ended(tag: str) -> None:
 
 
 def test_a_driver_that_has_lost_its_sweep_ends_its_own_processes_alone(tag: str, tmp_path: Path) -> None:
-    link = Link(RayStart(tmp_path, tag, "127.0.0.1:1", 1, 0))  # a cluster that is not there
+    link = Link(RayStart(str(tmp_path), tag, "127.0.0.1:1", 1, 0))  # a cluster that is not there
     driver = link._start.driver
     with ExitStack() as stack:
         own = start(STUBBORN, stack, **{SWEEP_TAG: tag, DRIVER_TAG: driver})

@@ -1,6 +1,7 @@
-"""What is lost with a worker, a node or all of Ray: it is reported, charged as recorded, and cleared up after."""
+"""How workers end: those that nobody needs are told to, and what is lost is reported, charged, and cleared up after."""
 
 import math
+import time
 from collections.abc import Callable, Collection
 
 from runner.ports.executor import Clock, Event, Failed, Gone
@@ -10,10 +11,13 @@ from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.messages import Message
 
 NOT_NEEDED = "it was no longer needed"
+_ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one has to go
+_LAST_WORDS = 5.0  # that workers have for them, which a worker itself gives its farewell
+_SECONDS_BETWEEN_LOOKS = 0.05
 
 
-class Losses:
-    """Strikes out leases and workers that are over, and says what became of them."""
+class Endings:
+    """Ends workers in good order, strikes out leases and workers that are over, and says what became of them."""
 
     def __init__(
         self,
@@ -29,6 +33,44 @@ class Losses:
         self._tag, self._clock = tag, clock
         self._leases, self._records, self._events = leases, records, events
         self._alive, self._send = alive, send
+
+    def release_spare(self) -> None:
+        """End the workers that hold no segment."""
+        for worker in self._leases.spare():
+            self._release(worker.name)
+            worker.ended_because = NOT_NEEDED
+            if worker.lease is not None:
+                worker.lease.closing = True
+
+    def uncalled(self, worker: str) -> None:
+        """End a worker that takes a lease which was taken back: another has its trial."""
+        self._release(worker)
+
+    def without_nodes(self, alive: Collection[str], host_of: Callable[[str], str]) -> None:
+        """End the workers that have lost a node of theirs; of one whose own node is dead Ray tells by itself."""
+        for worker in self._leases.workers.values():
+            dead = sorted({host_of(node) for node in worker.nodes if node not in alive})
+            if dead and worker.node in alive and worker.ended_because is None:
+                worker.ended_because = f"of its nodes {', '.join(dead)} is gone"
+                self._release(worker.name)
+
+    def for_those_who_wait(self, now: float) -> None:
+        """End parked leases where others have waited for a worker: they may hold what these need."""
+        for lease in self._leases.under_way:
+            if lease.worker is None and now - lease.waits_since > _ROOM_AFTER:
+                lease.waits_since = now
+                for parked in self._leases.to_end()[: lease.place.footprint.parts]:
+                    parked.closing = True
+                    self._send({"do": "end", "lease": parked.name})
+
+    def all_in_good_order(self) -> None:
+        """Have workers write their last word: a cluster that lives on ends them in its own time, which nobody sees."""
+        left = list(self._leases.workers.values())
+        for worker in left:
+            self._release(worker.name)
+        end = self._clock.seconds() + _LAST_WORDS
+        while (left := self._records.unended(left, self._clock.seconds())) and self._clock.seconds() < end:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     def look(self, now: float) -> None:
         """Report the workers whose records say that they have ended, or that are silent for too long."""
@@ -89,3 +131,6 @@ class Losses:
         now = self._clock.seconds()
         self._records.read(worker, now)
         return worker.lived(now, most_seconds)
+
+    def _release(self, worker: str) -> None:
+        self._send({"do": "release", "worker": worker})
