@@ -111,30 +111,15 @@ def warmup_steps(config: TrialConfig) -> int:
     return own if config.warmup_steps is None else config.warmup_steps
 
 
-def warmup_batches(config: TrialConfig) -> int:
-    """Return the batches of rollouts over which it rises, where a trainer has one rate for all updates of each."""
-    return -(-warmup_steps(config) // config.recipe.schedule.updates_per_batch)
-
-
 def validation_steps(config: TrialConfig) -> int:
     """Return the updates between validations."""
     return max(1, config.validation.every_rollouts // config.rollouts_per_step)
-
-
-def validation_batches(config: TrialConfig) -> int:
-    """Return the batches of rollouts between validations, where a trainer counts those as its steps."""
-    return max(1, validation_steps(config) // config.recipe.schedule.updates_per_batch)
 
 
 def save_steps(config: TrialConfig, attempt: Attempt) -> int:
     """Return the updates between saves: no more than save_seconds have, and no more than between validations."""
     every = validation_steps(config)
     return every if attempt.save_steps is None else min(every, attempt.save_steps)
-
-
-def save_batches(config: TrialConfig, attempt: Attempt, wanted: int | None = None) -> int:
-    """Return the batches of rollouts between saves, where a trainer counts those as its steps."""
-    return max(1, (wanted or save_steps(config, attempt)) // config.recipe.schedule.updates_per_batch)
 
 
 def merged(ours: Mapping[str, Any], settings: Mapping[str, Any], free: Collection[str] = ()) -> dict[str, Any]:

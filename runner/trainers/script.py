@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from budgets.errors import InputError
 from planner.adopting.configuration import words_set
@@ -23,6 +23,7 @@ from planner.config.trainer import STANDIN, TrainerChoice
 from planner.logs.trainers import load_trainer
 from runner.trainers.driving import stands_with
 from runner.trainers.known import is_known
+from runner.trainers.spec import TABLED, TrainerSpec
 
 _RUNS = {  # our names for what changes how a trainer runs, and not what it computes
     "activation_checkpointing",
@@ -49,56 +50,6 @@ _OPEN = re.compile(r"\$[\w({]")  # a variable that the script does not set, or w
 _MOST = 12  # keys of a kind that are listed
 
 
-class _Form(NamedTuple):
-    """How a trainer's settings are told from what else stands in its scripts."""
-
-    known: tuple[str, ...] = ("*",)  # which its settings can be
-    decided: tuple[str, ...] = ()  # beyond what the driver sets and the names of planner/logs/trainers
-    options: Mapping[str, str] = {}  # keys that have a name in [trainer.options]
-    refers: bool = False  # whether it fills in ${references} itself
-
-
-_FORMS = {
-    "nemo-rl": _Form(decided=("defaults", "env.*", "data.*"), refers=True),
-    "openrlhf": _Form(
-        ("*.*",),
-        ("data.*", "reward.*", "ckpt.*", "*.model_name_or_path"),
-        {"vllm.tensor_parallel_size": "tensor_parallel", "vllm.gpu_memory_utilization": "vllm_memory"},
-    ),
-    "prime-rl": _Form(decided=("wandb.name", "ckpt.*", "orchestrator.train.*", "orchestrator.eval.*")),
-    "skyrl": _Form(
-        ("*.*",),
-        ("data.*", "environment.*", "generator.num_inference_engines"),
-        {
-            "generator.inference_engine.tensor_parallel_size": "tensor_parallel",
-            "generator.inference_engine_tensor_parallel_size": "tensor_parallel",
-            "generator.inference_engine.gpu_memory_utilization": "vllm_memory",
-            "generator.gpu_memory_utilization": "vllm_memory",
-        },
-        refers=True,
-    ),
-    "slime": _Form(decided=("*-path", "eval-*", "rm-type", "reward-key", "rollout-stop*")),
-    "trl": _Form(
-        decided=(
-            *("deepspeed", "fsdp*", "use_vllm", "vllm_mode", "vllm_server_*", "vllm_group_port"),
-            *("do_*", "eval_*", "hub_*", "push_to_hub", "load_best*", "metric_for*", "save_*", "local_rank"),
-        ),
-        options={"vllm_gpu_memory_utilization": "vllm_memory"},
-    ),
-    "verl": _Form(
-        ("*.*",),
-        ("hydra.*", "ray_kwargs.*", "ray_init.*", "*.megatron.*"),
-        {
-            "actor_rollout_ref.rollout.name": "rollout",
-            "actor_rollout_ref.rollout.tensor_model_parallel_size": "tensor_parallel",
-            "actor_rollout_ref.rollout.gpu_memory_utilization": "rollout_memory",
-            "actor_rollout_ref.actor.strategy": "strategy",
-        },
-        refers=True,
-    ),
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Script:
     """What a script sets, as options of its trainer's driver, and what of it is not taken."""
@@ -121,7 +72,7 @@ class Script:
 
     def notes(self, kept: Mapping[str, Any]) -> list[str]:
         """Say what is kept, by the settings that a sweep has in the end, and what is replaced or left out."""
-        name, form = self.path.name, _FORMS[self.trainer]
+        name, form = self.path.name, TrainerSpec.load(self.trainer).script
         left = {key: value for key, value in self.settings.items() if key not in kept}
         options = [key for key, named in form.options.items() if named in self.options]
         lines = [f"of {name} these are kept: {_listed([*(key for key in self.settings if key in kept), *options])}"]
@@ -141,11 +92,11 @@ def read_script(path: Path) -> Script:
         said = what_it_sets([path.expanduser()])
     except InputError as error:
         raise InputError(f"--from {path}: {error}") from None
-    if said.trainer not in _FORMS:
-        raise InputError(f"--from {path}: it starts none of {', '.join(_FORMS)}")
+    if said.trainer not in TABLED:
+        raise InputError(f"--from {path}: it starts none of {', '.join(TABLED)}")
     if any(word[:1] in ("'", '"') for word in said.words):
         raise InputError(f"--from {path}: the command cannot be read: a quotation does not end")
-    script, form = Script(path, said.trainer), _FORMS[said.trainer]
+    script, form = Script(path, said.trainer), TrainerSpec.load(said.trainer).script
     given = {each.lstrip("+").partition("=")[0]: each.partition("=")[0] for each in said.words if "=" in each}
     decided, foreign = _decided(said.trainer), []
     shell = _shell(path.expanduser())
@@ -182,7 +133,7 @@ def with_options(trainer: TrainerChoice, options: Mapping[str, Any]) -> TrainerC
 
 def require_known(script: Script, kept: Mapping[str, Any]) -> None:
     """Refuse a script's value that cannot be known from it, of what is kept."""
-    refers = _FORMS[script.trainer].refers
+    refers = TrainerSpec.load(script.trainer).script.refers
     for key in script.settings.keys() & kept.keys():
         value = kept[key]
         text = value if isinstance(value, str) else ""

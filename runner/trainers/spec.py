@@ -15,9 +15,11 @@ from pydantic import Field, create_model
 from budgets import memory
 from budgets.memory_plan import Means
 from planner.checking import Count, Positive, Section
+from planner.config.trainer import BUILTIN, COMMAND, STANDIN, TRAINERS
 from runner.trainers.failures import OUT_OF_MEMORY
 
 Table = dict[str, Any]
+TABLED = tuple(sorted({*TRAINERS} - {BUILTIN, COMMAND, STANDIN}))
 _HEADS = {"whole": memory.WHOLE, "chunked": memory.CHUNKED, "fused": memory.FUSED}
 _KINDS: dict[str, Any] = {
     "text": str,
@@ -115,6 +117,15 @@ class Deviation(Section):
     ours: bool = True
 
 
+class Script(Section):
+    """How its settings are told from what else stands in a script that starts it."""
+
+    known: list[str] = Field(["*"], description="patterns of its settings")
+    decided: list[str] = Field([], description="ours, beyond its keys and the names of planner/logs/trainers")
+    options: dict[str, str] = Field({}, description="keys that have a name in [trainer.options]")
+    refers: bool = Field(False, description="whether it fills in ${references} itself")
+
+
 class TrainerSpec(Section):
     """Everything about a trainer that a table can say."""
 
@@ -150,6 +161,7 @@ class TrainerSpec(Section):
     loss: Loss
     otherwise: Table = Field({}, description="arguments of `shared_differences`")
     deviations: Table = Field({}, description="a `Deviation` by a recipe's dotted key")
+    script: Script = Script()
 
     @classmethod
     def load(cls, name: str) -> Self:

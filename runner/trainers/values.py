@@ -17,12 +17,9 @@ from runner.trainers.driving import (
     has_chat,
     laid_model,
     run_names,
-    save_batches,
     save_steps,
     tokenizer_of,
-    validation_batches,
     validation_steps,
-    warmup_batches,
     warmup_steps,
 )
 from runner.trainers.spec import TrainerSpec
@@ -38,8 +35,7 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
     folder = folder.absolute() if folder.parts else folder  # a rehearsal is made where it stands
     trial, sweep = run_names(attempt)
     heat, nucleus = config.task.validation_sampling
-    wanted = getattr(options, "save_steps", None)
-    saves = save_batches(config, attempt, wanted) if spec.counts_batches else wanted or save_steps(config, attempt)
+    saves = getattr(options, "save_steps", None) or save_steps(config, attempt)
     return {
         **sections_of(recipe),
         **spec.maps,
@@ -49,7 +45,7 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
         "updates": updates,
         "learning_rate": config.learning_rate,
         "warmup_steps": warmup_steps(config),
-        "warmup_batches": warmup_batches(config),
+        "warmup_batches": -(-warmup_steps(config) // updates),  # where a batch has one rate for all of its updates
         "temperature": config.task.temperature,
         "top_p": config.task.top_p,
         "validation_temperature": heat,
@@ -59,8 +55,8 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
         "clip_high": high,
         "overlong": round(recipe.rewards.overlong_share * longest),
         "validation": config.validation,
-        "validate_every": validation_batches(config) if spec.counts_batches else validation_steps(config),
-        "save_every": saves,
+        "validate_every": max(1, validation_steps(config) // each),
+        "save_every": max(1, saves // each),
         "save_seconds": config.trainer.save_seconds,
         "from_step": attempt.from_step // each,
         "to_step": -(-attempt.to_step // each),
