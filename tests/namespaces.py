@@ -1,14 +1,30 @@
 """Two hosts on one machine: network namespaces with addresses of their own and a link between them; needs root."""
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+import pytest
+
+NEEDS_ROOT = [
+    pytest.mark.soak,
+    pytest.mark.skipif(
+        (os.geteuid() != 0 or shutil.which("ip") is None) and not os.environ.get("RLPLAN_REQUIRE_ROOT"),
+        reason="needs root, and iproute2",
+    ),
+]
+
 
 def ip(*words: str) -> str:
     return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
+
+
+def within(host: str) -> tuple[str, ...]:
+    """Return what stands before a command that runs on a host."""
+    return ("ip", "netns", "exec", host, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', host)
 
 
 @contextmanager

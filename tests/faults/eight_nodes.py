@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from tests.faults.torment import ROOT
-from tests.namespaces import ip, joined
+from tests.namespaces import ip, joined, within
 
 PORT = 6397
 NODES, GPUS = 4, 8  # of a host, and of each of its nodes
@@ -52,10 +52,6 @@ class TwoHosts:
     def second(self) -> str:
         """The name of the other one."""
         return next(reversed(self.hosts))
-
-    def within(self, host: str) -> tuple[str, ...]:
-        """Return what stands before a command that runs on a host."""
-        return ("ip", "netns", "exec", host, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', host)
 
     def begin(self, host: str) -> None:
         """Start the nodes of a host, one after the other: two that start at once would take the same socket."""
@@ -96,7 +92,7 @@ class TwoHosts:
         with log.open("wb") as output:
             code = subprocess.call(
                 [
-                    *self.within(host),
+                    *within(host),
                     *(sys.executable, "-m", "ray.scripts.scripts", "start", *arguments, *size, *own),
                     *(f"--{name}={port}" for name, port in ports.items()),
                 ],

@@ -1,6 +1,5 @@
 """A sweep across two hosts, of which one is cut off in the middle: network namespaces with a link between them."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -15,21 +14,11 @@ import pytest
 from runner.sweep.worker_records import worker_records
 from tests.faults.sweeper import FAILING_FIT
 from tests.faults.torment import PATIENCE, ROOT, Tormented, check, undisturbed
-from tests.namespaces import ip, joined
+from tests.namespaces import NEEDS_ROOT, ip, joined, within
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(
-        (os.geteuid() != 0 or shutil.which("ip") is None) and not os.environ.get("RLPLAN_REQUIRE_ROOT"),
-        reason="needs root, and iproute2",
-    ),
-]
+pytestmark = NEEDS_ROOT
 HOSTS = {"rlp-one": "10.77.1.1", "rlp-two": "10.77.1.2"}
 PORT = 6399
-
-
-def within(host: str) -> tuple[str, ...]:
-    return ("ip", "netns", "exec", host, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', host)
 
 
 def start_ray(host: str, *arguments: str) -> None:

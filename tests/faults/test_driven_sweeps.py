@@ -15,8 +15,9 @@ import psutil
 import pytest
 
 from tests.faults.sweeper import TRAINER
-from tests.faults.test_cut_host import address, pytestmark, within  # noqa: F401  (a fixture, and what it needs)
+from tests.faults.test_cut_host import address, pytestmark  # noqa: F401  (a fixture, and what it needs)
 from tests.faults.torment import PATIENCE, Tormented, check, undisturbed
+from tests.namespaces import within
 
 TRAINERS = ("verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 SECONDS_TO_SEE = 5.0  # that a process was killed

@@ -1,8 +1,6 @@
 """A plan for 64 GPUs, swept by stand-ins in scaled time on eight Ray nodes of eight on two hosts, whatever happens."""
 
 import json
-import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -18,14 +16,9 @@ import pytest
 from runner.ports.trial import TrialConfig
 from runner.trainers.standin.life import course_of
 from tests.faults.eight_nodes import TwoHosts, eight_nodes
+from tests.namespaces import NEEDS_ROOT, within
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(
-        (os.geteuid() != 0 or shutil.which("ip") is None) and not os.environ.get("RLPLAN_REQUIRE_ROOT"),
-        reason="needs root, and iproute2",
-    ),
-]
+pytestmark = NEEDS_ROOT
 HOSTS = {"rlp-big-one": "10.77.5.1", "rlp-big-two": "10.77.5.2"}
 BUDGET = 5000
 PATIENCE = 500.0  # seconds until a world has gone wrong
@@ -81,7 +74,7 @@ class World:
     def start(self, *words: str) -> "subprocess.Popen[str]":
         command = [sys.executable, "-c", "from rlplan.entry import main; raise SystemExit(main())", *words]
         return subprocess.Popen(
-            [*self.cluster.within(self.cluster.first), *command],
+            [*within(self.cluster.first), *command],
             cwd=self.folder,
             env=dict(self.cluster.environment),
             stdout=subprocess.PIPE,

@@ -1,7 +1,5 @@
 """One trial of TRL on two hosts, network namespaces with a link between them, is that of two local processes."""
 
-import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,16 +10,10 @@ from runner.trainers.backend import DrivenBackend
 from runner.trainers.hosts import LocalHost, LocalProcess
 from runner.trainers.trl.driver import JUDGE
 from runner.training.trial import OpenTrial
-from tests.namespaces import joined
+from tests.namespaces import NEEDS_ROOT, joined
 from tests.trl.test_trainer import computed, opened, trial, weights
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(
-        (os.geteuid() != 0 or shutil.which("ip") is None) and not os.environ.get("RLPLAN_REQUIRE_ROOT"),
-        reason="needs root, and iproute2",
-    ),
-]
+pytestmark = NEEDS_ROOT
 HOSTS = {"trl-one": "10.77.6.1", "trl-two": "10.77.6.2"}
 
 
