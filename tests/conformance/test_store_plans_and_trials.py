@@ -4,7 +4,7 @@ import math
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from budgets.errors import IllegalTransitionError, InputError, NotFoundError, StoreError
@@ -45,16 +45,6 @@ def test_candidates_of_one_cell_are_told_apart_by_their_axes(store: Store) -> No
         ("easy", '{"recipe": "easy"}'),
         ("hard", '{"recipe": "hard", "learning_rate": 0.3}'),
     ]
-
-
-def test_a_name_given_by_hand_does_not_confuse_the_next(store: Store) -> None:
-    store.save_plan(samples.plan(), [], created_at=NOON)
-    with store.write() as session:
-        session.execute(text("UPDATE plans SET name = 'the-good-one'"))
-        session.execute(text("UPDATE plans SET config = '{}'"))
-    store.save_plan(samples.plan(), [], created_at=NOON)
-    assert store.plan().name == "plan-1"
-    assert store.plan("the-good-one").config == {}
 
 
 def test_unknown_plans_are_named_with_what_there_is(store: Store) -> None:
@@ -144,15 +134,6 @@ def test_a_trial_planned_again_is_the_same_trial(store: Store) -> None:
         assert (trial.state, trial.attempt, trial.gpu_hours_spent) == (TrialState.RUNNING, 1, 0.0)
         assert (trial.created_at, trial.updated_at) == (NOON, at(1))
     assert count(store, Trial) == 4
-
-
-def test_the_database_itself_refuses_a_trial_twice_and_an_unknown_state(store: Store) -> None:
-    samples.started_trial(store)
-    columns = ", ".join(column.key for column in Trial.__table__.columns if column.key != "id")
-    with pytest.raises(IntegrityError), store.write() as session:
-        session.execute(text(f"INSERT INTO trials ({columns}) SELECT {columns} FROM trials"))
-    with pytest.raises(IntegrityError, match="ck_trials_state"), store.write() as session:
-        session.execute(text("UPDATE trials SET state = 'asleep'"))
 
 
 def test_every_move_is_a_row(store: Store) -> None:

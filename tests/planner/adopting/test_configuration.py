@@ -44,17 +44,6 @@ actor_rollout_ref:
   actor: {optim: {lr: 1e-6}, policy_loss: {loss_mode: gspo}}
 trainer: {nnodes: 1, n_gpus_per_node: 4}
 """
-PRIME_RL = """
-seed = 5
-model.name = "Qwen/Qwen3-4B"
-trainer.optim.lr = 3e-6
-orchestrator = {batch_size = 512, group_size = 16}
-deployment = {num_train_gpus = 2, num_infer_gpus = 6}
-"""
-OPENRLHF = """python -m openrlhf.cli.train_ppo_ray --rollout.n_samples_per_prompt 8 --rollout.batch_size 128 \\
-  --train.batch_size 1024 --actor.adam.lr 5e-7 --actor.model_name_or_path Qwen/Qwen3-8B --actor.num_nodes 1 \\
-  --actor.num_gpus_per_node 4 --vllm.num_engines 2 --vllm.tensor_parallel_size 2 --algo.advantage.estimator group_norm
-"""
 OLD_OPENRLHF = """python -m openrlhf.cli.train_ppo_ray --n_samples_per_prompt 8 --rollout_batch_size 128 \\
   --train_batch_size 1024 --actor_learning_rate 5e-7 --pretrain Qwen/Qwen3-8B --actor_num_nodes 1 \\
   --actor_num_gpus_per_node 8 --vllm_num_engines 4 --colocate_all_models --advantage_estimator group_norm
@@ -91,8 +80,6 @@ SLIME = """python3 train.py --n-samples-per-prompt 8 --rollout-batch-size 32 --g
     [
         ("verl", "run_grpo.sh", SCRIPT, VERL),
         ("verl", ".hydra/config.yaml", HYDRA, Settings(4, 128, 1e-6, "/models/qwen3-8b", "gspo", 4, 3, 4096)),
-        ("prime-rl", "rl.toml", PRIME_RL, Settings(16, 32, 3e-6, "Qwen/Qwen3-4B", None, 8, 5)),
-        ("openrlhf", "run.sh", OPENRLHF, Settings(8, 128, 5e-7, "Qwen/Qwen3-8B", "grpo", 8)),
         ("openrlhf", "run.sh", OLD_OPENRLHF, Settings(8, 128, 5e-7, "Qwen/Qwen3-8B", "grpo", 8)),
         ("trl", "training_args.json", TRL, Settings(8, 16, 1e-6, "Qwen/Qwen3-0.6B", "dapo", 2, 42, 512)),
         ("skyrl", "config.yaml", SKYRL, Settings(5, 32, 1e-6, "m", "dr-grpo", 8)),

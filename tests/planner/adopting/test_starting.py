@@ -23,12 +23,9 @@ def test_what_is_written_is_read_again(name: str, start: Start) -> None:
     ("name", "line"),
     [
         ("verl", "actor_rollout_ref.rollout.n=16"),
-        ("verl", "actor_rollout_ref.actor.ppo_mini_batch_size=64"),
-        ("slime", "--n-samples-per-prompt 16"),
         ("slime", "--global-batch-size 1024"),
         ("prime-rl", "--orchestrator.batch_size 1024"),
         ("trl", "--learning_rate 1.5e-06"),
-        ("openrlhf", "--rollout.n_samples_per_prompt 16"),
     ],
 )
 def test_they_are_written_as_the_trainer_s_command_line_has_them(name: str, line: str) -> None:

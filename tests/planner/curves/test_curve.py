@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as hnp
 from budgets.errors import InputError
 from planner.curves.curve import Curve
 
-NAN, INF = float("nan"), float("inf")
+NAN = float("nan")
 
 
 def test_points_come_sorted_with_their_standard_errors_and_those_of_one_x_in_their_order():
@@ -22,8 +22,6 @@ def test_points_come_sorted_with_their_standard_errors_and_those_of_one_x_in_the
     ("x", "y", "errors", "kept", "note"),
     [
         ([0, 1, 2], [0.1, NAN, 0.3], None, [0, 2], "1 points dropped: not finite"),
-        ([0, INF, NAN], [0.1, 0.2, 0.3], None, [0], "2 points dropped: not finite"),
-        ([0, 1, 2], [0.1, -INF, 1e200], None, [0], "2 points dropped: not finite"),
         ([-1, 0, 2], [0.1, 0.2, 0.3], None, [0, 2], "1 points dropped: negative x"),
         ([0, 1, 2], [0.1, 0.2, 0.3], [0.1, NAN, -1], [0], "2 points dropped: not finite"),
     ],
@@ -38,9 +36,7 @@ def test_unusable_points_are_dropped_with_a_note(x, y, errors, kept, note):
     ("scores", "said", "bounded"),
     [
         ([0, 1], None, True),
-        ([0.2, 0.5], None, True),
         ([0.2, 1.01], None, False),
-        ([-0.1, 0.5], None, False),
         ([0.2, 0.5], False, False),
         ([], None, False),
     ],

@@ -51,11 +51,8 @@ def test_experience_comes_back_bit_by_bit(sources: list[Experience]) -> None:
     ("change", "said"),
     [
         ({"mean": [1.0]}, "not every vector is of its"),
-        ({"prior_sd": None}, "not every vector"),
         ({"target_gpu_hours": 0}, "target_gpu_hours is not above 0"),
         ({"lines": []}, "belongs to no axis"),
-        ({"terms": 3}, "not iterable"),
-        ({"start": 10**400}, "too large to convert"),
         ({"curves": math.inf}, "cannot convert float infinity"),
         ({"prior_sd": [1e-300] * 15}, "a spread is not above 0"),
         ({"prior_mean": [1e200] * 15}, "out of all reason"),
@@ -85,7 +82,6 @@ def test_a_covariance_must_be_one() -> None:
     ("text", "said"),
     [
         ("run,seed\n", "is no JSON"),
-        ('{"runs": []}', "holds no experience"),
         ('{"rlplan_experience": 9, "sources": []}', "of version 9"),
         ('{"rlplan_experience": 1, "sources": []}', "holds no source"),
         ('{"rlplan_experience": 1, "sources": [{}]}', "'name' is missing"),

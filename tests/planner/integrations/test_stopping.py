@@ -110,7 +110,6 @@ def test_worse_than_the_bounds_is_as_bad_as_they_allow_and_better_is_refused() -
     ("settings_", "message"),
     [
         ({"target": 0}, "target 0: give the steps"),
-        ({"target": math.inf}, "target inf"),
         ({"mode": "up"}, "mode 'up': give 'max'"),
         ({"bounds": (1, 0)}, r"bounds \(1, 0\): give the metric's least"),
         ({"alpha": 0.5}, "alpha 0.5: it must lie above 0"),

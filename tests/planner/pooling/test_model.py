@@ -1,4 +1,3 @@
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -88,12 +87,6 @@ def test_curves_without_relation_are_scattered_widely_and_smooth_ones_are_not() 
     assert scatter_weights(sweep(smooth(0), steps))[narrow] > 0.9
 
 
-def test_unseen_cells_are_wide_among_unrelated_ones() -> None:
-    steps = {cell: 60 for cell in CELLS if cell != (16, 64)}
-    smoothly, wildly = (joint_of(sweep(kind(1), steps), 400) for kind in (smooth, unrelated))
-    assert width(wildly, (16, 64)) > 2 * width(smoothly, (16, 64))
-
-
 def test_a_curve_narrows_the_unseen_cells_about_it() -> None:
     ratios = []
     for seed in range(6):  # a curve that surprises may widen them, as it should
@@ -138,14 +131,6 @@ def test_a_strange_curve_does_not_move_the_others_much(seed: int) -> None:
     others = [place for place, each in enumerate(plain.configurations) if each[:2] in cells]
     assert moved[plain.configurations.index(configuration((16, 64)))] > 0.15
     assert moved[others].max() < 0.04
-
-
-@pytest.mark.parametrize("steps", [{(16, 64): 20}, dict.fromkeys(CORNERS, 40)])
-def test_the_evidence_weighs_members_that_sum_to_one(steps: Mapping[Cell, int]) -> None:
-    fit, _ = fitted(sweep(smooth(2), steps))
-    assert fit.weights.sum() == pytest.approx(1.0)
-    assert (fit.weights >= 0).all()
-    assert len(fit.weights) == len(fit.drift) == len(fit.coefficients)
 
 
 def test_the_same_curves_give_the_same_fit_to_the_bit() -> None:

@@ -1,6 +1,5 @@
 """How many GPUs the final run gets, what a deadline costs, and what the price's interval means."""
 
-import math
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -101,17 +100,6 @@ def test_a_deadline_that_nothing_meets_is_refused_with_one_that_will_do(machine:
     hours = float(str(refused.value).split("--within ")[1].split("h")[0])
 
     assert wall_hours(propose(replace(asked, within_hours=hours))) <= hours
-
-
-def test_the_interval_of_the_price_is_turned_into_steps_and_rows() -> None:
-    proposal = proposed()
-    doubt, first = proposal.doubt, proposal.candidates[0].cell
-
-    assert doubt.fewest_steps <= first.allocation.update_steps <= doubt.most_steps
-    assert doubt.most_steps > doubt.fewest_steps
-    assert 0 <= doubt.firm <= len(proposal.candidates)
-    assert math.isfinite(doubt.lost)
-    assert doubt.lost >= 0
 
 
 def test_a_price_that_is_known_leaves_no_doubt() -> None:

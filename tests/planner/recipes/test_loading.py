@@ -116,13 +116,10 @@ def test_a_changed_value_does_not_keep_the_source_of_the_old_one(write: Write) -
         ('[objective]\nclip_low = "no"', "objective.clip_low = 'no' should be a valid number or 'none'"),
         ('[objective]\nclip = "pop"', "objective.clip = 'pop' should be 'ppo', 'cispo', 'soft', 'gamma' or 'none'"),
         ('objective = 3\ninherits = "grpo"', r"mine.toml: objective = 3 should be a table, such as \[objective\]"),
-        ("sources = 3", r"mine.toml: sources = 3 should be a table"),
         ("inherits = 3", "mine.toml: inherits = 3 should be the name of a recipe or the path of a .toml file"),
         ('inherits = "gpro"', "mine.toml: inherits an unknown recipe 'gpro': did you mean .*'grpo'"),
         ('inherits = "no/where.toml"', r"recipe .*no/where.toml does not exist; shipped are cispo, .*scalerl"),
         ('[sources]\n"objective.kll" = "x"', "mine.toml: a source for the unknown key 'objective.kll': did you mean"),
-        ('[sources]\n"name" = "x"', "mine.toml: a source for the unknown key 'name'"),
-        ("[sources]\n'objective.kl' = 3", "mine.toml: sources.objective.kl = 3 should be a valid string"),
         (
             "[schedule]\nstaleness_bound = 8",
             "mine.toml: schedule.staleness_bound = 8 with objective.against = 'trainer'",
@@ -135,7 +132,6 @@ def test_a_changed_value_does_not_keep_the_source_of_the_old_one(write: Write) -
             '[interruptions]\nearliest = 0.7\nlatest = 0.5\nphrase = "!"',
             "mine.toml: interruptions.earliest = 0.7 and latest = 0.5: .* a latest of at least 0.7",
         ),
-        ("[interruptions]\nearliest = 1", "interruptions.earliest = 1 should be less than 1 or 'none'"),
         (
             'inherits = "scalerl"\n[interruptions]\nphrase = "Enough."',
             "mine.toml: interruptions.closed_by = '</think>' is no part of the phrase 'Enough.'",
