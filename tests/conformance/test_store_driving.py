@@ -7,26 +7,18 @@ import pytest
 from budgets.errors import StoreError
 from planner.store import Store, results, sweeps
 from planner.store.curves import Trained, points_of
-from planner.store.driving import GRACE, Driver, LeaseLostError, end_lease, hold_lease, take_lease
+from planner.store.driving import GRACE, LeaseLostError, end_lease, hold_lease, take_lease
 from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
 from planner.store.state import failures_since_success, sweep_state
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from planner.view import Seen
+from tests.conformance.conftest import FIRST, SECOND
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 
-FIRST, SECOND = Driver("first@1", "here", 11), Driver("second@2", "there", 22)
 SOON = NOON + GRACE / 2
 LATE = NOON + 2 * GRACE
-
-
-@pytest.fixture
-def driven(store: Store) -> str:
-    sweep = samples.started_sweep(store)
-    with store.write() as session:
-        take_lease(session, sweep, FIRST, NOON)
-    return sweep
 
 
 def row(store: Store, sweep: str | None = None) -> Sweep:
@@ -87,17 +79,23 @@ def test_an_ended_lease_is_free_for_anyone(store: Store, driven: str, status: Sw
     assert (row(store).status, row(store).finished_at) == (SweepStatus.RUNNING, None)
 
 
-def test_how_a_sweep_stands(store: Store) -> None:
+def lost_beyond_eight(store: Store, *steps: int) -> int:
+    """Store a trial with scores at these steps whose first segment reached 8 and whose second was lost."""
     trial = samples.started_trial(store)
     samples.put(store, sweeps.move_trial, trial, TrialState.RUNNING, NOON, "start")
     first = samples.put(store, results.open_segment, trial, samples.segment(1, worker=None), NOON)
-    samples.put(store, results.add_points, [samples.point(trial, step, score=0.1 * step) for step in (0, 4, 8)])
+    samples.put(store, results.add_points, [samples.point(trial, step, score=0.1 * step) for step in steps])
     with store.write() as session:
         results.settle_segment(session, first, SegmentOutcome.COMMITTED, 2.0, at(1), reached_step=8, worker="w1")
     second = samples.put(store, results.open_segment, trial, samples.segment(2, from_step=8, to_step=16), at(1))
     samples.put(store, results.settle_segment, second, SegmentOutcome.LOST, 1.0, at(2))
     samples.put(store, sweeps.move_trial, trial, TrialState.LOST, at(2), "gone")
     samples.put(store, sweeps.move_trial, trial, TrialState.PAUSED, at(3), "again")
+    return trial
+
+
+def test_how_a_sweep_stands(store: Store) -> None:
+    trial = lost_beyond_eight(store, 0, 4, 8)
     samples.put(
         store, results.add_points, [samples.point(trial, 8, 2, score=0.9), samples.point(trial, 9, 2, score=None)]
     )
@@ -127,16 +125,7 @@ def test_how_a_sweep_stands(store: Store) -> None:
 
 
 def test_what_a_lost_attempt_did_beyond_its_checkpoint_counts_nowhere_and_no_score_is_hidden(store: Store) -> None:
-    trial = samples.started_trial(store)
-    samples.put(store, sweeps.move_trial, trial, TrialState.RUNNING, NOON, "start")
-    first = samples.put(store, results.open_segment, trial, samples.segment(1, worker=None), NOON)
-    samples.put(store, results.add_points, [samples.point(trial, step, score=0.1 * step) for step in (0, 4, 8, 11, 15)])
-    with store.write() as session:
-        results.settle_segment(session, first, SegmentOutcome.COMMITTED, 2.0, at(1), reached_step=8, worker="w1")
-    second = samples.put(store, results.open_segment, trial, samples.segment(2, from_step=8, to_step=16), at(1))
-    samples.put(store, results.settle_segment, second, SegmentOutcome.LOST, 1.0, at(2))
-    samples.put(store, sweeps.move_trial, trial, TrialState.LOST, at(2), "gone")
-    samples.put(store, sweeps.move_trial, trial, TrialState.PAUSED, at(3), "again")
+    trial = lost_beyond_eight(store, 0, 4, 8, 11, 15)
     again = [samples.point(trial, 8, 2, score=None), samples.point(trial, 12, 2, score=0.9)]
     samples.put(store, results.add_points, again)
     third = samples.put(store, results.open_segment, trial, samples.segment(3, from_step=8, to_step=16), at(3))

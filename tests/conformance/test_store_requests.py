@@ -8,7 +8,6 @@ from sqlalchemy import delete, select
 from planner.store import Store, sweeps
 from planner.store.driving import (
     GRACE,
-    Driver,
     RequestRefusedError,
     end_lease,
     in_force,
@@ -20,23 +19,15 @@ from planner.store.driving import (
 )
 from planner.store.schema import Decision, Request, RequestKind, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
+from tests.conformance.conftest import FIRST, SECOND
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 
-FIRST, SECOND = Driver("first@1", "here", 11), Driver("second@2", "there", 22)
 PAUSE, RESUME, STOP = RequestKind.PAUSE, RequestKind.RESUME, RequestKind.STOP
 
 
 def after(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
-
-
-@pytest.fixture
-def driven(store: Store) -> str:
-    sweep = samples.started_sweep(store)
-    with store.write() as session:
-        take_lease(session, sweep, FIRST, NOON)
-    return sweep
 
 
 def ask(store: Store, kind: RequestKind, by: str = "anna", seconds: float = 1.0, sweep: str | None = None) -> int:

@@ -166,18 +166,6 @@ def test_predictions_are_those_of_the_dense_computation(prior, at):
     assert mixture.average()[0] == pytest.approx(weights(expected) @ mean, rel=1e-7)
 
 
-@pytest.mark.parametrize("offset", [1e3, -1e6])
-def test_an_offset_far_above_the_spread_does_not_drown_the_points(offset):
-    curve = a_curve(bounded=False)
-    moved = Curve.of("c", curve.x, curve.y + offset)
-    # The scale takes the magnitude into account from 1,000 × the spread on; compare where it is given by the spread.
-    near, far = (posterior_of_one(each, SEVERAL) for each in (curve, moved))
-    if near.prepared.scale[0] == pytest.approx(far.prepared.scale[0], rel=1e-6):
-        np.testing.assert_allclose(near.weight, far.weight, rtol=1e-5, atol=1e-9)
-    else:
-        assert far.grid_weights().max() < 0.9
-
-
 def test_chunks_come_back_in_order():
     def numbered(number: int) -> Curve:
         return Curve.of(str(number), np.arange(1, 6), np.full(5, number / 200))

@@ -58,20 +58,6 @@ def test_without_a_layout_that_ends_within_a_week_the_fastest_is_taken() -> None
     )
 
 
-def test_layouts_are_compared_by_price_and_time_and_one_is_marked() -> None:
-    proposal = proposed()
-    prices = [each.gpu_hours_per_step for each in proposal.layouts]
-    seconds = [each.step_seconds for each in proposal.layouts]
-
-    assert [each.gpus_per_trial for each in proposal.layouts if each.chosen] == [
-        proposal.request.hardware.gpus_per_trial
-    ]
-    assert all(each.at_once * each.gpus_per_trial <= 64 for each in proposal.layouts)
-    assert prices == sorted(prices, reverse=True)  # the widest first, and it wastes most
-    assert seconds == sorted(seconds)
-    assert all(each.otherwise_gpu_hours_per_step for each in proposal.layouts)
-
-
 def test_pilots_and_final_run_end_by_the_deadline_and_a_nearer_one_costs_more() -> None:
     scores = []
     for within in (24.0, 120.0, 2000.0):

@@ -110,42 +110,27 @@ def decide(store: Store, sweep: str = "sweep-1", action: str = "prune", trial_id
     return put(store, results.record_decision, sweep, NOON, action, "It cannot win.", **seen)
 
 
+ANSWER = {
+    "prompts_per_batch": 64,
+    "update_steps": 390,
+    "learning_rate": 1e-6,
+    "recipe": "grpo",
+    "expected_score": 0.7,
+    "score_low": 0.6,
+    "score_high": 0.8,
+    "probability_best": 0.9,
+    "gpu_hours_to_target": 3900.0,
+}
+
+
 def ranking(rank: int, n: int, **changes: Any) -> RankedRow:
-    values = {
-        "rank": rank,
-        "rollouts_per_prompt": n,
-        "prompts_per_batch": 64,
-        "update_steps": 390,
-        "learning_rate": 1e-6,
-        "recipe": "grpo",
-        "gpu_hours_spent": 20.0,
-        "gpu_hours_to_target": 3900.0,
-        "status": "finished",
-        "expected_score": 0.7,
-        "score_low": 0.6,
-        "score_high": 0.8,
-        "probability_best": 0.9,
-    }
-    return RankedRow(**{**values, **changes})
+    own = {"rank": rank, "rollouts_per_prompt": n, "gpu_hours_spent": 20.0, "status": "finished"}
+    return RankedRow(**{**ANSWER, **own, **changes})
 
 
 def recommendation(**changes: Any) -> Recommendation:
-    values = {
-        "made_at": NOON,
-        "rollouts_per_prompt": 16,
-        "prompts_per_batch": 64,
-        "update_steps": 390,
-        "learning_rate": 1e-6,
-        "recipe": "grpo",
-        "expected_score": 0.7,
-        "score_low": 0.6,
-        "score_high": 0.8,
-        "probability_best": 0.9,
-        "expected_regret": 0.01,
-        "gpu_hours_to_target": 3900.0,
-        "details": {"equivalent": []},
-    }
-    return Recommendation(**{**values, **changes})
+    own = {"made_at": NOON, "rollouts_per_prompt": 16, "expected_regret": 0.01, "details": {"equivalent": []}}
+    return Recommendation(**{**ANSWER, **own, **changes})
 
 
 def cost_record(gpu: str = "h100", model: str = "qwen3-8b", minutes: float = 0.0, **changes: Any) -> CostRecord:

@@ -13,8 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from budgets.errors import StoreError
-from planner.store import open_store, opening, results
-from planner.store.engine import Engines
+from planner.store import open_store, results
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 
@@ -103,23 +102,6 @@ def test_a_file_that_another_process_is_making_is_waited_for(tmp_path: Path) -> 
         with open_store(path, lock_timeout_seconds=20.0) as store:
             assert samples.look(store, results.ranked_allocations) == []
         timer.join()
-
-
-def test_a_file_that_was_made_while_this_process_waited_is_taken_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "rlplan.db"
-    set_journal = opening._set_journal
-
-    def be_overtaken(engines: Engines, lock_timeout_seconds: float) -> None:
-        monkeypatch.setattr(opening, "_set_journal", set_journal)
-        with open_store(path) as other:
-            other.save_plan(samples.plan(), [], created_at=NOON)
-        set_journal(engines, lock_timeout_seconds)
-
-    monkeypatch.setattr(opening, "_set_journal", be_overtaken)
-    with open_store(path) as store:
-        assert store.plan().name == "plan-1"
 
 
 def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
