@@ -1,7 +1,6 @@
-"""The laws that a table can be fitted with: which columns each is about, and what the table says of it."""
+"""The laws that a table can be fitted with: one curve, or those of several n."""
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,25 +9,14 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.families import Law
-from planner.curves.families.across_runs import draw_group_law, draw_model_sizes, draw_value_based
-from planner.curves.families.draws import CannotTellError, LawDraws, interval, size_name
+from planner.curves.families.across_runs import draw_group_law
+from planner.curves.families.draws import CannotTellError, LawDraws, interval
 from planner.curves.families.one_curve import draw_power_law, draw_sigmoid
 from planner.curves.reading.table import Table, listing
 from planner.metrics import Interval
 
 MOST_POINTS = 60  # of a curve; more are averaged in groups, as a law has but a few parameters
-_SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
-
-# The columns that a law is about: what each holds, and the names by which it is found.
-_PARAMETERS = ("the model's number of parameters", ("parameters", "params", "num_parameters", "model_size"))
-_GROUP = ("rollouts per prompt", ("rollouts_per_prompt", "n", "group_size", "num_generations"))
-_UPDATES = ("updates per environment step", ("utd", "updates_per_step", "replay_ratio"))
-_STEPS = ("environment steps to the threshold", ("env_steps", "environment_steps", "data"))
-LAW_COLUMNS = {
-    Law.MODEL_SIZE: (_PARAMETERS,),
-    Law.GROUP_SIZE: (_GROUP,),
-    Law.VALUE_BASED: (_UPDATES, _PARAMETERS, _STEPS),
-}
+GROUP_COLUMNS = ("rollouts_per_prompt", "n", "group_size", "num_generations")  # by which the law of n finds its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,31 +58,14 @@ def fit_curve_law(law: Law, curve: Curve) -> LawFit:
     return _fit(law, curve.name, {"": curve}, lambda: draw(averaged(curve)), curve.notes)
 
 
-def fit_law_over(law: Law, name: str, curves: Mapping[float, Sequence[Curve]]) -> LawFit:
-    """Fit a law to curves of several model sizes, or of several rollouts per prompt."""
-    notes = tuple(dict.fromkeys(note for runs in curves.values() for run in runs for note in run.notes))
-    thin = {value: [averaged(run) for run in runs] for value, runs in sorted(curves.items())}
-    if law is Law.MODEL_SIZE:
-        points = {size_name(size): Curve.joined(runs) for size, runs in sorted(curves.items())}
-        return _fit(law, name, points, lambda: draw_model_sizes(thin), notes)
-    if broken := [value for value in thin if not float(value).is_integer()]:
+def fit_group_law(name: str, curves: Mapping[float, Sequence[Curve]]) -> LawFit:
+    """Fit the law of the best n to curves of several rollouts per prompt."""
+    if broken := [value for value in curves if not float(value).is_integer()]:
         raise InputError(f"{broken[0]:g} rollouts per prompt in '{name}': give whole numbers")
+    notes = tuple(dict.fromkeys(note for runs in curves.values() for run in runs for note in run.notes))
+    thin = {int(value): [averaged(run) for run in runs] for value, runs in sorted(curves.items())}
     points = {"n*": Curve.joined([run for runs in curves.values() for run in runs])}
-    return _fit(law, name, points, lambda: draw_group_law({int(value): runs for value, runs in thin.items()}), notes)
-
-
-def fit_value_based(table: Table) -> LawFit:
-    """Fit the law of value-based RL to rows of updates per step, parameters and environment steps."""
-    columns = numbers_for(table, Law.VALUE_BASED)
-    rows = np.column_stack(list(columns.values()))
-    whole = np.isfinite(rows).all(axis=1)
-    notes = (*table.notes, *([f"{int((~whole).sum())} rows left out: a number is missing"] if not whole.all() else []))
-    rows = rows[whole]
-    points = {
-        size_name(size): Curve.of(size_name(size), *rows[rows[:, 1] == size][:, [0, 2]].T)
-        for size in np.unique(rows[:, 1])
-    }
-    return _fit(Law.VALUE_BASED, table.name, points, lambda: draw_value_based(rows), notes)
+    return _fit(Law.GROUP_SIZE, name, points, lambda: draw_group_law(thin), notes)
 
 
 def _fit(
@@ -117,39 +88,17 @@ def averaged(curve: Curve) -> Curve:
     return replace(curve, x=x, y=y, standard_errors=None)
 
 
-def numbers_for(table: Table, law: Law) -> dict[str, Vector]:
-    """Return the columns that a law is about, by name; InputError with what the law needs and what there is.
-
-    Sizes may be written as 7B or 0.5b.
-    """
-    there, found = {name.casefold(): name for name in [*table.columns, *table.text]}, {}
-    for what, names in LAW_COLUMNS[law]:
-        column = next((there[name] for name in names if name in there), None)
-        if column is None:
-            needed = " and ".join(f"'{names[0]}' ({what})" for what, names in LAW_COLUMNS[law])
-            others = "" if law is Law.VALUE_BASED else ", beside compute and score"
-            raise InputError(
-                f"--law {law} needs {needed}{others}; '{table.name}' has {listing([*table.columns, *table.text])}: "
-                f"give the one that holds {what} one of the names {', '.join(names)}"
-            )
-        if column in table.columns:
-            found[column] = table.columns[column]
-        else:
-            found[column] = np.array([_size(each, column, table) for each in table.text[column]])
-    return found
-
-
-def _size(text: str, column: str, table: Table) -> float:
-    if not text.strip():
-        return math.nan
-    number = re.fullmatch(
-        r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([kmbt]?)", re.sub("[,_]", "", text.strip().casefold())
-    )
-    if number is None:
+def group_column(table: Table) -> str:
+    """Return the column of rollouts per prompt; InputError with what the law needs and what there is."""
+    there = {name.casefold(): name for name in table.columns}
+    column = next((there[name] for name in GROUP_COLUMNS if name in there), None)
+    if column is None:
         raise InputError(
-            f"'{text}' in column '{column}' of '{table.name}' is no number: write it as 7000000000, 7e9 or 7B"
+            f"--law {Law.GROUP_SIZE} needs '{GROUP_COLUMNS[0]}' (rollouts per prompt), beside compute and score; "
+            f"'{table.name}' has {listing([*table.columns, *table.text])}: give the one that holds numbers of rollouts "
+            f"per prompt one of the names {', '.join(GROUP_COLUMNS)}"
         )
-    return float(number[1]) * _SUFFIXES[number[2]]
+    return column
 
 
 def parts_by(table: Table, column: str, values: Vector | Sequence[str]) -> dict[float | str, Table]:

@@ -62,14 +62,8 @@ def _check_law(asked: FitRequest) -> None:
         return
     if asked.law not in list(Law):
         raise UnknownNameError("law", asked.law, list(Law))
-    refused = ["--answers"] if asked.answers is not None else []
-    why = "weighs all points alike"
-    if asked.law == Law.VALUE_BASED and not refused:
-        names = ("x", "y", "by", "percent", "fit_fraction", "fit_until", "cut", "predict_at")
-        refused = [f"--{name.replace('_', '-')}" for name in names if getattr(asked, name) not in (None, False, [], ())]
-        why = "reads rows and no curves"
-    if refused:
-        raise InputError(f"{refused[0]} is not for --law {asked.law}, which {why}: leave it out")
+    if asked.answers is not None:
+        raise InputError(f"--answers is not for --law {asked.law}, which weighs all points alike: leave it out")
 
 
 def cut_point(asked: FitRequest) -> float | Literal["auto", "published"]:

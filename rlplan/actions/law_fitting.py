@@ -174,12 +174,9 @@ def fit_law(asked: FitRequest) -> FittedLaws:
         jobs, refused = fit_jobs(read, asked)
         found = [(job.file, laws.fit_curve_law(law, job.used), {"": job.whole}) for job in jobs]
         said += refused
-    elif tables and law is Law.VALUE_BASED:
-        found = [(file, laws.fit_value_based(table), {}) for file, table in tables]
-        targets = ()
     elif tables:
-        grouped, said = _grouped_by_number(tables, law, asked, said)
-        fit = laws.fit_law_over(law, _name(tables), grouped) if grouped else None
+        grouped, said = _grouped_by_number(tables, asked, said)
+        fit = laws.fit_group_law(_name(tables), grouped) if grouped else None
         found = [] if fit is None else [(tables[0][0], fit, dict(fit.points))]
     else:
         found = []
@@ -237,13 +234,13 @@ def _recipe_of(file: Path, tables: Tables) -> str:
 
 
 def _grouped_by_number(
-    tables: Tables, law: Law, request: FitRequest, said: list[str]
+    tables: Tables, request: FitRequest, said: list[str]
 ) -> tuple[dict[float, list[Curve]], list[str]]:
     found: Grouped = {}
     for file, table in tables:
         try:
-            ((name, values),) = laws.numbers_for(table, law).items()
-            _gather(found, file, laws.parts_by(table, name, values), request, said)
+            name = laws.group_column(table)
+            _gather(found, file, laws.parts_by(table, name, table.columns[name]), request, said)
         except InputError as failure:
             said.append(str(failure))
     return {float(value): curves for value, curves in found.items()}, said

@@ -17,9 +17,7 @@ from rlplan.wording.terminal import Canvas
 FORMS = {
     Law.SIGMOID: "R(C) = R0 + (A − R0) / (1 + (C_mid/C)^B)",
     Law.POWER: "R(C) = A − D / C^B",
-    Law.MODEL_SIZE: "log10(1 − R) = −k(N)·log10 X + E(N), k(N) = K_max / (1 + N_0/N)",
     Law.GROUP_SIZE: "log2 n*(C) = L / (1 + exp(−k·(log10 C − c0))) + b",
-    Law.VALUE_BASED: "D(σ, N) = D_min·[1 + (a/σ)^alpha + (b/N)^beta], σ updates per step",
 }
 
 

@@ -20,10 +20,6 @@ BAND_POINTS = 60
 LONGEST_NAME = 40
 LOGARITHMIC_FROM = 10.0  # times the first x, from which on x is drawn on a log axis
 NOTHING = Curve("none", np.empty(0), np.empty(0), True)
-LAW_AXES = {
-    Law.GROUP_SIZE: ("", "best rollouts per prompt, n*"),
-    Law.VALUE_BASED: ("updates per environment step", "environment steps"),
-}
 
 
 @dataclass(frozen=True)
@@ -145,14 +141,12 @@ def _curve_panel(curve: Fit, band: Band, level: float) -> Panel:
 def _law_panel(fitted: LawFit, level: float) -> Panel:
     fit = fitted.fit
     first = next(iter(fit.points.values()))
-    x_name, y_name = LAW_AXES.get(fit.law, ("", ""))
+    over_n = fit.law is Law.GROUP_SIZE
+    y_name = "best rollouts per prompt, n*" if over_n else first.y_name
     told = "" if fit.identified else ": this table cannot tell"
     most = max(FEWEST, MOST_POINTS // len(fit.points))
     lines = tuple(_law_line(fitted, series, level, most) for series in fit.points)
-    log_y = fit.law in (Law.GROUP_SIZE, Law.VALUE_BASED)
-    return Panel(
-        f"{_short(fit.name)}{told}", x_name or first.x_name, y_name or first.y_name, level, lines, logarithmic_y=log_y
-    )
+    return Panel(f"{_short(fit.name)}{told}", first.x_name, y_name, level, lines, logarithmic_y=over_n)
 
 
 def _law_line(fitted: LawFit, series: str, level: float, most: int) -> Line:

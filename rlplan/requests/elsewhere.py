@@ -45,7 +45,7 @@ class FitRequest(Request):
     level: options.LevelOption = 0.9
     law: Annotated[
         str | None,
-        typer.Option(metavar="<law>", help="Fit a law: sigmoid, power, model-size, group-size or value-based."),
+        typer.Option(metavar="<law>", help="Fit a law: sigmoid, power or group-size."),
     ] = None
     plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html page.")] = None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.synthetic import draw
-from tests.planner.curves.family_samples import EASY, PAIRS, SIZES, group_curve, size_curve, steps_needed
+from tests.planner.curves.family_samples import EASY, group_curve
 from tests.planner.replaying.tables import grid
 from tests.rlplan.adopted_runs import FIVE, folders
 from tests.rlplan.recommend_sweeps import ended
@@ -66,17 +66,14 @@ def _shapes_of_curves(folder: Path) -> None:
 
 
 def _tables_of_laws(folder: Path) -> None:
-    """Write a table for each law that goes across runs, and one of recipes."""
+    """Write a table for the law that goes across runs, and one of recipes."""
     columns = {
-        "sizes": ("parameters", [(f"{size / 1e9:g}B", size_curve(size, 0.01)) for size in SIZES[::2]]),
         "groups": ("rollouts_per_prompt", [(group, group_curve(group, EASY, 0.005)) for group in (8, 32, 128)]),
         "recipes": ("recipe", [(name, draw("sigmoid", np.random.default_rng(5)).curve) for name in ("ours", "theirs")]),
     }
     for name, (column, curves) in columns.items():
         rows = "".join(f"{value},{x},{y}\n" for value, c in curves for x, y in zip(c.x, c.y, strict=True))
         (folder / f"{name}.csv").write_text(f"{column},compute,score\n{rows}", encoding="utf-8")
-    rows = "".join(f"{utd},{size},{data}\n" for (utd, size), data in zip(PAIRS, steps_needed(0.01), strict=True))
-    (folder / "updates.csv").write_text("utd,parameters,env_steps\n" + rows, encoding="utf-8")
 
 
 def _runs_of_trainers(folder: Path) -> None:

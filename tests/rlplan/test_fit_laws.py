@@ -8,18 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.planner.curves.family_samples import (
-    EASY,
-    PAIRS,
-    SIZES,
-    Sigmoid,
-    curve_of,
-    group_curve,
-    size_curve,
-    steps_needed,
-)
+from tests.planner.curves.family_samples import EASY, Sigmoid, curve_of, group_curve
 from tests.rlplan.conftest import Run
-from tests.rlplan.fit_answers import refused
 
 SCALERL = Sigmoid(0.3, 0.61, 1.92, 2542.0)
 
@@ -34,20 +24,10 @@ def rising(path: Path, until: float = 12_000, law: Sigmoid = SCALERL) -> str:
     return table(path, "gpu_hours,score", zip(curve.x, curve.y, strict=True))
 
 
-def sizes(path: Path, which: Iterable[float] = SIZES) -> str:
-    curves = {size: size_curve(size, 0.01) for size in which}
-    rows = [(f"{size / 1e9:g}B", x, y) for size, curve in curves.items() for x, y in zip(curve.x, curve.y, strict=True)]
-    return table(path, "parameters,compute,accuracy", rows)
-
-
 def groups(path: Path, which: Iterable[int] = (8, 16, 32, 64, 128, 256, 512)) -> str:
     curves = {group: group_curve(group, EASY, 0.005) for group in which}
     rows = [(group, x, y) for group, curve in curves.items() for x, y in zip(curve.x, curve.y, strict=True)]
     return table(path, "rollouts_per_prompt,rollouts,score", rows)
-
-
-def updates(path: Path, noise: float = 0.01) -> str:
-    return table(path, "utd,parameters,env_steps", zip(*PAIRS.T, steps_needed(noise), strict=True))
 
 
 def recipes(path: Path) -> str:
@@ -75,9 +55,7 @@ def fitted(run: Run, law: str, *args: str) -> list[dict[str, Any]]:
     [
         ("power", lambda path: rising(path, 1500), "A may lie between"),
         ("sigmoid", lambda path: table(path, "step,score", [(1, 0.2), (2, 0.3)]), "2 distinct x values"),
-        ("model-size", lambda path: sizes(path, SIZES[:2]), "N_0 may be anything up to the end"),
         ("group-size", lambda path: groups(path, (8,)), "1 values of n can be fitted"),
-        ("value-based", lambda path: updates(path, 0.3), "only known to lie between"),
     ],
 )
 def test_a_table_that_cannot_tell_says_so_and_why(
@@ -101,25 +79,19 @@ def test_laws_predict_where_they_are_asked_to(run: Run, tmp_path: Path) -> None:
 
 
 def test_curves_of_several_files_are_one_table_where_a_law_goes_across_runs(run: Run, tmp_path: Path) -> None:
-    names = [sizes(tmp_path / f"{size:g}.csv", [size]) for size in SIZES[::2]]
-    (fit,) = fitted(run, "model-size", *names)
-    assert fit["name"] == "4 tables"
-    assert {name for name in fit["parameters"] if name.startswith("E")} == {"E[500M]", "E[3B]", "E[14B]", "E[72B]"}
+    names = [groups(tmp_path / f"{group}.csv", [group]) for group in (8, 64, 512)]
+    (fit,) = fitted(run, "group-size", *names)
+    assert fit["name"] == "3 tables"
+    assert fit["parameters"].keys() == {"L", "k", "c0", "b"}
 
 
-def test_a_size_that_is_no_number_is_refused_with_how_to_write_it(run: Run, tmp_path: Path) -> None:
-    path = table(tmp_path / "sizes.csv", "parameters,compute,accuracy", [("7B", 1, 0.2), ("large", 1, 0.3)])
-    said = refused(run, path, "--law", "model-size")
-    assert "'large' in column 'parameters' of 'sizes' is no number: write it as 7000000000, 7e9 or 7B" in said
-
-
-@pytest.mark.parametrize(("law", "make"), [("sigmoid", rising), ("group-size", groups), ("value-based", updates)])
+@pytest.mark.parametrize(("law", "make"), [("sigmoid", rising), ("group-size", groups)])
 def test_laws_are_drawn(run: Run, tmp_path: Path, law: str, make: Callable[[Path], str]) -> None:
     path = make(tmp_path / "data.csv")
     assert run("fit", "--law", law, path, "--plot", "law.html").err == "drew law.html\n"
     page = (tmp_path / "law.html").read_text()
     assert '"name":"90 % band"' in page
-    drawn = {"sigmoid": "used", "group-size": "median of the fit", "value-based": "5M"}
+    drawn = {"sigmoid": "used", "group-size": "median of the fit"}
     assert f'"name":"{drawn[law]}"' in page
 
 

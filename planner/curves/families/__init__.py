@@ -8,6 +8,4 @@ class Law(StrEnum):
 
     SIGMOID = "sigmoid"
     POWER = "power"
-    MODEL_SIZE = "model-size"
     GROUP_SIZE = "group-size"
-    VALUE_BASED = "value-based"

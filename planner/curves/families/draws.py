@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import fdtr
 
@@ -16,8 +15,6 @@ Basis = Callable[[Vector, Vector], Vector]
 
 _SMALLEST_RANGE = 1e-150  # its square is still a normal number
 _MOST_CORRELATED = 0.9
-_VAGUE = 10.0  # times: a positive parameter whose interval is wider is not known
-_NEAR_THE_END = 0.02  # of the allowed range, in logs
 
 _START_POINTS, _POLISHED_STARTS = 256, 4  # a start need not see every point
 _TOLERANCE = 1e-12
@@ -57,29 +54,6 @@ def interval(draws: Vector, levels: Vector | None, level: float = INTERVAL_LEVEL
     return np.stack([draws[0], inside.min(axis=0), inside.max(axis=0)])
 
 
-def vague(draws: dict[str, Vector], levels: Vector | None, allowed: dict[str, tuple[float, float]]) -> tuple[str, ...]:
-    """Return a doubt for each positive parameter that spans a factor of ten, or ends where the search does."""
-    doubts = []
-    for name, values in draws.items():
-        _, low, high = (float(each) for each in interval(values, levels))
-        first, last = allowed.get(name, (0.0, np.inf))
-        slack = (last / first) ** _NEAR_THE_END if first > 0 else 1.0
-        if low <= first * slack or high >= last / slack:
-            end = "up to the end" if high >= last / slack else "from the beginning"
-            doubts.append(f"{name} may be anything {end} of what is searched ({low:.3g} to {high:.3g})")
-        elif high > _VAGUE * low:
-            doubts.append(f"{name} is only known to lie between {low:.3g} and {high:.3g}")
-    return tuple(doubts)
-
-
-def size_name(size: float) -> str:
-    """Write a number of parameters as models are called: 500M or 1.5B; small numbers stay as they are."""
-    for unit, name in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e4, "k")):
-        if size >= unit:
-            return f"{size / unit:.4g}{name}"
-    return f"{size:.4g}"
-
-
 def require_variation(curve: Curve, family: str, distinct: int) -> None:
     """Raise CannotTellError unless a curve has so many distinct x and scores that differ."""
     if (have := np.unique(curve.x).size) < distinct:
@@ -94,10 +68,9 @@ def require_variation(curve: Curve, family: str, distinct: int) -> None:
         )
 
 
-def effective_points(residuals: Vector, series: NDArray[np.intp] | None = None) -> float:
-    """Return how many independent points residuals are worth: those like their neighbours of a series say less."""
-    together = True if series is None else series[1:] == series[:-1]
-    above, squares = float((residuals[1:] * residuals[:-1] * together).sum()), float(residuals @ residuals)
+def effective_points(residuals: Vector) -> float:
+    """Return how many independent points residuals are worth: those like their neighbours say less."""
+    above, squares = float((residuals[1:] * residuals[:-1]).sum()), float(residuals @ residuals)
     correlation = float(np.clip(above / squares if squares > 0 else 0.0, 0.0, _MOST_CORRELATED))
     return residuals.size * (1 - correlation) / (1 + correlation)
 
@@ -155,15 +128,15 @@ class Separable:
             ]
         return np.asarray(min(solutions, key=lambda solution: float(solution.cost)).x, dtype=float)
 
-    def draw(self, series: NDArray[np.intp] | None = None) -> Drawn:
+    def draw(self) -> Drawn:
         """Draw (θ, c) from its posterior: flat within the bounds, with normal noise of unknown size.
 
         An ensemble of walkers (Goodman and Weare 2010), which does not mind how parameters trade off; it starts around
-        the best fit and at other places that fit about as well. `series` tells residuals apart that do not go together.
+        the best fit and at other places that fit about as well.
         """
         y, best = self.y, self.fit()
         residuals = y - self.values(best[None], self.inputs)[0]
-        effective = effective_points(residuals, series)
+        effective = effective_points(residuals)
         least = y.size * (_LEAST_NOISE * max(float(np.ptp(y)), 1e-3 * float(np.abs(y).max()))) ** 2
 
         def log_squares(points: Vector) -> Vector:
