@@ -13,7 +13,7 @@ from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
 from rlplan.wording.frames import columns
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
-from rlplan.wording.terminal import Canvas, live_console, tell
+from rlplan.wording.terminal import Canvas, live_console
 
 if TYPE_CHECKING:
     from rich.text import Text
