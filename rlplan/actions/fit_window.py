@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from budgets.errors import InputError, UnknownNameError
 from planner.curves.curve import Curve
@@ -53,7 +53,8 @@ def require_sound(asked: FitRequest) -> None:
     if plot is not None and not Path(plot).parent.is_dir():
         raise InputError(f"--plot {plot}: there is no folder '{Path(plot).parent}'; make it first")
     targets_of(asked)
-    cut_point(asked)
+    if asked.cut is not None and not (math.isfinite(asked.cut) and asked.cut >= 0):
+        raise InputError(f"--cut {asked.cut:g}: give an x above 0, or 0 for no cut")
 
 
 def _check_law(asked: FitRequest) -> None:
@@ -64,19 +65,6 @@ def _check_law(asked: FitRequest) -> None:
         raise UnknownNameError("law", asked.law, list(Law))
     if asked.answers is not None:
         raise InputError(f"--answers is not for --law {asked.law}, which weighs all points alike: leave it out")
-
-
-def cut_point(asked: FitRequest) -> float | Literal["auto", "published"]:
-    """Return where to cut: an x, 0 for nowhere, or the rule that says where."""
-    match None if asked.cut is None else str(asked.cut):
-        case "auto":
-            return "auto"
-        case "published":
-            return "published"
-        case None | "0":
-            return 0.0
-        case text:
-            return _positive(text, "--cut", "'auto' or 'published'")
 
 
 def targets_of(asked: FitRequest) -> tuple[Target, ...]:

@@ -1,22 +1,19 @@
 """What `rlplan fit` does and answers: read the curves, choose what is fitted, fit all in one batch."""
 
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
 from planner.curves.fitting import (
-    PUBLISHED_CUT_GPU_HOURS,
     CurveFit,
     Prediction,
-    best_cut,
     cut_before,
     fit_curves,
 )
@@ -24,15 +21,13 @@ from planner.curves.reading import read_curves
 from planner.curves.reading.assembly import curves_of
 from planner.curves.reading.tabular import ARRAYS, paths_of, table_in_memory
 from planner.metrics import Interval
-from rlplan.actions.fit_window import Target, cut_point, require_sound, targets_of
+from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.requests.elsewhere import FitRequest
 from rlplan.wording.answers import Read
 from rlplan.wording.arguments import Said
 from rlplan.wording.frames import FITS
 from rlplan.wording.numbers import interval
 from rlplan.wording.several import Several
-
-GPU_HOUR_NAMES = {"gpu_hours", "gpu_hour", "gpuh", "compute"}
 
 
 @dataclass(frozen=True)
@@ -155,13 +150,12 @@ def _read(asked: FitRequest) -> tuple[list[tuple[Path, Sequence[Curve]]], list[s
 
 def fit_jobs(read: Sequence[tuple[Path, Sequence[Curve]]], request: FitRequest) -> tuple[list[FitJob], list[str]]:
     """Choose what is fitted of every curve; a line for each that leaves nothing."""
-    cut = cut_point(request)
     jobs: list[FitJob] = []
     failures: list[str] = []
     for file, curves in read:
         for curve in curves:
             try:
-                jobs.append(_job(file, curve, request, cut))
+                jobs.append(_job(file, curve, request))
             except InputError as failure:
                 failures.append(f"{file}: {failure}")
     return _distinctly_named(jobs), failures
@@ -186,8 +180,8 @@ def _fit(jobs: list[FitJob], targets: tuple[Target, ...], level: float) -> list[
     ]
 
 
-def _job(file: Path, whole: Curve, request: FitRequest, cut: float | Literal["auto", "published"]) -> FitJob:
-    """Take the window and then the cut; a cut that is chosen sees no point beyond the window."""
+def _job(file: Path, whole: Curve, request: FitRequest) -> FitJob:
+    """Take the window and then the cut."""
     if request.answers is not None:
         whole = whole.evaluated_on(request.answers)
     used = whole
@@ -197,13 +191,7 @@ def _job(file: Path, whole: Curve, request: FitRequest, cut: float | Literal["au
         used = whole.until(request.fit_until)
     if not np.any(used.x > 0):
         raise InputError(_nothing_to_fit(whole, request))
-    if cut == "published" and re.sub(r"\W", "_", whole.x_name.casefold().rpartition("/")[2]) not in GPU_HOUR_NAMES:
-        raise InputError(
-            f"--cut published is {PUBLISHED_CUT_GPU_HOURS:,.0f} GPU-hours, but the x of curve '{whole.name}' is "
-            f"'{whole.x_name}': name a column of GPU-hours with --x, or give the cut in '{whole.x_name}' or as auto"
-        )
-    at = best_cut(used) if cut == "auto" else PUBLISHED_CUT_GPU_HOURS if cut == "published" else cut
-    return FitJob(file, whole, cut_before(used, at) if at > 0 else used, at)
+    return FitJob(file, whole, cut_before(used, request.cut) if request.cut else used, request.cut or 0.0)
 
 
 def _nothing_to_fit(whole: Curve, request: FitRequest) -> str:

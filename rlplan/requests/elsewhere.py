@@ -34,10 +34,7 @@ class FitRequest(Request):
     fit_until: Annotated[
         float | None, options.plain("--fit-until", "Fit only the points up to an x.", metavar="<x>")
     ] = None
-    cut: Annotated[
-        str | float | None,
-        typer.Option(metavar="<x>|auto|published", help="Leave out the points before an x."),
-    ] = None
+    cut: Annotated[float | None, options.plain("--cut", "Leave out the points before an x.", metavar="<x>")] = None
     predict_at: Annotated[
         list[str] | Sequence[str | float] | float | None,
         typer.Option(metavar="<x>|end", help="Where to predict; may be repeated. By default 2 and 4 × the last x."),

@@ -19,8 +19,8 @@ def test_a_window_is_a_part_of_the_x_range(run: Run, one: str) -> None:
 def test_what_lies_beyond_the_window_does_not_reach_the_fit(run: Run, tmp_path: Path) -> None:
     x, y = rising()
     other = np.where(x > 30, 0.9 - y, y)
-    first = only(run, str(write(tmp_path / "a.csv", x=x, y=y)), "--fit-until", "30", "--cut", "auto")
-    second = only(run, str(write(tmp_path / "b.csv", x=x, y=other)), "--fit-until", "30", "--cut", "auto")
+    first = only(run, str(write(tmp_path / "a.csv", x=x, y=y)), "--fit-until", "30")
+    second = only(run, str(write(tmp_path / "b.csv", x=x, y=other)), "--fit-until", "30")
     assert first["parameters"] == second["parameters"]
     assert first["predictions"] == second["predictions"]
 
@@ -38,15 +38,6 @@ def test_predictions_go_where_they_are_asked_for_even_back(run: Run, one: str) -
     assert [each["x"] for each in found["predictions"]] == pytest.approx([30, 1000, 57.05])
     (inside,) = (note for note in found["notes"] if "lies inside" in note)
     assert inside.startswith("x = 30 lies inside of what was fitted, which goes to 60 of 'gpu_hours'")
-
-
-def test_the_published_cut_is_in_gpu_hours(run: Run, tmp_path: Path) -> None:
-    x, y = rising()
-    assert only(run, str(write(tmp_path / "long.csv", x=100 * x, y=y)), "--cut", "published")["used_points"] == 46
-    steps = str(write(tmp_path / "steps.csv", "step,score", x=100 * x, y=y))
-    assert "'step'" in refused(run, steps, "--cut", "published")
-    assert "published is 1,500 GPU-hours" in refused(run, steps, "--cut", "published")
-    assert "before 1500 leaves no point" in refused(run, str(write(tmp_path / "short.csv")), "--cut", "published")
 
 
 def test_columns_are_chosen_by_name(run: Run, tmp_path: Path) -> None:

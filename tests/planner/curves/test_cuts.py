@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +5,7 @@ from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.fitting import CANDIDATES, FEWEST_POINTS, best_cut, cut_before
+from planner.curves.fitting import cut_before
 
 X = np.arange(0, 201, dtype=float)
 
@@ -18,12 +16,6 @@ def measured(mean, seed: int) -> Curve:
 
 def clean(seed: int = 0) -> Curve:
     return measured(0.2 + 0.5 * X / (60 + X), seed)
-
-
-def misleading(seed: int = 0) -> Curve:
-    """In the first 8 % the format is learnt, steeply; the task itself only after that, slowly."""
-    format_learnt = 0.4 * np.minimum(X / 16, 1)
-    return measured(0.05 + format_learnt + 0.3 * np.maximum(X - 16, 0) / 184, seed)
 
 
 @pytest.mark.parametrize("x", [0.0, 1.0, 37.5, 200.0])
@@ -58,26 +50,3 @@ def test_cutting_twice_is_cutting_once(x, at):
     twice = cut_before(once, at)
     assert once.x.tolist() == twice.x.tolist()
     assert once.notes == twice.notes
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_an_early_regime_that_misleads_is_cut(seed):
-    cut = best_cut(misleading(seed))
-    assert cut in [fraction * 200 for fraction in CANDIDATES]
-    assert 0 < cut <= 40
-
-
-@pytest.mark.parametrize(("scale", "seldom"), [(1, 0.05), (30, 0.15)])
-def test_a_clean_curve_is_not_cut(scale, seldom):
-    curves = [replace(clean(seed), y=scale * clean(seed).y, bounded=scale == 1) for seed in range(20)]
-    assert np.mean([best_cut(curve) > 0 for curve in curves]) <= seldom
-
-
-FEW = np.linspace(0, 200, FEWEST_POINTS)  # one of them before training
-
-
-@pytest.mark.parametrize(
-    ("x", "y"), [(FEW, np.minimum(FEW / 50, 0.5)), (np.arange(900, 1001), np.linspace(0.2, 0.4, 101))]
-)
-def test_few_points_and_points_that_all_lie_late_are_not_cut(x, y):
-    assert best_cut(Curve.of("c", x, y)) == 0
