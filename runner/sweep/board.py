@@ -12,9 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
+from planner.store.schema import Point as StoredPoint
 from planner.store.state import SweepState, failures_since_success
 from planner.sweeping.grants import Account, idle_gpu_hours
 from planner.trials import TrialState
@@ -201,7 +201,7 @@ class Board:
         gpu_hours = self.start_ups.typical
         if self.spec.training.trainer is not None:  # what was measured may be many times what the plan had
             gpu_hours = min(gpu_hours, self.account.idle_gpu_hours / self.spec.workers)
-        return SECONDS_PER_HOUR * gpu_hours / self.spec.resources.slots
+        return self.spec.resources.seconds(gpu_hours)
 
     @property
     def shortest_pilot(self) -> int:
@@ -226,21 +226,20 @@ class Board:
 
     def scored(self, trial: int, points: Iterable[Point]) -> None:
         """Take in points of a trial; a step that was scored before keeps its place and takes the newer score."""
+        if new := self.seen(trial, points):
+            again = {each.step for each in new}  # steps that are done again after a loss
+            known = [each for each in self.trials[trial].scores if each.step not in again]
+            self.put(trial, scores=tuple(sorted([*known, *new], key=lambda each: each.step)))
+            self.fresh.add(trial)
+
+    def seen(self, trial: int, points: Iterable[Point | StoredPoint]) -> list[Seen]:
+        """Return the scores among points of a trial, by the metric that the sweep compares by."""
         metric = self.spec.training.validation.target
-        new = [
+        return [
             Seen(point.optimizer_step, self.compared(trial, point.gpu_hours), *measured)
             for point in points
             if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
         ]
-        if new:
-            known = self.trials[trial].scores
-            if known and new[0].step <= known[-1].step:  # steps that are done again after a loss
-                again = {seen.step for seen in new}
-                known = tuple(seen for seen in known if seen.step not in again)
-                new = sorted([*known, *new], key=lambda seen: seen.step)
-                known = ()
-            self.put(trial, scores=(*known, *new))
-            self.fresh.add(trial)
 
     def compared(self, trial: int, gpu_hours: float) -> float:
         """Return what the final run would take for the training that took a trial so many GPU-hours of its own.

@@ -8,7 +8,6 @@ from itertools import pairwise
 from sqlalchemy.orm import Session
 
 from budgets.errors import IllegalTransitionError, InputError
-from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import rate_factor
 from planner.config.trainer import BUILTIN, Patience
 from planner.store import results, sweeps
@@ -128,13 +127,15 @@ class Dispatcher:
     def _used(self, segment: OpenSegment) -> float:
         """Return the GPU-hours that a segment is charged with if it ends now."""
         seconds = self._executor.clock.seconds() - segment.began_seconds
-        return segment.before_gpu_hours + self._gpu_hours(seconds)
+        return segment.before_gpu_hours + self._board.spec.resources.gpu_hours(seconds)
 
     def _limit(self, segment: OpenSegment, *, saves_alone: bool) -> float:
         """Return when a reservation counts as used up: where the next save is waited for, so much earlier."""
         reserved = segment.reserved_gpu_hours
         if saves_alone:
-            return max(reserved - self._gpu_hours(self._patience.stop_seconds), reserved * (1 - GROWTH))
+            return max(
+                reserved - self._board.spec.resources.gpu_hours(self._patience.stop_seconds), reserved * (1 - GROWTH)
+            )
         return time_limit(reserved, self._board.trials[segment.trial].gpu_hours_per_step)
 
     def _saves_alone(self, trial: int) -> bool:
@@ -146,9 +147,6 @@ class Dispatcher:
             ours = config.trainer is None or config.trainer.name == BUILTIN
             self._asks = ours or can_be_asked(driver_of(config))
         return not self._asks
-
-    def _gpu_hours(self, seconds: float) -> float:
-        return seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Advance):
@@ -266,19 +264,19 @@ class Dispatcher:
             cpus=resources.cpus,
             gpus=resources.gpus,
             slots=resources.slots,
-            update_seconds=self._board.trials[segment.trial].gpu_hours_per_step / self._gpu_hours(1.0),
+            update_seconds=resources.seconds(self._board.trials[segment.trial].gpu_hours_per_step),
             storage=facts.storage,
         )
 
     def _reserved_seconds(self, segment: OpenSegment) -> float:
-        return segment.reserved_gpu_hours * SECONDS_PER_HOUR / self._board.spec.resources.slots
+        return self._board.spec.resources.seconds(segment.reserved_gpu_hours)
 
     def _most_seconds(self, segment: OpenSegment) -> float:
         """Return when a worker is to stop; one whose trainer cannot save then goes on, as far as the budget does."""
         if self._saves_alone(segment.trial):
             return math.inf
         step = self._board.trials[segment.trial].gpu_hours_per_step
-        return time_limit(segment.reserved_gpu_hours, step) * SECONDS_PER_HOUR / self._board.spec.resources.slots
+        return self._board.spec.resources.seconds(time_limit(segment.reserved_gpu_hours, step))
 
 
 def _key(segment: OpenSegment) -> str:

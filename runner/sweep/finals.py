@@ -20,7 +20,7 @@ from runner.ports.trial import Machine, TrialConfig
 from runner.sweep.board import Board
 from runner.sweep.keeping import FromPilot
 from runner.sweep.planned import CPU
-from runner.sweep.planning import trial_name
+from runner.sweep.planning import trial_row
 from runner.sweep.spec import Resources, SweepSpec
 from runner.trainers.horizon import reaching
 
@@ -166,17 +166,7 @@ def trial_of_final(board: Board, run: FinalRun) -> Trial:
     often = {"every_rollouts": n * B * run.segment_steps, "triggered": config.trainer is None}
     machine = config.machine if run.is_again else run.layout.machine(config.machine)
     config = config.model_copy(update={"validation": config.validation.model_copy(update=often), "machine": machine})
-    return Trial(
-        name=trial_name(n, B, config.seed, axes),
-        rollouts_per_prompt=n,
-        prompts_per_batch=B,
-        learning_rate=run.learning_rate,
-        recipe=config.recipe.name,
-        seed=config.seed,
-        config=config.model_dump(mode="json"),
-        candidate_id=board.candidate(run.configuration).id,
-        axes=axes,
-    )
+    return trial_row(config, board.candidate(run.configuration), axes)
 
 
 def name_of_final(sweep: str, taken: list[str]) -> str:

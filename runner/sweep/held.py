@@ -27,7 +27,7 @@ from planner.store.finals import (
 from planner.store.schema import Decision, Point, Sweep
 from planner.sweeping.chances import NEAR
 from planner.sweeping.final import end_of, left_of, said_of_won
-from planner.view import Seen, TrialView, View, has_curve
+from planner.view import TrialView, View, has_curve
 from planner.watching.left import RemainingGain
 from planner.watching.promised import PredictedScore, promised_at
 from planner.watching.rules import Scored, UpdateWatch, Warned, fall
@@ -116,7 +116,8 @@ class HeldAgainst:
             points = points_of(session, trial)
         self._mark = mark
         self._watch_updates(points, journal)
-        scored, run = _scored(points, board), _with_scores(board.trials[trial], points, board)
+        scored = _scored(points, board)
+        run = replace(board.trials[trial], scores=tuple(board.seen(trial, points)))  # also of a segment under way
         if scored and scored[-1].x > self._told_up_to:
             self._told_up_to = int(scored[-1].x)
             self._judge(scored, run, board, journal)
@@ -294,17 +295,6 @@ def _scored(points: list[Point], board: Board) -> list[Scored]:
             found.append(Scored(point.optimizer_step, measured.score, measured.standard_error, mean))
             rewards = []
     return found
-
-
-def _with_scores(trial: TrialView, points: list[Point], board: Board) -> TrialView:
-    """Return the trial with every score that is stored, also those of a segment under way."""
-    metric = board.spec.training.validation.target
-    seen = [
-        Seen(point.optimizer_step, board.compared(trial.trial, point.gpu_hours), *measured)
-        for point in points
-        if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
-    ]
-    return replace(trial, scores=tuple(seen))
 
 
 def _ending(

@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import update
 
 from budgets.errors import RlplanError
-from budgets.hardware import SECONDS_PER_HOUR
 from planner.store import results, sweeps
 from planner.store.schema import Charge, SegmentOutcome
 from planner.store.schema import Point as StoredPoint
@@ -68,8 +67,7 @@ class Intake:
 
     def forsake(self, segment: OpenSegment, reason: str) -> None:
         """Count a segment as lost of which the executor can report nothing more."""
-        seconds = self._clock.seconds() - segment.started_seconds
-        gpu_hours = seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
+        gpu_hours = self._board.spec.resources.gpu_hours(self._clock.seconds() - segment.started_seconds)
         self._close(segment, SegmentOutcome.LOST, min(gpu_hours, segment.reserved_gpu_hours))
         self._lose(segment, "lost", reason, "")
 
@@ -97,7 +95,7 @@ class Intake:
         self._board.due[trial] = self._clock.seconds()
 
     def _began(self, segment: OpenSegment, event: Began) -> None:
-        lived = event.worker_seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
+        lived = self._board.spec.resources.gpu_hours(event.worker_seconds)
         self._board.began(segment, event.worker, self._clock.seconds(), lived)
         taken = {"worker": event.worker, "started_at": self._clock.now()}
         row = update(SegmentRow).where(SegmentRow.id == segment.id).values(**taken)
@@ -216,8 +214,7 @@ class Intake:
 
     def _lived(self, worker: str, worker_seconds: float) -> float:
         """Return the GPU-hours of a worker's life that nothing was charged with yet."""
-        lived = worker_seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
-        return self._board.account.unpaid(worker, lived)
+        return self._board.account.unpaid(worker, self._board.spec.resources.gpu_hours(worker_seconds))
 
     def _close(
         self,

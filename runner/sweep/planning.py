@@ -1,34 +1,23 @@
-"""From a stored plan to a sweep: what all trials have in common, which trials there are, and what a worker occupies."""
+"""From a stored plan to a sweep: its settings, which trials there are, and what a worker occupies."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from budgets import catalogue
 from budgets.errors import BudgetError, InputError
 from planner.axes import RECIPE, suffix, text_of
 from planner.checking import Section, explained
-from planner.config import embedded_tasks
 from planner.config.layers import DEFAULT
 from planner.config.trainer import COMMAND, TrainerChoice, chosen_trainer
-from planner.recipes import load_recipe
 from planner.store.schema import Candidate, Plan, Trial
 from planner.view import Axes
 from runner.ports.trial import TrialConfig
-from runner.sweep.planned import (
-    CPU,
-    absolute,
-    checkpoints,
-    compared_models,
-    compared_recipes,
-    nodes_of,
-    pilot_gpus,
-    tried_recipes,
-)
-from runner.sweep.spec import Resources, SweepSpec, Training
+from runner.sweep.in_common import training_of
+from runner.sweep.planned import CPU, compared_models, nodes_of, pilot_gpus, tried_recipes
+from runner.sweep.spec import Resources, SweepSpec
 from runner.sweep.standing_in import in_its_own_time
 from runner.tasks.hub import is_hub_name
 from runner.trainers.catalogue import driver_of
@@ -110,7 +99,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         ).model_dump(),
         "final_gpus": None if per_trial == per_pilot else per_trial,
         "final_nodes": 1 if per_trial == per_pilot else nodes_of(plan, per_trial),
-        "training": _training(plan, choice, trainer, on_cpu=on_cpu).model_dump(),
+        "training": training_of(plan, choice, trainer, on_cpu=on_cpu).model_dump(),
     }
     try:
         spec = SweepSpec.model_validate(given)
@@ -231,15 +220,20 @@ def new_trial(
 ) -> Trial:
     """Return a trial of a candidate, whose axes and rate are its own unless the rate is searched for."""
     seed = spec.seed if seed is None else seed
-    n, B = candidate.rollouts_per_prompt, candidate.prompts_per_batch
-    config = spec.trial(n, B, learning_rate, seed, axes)
+    config = spec.trial(candidate.rollouts_per_prompt, candidate.prompts_per_batch, learning_rate, seed, axes)
+    return trial_row(config, candidate, axes)
+
+
+def trial_row(config: TrialConfig, candidate: Candidate, axes: Axes) -> Trial:
+    """Return a trial of a configuration as it is stored."""
+    n, B = config.rollouts_per_prompt, config.prompts_per_batch
     return Trial(
-        name=trial_name(n, B, seed, axes),
+        name=trial_name(n, B, config.seed, axes),
         rollouts_per_prompt=n,
         prompts_per_batch=B,
-        learning_rate=learning_rate,
+        learning_rate=config.learning_rate,
         recipe=config.recipe.name,
-        seed=seed,
+        seed=config.seed,
         config=config.model_dump(mode="json"),
         candidate_id=candidate.id,
         axes=axes,
@@ -266,114 +260,6 @@ def shortfall(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> str | No
         f"each trial of {plan.name} needs {' and '.join(lacking)}: join a larger cluster with --ray-address, or make a "
         f"plan that fits with rlplan propose {fits}"
     )
-
-
-def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *, on_cpu: bool) -> Training:
-    task: str | None = plan.config["workload"]["task"]
-    has_own = trainer is not None and not trainer.takes_problems
-    simulated = choice.simulation is not None or has_own
-    scoring = _scoring(plan, choice)
-    own = choice.problems is not None or bool(scoring["data"] and task not in embedded_tasks() and not simulated)
-    if not (own or simulated or task in embedded_tasks()):
-        raise InputError(
-            f"{plan.name} was made for {plan.workload['model']}, and what is to be trained on is not known: give "
-            "--problems FILE.jsonl and --model (a local folder, or a name of the hub), or plan an embedded task with "
-            f"rlplan propose --task {' | '.join(embedded_tasks())}"
-        )
-    described = trainer is not None and trainer.name == COMMAND
-    models = checkpoints(plan, choice.model) if own or described else {}
-    if own and choice.model is None and not (models or described):
-        raise InputError(
-            "--problems needs --model too, the folder of a checkpoint or its name on the hub, such as Qwen/Qwen3-8B"
-        )
-    if compared_models(plan) and not (own or simulated):
-        raise InputError(
-            f"{plan.name} compares base models, and the embedded task '{task}' has its own: give --problems "
-            "FILE.jsonl, or make a plan of one model"
-        )
-    if own:
-        chosen = {
-            **scoring,
-            "name": _folder_or_name(choice.problems) or scoring["data"][0]["path"],
-            "model": next(iter(models.values()), None) or _folder_or_name(choice.model),
-            "validation_file": _folder_or_name(choice.validation),
-            "max_response_tokens": plan.workload["response_tokens"],
-        }
-    else:
-        chosen = {**_sampling_in(scoring), "name": task or "sum-easy", "reward": "exact"}
-        if trainer is not None and has_own:  # what its own file does not say
-            chosen |= {"name": task or trainer.name, "model": _folder_or_name(choice.model)}
-            chosen |= {"reward": _absolute_reward(choice.reward)} if choice.reward else {}
-            chosen["max_response_tokens"] = None if task else plan.workload["response_tokens"]
-    hardware = plan.hardware
-    device = choice.device or ("cpu" if on_cpu else "cuda")
-    machine = {
-        "device": device,
-        "engine": choice.engine or ("vllm" if device == "cuda" and trainer is not None else "torch"),
-        "weights": choice.weights or ("bfloat16" if device == "cuda" else "float32"),
-        "gpus": (gpus := pilot_gpus(plan)),
-        "nodes": nodes_of(plan, gpus),
-        "memory_gb": catalogue.gpu(hardware["gpu"], plan.config.get("gpus")).memory_gb,
-        **({"micro_batch_tokens": choice.micro_batch_tokens} if choice.micro_batch_tokens else {}),
-        **{key: value for key, value in plan.config.get("cost", {}).items() if key in ("lora_rank", "lora_alpha")},
-    }
-    validation = plan.config["validation"]
-    metric = validation.get("metric", "mean")
-    if (simulated or trainer) and metric != "mean":
-        who = f"the trainer {trainer.name} tells" if trainer else "a simulated world knows"
-        raise InputError(
-            f"{plan.name} compares by the {metric} of the answers to a problem, and {who} their mean alone: take "
-            "[validation] metric = 'mean'"
-        )
-    recipes = [load_recipe(name) for name in (*compared_recipes(plan), *tried_recipes(plan))]
-    given = {
-        "task": chosen,
-        "recipe": recipes[0].model_dump(),
-        "recipes": {recipe.name: recipe.model_dump() for recipe in recipes} if len(recipes) > 1 else {},
-        "models": models,
-        "validation": {name: validation[name] for name in ("problems", "samples", "every_steps", "every_rollouts")}
-        | {"metric": metric, "metric_k": validation.get("metric_k")},
-        "machine": machine,
-        "simulation": choice.simulation,
-        "trainer": trainer.model_dump() if trainer else None,
-    }
-    flags = {
-        "task.reward": "--reward",
-        "machine.device": "--device",
-        "machine.engine": "--engine",
-        "machine.weights": "--weights",
-    }
-    try:
-        return Training.model_validate(given)
-    except ValidationError as error:
-        raise explained(error, Training, flags, "the plan") from error
-
-
-def _folder_or_name(given: str | None) -> str | None:
-    """Return the path of a model or of problems from the root; what is no path may be a name that others know."""
-    return absolute(given) if given is None or Path(given).expanduser().exists() else given
-
-
-def _scoring(plan: Plan, choice: SweepChoice) -> dict[str, Any]:
-    """Return the plan's [task], with the reward and the problems that are given now."""
-    given: dict[str, Any] = dict(plan.config.get("task", {}))
-    reward = choice.reward or given.get("reward")
-    given |= {"reward": _absolute_reward(reward)} if reward else {}
-    given |= {"chat_template": absolute(given["chat_template"])} if given.get("chat_template") else {}
-    for key, instead in (("data", choice.problems), ("validation", choice.validation)):
-        sources = [] if instead else given.get(key, [])
-        given[key] = [{**each, "path": _folder_or_name(each["path"])} for each in sources]
-    return given
-
-
-def _sampling_in(scoring: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of [task] counts for an embedded task too."""
-    keys = ("temperature", "top_p", "validation_temperature", "validation_top_p")
-    return {key: scoring[key] for key in keys if key in scoring}
-
-
-def _absolute_reward(reward: str) -> str:
-    return str(Path(reward).expanduser().absolute()) if ".py:" in reward else reward
 
 
 def _fraction_is_fixed(plan: Plan) -> bool:

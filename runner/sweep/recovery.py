@@ -5,7 +5,6 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from budgets.hardware import SECONDS_PER_HOUR
 from planner.store import results, sweeps
 from planner.store.schema import Charge, Segment, SegmentOutcome, Trial
 from planner.store.state import SweepState, sweep_state
@@ -68,7 +67,7 @@ def _used(
     if segment.worker is None and spec.storage is None:
         return 0.0
     seconds = max(0.0, ((silent_since or segment.started_at) - segment.started_at).total_seconds())
-    return min(segment.reserved_gpu_hours, seconds * spec.resources.slots / SECONDS_PER_HOUR)
+    return min(segment.reserved_gpu_hours, spec.resources.gpu_hours(seconds))
 
 
 def _set_up_again(session: Session, trial: Trial, before: SweepState, clock: Clock, *, writing: bool) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
 
+from budgets.hardware import SECONDS_PER_HOUR
 from budgets.workload import Validation
 from planner.axes import GROWTH, MODEL, RECIPE, text_of
 from planner.checking import Count, Positive, Section
@@ -67,6 +68,14 @@ class Resources(Section):
     slots: Count = Field(1, description="GPUs, or CPU workers, that each second of a worker counts for")
     cpus: Annotated[float, Field(ge=0)] = 1.0
     gpus: Annotated[float, Field(ge=0)] = 0.0
+
+    def gpu_hours(self, seconds: float) -> float:
+        """Return what so long counts for."""
+        return seconds * self.slots / SECONDS_PER_HOUR
+
+    def seconds(self, gpu_hours: float) -> float:
+        """Return how long a worker takes for so much."""
+        return gpu_hours * SECONDS_PER_HOUR / self.slots
 
 
 LEARNT: Final = "learnt"  # the decision that says what each source weighed in the end
