@@ -3,32 +3,17 @@
 import json
 from pathlib import Path
 
-import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from planner.recipes.schema import Recipe
 from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
-
-DIGITS = 10
-END, PAD = DIGITS, DIGITS + 1
+from tests.runner.tiny import DIGITS, END, PAD, tiny_model
 
 
 def save_words(folder: Path) -> TaskChoice:
     """Save a model that writes digits, and problems that ask for the first one again."""
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=DIGITS + 2,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        max_position_embeddings=16,
-        bos_token_id=None,
-        eos_token_id=END,
-        pad_token_id=PAD,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder / "model")
+    tiny_model().save_pretrained(folder / "model")
     words = {str(digit): digit for digit in range(DIGITS)} | {"<end>": END, "<pad>": PAD}
     plain = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
     plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

@@ -18,12 +18,24 @@ from runner.sweep.on_ray import worker_process
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.on_ray.known_workers import KnownWorker, Records
-from runner.sweep.on_ray.leases import Leases
+from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.messages import Message, message_of
-from runner.sweep.on_ray.placing import Footprint
+from runner.sweep.on_ray.placing import Footprint, Place
 from runner.sweep.on_ray.worker_process import Lifeline, WorkerProcess
 from runner.sweep.worker_records import Heartbeat, WorkerLife, WorkerRecord, worker_records
-from tests.runner.sweep.test_on_ray_leases import heard, opened, work
+
+
+def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
+    return replace(Work(segment, trial, 0, {}, "folder", 0, 4, 60.0), **changes)
+
+
+def heard(worker: str, lease: str, seconds: float) -> dict[str, Any]:
+    place = {"host": "h", "pid": 1, "node": "n", "nodes": ["n"]}
+    return {"worker": worker, "lease": lease, "worker_seconds": seconds, **place}
+
+
+def opened(leases: Leases, work: Work) -> Lease:
+    return leases.open(work, Place(Footprint.of(work)), 0.0)
 
 
 class Ticking:
@@ -147,12 +159,8 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor, link, clock = with_a_segment(tmp_path, monkeypatch, reserved_seconds=13.3)
-    record = tmp_path / "workers" / "far-1-ab.json"
-    record.parent.mkdir()
-
-    def recorded(seconds: float, *, over: bool) -> None:
-        values = {"worker": "far-1-ab", "seconds": seconds, "slots": 1, "segment": 7, "over": over}
-        record.write_text(json.dumps(values))
+    written = tmp_path / "workers" / "far-1-ab.json"
+    written.parent.mkdir()
 
     def told() -> list[Event]:
         clock.at += 1.0
@@ -161,11 +169,11 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
     place = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
     link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **place, "lease": "1-trial-1"})
     assert told() == [Began(7, "far-1-ab", 2.0)]
-    recorded(9.0, over=False)
+    written.write_text(record(9.0, over=False))
     clock.at += 60.0  # until Ray notices
     link.messages.append({"event": "broken", "lease": "1-trial-1", "kind": "lost", "reason": "the node died"})
     assert told() == []  # it may train on
-    recorded(13.4, over=True)
+    written.write_text(record(13.4, over=True))
     events = told()
     assert [type(event) for event in events] == [Failed, Gone]
     assert [event.worker_seconds for event in events] == [13.4, 13.4]
@@ -252,6 +260,35 @@ def test_a_cluster_that_comes_back_smaller_has_no_room_and_refuses_no_trial(
     with pytest.raises(NoRoomError, match="trial 2 needs 1 CPUs and 0 GPUs on one machine, which is not there"):
         executor.assign(work(2, 2))
     executor.close()
+
+
+class Released(Silent):
+    """On a cluster that lives on: a worker that is released writes its last word a moment later."""
+
+    record = Path()
+
+    def send(self, command: Message) -> None:
+        if command["do"] == "lease":
+            self.messages.append({"event": "began", "segment": 1, **heard("w", command["lease"], 1.0)})
+        elif command["do"] == "release":
+            threading.Timer(0.1, lambda: self.record.write_text(record(47.3, over=True))).start()
+
+
+def test_a_worker_of_a_cluster_that_lives_on_is_charged_to_its_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Released.record = tmp_path / "workers" / "w.json"
+    Released.record.parent.mkdir()
+    Released.record.write_text(record(46.2, over=False))
+    monkeypatch.setattr(executor_module, "Link", Released)
+    executor = RayExecutor(tmp_path, 1, "tag", address="10.0.0.1:6379")
+    executor.open()
+    assert isinstance(executor._link, Released)
+    executor._link.messages.append({"event": "nodes", "nodes": [asdict(Node("n", "h", 1.0, 1.0, 1.0, 1.0))]})
+    executor.assign(work())
+    executor.wait(0.1)
+    (gone,) = (event for event in executor.close() if isinstance(event, Gone))
+    assert gone.worker_seconds == 47.3
 
 
 def test_a_worker_writes_its_age_until_its_last_word(tmp_path: Path) -> None:
