@@ -256,7 +256,7 @@ def complete(folder: Path, pattern: str, tracker: str | None = None, holds: Sequ
 
     The tracker is written after a checkpoint, so that one beyond it is torn. One that is missing, empty or torn itself
     counts for nothing: the newest that holds everything is then taken for complete. An attempt begins by writing the
-    step that it goes on from into it (`tracked`), else what an earlier one got to would vouch for what it writes anew.
+    step that it goes on from into it, else what an earlier one got to would vouch for what it writes anew.
     """
     newest = None
     if tracker is not None:
@@ -270,11 +270,6 @@ def complete(folder: Path, pattern: str, tracker: str | None = None, holds: Sequ
     if newest is not None and tracker is not None:  # a copy of the checkpoint without it would be taken for torn
         found = [replace(each, beside=(folder / tracker,)) for each in found]
     return sorted(found, key=lambda each: -each.step)
-
-
-def tracked(tracker: str, step: int) -> dict[str, str]:
-    """Return the tracker as a file with the trainer's step that an attempt goes on from."""
-    return {tracker: str(step)}
 
 
 def stands_with(given: str, ours: str) -> bool:

@@ -15,11 +15,11 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import refuse, require_equal_shares
+from runner.trainers.spec import TABLED, TrainerSpec
 from runner.training.building import open_stream
 
 # Prompts that there are for each prompt of an update: some are left out where groups without signal are replaced.
 _SPARE = {"keep": 1, "drop": 1, "refill": 4}
-WITH_HORIZON = ("openrlhf", "skyrl")
 
 
 class HorizonOptions(Section):
@@ -87,7 +87,7 @@ def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
     Longer data have another order, so that no checkpoint made with a shorter one is gone on from.
     """
     trainer = config.trainer
-    if trainer is None or trainer.name not in WITH_HORIZON:
+    if trainer is None or trainer.name not in TABLED or not TrainerSpec.load(trainer.name).horizon:
         return config
     if to_step <= trainer.options.get("horizon_steps", HorizonOptions().horizon_steps):
         return config

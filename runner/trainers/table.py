@@ -31,7 +31,6 @@ from runner.trainers.driving import (
     require_equal_shares,
     rollouts_per_pass,
     started,
-    tracked,
     warmup_steps,
 )
 from runner.trainers.fitting import fitted
@@ -158,7 +157,7 @@ class TableDriver:
             keys = values["words"] if self.spec.form == "hydra" else nested(values["keys"])
             found[laid.keys] = json.dumps(keys, indent=1)
         if laid.tracker and self.spec.checkpoints.tracker is not None:
-            found |= tracked(self.spec.checkpoints.tracker, values["from_step"])
+            found[self.spec.checkpoints.tracker] = str(values["from_step"])
         if laid.keys is None or self.spec.run:
             found["run.json"] = json.dumps(self.run(values), indent=1)
         return found

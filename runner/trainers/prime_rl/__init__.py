@@ -1,1 +1,1 @@
-"""Prime Intellect's prime-rl, which is on no package index: facts.toml says what its sources know."""
+"""Prime Intellect's prime-rl, which is on no package index, driven from outside."""

@@ -1,1 +1,1 @@
-"""THUDM's slime, which is on no package index: facts.toml says what its sources, and Megatron's, know."""
+"""THUDM's slime, which is on no package index: known.txt says what its sources, and Megatron's, know."""

@@ -11,7 +11,7 @@ import pytest
 from budgets.errors import InputError, TrainingError
 from planner.recipes.schema import Recipe
 from runner.ports.backend import Point
-from runner.trainers.driving import complete, merged, numbered, opened_task, tracked
+from runner.trainers.driving import complete, merged, numbered, opened_task
 from runner.trainers.judging import RewardReports
 from runner.trainers.laying import judged_files
 from runner.trainers.rewarding import Judge
@@ -44,16 +44,6 @@ def test_what_lies_beyond_the_tracker_is_torn_and_a_torn_tracker_counts_for_noth
     assert [each.step for each in found] == steps
     goes_with_a_copy = (tmp_path / TRACKER,) if said in ("30", "100") else ()
     assert found[0].beside == goes_with_a_copy
-
-
-def test_an_attempt_takes_back_what_an_earlier_one_vouched_for(tmp_path: Path) -> None:
-    saved(tmp_path, 30, 40)
-    (tmp_path / TRACKER).write_text("40")
-
-    for name, text in tracked(TRACKER, 30).items():
-        (tmp_path / name).write_text(text)
-
-    assert [each.step for each in complete(tmp_path, PATTERN, TRACKER)] == [30]
 
 
 def test_a_name_may_have_parts_that_are_not_known_beforehand(tmp_path: Path) -> None:
