@@ -16,7 +16,6 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from typing import NoReturn
 
 from runner.processes import end_session, sweep_orphans
@@ -26,7 +25,6 @@ from runner.sweep.on_ray.session import CLIENT, HostedSession, RayStart, TuneSes
 from runner.trainers.in_own_ray import within
 
 _PR_SET_PDEATHSIG = 1
-_SECONDS_OF_A_SWEEP = 10.0
 _LONGEST_FAREWELL = 2.0
 
 
@@ -102,16 +100,10 @@ class _Child:
     def _obey(self, session: TuneSession | HostedSession) -> None:
         while True:
             command = self._commands.get()
-            if command["do"] == "sweep":
-                start_thread("sweep", partial(session.sweep, command["workers"], _SECONDS_OF_A_SWEEP))
-            elif command["do"] == "kill":
-                hung = (command["worker"], command["node"], command["pid"])
-                start_thread("kill", partial(session.kill, *hung, _SECONDS_OF_A_SWEEP))
-            elif command["do"] == "leave":
-                session.end(command["workers"], _SECONDS_OF_A_SWEEP)
+            if command["do"] == "leave":
+                session.end(command["workers"])
                 self.leave("it was told to")
-            else:
-                session.do(command)
+            session.do(command)
 
 
 def _die_with_parent(leave: Callable[[str], NoReturn]) -> None:

@@ -21,6 +21,7 @@ from runner.sweep.on_ray.messages import NAMESPACE, Mailbox, Message
 
 CLIENT = "ray://"
 _SECONDS_OF_A_CALL = 1.0
+_SECONDS_OF_A_SWEEP = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,10 @@ class TuneSession:
                 self._mailbox.alive.remote()
             case "release":
                 self._tell(command["worker"], {"do": "release"})
+            case "sweep":
+                start_thread("sweep", lambda: self.sweep(command["workers"]))
+            case "kill":
+                start_thread("kill", lambda: self._kill(command["worker"], command["node"], command["pid"]))
             case "grant" | "extend" | "stop" | "end":
                 self._tell(lease, {name: value for name, value in command.items() if name != "lease"})
 
@@ -107,9 +112,9 @@ class TuneSession:
             ),
         ).fit()
 
-    def end(self, workers: list[list[str]], seconds: float) -> None:
+    def end(self, workers: list[list[str]]) -> None:
         """Sweep for the last time; the caller ends next, and its leases with it."""
-        self.sweep(workers, seconds)
+        self.sweep(workers)
 
     def watch_mailbox(self, lost: Callable[[str], object]) -> None:
         """Report when no worker can be told anything any more."""
@@ -137,7 +142,7 @@ class TuneSession:
     def _tell(self, lease: str, message: Message) -> None:
         self._mailbox.tell.remote(lease, message)
 
-    def sweep(self, workers: list[list[str]], seconds: float) -> None:
+    def sweep(self, workers: list[list[str]]) -> None:
         """End what lost workers have left behind on other machines, given as pairs of worker and node."""
         import ray  # noqa: PLC0415
 
@@ -148,16 +153,18 @@ class TuneSession:
             task = ray.remote(sweep_orphans).options(num_cpus=0, max_retries=0, scheduling_strategy=_on_node(node))
             tasks.append(task.remote(self._settings.tag, worker))
         if tasks:
-            ray.wait(tasks, num_returns=len(tasks), timeout=seconds)  # those on lost machines fail, and so they should
+            ray.wait(
+                tasks, num_returns=len(tasks), timeout=_SECONDS_OF_A_SWEEP
+            )  # others are lost machines fail, and so they should
 
-    def kill(self, worker: str, node: str, pid: int, seconds: float) -> None:
+    def _kill(self, worker: str, node: str, pid: int) -> None:
         """Kill a worker that hears nothing any more, and what it has started."""
         import ray  # noqa: PLC0415
 
         from runner.processes import kill_worker  # noqa: PLC0415
 
         task = ray.remote(kill_worker).options(num_cpus=0, max_retries=0, scheduling_strategy=_on_node(node))
-        ray.wait([task.remote(self._settings.tag, worker, pid)], timeout=seconds)
+        ray.wait([task.remote(self._settings.tag, worker, pid)], timeout=_SECONDS_OF_A_SWEEP)
 
 
 class SessionActor:
@@ -217,19 +224,11 @@ class HostedSession:
         """Pass a command of the driver on."""
         self._call("do", command)
 
-    def sweep(self, workers: list[list[str]], seconds: float) -> None:
-        """End what lost workers have left behind."""
-        self._call("sweep", workers, seconds)
-
-    def kill(self, worker: str, node: str, pid: int, seconds: float) -> None:
-        """Kill a worker that hears nothing any more."""
-        self._call("kill", worker, node, pid, seconds)
-
-    def end(self, workers: list[list[str]], seconds: float) -> None:
+    def end(self, workers: list[list[str]]) -> None:
         """Sweep for the last time, remove what Tune has written, and take leave: else the cluster waits a while."""
         import ray  # noqa: PLC0415
 
-        self.sweep(workers, seconds)
+        self._call("sweep", workers)
         ray.get(self._host.clear.remote())
         ray.shutdown()
 
