@@ -29,6 +29,9 @@ def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
     return replace(Work(segment, trial, 0, {}, "folder", 0, 4, 60.0), **changes)
 
 
+FAR = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
+
+
 def heard(worker: str, lease: str, seconds: float) -> dict[str, Any]:
     place = {"host": "h", "pid": 1, "node": "n", "nodes": ["n"]}
     return {"worker": worker, "lease": lease, "worker_seconds": seconds, **place}
@@ -143,16 +146,22 @@ class Hands:
         self.at += seconds
 
 
-def with_a_segment(
-    folder: Path, patch: pytest.MonkeyPatch, reserved_seconds: float
-) -> tuple[RayExecutor, Silent, Hands]:
-    """Return an executor that has handed segment 7 to a Ray that says what a test has it say, and its clock."""
-    patch.setattr(executor_module, "Link", Silent)
-    executor, clock = RayExecutor(folder, 1, "rlplan-test-cut-off"), Hands()
+def opened_on(
+    link: type[Silent], folder: Path, patch: pytest.MonkeyPatch, workers: int = 1, **options: Any
+) -> tuple[RayExecutor, Any, Hands]:
+    """Return an executor whose Ray says what a test has it say, the way to that, and its clock."""
+    patch.setattr(executor_module, "Link", link)
+    executor, clock = RayExecutor(folder, workers, "rlplan-test-cut-off", **options), Hands()
     patch.setattr(executor, "_clock", clock)
-    executor.assign(Work(7, 1, 0, {}, "folder", 0, 4, most_seconds=10.0, reserved_seconds=reserved_seconds))
-    assert isinstance(executor._link, Silent)
+    executor.open()
     return executor, executor._link, clock
+
+
+def with_a_segment(folder: Path, patch: pytest.MonkeyPatch, reserved_seconds: float) -> tuple[RayExecutor, Any, Hands]:
+    """Return one that has handed out segment 7."""
+    executor, link, clock = opened_on(Silent, folder, patch)
+    executor.assign(work(1, 7, most_seconds=10.0, reserved_seconds=reserved_seconds))
+    return executor, link, clock
 
 
 def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
@@ -166,8 +175,7 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
         clock.at += 1.0
         return list(executor.wait(0.0))
 
-    place = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
-    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **place, "lease": "1-trial-1"})
+    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **FAR, "lease": "1-trial-1"})
     assert told() == [Began(7, "far-1-ab", 2.0)]
     written.write_text(record(9.0, over=False))
     clock.at += 60.0  # until Ray notices
@@ -185,8 +193,7 @@ def test_a_worker_that_is_cut_off_may_use_what_its_segment_was_given_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor, link, clock = with_a_segment(tmp_path, monkeypatch, reserved_seconds=13.0)
-    place = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
-    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **place, "lease": "1-trial-1"})
+    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **FAR, "lease": "1-trial-1"})
     executor.wait(0.0)
     executor.extend(7, 40.0)
     executor.extend(8, 40.0)  # which is over
@@ -214,20 +221,12 @@ def test_a_worker_takes_more_for_the_segment_that_it_executes_and_for_no_other(
 def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor_module, "Link", Silent)
-    executor = RayExecutor(tmp_path, 2, "rlplan-test-cut-off", start_seconds=180.0)
-    clock = Hands()
-    monkeypatch.setattr(executor, "_clock", clock)
-    forgotten, taken = (
-        Work(number, number, 0, {}, "folder", 0, 4, most_seconds=1e4, reserved_seconds=1e4) for number in (7, 8)
-    )
+    executor, link, clock = opened_on(Silent, tmp_path, monkeypatch, 2, start_seconds=180.0)
+    forgotten, taken = (work(number, number, most_seconds=1e4, reserved_seconds=1e4) for number in (7, 8))
     executor.assign(forgotten)
     executor.assign(taken)
-    link = executor._link
-    assert isinstance(link, Silent)
-    place = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
     nodes = {"event": "nodes", "nodes": [asdict(Node("n", "far", 4.0, 0.0, 4.0, 0.0))]}
-    link.messages += [nodes, {**message_of(Began(8, "far-2", 2.0)), **place, "lease": "2-trial-8"}]
+    link.messages += [nodes, {**message_of(Began(8, "far-2", 2.0)), **FAR, "lease": "2-trial-8"}]
     assert executor.wait(0.0) == [Began(8, "far-2", 2.0)]
     clock.at += 170.0
     assert not executor.wait(0.0)
@@ -236,7 +235,7 @@ def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
     assert {"do": "recall", "lease": "1-trial-7"} in link.sent
     executor.assign(replace(forgotten, segment=9))  # it is given again
     assert set(executor.segments) == {8, 9}
-    link.messages.append({**message_of(Began(7, "far-3", 2.0)), **place, "lease": "1-trial-7"})
+    link.messages.append({**message_of(Began(7, "far-3", 2.0)), **FAR, "lease": "1-trial-7"})
     assert not executor.wait(0.0)
     assert {"do": "release", "worker": "far-3"} in link.sent  # who comes to it late must not train beside another
     executor.close()
@@ -245,11 +244,7 @@ def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
 def test_a_cluster_that_comes_back_smaller_has_no_room_and_refuses_no_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor_module, "Link", Silent)
-    executor = RayExecutor(tmp_path, 2, "rlplan-test-shrunk", "head:6379")
-    executor.open()
-    link = executor._link
-    assert isinstance(link, Silent)
+    executor, link, _ = opened_on(Silent, tmp_path, monkeypatch, 2, address="head:6379")
     link.messages.append({"event": "nodes", "nodes": [asdict(Node("n", "far", 1.0, 0.0, 1.0, 0.0))]})
     executor.assign(work(1, 1))
     assert executor.workers == 1  # which it knows only now
@@ -280,11 +275,8 @@ def test_a_worker_of_a_cluster_that_lives_on_is_charged_to_its_last_word(
     Released.record = tmp_path / "workers" / "w.json"
     Released.record.parent.mkdir()
     Released.record.write_text(record(46.2, over=False))
-    monkeypatch.setattr(executor_module, "Link", Released)
-    executor = RayExecutor(tmp_path, 1, "tag", address="10.0.0.1:6379")
-    executor.open()
-    assert isinstance(executor._link, Released)
-    executor._link.messages.append({"event": "nodes", "nodes": [asdict(Node("n", "h", 1.0, 1.0, 1.0, 1.0))]})
+    executor, link, _ = opened_on(Released, tmp_path, monkeypatch, address="10.0.0.1:6379")
+    link.messages.append({"event": "nodes", "nodes": [asdict(Node("n", "h", 1.0, 1.0, 1.0, 1.0))]})
     executor.assign(work())
     executor.wait(0.1)
     (gone,) = (event for event in executor.close() if isinstance(event, Gone))
