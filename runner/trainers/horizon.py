@@ -16,7 +16,7 @@ from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import refuse, require_equal_shares
 from runner.trainers.spec import TABLED, TrainerSpec
-from runner.training.building import open_stream
+from runner.training.building import rates_in_order
 
 # Prompts that there are for each prompt of an update: some are left out where groups without signal are replaced.
 _SPARE = {"keep": 1, "drop": 1, "refill": 4}
@@ -54,13 +54,11 @@ def rows_of(config: TrialConfig, options: HorizonOptions) -> int:
 
 def order_of(config: TrialConfig, task: Task, options: HorizonOptions) -> dict[str, Any]:
     """Return what the order of the prompts follows from."""
-    open_stream(config, task)  # which refuses a curriculum whose pass rates are not known
-    eased = config.recipe.filters.curriculum == "easy-to-hard" and task.base_pass_rates is not None
     return {
         "count": len(task.train),
         "seed": config.seed,
         "rows": rows_of(config, options),
-        "pass_rates": list(task.base_pass_rates or ()) if eased else None,
+        "pass_rates": rates_in_order(config, task),
     }
 
 

@@ -86,19 +86,20 @@ def open_engine(config: TrialConfig, task: Task, model: "nn.Module") -> RolloutE
 
 def open_stream(config: TrialConfig, task: Task) -> PromptStream:
     """Return the order of the task's prompts under the recipe's filters."""
-    filters = config.recipe.filters
-    ordered = filters.curriculum == "easy-to-hard"
-    if ordered and task.base_pass_rates is None:
+    retire_at = config.recipe.filters.retire_at
+    return PromptStream(len(task.train), config.seed, retire_at=retire_at, pass_rates=rates_in_order(config, task))
+
+
+def rates_in_order(config: TrialConfig, task: Task) -> list[float] | None:
+    """Return the pass rates by which a recipe orders the prompts, if it does; InputError where they are not known."""
+    if config.recipe.filters.curriculum != "easy-to-hard":
+        return None
+    if task.base_pass_rates is None:
         raise InputError(
             f"recipe '{config.recipe.name}' goes from easy to hard, but the base pass rates of task '{task.name}' are "
             "not known: measure them, or set filters.curriculum = 'none'"
         )
-    return PromptStream(
-        len(task.train),
-        config.seed,
-        retire_at=filters.retire_at,
-        pass_rates=task.base_pass_rates if ordered else None,
-    )
+    return list(task.base_pass_rates)
 
 
 def use_threads(config: TrialConfig) -> None:

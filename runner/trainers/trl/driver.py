@@ -15,7 +15,7 @@ from runner.trainers.inside import MARK
 from runner.trainers.render import rendered
 from runner.trainers.spec import TrainerSpec
 from runner.trainers.table import HERE, TableDriver
-from runner.training.building import open_stream
+from runner.training.building import rates_in_order
 
 
 class TrlDriver(TableDriver):
@@ -26,14 +26,12 @@ class TrlDriver(TableDriver):
     def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return where its processes meet, the order of the prompts, and what a checkpoint says beside its state."""
         assert config.trainer is not None
-        open_stream(config, task)  # which refuses a curriculum whose pass rates are not known
-        eased = config.recipe.filters.curriculum == "easy-to-hard" and task.base_pass_rates is not None
         return {
             "hosts": attempt.hosts,
             "port": meeting_port(attempt),
             "threads": int(config.trainer.environment.get("OMP_NUM_THREADS", config.machine.threads)),
             "accelerate": _existing(values["options"].accelerate),
-            "pass_rates": list(task.base_pass_rates or ()) if eased else None,
+            "pass_rates": rates_in_order(config, task),
             "saved_length": _saved_length(attempt.checkpoint),
         }
 
