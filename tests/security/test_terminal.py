@@ -61,7 +61,8 @@ def attacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.mark.parametrize("command", SHOWING, ids=lambda command: " ".join(command).encode("ascii", "replace").decode())
 def test_no_name_steers_the_terminal(run: Run, attacked: Path, command: list[str]) -> None:  # noqa: F811
     known = {"sweep": first(attacked, "sweeps"), "trial": first(attacked, "trials"), "plan": first(attacked, "plans")}
-    for width in (80, 200):
+    fixed = "json" in command or command[0] in ("export", "report")  # whatever the width
+    for width in (80,) if fixed else (80, 200):
         given = [each.format(folder=attacked.parent, **known) for each in command]
         ran = run(*given, "--db", str(attacked), width=width)
         assert steers(ran.out) == steers(ran.err) == set()
