@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -6,26 +7,10 @@ import pytest
 
 from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
+from tests.budgets.workloads import DENSE
 
-OWN_GPU = {
-    "memory_gb": 100,
-    "bandwidth_gb_per_s": 4000.5,
-    "dense_tflops": 500,
-    "link_gb_per_s": 100,
-    "decode_overhead_ms": 3,
-    "layer_overhead_us": 30,
-    "fixed_overhead_s": 4,
-    "start_up_s": 100,
-    "dollars_per_hour": 1,
-}
-CONFIG = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 128,
-    "vocab_size": 100,
-    "max_position_embeddings": 512,
-}
+OWN_GPU = {name: value for name, value in asdict(catalogue.gpu("h100")).items() if name != "name"}
+OWN_GPU |= {"memory_gb": 100, "bandwidth_gb_per_s": 4000.5}
 
 
 def test_every_shipped_gpu_and_model_loads() -> None:
@@ -76,8 +61,8 @@ def test_own_tables_are_checked(look_up: Any, table: dict[str, Any], message: st
 def test_a_model_from_a_folder_or_a_file(tmp_path: Path) -> None:
     folder = tmp_path / "my-model"
     folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    (folder / "other.json").write_text(json.dumps(CONFIG))
+    (folder / "config.json").write_text(json.dumps(DENSE))
+    (folder / "other.json").write_text(json.dumps(DENSE))
     assert catalogue.model(str(folder)).name == "my-model"
     assert catalogue.model(str(folder / "config.json")) == catalogue.model(str(folder))
     assert catalogue.model(str(folder / "other.json")).name == "other"

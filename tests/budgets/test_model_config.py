@@ -6,16 +6,8 @@ import pytest
 from budgets import catalogue
 from budgets.errors import InputError
 from budgets.model_config import shape_from_config
+from tests.budgets.workloads import DENSE
 
-DENSE = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 128,
-    "vocab_size": 100,
-    "max_position_embeddings": 512,
-}
 EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 
 

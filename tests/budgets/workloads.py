@@ -7,6 +7,17 @@ from budgets.models import ModelShape
 from budgets.signal import DIFFICULTIES, PassRates
 from budgets.workload import Validation, Workload
 
+# A small model's config.json.
+DENSE = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 128,
+    "vocab_size": 100,
+    "max_position_embeddings": 512,
+}
+
 
 def workload_of(
     model: str | ModelShape = "qwen3-8b",
