@@ -93,6 +93,15 @@ def test_the_clock_serves_where_nothing_is_timed(tmp_path: Path) -> None:
     assert sum(each.took or 0.0 for each in run.steps) == pytest.approx(120.0, abs=2)
 
 
+def test_trackers_put_the_names_of_some_trainers_into_folders(tmp_path: Path) -> None:
+    scalars = [(1000.0 + 30 * step, step, "train/timing/step_total", 20.0) for step in (1, 2, 3)]
+    scalars += [(1001.0 + 30 * step, step, "train/response_length", 500.0) for step in (1, 2, 3)]
+    scalars += [(1002.0 + 30 * step, step, "eval/eval_math_pass1", step / 4) for step in (1, 2, 3)]
+    run = read_run(events(tmp_path / "run", sorted(scalars)))
+    assert (run.trainer, run.problems, run.typical("response_tokens")) == ("openrlhf", "math", 500.0)
+    assert [(each.score, each.took) for each in run.steps] == [(0.25, 20.0), (0.5, 20.0), (0.75, 20.0)]
+
+
 def test_the_history_that_is_downloaded_from_a_tracker(tmp_path: Path) -> None:
     rows = [{"_step": s, "_timestamp": 50.0 + 9 * s, "val-core/x/acc/mean@1": s / 10} for s in (1, 2, 3)]
     run = read_run(jsonl(tmp_path / "history.jsonl", rows))
