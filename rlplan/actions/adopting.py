@@ -2,8 +2,8 @@
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,6 +38,7 @@ from rlplan.actions.configuring import checked, load_configuration
 from rlplan.actions.sweep_request import own_folder
 from rlplan.requests.elsewhere import AdoptRequest
 from rlplan.wording.answers import Answer
+from rlplan.wording.documents import AxisValues, Key, plain
 from rlplan.wording.frames import Columns, Kind
 from runner.sweep.planning import AnyPath, SweepChoice, Text
 
@@ -62,42 +63,35 @@ KINDS: dict[str, Any] = {
 class AdoptedRun:
     """A run as it was read, the name of its trial, and the flags that must say what could not be read."""
 
-    entry: Entry
+    entry: Entry = field(repr=False)
     trial: str | None
     missing: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the run as `adopt --format json` prints it."""
-        run, settings, scores = self.entry.run, self.entry.settings, self.entry.run.scores
-        return {
-            "run": str(run.path),
-            "trainer": run.trainer,
-            "trial": self.trial,
-            "rollouts_per_prompt": settings.rollouts_per_prompt,
-            "prompts_per_batch": settings.prompts_per_batch,
-            "learning_rate": settings.learning_rate,
-            "recipe": settings.recipe,
-            "axes": dict(self.entry.axes),
-            "seed": self.entry.seed,
-            "model": settings.model,
-            "gpus": settings.gpus,
-            "update_steps": run.last_step,
-            "gpu_hours": self.entry.gpu_hours,
-            "score": run.score,
-            "why": run.why,
-            "others": list(run.others),
-            "points": len(scores),
-            "first_score": scores[0].score if scores else None,
-            "last_score": scores[-1].score if scores else None,
-            "seconds_per_step": run.phases(),
-            "response_tokens": run.typical("response_tokens"),
-            "missing": list(self.missing),
-            "notes": [*run.notes, *settings.notes],
-        }
+    run = Key[str](lambda each: str(each.entry.run.path))
+    trainer = Key[str | None]("entry.run.trainer")
+    rollouts_per_prompt = Key[int | None]("entry.settings.rollouts_per_prompt")
+    prompts_per_batch = Key[int | None]("entry.settings.prompts_per_batch")
+    learning_rate = Key[float | None]("entry.settings.learning_rate")
+    recipe = Key[str | None]("entry.settings.recipe")
+    axes = Key[AxisValues](lambda each: dict(each.entry.axes))
+    seed = Key[int | None]("entry.seed")
+    model = Key[str | None]("entry.settings.model")
+    gpus = Key[int | None]("entry.settings.gpus")
+    update_steps = Key[int]("entry.run.last_step")
+    gpu_hours = Key[float]("entry.gpu_hours")
+    score = Key[str | None]("entry.run.score", "the series that the scores are")
+    why = Key[str | None]("entry.run.why", "why that is the score")
+    others = Key[Sequence[str]]("entry.run.others")
+    points = Key[int](lambda each: len(each.entry.run.scores))
+    first_score = Key[float | None](lambda each: (s := each.entry.run.scores or None) and s[0].score)
+    last_score = Key[float | None](lambda each: (s := each.entry.run.scores or None) and s[-1].score)
+    seconds_per_step = Key[Mapping[str, float]](lambda each: each.entry.run.phases())
+    response_tokens = Key[float | None](lambda each: each.entry.run.typical("response_tokens"))
+    notes = Key[Sequence[str]](lambda each: [*each.entry.run.notes, *each.entry.settings.notes])
 
     def flat(self) -> dict[str, Any]:
         """Return it as one row."""
-        row = self.to_dict()
+        row = plain(self)
         flat = {name: value for name, value in row.items() if not isinstance(value, dict | list)}
         flat |= {f"axis_{name}": value for name, value in row["axes"].items()}
         flat |= {f"seconds_{name}": value for name, value in row["seconds_per_step"].items()}
@@ -110,14 +104,16 @@ class Adopted(Answer):
 
     DRAWN = "rlplan.answers.adopt"
 
-    entries: tuple[Entry, ...]
-    trials: tuple[str | None, ...]  # the name of each run's trial
-    missing: dict[Path, list[str]]  # by run, the flags that must say what could not be read
+    entries: tuple[Entry, ...] = field(repr=False)
+    trials: tuple[str | None, ...] = field(repr=False)  # the name of each run's trial
+    missing: dict[Path, list[str]] = field(repr=False)  # by run, the flags that must say what could not be read
     notes: tuple[str, ...]
     plan: str | None = None
     sweep: str | None = None
     prices: int = 0  # of runs whose seconds are stored
     times_price: float | None = None  # that their steps took, by what was known before; None where no log times steps
+
+    runs = Key[Sequence[AdoptedRun]]("rows")
 
     @property
     def stderr(self) -> Sequence[str]:
@@ -137,11 +133,6 @@ class Adopted(Answer):
         rows = [each.flat() for each in self.rows]
         texts = {name: any(isinstance(row.get(name), str) for row in rows) for row in rows for name in row}
         return {name: Kind.TEXT if text else Kind.NUMBER for name, text in texts.items()}, rows
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document that `adopt --format json` prints."""
-        named = {name: getattr(self, name) for name in ("sweep", "plan", "prices", "times_price")}
-        return named | {"runs": [each.to_dict() for each in self.rows], "notes": list(self.notes)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from planner.curves.reading.tabular import ARRAYS, paths_of, table_in_memory
 from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.requests.elsewhere import FitRequest
-from rlplan.wording.answers import Read
 from rlplan.wording.arguments import Said
+from rlplan.wording.documents import Key, Read, View, plain
 from rlplan.wording.frames import FITS
 from rlplan.wording.numbers import interval
 from rlplan.wording.several import Several
@@ -37,53 +37,50 @@ class FitJob:
     file: Path
     whole: Curve = field(repr=False)
     used: Curve = field(repr=False)
-    cut: float
+    cut: float  # what is fitted ends there
+
+
+@dataclass(frozen=True)
+class HeldPrediction(View[Prediction]):
+    """A prediction, with the mean of what the file has there."""
+
+    WHOLE = Prediction
+    seen: float | None = field(repr=False)
+    observed = Key[float | None]("seen", optional=True)
 
 
 @dataclass(frozen=True, repr=False)
 class Fit(FitJob):
     """What the points of one curve say; `observed` is what came of each prediction, None if it is not known."""
 
-    fit: CurveFit
+    fit: CurveFit = field(repr=False)
     now: Prediction
-    observed: tuple[float | None, ...]
+    observed: tuple[float | None, ...] = field(repr=False)
     fit_ms: float
 
-    curve = Read[str]("fit.curve", "The curve's name.")
-    verdict = Read[str]("fit.verdict.value", "rising, saturated, flat, declining, collapsed or not-identifiable.")
-    evidence = Read[str]("fit.evidence", "What the verdict rests on.")
-    parameters = Read[Mapping[str, Interval]]("fit.parameters", "R0, A, B and C_mid, with intervals.")
+    curve = Key[str]("fit.curve", "The curve's name.")
+    x = Key[str]("whole.x_name", "The column of its x axis.")
+    y = Key[str]("whole.y_name", "The column of its scores.")
+    points = Key[int](lambda each: int(each.whole.x.size), "How many the file has.")
+    used_points = Key[int]("fit.used_points", "How many were fitted.")
+    last_used_x = Key[float](lambda each: float(each.used.x[-1]), "Where the last of them is.")
+    verdict = Key[str]("fit.verdict.value", "rising, saturated, flat, declining, collapsed or not-identifiable.")
+    evidence = Key[str]("fit.evidence", "What the verdict rests on.")
+    parameters = Key[Mapping[str, Interval]]("fit.parameters", "R0, A, B and C_mid, with intervals.")
     predictions = Read[tuple[Prediction, ...]]("fit.predictions", "The mean score at each x that was asked for.")
-    noise_sd = Read[float]("fit.noise_sd", "The standard deviation of a score around the curve.")
+    held = Key[Sequence[HeldPrediction]](lambda each: each.predictions_held, name="predictions")
+    noise_sd = Key[float]("fit.noise_sd", "The standard deviation of a score around the curve.")
     notes = Said("fit.notes", "What was done to the points, and what to mind.")
+    lines = Key[Sequence[str]]("fit.notes", name="notes")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `rlplan fit --format json` prints of one curve."""
-        return {
-            "curve": self.curve,
-            "file": str(self.file),
-            "x": self.whole.x_name,
-            "y": self.whole.y_name,
-            "points": int(self.whole.x.size),
-            "used_points": self.fit.used_points,
-            "last_used_x": float(self.used.x[-1]),
-            "cut": self.cut,
-            "verdict": self.verdict,
-            "evidence": self.evidence,
-            "parameters": {name: asdict(interval) for name, interval in self.parameters.items()},
-            "noise_sd": self.noise_sd,
-            "now": asdict(self.now),
-            "predictions": [
-                asdict(prediction) | ({} if observed is None else {"observed": observed})
-                for prediction, observed in zip(self.predictions, self.observed, strict=True)
-            ],
-            "fit_ms": self.fit_ms,
-            "notes": list(self.fit.notes),
-        }
+    @property
+    def predictions_held(self) -> list[HeldPrediction]:
+        """The predictions, with what came of them."""
+        return list(map(HeldPrediction, self.predictions, self.observed))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a flat row for each prediction."""
-        row = self.to_dict()
+        row = plain(self)
         row["x_column"], row["y_column"] = row.pop("x"), row.pop("y")
         predictions, parameters, now = row.pop("predictions"), row.pop("parameters"), row.pop("now")
         row |= {f"{name}_{part}": value for name, parts in parameters.items() for part, value in parts.items()}
@@ -106,17 +103,13 @@ class Fits(Several[Fit]):
     MEMBERS, NAMED = "curves", "curve"
 
     curves: tuple[Fit, ...]
-    targets: tuple[Target, ...]
-    level: float
+    targets: tuple[Target, ...] = field(repr=False)
+    level: float = field(repr=False)
 
     @property
     def listed(self) -> Sequence[Any]:
         """A row for each prediction of each curve."""
         return [row for each in self.curves for row in each.rows()]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document that `rlplan fit --format json` prints."""
-        return {"curves": [each.to_dict() for each in self.curves]}
 
 
 def fit_curves_of(asked: FitRequest) -> Fits:

@@ -8,7 +8,8 @@ from budgets.signal import signal_fraction
 from planner.config import Resolved, resolved_values
 from planner.proposals import Request, Variant
 from planner.store.schema import Candidate, Plan
-from rlplan.reading.plan_data import hardware_data, workload_data
+from rlplan.reading.plan_data import HardwareData, WorkloadData
+from rlplan.wording.documents import plain
 
 
 def given_plan(
@@ -21,8 +22,8 @@ def given_plan(
         final_gpu_hours=final,
         recipe=", ".join(dict.fromkeys(variant.traits.name for variant in request.all_variants)),
         difficulty=request.difficulty,
-        workload=workload_data(request),
-        hardware=hardware_data(request),
+        workload=plain(WorkloadData(request)),
+        hardware=plain(HardwareData(request)),
         config=resolved_values(request, resolved),
         assumptions=[],
         outlook=[],

@@ -1,7 +1,7 @@
 """What `rlplan fit --law` and `rlplan compare` do and answer: tables into groups of curves, then the law."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.actions.fitting import fit_jobs
 from rlplan.requests.elsewhere import CompareRequest, FitRequest
-from rlplan.wording.answers import Read
 from rlplan.wording.arguments import Said
+from rlplan.wording.documents import Key, Read
 from rlplan.wording.frames import COMPARED, LAWS
 from rlplan.wording.numbers import interval
 from rlplan.wording.several import Several
@@ -47,33 +47,20 @@ class LawFit:
     """What a curve or a table says of a law, and what it predicts; `identified` is False where it cannot tell."""
 
     file: Path
-    fit: laws.LawFit
-    level: float
+    fit: laws.LawFit = field(repr=False)
+    level: float = field(repr=False)
     predictions: tuple[LawPrediction, ...]
 
-    name = Read[str]("fit.name", "The name of the curve or the table.")
-    identified = Read[bool]("fit.identified", "Whether the points tell what the law is.")
-    evidence = Read[tuple[str, ...]]("fit.doubts", "Why the points cannot tell; nothing where they do.")
+    name = Key[str]("fit.name", "The name of the curve or the table.")
+    points = Key[int](lambda each: sum(int(curve.x.size) for curve in each.fit.points.values()))
+    identified = Key[bool]("fit.identified", "Whether the points tell what the law is.")
+    evidence = Key[tuple[str, ...]]("fit.doubts", "Why the points cannot tell; nothing where they do.")
+    parameters = Key[Mapping[str, Interval]](
+        lambda each: each.fit.parameters(each.level), "By the literature's names, each with an interval."
+    )
+    noise_sd = Key[float | None](lambda each: each.fit.draws and each.fit.draws.noise_sd)
     notes = Said("fit.notes", "What was done to the points, and what to mind.")
-
-    @property
-    def parameters(self) -> Mapping[str, Interval]:
-        """The parameters by the literature's names, each with an interval."""
-        return self.fit.parameters(self.level)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `rlplan fit --law … --format json` prints of one fit."""
-        return {
-            "name": self.name,
-            "file": str(self.file),
-            "points": sum(int(curve.x.size) for curve in self.fit.points.values()),
-            "identified": self.identified,
-            "evidence": list(self.evidence),
-            "parameters": {name: asdict(interval) for name, interval in self.parameters.items()},
-            "noise_sd": None if self.fit.draws is None else self.fit.draws.noise_sd,
-            "predictions": [asdict(prediction) for prediction in self.predictions],
-            "notes": list(self.fit.notes),
-        }
+    lines = Key[Sequence[str]]("fit.notes", name="notes")
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a row for each parameter and each prediction; one of nothing where there is none."""
@@ -100,20 +87,16 @@ class FittedLaws(Several[LawFit]):
     COLUMNS = LAWS
     MEMBERS = "fits"
 
-    of: Law
+    of: Law = field(repr=False)
     level: float
     fits: tuple[LawFit, ...]
 
-    law = Read[str]("of.value", "The law's name.")
+    law = Key[str]("of.value", "The law's name.")
 
     @property
     def listed(self) -> Sequence[Any]:
         """A row for each parameter and each prediction of each fit."""
         return [row for each in self.fits for row in each.rows()]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document that `rlplan fit --law … --format json` prints."""
-        return {"law": self.law, "level": self.level, "fits": [each.to_dict() for each in self.fits]}
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,9 +123,10 @@ class RecipeComparison(Several[ComparedRecipe]):
             rows.append(row | {f"{name}_{part}": x for name, values in parts.items() for part, x in values.items()})
         return rows
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document that `rlplan compare --format json` prints."""
-        return asdict(self.found) | {"notes": list(self.notes), "recipes": [asdict(each) for each in self]}
+    @property
+    def document(self) -> Comparison:
+        """All of it."""
+        return self.found
 
 
 def tables_of(files: Any) -> tuple[list[tuple[Path, Table]], list[str]]:

@@ -10,7 +10,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from planner.config import Resolved, embedded_tasks, resolved_values
 from planner.config.request import difficulty_and_rates
 from planner.config.trainer import BUILTIN, STANDIN, chosen_trainer
 from planner.disk import why
-from planner.pricing import Price, PriceQuery
+from planner.pricing import PriceQuery
 from planner.proposals import Request
 from planner.store import open_store
 from planner.store.costs import replace_costs
@@ -32,10 +31,12 @@ from planner.store.records import WHOLE
 from planner.store.schema import Candidate, CostRecord, Plan
 from planner.store.sweeps import add_cost_records
 from rlplan.actions.calibrating import measured_steps
+from rlplan.actions.measured_steps import STEPS, Measured, MeasuredPhase
 from rlplan.actions.pricing import price_one
 from rlplan.actions.sweep_request import machine, own_folder
 from rlplan.doctor.machine import probe
-from rlplan.reading.plan_data import hardware_data, workload_data
+from rlplan.reading.plan_data import HardwareData, WorkloadData
+from rlplan.wording.documents import plain
 from rlplan.wording.terminal import tell
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, Segment
@@ -46,30 +47,8 @@ from runner.sweep.planning import SweepChoice, sweep_spec
 from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import Rehearsing
 
-STEPS = 3  # batches that count; one before them warms up
 _PROBLEMS = 4  # of the validation at the start, which no trainer leaves out
 _NEVER = 10**6  # updates between two validations
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredPhase:
-    """A part of a step: what it is priced at, with responses as long as they were, and what it took."""
-
-    phase: str
-    priced_seconds: float
-    measured_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A set-up of which steps were measured, and its price before and with them."""
-
-    source: str  # by which they are taken back
-    trainer: str
-    response_tokens: float | None  # on average; None where the trainer does not say
-    phases: tuple[MeasuredPhase, ...]  # the whole step last
-    before: Price
-    after: Price
 
 
 def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice, database: str) -> Measured:
@@ -121,8 +100,8 @@ def _configuration(
         final_gpu_hours=1.0,
         recipe=asked.traits.name,
         difficulty=difficulty,
-        workload=workload_data(request),
-        hardware=hardware_data(request),
+        workload=plain(WorkloadData(request)),
+        hardware=plain(HardwareData(request)),
         config=values,
         candidates=[_candidate(asked)],
     )

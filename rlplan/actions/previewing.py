@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from statistics import fmean, stdev
 from typing import Any, Final, Literal
 
@@ -23,6 +23,7 @@ from rlplan.actions.preview_plan import Split, assumptions_of, first_of, request
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.planning import PreviewRequest
 from rlplan.wording.answers import Answer
+from rlplan.wording.documents import Key
 from rlplan.wording.frames import PREVIEWED
 from rlplan.wording.terminal import progress_shown
 from rlplan.wording.typed_numbers import plain_number
@@ -101,36 +102,20 @@ class Preview(Answer):
     seed: int
     budget_gpu_hours: float
     workers: int
-    gpus_per_trial: int
+    gpus_per_trial: int = field(repr=False)
     pilot_gpus: int
-    pilot_gpu_hours: dict[float, float]  # by fraction
-    outcomes: dict[float, tuple[PlayedWorld, ...]]  # by fraction
-    without: tuple[UnpilotedWorld, ...]
-    first_ranked: Configuration
+    pilot_gpu_hours: dict[float, float] = field(repr=False)  # by fraction
+    outcomes: dict[float, tuple[PlayedWorld, ...]] = field(repr=False)  # by fraction
+    without: tuple[UnpilotedWorld, ...] = field(repr=False)
+    first_ranked: Configuration = field(repr=False)
     assumptions: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document of `preview --format json`."""
-        first, chance, best = (asdict(self.without_pilots(choice)) for choice in ("first_ranked", "random", "best"))
-        return {
-            "plan": self.plan,
-            "policy": self.policy,
-            "seed": self.seed,
-            "draws": self.draws,
-            "budget_gpu_hours": self.budget_gpu_hours,
-            "workers": self.workers,
-            "pilot_gpus": self.pilot_gpus,
-            "best_pilot_fraction": self.best_fraction,
-            "as_good": list(self.as_good),
-            "fractions": [asdict(summary) for summary in self.summaries],
-            "without_pilots": {
-                "first_ranked": {**chosen_data(self.first_ranked), "score": first},
-                "random": {"score": chance},
-                "best": {"score": best},
-            },
-            "near_best_within": EQUIVALENCE_MARGIN,
-            "assumptions": list(self.assumptions),
-        }
+    draws = Key[int](lambda each: len(each.without), "How many worlds were drawn.")
+    fractions = Key[Sequence[FractionSummary]]("summaries")
+    best_pilot_fraction = Key[float]("best_fraction")
+    level_with_it = Key[Sequence[float]]("as_good", name="as_good")
+    unpiloted = Key[Mapping[str, Mapping[str, Any]]](lambda each: each.scores_without_pilots, name="without_pilots")
+    near_best_within = Key[float](lambda _: EQUIVALENCE_MARGIN)
 
     @property
     def listed(self) -> Sequence[Any]:
@@ -139,11 +124,6 @@ class Preview(Answer):
             {name: value for each in fields(row) for name, value in _cells(each.name, getattr(row, each.name))}
             for row in self.summaries
         ]
-
-    @property
-    def draws(self) -> int:
-        """How many worlds were drawn."""
-        return len(self.without)
 
     @property
     def summaries(self) -> tuple[FractionSummary, ...]:
@@ -169,6 +149,16 @@ class Preview(Answer):
     def without_pilots(self, choice: Literal["first_ranked", "random", "best"]) -> Estimate:
         """Return the score of a final run on all of the budget, for one way to choose what is run."""
         return Estimate.of([getattr(one, choice) for one in self.without])
+
+    @property
+    def scores_without_pilots(self) -> dict[str, dict[str, Any]]:
+        """The score of a final run on all of the budget, by how it is chosen."""
+        first, chance, best = (self.without_pilots(choice) for choice in ("first_ranked", "random", "best"))
+        return {
+            "first_ranked": {**chosen_data(self.first_ranked), "score": first},
+            "random": {"score": chance},
+            "best": {"score": best},
+        }
 
     def _summary(self, fraction: float) -> FractionSummary:
         outcomes, pilot = self.outcomes[fraction], self.pilot_gpu_hours[fraction]

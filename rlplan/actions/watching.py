@@ -3,9 +3,8 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,10 +16,30 @@ from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
 from planner.logs.consoles import planned_steps
 from planner.logs.series import matching, ours_of, trainer_of
+from planner.metrics import Interval
 from planner.watching.left import RemainingGain, remaining_gain
 from planner.watching.progress import Progress, progress_of
 from planner.watching.rules import Scored, UpdateWatch, Warned, fall
 from rlplan.requests.elsewhere import WatchRequest
+from rlplan.wording.documents import Key, View
+
+
+class LeftData(View[RemainingGain]):
+    """What the rest of a run should add."""
+
+    share = Key[float]("of.share", "of the run")
+    expected_gain = Key[float]("of.expected")
+    chance = Key[float]("of.chance")
+    won = Key[bool]("of.won", "whether too little is left to go on for")
+    expected_end = Key[Interval](lambda each: Interval(each.of.end.mean, each.of.end.low, each.of.end.high))
+
+
+class ProgressData(View[Progress]):
+    """How far a run is."""
+
+    WHOLE = Progress
+    seconds_left = Key[float | None]("of.seconds_left")
+    gpu_hours = Key[tuple[float, float | None] | None]("of.gpu_hours", "so far, and at its end")
 
 
 @dataclass(frozen=True)
@@ -29,35 +48,21 @@ class Seen:
 
     curve: str
     x_name: str
-    scored: Scored | None
-    warned: Warned | None = None
-    left: RemainingGain | None = None
-    notes: tuple[str, ...] = field(default=())  # with the first of a curve: how the log was read
-    progress: Progress | None = None  # with the newest of a look
+    scored: Scored | None = field(repr=False)
+    warned: Warned | None = field(default=None, repr=False)
+    left: RemainingGain | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)  # with the first of a curve: how the log was read
+    progress: Progress | None = field(default=None, repr=False)  # with the newest of a look
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the line that `rlplan watch --format json` prints; a warning of updates has no score."""
-        scored, warned, left, progress = self.scored, self.warned, self.left, self.progress
-        return {
-            "curve": self.curve,
-            "x_name": self.x_name,
-            "x": None if scored is None else scored.x,
-            "score": None if scored is None else scored.score,
-            "standard_error": None if scored is None else scored.error,
-            "training_reward": None if scored is None else scored.reward,
-            **({"rule": None, "evidence": None, "advice": None} if warned is None else asdict(warned)),
-            "left": None
-            if left is None
-            else {
-                "share": left.share,
-                "expected_gain": left.expected,
-                "chance": left.chance,
-                "won": left.won,
-                "expected_end": {"median": left.end.mean, "low": left.end.low, "high": left.end.high},
-            },
-            "progress": progress
-            and asdict(progress) | {"seconds_left": progress.seconds_left, "gpu_hours": progress.gpu_hours},
-        }
+    x = Key[float | None](lambda each: each.scored and each.scored.x)
+    score = Key[float | None](lambda each: each.scored and each.scored.score, "null of a warning of updates")
+    standard_error = Key[float | None](lambda each: each.scored and each.scored.error)
+    training_reward = Key[float | None](lambda each: each.scored and each.scored.reward)
+    rule = Key[str | None](lambda each: each.warned and each.warned.rule, "what was warned of")
+    evidence = Key[str | None](lambda each: each.warned and each.warned.evidence)
+    advice = Key[str | None](lambda each: each.warned and each.warned.advice)
+    to_gain = Key[LeftData | None](lambda each: each.left and LeftData(each.left), name="left")
+    so_far = Key[ProgressData | None](lambda each: each.progress and ProgressData(each.progress), name="progress")
 
 
 def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) -> Iterator[Seen]:

@@ -39,19 +39,6 @@ curve's end, `status`, `rank` and `recommend` for a sweep. `answer` is the comma
 told a person beside it, warnings first. Scores are between 0 and 1, intervals hold 90 %, hours are GPU-hours.
 Numbers rest on assumptions that the answer lists: pass them on, and ask the person before GPU-hours are spent."""
 
-OUTPUT = {
-    "type": "object",
-    "properties": {
-        "answer": {"description": "the command's JSON document; null while a run goes on"},
-        "exit_code": {
-            "type": ["integer", "null"],
-            "description": "0 done, 5 finished with failures or warnings; null while a run goes on",
-        },
-        "said": {"type": "string", "description": "warnings and notes"},
-    },
-    "required": ["answer", "exit_code", "said"],
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Desk:
@@ -65,11 +52,11 @@ class Desk:
         """Run a command and return what it answers."""
         words = tool.words(given, self.folder)
         if tool.runs:
-            return self._started(words)
+            return self._started(tool, words)
         with self._database(tool) as database, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             process = _process(words, database, self.folder, out, err)
             try:
-                return _result(process.wait(ANSWER_SECONDS), _read(out), _read(err))
+                return _result(tool, process.wait(ANSWER_SECONDS), _read(out), _read(err))
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 return _failed(f"{tool.name} took longer than {ANSWER_SECONDS} s, and was ended")
@@ -86,7 +73,7 @@ class Desk:
                 copied(Path(self.database), copy)
             yield str(copy)
 
-    def _started(self, words: Sequence[str]) -> types.CallToolResult:
+    def _started(self, tool: CommandTool, words: Sequence[str]) -> types.CallToolResult:
         """Start what trains in a session of its own, which outlives the agent, and wait for a moment."""
         logs = self.folder / LOGS
         logs.mkdir(exist_ok=True)
@@ -96,7 +83,7 @@ class Desk:
         with out_path.open("w+") as out, err_path.open("w+") as err:
             process = _process(words, self.database, self.folder, out, err)
             try:
-                return _result(process.wait(WAIT_SECONDS), _read(out), _read(err))
+                return _result(tool, process.wait(WAIT_SECONDS), _read(out), _read(err))
             except subprocess.TimeoutExpired:
                 said = _read(err)
         note = f"it goes on; `status` says how it stands, `stop` ends it, and {err_path} has what it says"
@@ -145,7 +132,11 @@ async def _serve(tools: Mapping[str, CommandTool], desk: Desk) -> None:
 def _described(tool: CommandTool) -> types.Tool:
     hints = types.ToolAnnotations(read_only_hint=not tool.runs, destructive_hint=False, open_world_hint=False)
     return types.Tool(
-        name=tool.name, description=tool.summary, input_schema=tool.schema, output_schema=OUTPUT, annotations=hints
+        name=tool.name,
+        description=tool.summary,
+        input_schema=tool.schema,
+        output_schema=tool.answers,
+        annotations=hints,
     )
 
 
@@ -169,13 +160,12 @@ def _read(file: Any) -> str:
     return str(file.read())
 
 
-def _result(code: int, printed: str, said: str) -> types.CallToolResult:
+def _result(tool: CommandTool, code: int, printed: str, said: str) -> types.CallToolResult:
     if code not in (ExitCode.DONE, ExitCode.FINISHED_WITH_FAILURES):
         return _failed(said.strip() or f"it ended with exit code {code}")
-    try:
-        answer = json.loads(printed) if printed.strip() else None
-    except ValueError:  # `watch` and `launch --print` write lines
-        answer = printed
+    if tool.lines:
+        return _content([json.loads(line) for line in printed.splitlines()], code, said.strip()[-MOST_TEXT:])
+    answer = json.loads(printed) if printed.strip() else None
     return _content(answer, code, said.strip()[-MOST_TEXT:])
 
 

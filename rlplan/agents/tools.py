@@ -7,12 +7,14 @@ deletes or never ends, but of the tools that run.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from budgets.errors import InputError
+from rlplan.agents.schemas import schema_of_answer
 
 # What only reads, and what starts or ends training.
 READING = (
@@ -32,6 +34,14 @@ NOT_TO_READ = {
 ALWAYS = {"watch": ("--once",)}
 ONLY = {"launch": {"sweep", "plan", "print", "row"}}  # of it, where nothing may run
 ADDRESSES = {"ray_address", "storage"}  # of tools that run
+OUTPUT: dict[str, Any] = {
+    "answer": {"description": "the command's answer; null while a run goes on"},
+    "exit_code": {
+        "type": ["integer", "null"],
+        "description": "0 done, 5 finished with failures or warnings; null while a run goes on",
+    },
+    "said": {"type": "string", "description": "warnings and notes"},
+}
 _URL = re.compile(r"[A-Za-z][\w+.-]*://")
 
 
@@ -44,6 +54,20 @@ class CommandTool:
     parameters: Mapping[str, Any]  # of typer, by their names
     runs: bool
     prints_json: bool
+    answered: str  # the module that answers it
+
+    @property
+    def answers(self) -> dict[str, Any]:
+        """Return what it answers, as a JSON schema made of the types of the command's answer."""
+        definitions: dict[str, Any] = {}
+        found = schema_of_answer(import_module(self.answered).answer, definitions)
+        properties = OUTPUT | {"answer": {"anyOf": [found, {"type": "null"}], **OUTPUT["answer"]}}
+        return {"type": "object", "properties": properties, "required": list(properties), "$defs": definitions}
+
+    @property
+    def lines(self) -> bool:
+        """Whether its answer is a list, of which the command prints a line each."""
+        return self.name == "watch"
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -98,7 +122,7 @@ def _tool(command: Any, *, runs: bool) -> CommandTool:
     named = {_name(each): each for each in command.params}
     kept = {key: each for key, each in named.items() if key not in left_out and (only is None or key in only)}
     summary = " ".join((command.help or "").partition("Example:")[0].split())
-    return CommandTool(name, summary, kept, runs, "format" in named)
+    return CommandTool(name, summary, kept, runs, "format" in named, command.callback.answered)
 
 
 def _name(parameter: Any) -> str:

@@ -1,7 +1,7 @@
 """`rlplan launch --print`: an allocation in the keys of a trainer, to be pasted, or as the file of a cluster."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from planner.axes import said
@@ -23,14 +23,14 @@ class Line(Answer):
     found: ByHand
 
     @property
+    def document(self) -> ByHand:
+        """All of the row."""
+        return self.found
+
+    @property
     def listed(self) -> Sequence[Any]:
         """A row for each argument."""
         return [{"trainer": self.found.trainer, "argument": each} for each in self.found.arguments]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document of `rlplan launch --print … --format json`."""
-        row = self.found.row
-        return {**asdict(self.found), "row": {**asdict(row), "axes": dict(row.axes)}}
 
     def parts(self, _: Invocation, __: Canvas) -> Iterator[Part]:
         """Return the lines as they are, however long: they are to be pasted."""

@@ -1,7 +1,7 @@
 """`rlplan check`: red flags, the run in nine lines, and what would help most."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from planner.vetting.verdict import DIFFERENCE, Interval, Memory, Verdict
 from rlplan.actions.checking import CheckedScript, check_script
 from rlplan.actions.fixing import NUMBERS
 from rlplan.exits import ExitCode
-from rlplan.reading.check_data import check_data
+from rlplan.reading.check_data import CheckData
 from rlplan.requests.checking import CheckRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS
@@ -44,12 +44,10 @@ class Check(Answer):
         """The lines of the screen."""
         return [dict(zip(CHECKED, row, strict=True)) for row in _rows(self.found)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document of `rlplan check --format json`."""
-        found, fixed = self.found, self.found.fixed
-        written = None if fixed is None else {key: list(map(str, each)) for key, each in asdict(fixed).items()}
-        document = check_data(found.files, found.facts, found.checked, found.assumptions, found.guessed)
-        return {**document, "fixed": written}
+    @property
+    def document(self) -> CheckData:
+        """All of it."""
+        return CheckData(self.found)
 
 
 def answer(asked: CheckRequest) -> Check:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rlplan.doctor.examination import examine
@@ -11,6 +11,7 @@ from rlplan.exits import ExitCode
 from rlplan.requests.setting_up import DoctorRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
+from rlplan.wording.documents import Key
 from rlplan.wording.frames import columns
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.terminal import Canvas, live_console
@@ -38,24 +39,23 @@ class Findings(Answer):
     DRAWN = "rlplan.answers.doctor"
     COLUMNS = columns("text health, text what, text found, text why, text do")
 
-    found: tuple[Finding, ...]
-    rehearsed: bool = False
+    found: tuple[Finding, ...] = field(repr=False)
+    rehearsed: bool = field(default=False, repr=False)
+
+    verdict = Key[Health](lambda each: verdict(each.found))
+    findings = Key[Sequence[Finding]]("found")
 
     @property
     def code(self) -> ExitCode:
         """That of what is not there, or of bad input, where something is bad."""
-        if verdict(self.found) is not Health.BAD:
+        if self.verdict is not Health.BAD:
             return ExitCode.DONE
         return ExitCode.BAD_INPUT if self.rehearsed else ExitCode.NOT_FOUND
 
     @property
     def listed(self) -> Sequence[Any]:
         """A row for each finding."""
-        return [{**asdict(each), "health": each.health.value} for each in self.found]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document of `rlplan doctor --format json`, and of `--rehearse`."""
-        return {"verdict": verdict(self.found).value, "findings": self.listed}
+        return self.found
 
 
 def answer(asked: DoctorRequest) -> Findings:

@@ -12,9 +12,9 @@ from rlplan.actions.sweeping import Finished
 from rlplan.exits import ExitCode
 from rlplan.live.sweep_running import stopped
 from rlplan.printing.final_output import final_lines
-from rlplan.printing.status_output import failure_lines, final_of_sweep, sweep_document
-from rlplan.reading.finals import FinalStanding, final_data
-from rlplan.reading.sweep_data import uses
+from rlplan.printing.status_output import failure_lines, final_of_sweep
+from rlplan.reading.finals import FinalStanding
+from rlplan.reading.sweep_data import StatusData, uses
 from rlplan.reading.sweep_picture import Picture, StoredAnswer
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import remains, sentence, time_of
@@ -37,6 +37,20 @@ class Ended(Answer):
     finished: Finished
     database: str
 
+    @property
+    def end(self) -> "FinalEnd | SweepEnd":
+        """What it came to."""
+        name = self.finished.sweep
+        with open_store(self.database, read_only=True) as store:
+            seen, final = picture(store, name), final_of_sweep(store, name)
+        return FinalEnd(final) if final is not None and final.sweep == name else SweepEnd(seen, final)
+
+    @property
+    def document(self) -> "FinalEnd | StatusData":
+        """What it came to."""
+        found: FinalEnd | StatusData = self.end.document
+        return found
+
     def emit(self, format: Format, _: Invocation) -> ExitCode:
         """Print what it found, or how to go on with it."""
         ended = self.finished
@@ -45,10 +59,7 @@ class Ended(Answer):
         if ended.interrupted:
             tell(stopped(ended.sweep, self.database))
             return ExitCode.INTERRUPTED
-        with open_store(self.database, read_only=True) as store:
-            seen, final = picture(store, ended.sweep), final_of_sweep(store, ended.sweep)
-        found = FinalEnd(final) if final is not None and final.sweep == ended.sweep else SweepEnd(seen, final)
-        code = found.emit(format, Invocation((), self.database))
+        code = self.end.emit(format, Invocation((), self.database))
         if not ended.failed_trials:
             return code
         tell(_failed(ended, self.database))
@@ -70,9 +81,10 @@ class SweepEnd(Answer):
         """Its ranking."""
         return self.seen.answer.ranking if self.seen.answer else ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document that `status` prints too."""
-        return sweep_document(self.seen, self.final)
+    @property
+    def document(self) -> StatusData:
+        """What `status` prints too."""
+        return StatusData(self.seen, self.final)
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,10 +99,6 @@ class FinalEnd(Answer):
     def listed(self) -> Sequence[Any]:
         """Its scores."""
         return self.final.scores
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the part of the document of `status` that is about it."""
-        return {"final": final_data(self.final)}
 
     def emit(self, format: Format, invocation: Invocation) -> ExitCode:
         """Print it; exit code 5 where a warning stands."""

@@ -1,16 +1,17 @@
 """`rlplan fits`: whether a model fits some GPUs, by part, and how many of each kind would do."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from rlplan.actions.checking import Room, room_for
 from rlplan.answers.check import ROWS, fit_line, part_line
 from rlplan.exits import ExitCode
-from rlplan.reading.check_data import memory_data
+from rlplan.reading.check_data import PartsData
 from rlplan.requests.checking import FitsRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
+from rlplan.wording.documents import Key
 from rlplan.wording.frames import Columns, Kind
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import some_of
@@ -24,7 +25,12 @@ MOST_KINDS = 8  # of GPUs, on the screen
 class ModelRoom(Answer):
     """Whether a model fits; a row of a table has a column for each kind of GPU."""
 
-    room: Room
+    room: Room = field(repr=False)
+
+    model = Key[str]("room.launch.workload.model.name")
+    fits = Key[bool]("room.memory.fits")
+    memory = Key[PartsData](lambda each: PartsData(each.room.memory))
+    fewest_by_gpu = Key[Mapping[str, int]]("room.fewest", "GPUs of each kind that would do")
 
     @property
     def code(self) -> ExitCode:
@@ -34,11 +40,6 @@ class ModelRoom(Answer):
     def table(self) -> tuple[Columns, list[dict[str, Any]]]:
         """Return how many of each kind would do."""
         return dict.fromkeys(self.room.fewest, Kind.WHOLE), [dict(self.room.fewest)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document of `rlplan fits --format json`."""
-        model = self.room.launch.workload.model.name
-        return {"model": model, **memory_data(self.room.memory), "fewest_by_gpu": self.room.fewest}
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw it."""

@@ -1,19 +1,25 @@
 """`rlplan launch`: a final run is driven here or by Slurm, rehearsed, printed for somebody else, or only told."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from planner.axes import named_configuration
+from planner.watching.promised import PredictedScore
 from rlplan.actions import launching
 from rlplan.actions.launching import Planned
+from rlplan.actions.submitting import Submitted, submit_final
+from rlplan.answers.by_hand import ClusterFile, Line
+from rlplan.answers.doctor import Findings, rehearsal
 from rlplan.answers.ended import Ended
 from rlplan.answers.sweep import for_slurm, rehearses
 from rlplan.live.sweep_running import followed
+from rlplan.reading.starting import by_hand, cluster_file
 from rlplan.requests.running import LaunchRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
+from rlplan.wording.documents import AxisValues, Key
 from rlplan.wording.frames import columns
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import hours, interval, rate
@@ -28,55 +34,40 @@ class LaunchPlan(Answer):
     DRAWN = "rlplan.answers.launch"
     COLUMNS = columns("number share, number score, number low, number high")
 
-    planned: Planned
+    planned: Planned = field(repr=False)
+
+    sweep = Key[str]("planned.sweep")
+    rollouts_per_prompt = Key[int](lambda each: each.planned.run.configuration.rollouts_per_prompt)
+    prompts_per_batch = Key[int](lambda each: each.planned.run.configuration.prompts_per_batch)
+    axes = Key[AxisValues](lambda each: dict(each.planned.run.configuration.axes))
+    update_steps = Key[int]("planned.run.update_steps")
+    segment_steps = Key[int]("planned.run.segment_steps")
+    from_step = Key[int]("planned.run.from_step")
+    learning_rate = Key[float]("planned.run.learning_rate")
+    gpu_hours = Key[float]("planned.run.gpu_hours")
+    budget_gpu_hours = Key[float]("planned.run.budget_gpu_hours")
+    promised = Key[PredictedScore]("planned.promise.end")
+    band = Key[Sequence[Sequence[float]]]("planned.promise.rows", "share of the run, score, low and high")
+    notes = Key[Sequence[str]]("planned.notes")
+    shortfall = Key[str | None]("planned.shortfall", "why it cannot run here")
 
     @property
     def listed(self) -> Sequence[Any]:
         """The promise along the way."""
         return [dict(zip(self.COLUMNS, row, strict=True)) for row in self.planned.promise.band]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document of `rlplan launch --dry-run --format json`."""
-        run = self.planned.run
-        n, B, axes = run.configuration
-        return {
-            "sweep": self.planned.sweep,
-            "rollouts_per_prompt": n,
-            "prompts_per_batch": B,
-            "axes": dict(axes),
-            "update_steps": run.update_steps,
-            "segment_steps": run.segment_steps,
-            "from_step": run.from_step,
-            "learning_rate": run.learning_rate,
-            "gpu_hours": run.gpu_hours,
-            "budget_gpu_hours": run.budget_gpu_hours,
-            "promised": asdict(self.planned.promise.end),
-            "band": self.planned.promise.rows,
-            "notes": list(self.planned.notes),
-            "shortfall": self.planned.shortfall,
-        }
 
-
-def answer(asked: LaunchRequest) -> Answer:
+def answer(asked: LaunchRequest) -> LaunchPlan | Line | ClusterFile | Findings | Submitted | Ended:
     """Launch it, or do what else is asked for."""
     if asked.print_for in CLUSTERS:
-        from rlplan.answers.by_hand import ClusterFile  # noqa: PLC0415
-        from rlplan.reading.starting import cluster_file  # noqa: PLC0415
-
         return ClusterFile(asked.print_for, cluster_file(asked.db, asked.sweep, asked.print_for, asked.row))
     if asked.print_for is not None:
-        from rlplan.answers.by_hand import Line  # noqa: PLC0415
-        from rlplan.reading.starting import by_hand  # noqa: PLC0415
-
         return Line(by_hand(asked.db, asked.sweep, asked.print_for, asked.row or 1))
     if rehearses(asked):
         from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
-        from rlplan.answers.doctor import rehearsal  # noqa: PLC0415
 
         return rehearsal(rehearse_final(asked, asked.db))
     if for_slurm(asked):
-        from rlplan.actions.submitting import submit_final  # noqa: PLC0415
-
         return submit_final(asked, asked.db, sbatch=asked.sbatch or (), write_only=asked.dry_run)
     if asked.dry_run:
         return LaunchPlan(launching.describe(asked, asked.db))

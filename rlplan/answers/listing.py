@@ -1,20 +1,18 @@
 """`rlplan status --all`: every sweep of a database, what it is of, how it stands and what it says."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any
 
 from budgets.errors import NotFoundError
 from planner.store import open_store
 from planner.store.sweeps import missing
 from rlplan.reading.finals import Record, record_of, record_said
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
-from rlplan.reading.sweep_data import axes_data
 from rlplan.reading.sweep_words import TrialChoice
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
-from rlplan.wording.answers import Answer, plain
+from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
 from rlplan.wording.frames import LISTED
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
@@ -40,16 +38,10 @@ class SweepList(Answer):
     ROWS = "sweeps"
 
     sweeps: tuple[ListedSweep, ...]
-    unused: Sequence[str]
-    record: Record | None
-    known: int  # sweeps that there are
-    all_of_them: bool  # are wanted, however many
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document that `status --all --format json` prints."""
-        record = self.record and asdict(self.record) | {"typical_price": self.record.typical_price}
-        rows = [{name: plain(getattr(row, name)) for name in LISTED} | axes_data(row.axes) for row in self.sweeps]
-        return {"sweeps": rows, "plans_without_sweep": self.unused, "finals": record}
+    plans_without_sweep: Sequence[str]
+    finals: Record | None
+    known: int = field(repr=False)  # sweeps that there are
+    all_of_them: bool = field(repr=False)  # are wanted, however many
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw those that fit one screen, unless so many or all are asked for."""
@@ -60,14 +52,14 @@ class SweepList(Answer):
             yield from canvas.lines("No sweep is what is asked for.")
         if wanted and len(wanted) < self.known:
             yield from canvas.lines(f"{plural(self.known - len(wanted), 'more sweep')} not shown", "dim")
-        if self.record is not None:
-            yield from canvas.lines(record_said(self.record))
-        if self.unused:
-            yield from canvas.lines(f"Plans that no sweep has run: {some_of(self.unused, NAMED)}", "dim")
+        if self.finals is not None:
+            yield from canvas.lines(record_said(self.finals))
+        if self.plans_without_sweep:
+            yield from canvas.lines(f"Plans that no sweep has run: {some_of(self.plans_without_sweep, NAMED)}", "dim")
         if wanted:
             further = [NextStep(invocation.command("status", wanted[0].sweep), "how it stands")]
         else:
-            names = self.unused[-1:]
+            names = self.plans_without_sweep[-1:]
             further = [NextStep(invocation.command("rank", name), "its rows, ranked") for name in names]
         if further:
             yield from next_steps(further, canvas)

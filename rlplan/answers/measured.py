@@ -2,18 +2,27 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from planner.metrics import Interval
 from planner.pricing import Price
-from rlplan.actions.measuring import STEPS, Measured, MeasuredPhase
+from rlplan.actions.measured_steps import STEPS, Measured, MeasuredPhase
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
+from rlplan.wording.documents import Key, View, plain
 from rlplan.wording.frames import MEASURED
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
-from rlplan.wording.numbers import aligned_hours, median_and_bounds
+from rlplan.wording.numbers import aligned_hours
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
+
+
+class PhaseRatio(View[MeasuredPhase]):
+    """A phase as it was priced and measured."""
+
+    WHOLE = MeasuredPhase
+    ratio = Key[float](lambda each: each.of.priced_seconds / each.of.measured_seconds)
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,29 +31,23 @@ class MeasuredSteps(Answer):
 
     COLUMNS = MEASURED
 
-    measured: Measured
-    given: Sequence[str]
+    measured: Measured = field(repr=False)
+    given: Sequence[str] = field(repr=False)
+
+    source = Key[str]("measured.source")
+    trainer = Key[str]("measured.trainer")
+    steps = Key[int](lambda _: STEPS)
+    rollouts_per_prompt = Key[int]("measured.before.asked.rollouts_per_prompt")
+    prompts_per_batch = Key[int]("measured.before.asked.prompts_per_batch")
+    response_tokens = Key[float | None]("measured.response_tokens")
+    phases = Key[Sequence[PhaseRatio]](lambda each: list(map(PhaseRatio, each.measured.phases)))
+    seconds_per_step = Key[Interval](lambda each: Interval(*each.measured.after.seconds))
+    seconds_per_step_before = Key[Interval](lambda each: Interval(*each.measured.before.seconds))
 
     @property
     def listed(self) -> Sequence[Any]:
         """Its phases."""
-        return [asdict(each) | {"ratio": each.priced_seconds / each.measured_seconds} for each in self.measured.phases]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document of `rlplan price --measure --format json`."""
-        measured = self.measured
-        asked = measured.before.asked
-        return {
-            "source": measured.source,
-            "trainer": measured.trainer,
-            "steps": STEPS,
-            "rollouts_per_prompt": asked.rollouts_per_prompt,
-            "prompts_per_batch": asked.prompts_per_batch,
-            "response_tokens": measured.response_tokens,
-            "phases": self.listed,
-            "seconds_per_step": median_and_bounds(*measured.after.seconds),
-            "seconds_per_step_before": median_and_bounds(*measured.before.seconds),
-        }
+        return [plain(each) for each in self.phases]
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw what the steps took, and what a step is priced at now."""

@@ -10,18 +10,12 @@ from typing import Any
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.metrics import Interval
 from planner.store import schema as tables
-from planner.store.engine import masked
-from rlplan.actions.proposing import StoredPlan
-from rlplan.exits import ExitCode
-from rlplan.reading.plan_data import STORED, csv_rows
-from rlplan.wording.answers import Answer, Read, T
+from rlplan.reading.plan_data import STORED
+from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import Assumption
-from rlplan.wording.console import print_csv
-from rlplan.wording.formats import Format
+from rlplan.wording.documents import Read, T
 from rlplan.wording.frames import CANDIDATES
-from rlplan.wording.next_steps import Invocation
 from rlplan.wording.numbers import hours
-from rlplan.wording.terminal import tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +42,13 @@ class Kept(Read[T]):
     """A property that a plan's document has under a key."""
 
     def __init__(self, key: str, doc: str) -> None:
-        property.__init__(self, lambda plan: plan.document[key], doc=doc)
+        property.__init__(self, lambda plan: plan.data[key], doc=doc)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Answer):
     """A budget's allocations, priced and ranked, and its split into pilots and final run; stored under `name`."""
 
-    DRAWN = "rlplan.answers.propose"
     COLUMNS = CANDIDATES
     NOTEBOOK = (
         *("rank", "rollouts_per_prompt", "prompts_per_batch", "update_steps"),
@@ -63,10 +56,7 @@ class Plan(Answer):
     )
 
     database: str  # a URL may hold a password
-    document: Mapping[str, Any]
-    notices: tuple[str, ...] = ()  # what there is to tell of the database, such as a sweep that nothing is learnt from
-    proposed: StoredPlan | None = None  # of a plan that was made here
-    top: int | None = None  # how many rows its screen has
+    data: Mapping[str, Any]  # its document
 
     name = Kept[str]("plan", "What it is stored under, such as 'plan-3'.")
     budget_gpu_hours = Kept[float]("budget_gpu_hours", "GPU-hours for pilots and final run together.")
@@ -78,17 +68,17 @@ class Plan(Answer):
     @property
     def workload(self) -> dict[str, Any]:
         """What is trained, on what."""
-        return dict(self.document["workload"])
+        return dict(self.data["workload"])
 
     @property
     def hardware(self) -> dict[str, Any]:
         """What it runs on."""
-        return dict(self.document["hardware"])
+        return dict(self.data["hardware"])
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """Every allocation, the best first."""
-        return tuple(_candidate(each) for each in self.document["candidates"])
+        return tuple(_candidate(each) for each in self.data["candidates"])
 
     @property
     def best(self) -> Candidate:
@@ -98,27 +88,12 @@ class Plan(Answer):
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was taken for granted, and where that comes from."""
-        return tuple(Assumption(**each) for each in self.document["assumptions"])
-
-    @property
-    def stderr(self) -> Sequence[str]:
-        """What was done to the database."""
-        return self.notices
+        return tuple(Assumption(**each) for each in self.data["assumptions"])
 
     @property
     def listed(self) -> Sequence[Any]:
         """A row for each candidate."""
         return [_row(each) for each in self.candidates]
-
-    def emit(self, format: Format, invocation: Invocation) -> ExitCode:
-        """Print it; with all that was worked out of each candidate as CSV."""
-        if format is not Format.CSV or self.proposed is None:
-            return super().emit(format, invocation)
-        rows = csv_rows(self.proposed.proposal, self.proposed.dollars)
-        print_csv(list(rows[0]), rows)
-        for line in (*self.notices, f"stored as {self.name} in {masked(self.database)}"):
-            tell(line)
-        return self.code
 
     def report(self, path: str | Path) -> Path:
         """Write the plan, with its split and its priced grid, into one HTML file, and return its path."""
@@ -134,7 +109,7 @@ class Plan(Answer):
         Of a plan that was read from a database it lacks what the database does not keep: how seconds and GPUs are
         shared out within a step, and what fewer GPUs a trial would bring.
         """
-        return deepcopy(dict(self.document))
+        return deepcopy(dict(self.data))
 
     @property
     def summary(self) -> str:
@@ -144,8 +119,11 @@ class Plan(Answer):
             f"and {hours(self.final_gpu_hours)} for the final run"
         )
 
+    def __repr__(self) -> str:
+        return f"<Plan: {self.summary}>"
+
     def __str__(self) -> str:
-        return self.summary if self.proposed is None else super().__str__()
+        return self.summary
 
 
 def _candidate(data: Mapping[str, Any]) -> Candidate:

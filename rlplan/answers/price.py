@@ -1,24 +1,29 @@
 """`rlplan price`: what a step of one configuration costs, or each row of a table of runs; or what is measured of it."""
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
+from budgets.memory import Placement
+from budgets.memory_plan import MemoryPlan
 from planner.config.trainer import COMMAND
+from planner.metrics import Interval
 from planner.pricing import Change, PhasePrice, Price
 from planner.pricing.runs import PricedRun, Summary, summary
 from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
 from rlplan.actions.pricing import Priced, price_one, price_table
+from rlplan.answers.measured import MeasuredSteps
 from rlplan.requests.planning import PriceRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.assumptions import ASSUMPTIONS
+from rlplan.wording.assumptions import ASSUMPTIONS, Assumption
 from rlplan.wording.console import Part
+from rlplan.wording.documents import Key, View
 from rlplan.wording.frames import FORGOTTEN, PHASES, RUNS
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, median_and_bounds, plural, some_of
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, plural, some_of
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
@@ -29,7 +34,7 @@ SIZES = ("rollouts_per_prompt", "prompts_per_batch")
 PRICED = (*SIZES, *SET_UP, "prompt_tokens", "recipe", "trainer", "difficulty", "task", "config")
 
 
-def answer(asked: PriceRequest) -> Answer:
+def answer(asked: PriceRequest) -> "StepPrice | RunPrices | ForgottenPrices | MeasuredSteps":
     """Price a step or a table of runs, train some steps to know it, or forget what was measured."""
     if asked.forget is not None:
         _require_alone(asked, "forget", "--forget")
@@ -49,7 +54,6 @@ def answer(asked: PriceRequest) -> Answer:
     if not asked.measure:
         return StepPrice(price_one(resolved, n, B, asked.db), asked)
     from rlplan.actions.measuring import measure  # noqa: PLC0415 (what trains)
-    from rlplan.answers.measured import MeasuredSteps  # noqa: PLC0415
     from runner.sweep.planning import SweepChoice  # noqa: PLC0415
 
     file = asked.trainer if described else None
@@ -74,51 +78,81 @@ def _typed(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
+class PhaseData(View[PhasePrice]):
+    """What a phase takes, and what limits it."""
+
+    phase = Key[str]("of.phase")
+    seconds = Key[Interval](lambda each: Interval(each.of.median, each.of.low, each.of.high))
+    limit = Key[str]("of.limit")
+
+
+class MemoryData(View[Price]):
+    """What training takes of a GPU, and what a trainer is given of it."""
+
+    training_bytes_per_gpu = Key[float](lambda each: each.of.memory_used * each.of.asked.hardware.gpu.usable_bytes)
+    usable_bytes_per_gpu = Key[float]("of.asked.hardware.gpu.usable_bytes")
+    head_room = Key[float](lambda each: 1 - each.of.memory_used)
+    plan = Key[MemoryPlan]("of.memory")
+
+
+class LayoutData(View[Placement]):
+    """Which GPUs do what."""
+
+    WHOLE = Placement
+    gpus = Key[int]("of.gpus")
+
+
+class ChangeData(View[Change]):
+    """What one change would do."""
+
+    what = Key[str]("of.what")
+    seconds_per_step = Key[float | None](lambda each: each.of.price and each.of.price.seconds[0])
+    gpu_hours_per_step = Key[float | None](lambda each: each.of.price and each.of.price.gpu_hours[0])
+    gpu_seconds_per_rollout_saved = Key[float | None]("of.saved", "as a share")
+    rollouts_per_second_ratio = Key[float | None]("of.faster")
+    refused = Key[str | None]("of.refused", "why it cannot be done")
+
+
+class RunData(View[PricedRun]):
+    """What a run is priced at, beside what was measured."""
+
+    row_id = Key[str]("of.row_id")
+    predicted_seconds = Key[Interval | None](lambda each: each.of.predicted and Interval(*each.of.predicted))
+    measured_seconds = Key[float | None]("of.measured")
+    ratio = Key[float | None]("of.ratio")
+    phases = Key[Mapping[str, Interval]](
+        lambda each: {name: Interval(*seconds) for name, seconds in each.of.phases.items()}
+    )
+    notes = Key[Sequence[str]]("of.notes")
+
+
 @dataclass(frozen=True, repr=False)
 class StepPrice(Answer):
     """What a step costs, what one change would do, and what that takes for granted."""
 
     COLUMNS = PHASES
 
-    priced: Priced
-    asked: PriceRequest
+    priced: Priced = field(repr=False)
+    asked: PriceRequest = field(repr=False)
 
     @property
     def listed(self) -> Sequence[Any]:
         """Its phases."""
         return [asdict(each) | {"seconds": each.median} for each in self.priced.price.phases]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document of `rlplan price --format json`."""
-        price, changes = self.priced.price, self.priced.changes
-        asked, placement = price.asked, price.cost.placement
-        return {
-            "rollouts_per_prompt": asked.rollouts_per_prompt,
-            "prompts_per_batch": asked.prompts_per_batch,
-            "seconds_per_step": median_and_bounds(*price.seconds),
-            "gpu_hours_per_step": median_and_bounds(*price.gpu_hours),
-            "phases": [
-                {
-                    "phase": each.phase,
-                    "seconds": median_and_bounds(each.median, each.low, each.high),
-                    "limit": each.limit,
-                }
-                for each in price.phases
-            ],
-            "tokens": asked.tokens,
-            "dollars_by_tokens": self.priced.dollars,
-            "tokens_per_second_per_gpu": price.tokens_per_second_per_gpu,
-            "gpu_seconds_per_rollout": price.gpu_seconds_per_rollout,
-            "memory": {
-                "training_bytes_per_gpu": price.memory_used * asked.hardware.gpu.usable_bytes,
-                "usable_bytes_per_gpu": asked.hardware.gpu.usable_bytes,
-                "head_room": 1 - price.memory_used,
-                "plan": asdict(price.memory),
-            },
-            "layout": {"gpus": placement.gpus, **asdict(placement)},
-            "changes": [_change(each) for each in changes],
-            "assumptions": [asdict(each) for each in self.priced.assumptions],
-        }
+    rollouts_per_prompt = Key[int]("priced.price.asked.rollouts_per_prompt")
+    prompts_per_batch = Key[int]("priced.price.asked.prompts_per_batch")
+    seconds_per_step = Key[Interval](lambda each: Interval(*each.priced.price.seconds))
+    gpu_hours_per_step = Key[Interval](lambda each: Interval(*each.priced.price.gpu_hours))
+    phases = Key[Sequence[PhaseData]](lambda each: list(map(PhaseData, each.priced.price.phases)))
+    tokens = Key[Mapping[str, float]]("priced.price.asked.tokens")
+    dollars_by_tokens = Key[float | None]("priced.dollars")
+    tokens_per_second_per_gpu = Key[float]("priced.price.tokens_per_second_per_gpu")
+    gpu_seconds_per_rollout = Key[float]("priced.price.gpu_seconds_per_rollout")
+    memory = Key[MemoryData](lambda each: MemoryData(each.priced.price))
+    layout = Key[LayoutData](lambda each: LayoutData(each.priced.price.cost.placement))
+    changes = Key[Sequence[ChangeData]](lambda each: list(map(ChangeData, each.priced.changes)))
+    assumptions = Key[Sequence[Assumption]]("priced.assumptions")
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw it, and how a plan is asked for with it."""
@@ -135,7 +169,10 @@ class RunPrices(Answer):
 
     COLUMNS = RUNS
 
-    runs: tuple[PricedRun, ...]
+    runs: tuple[PricedRun, ...] = field(repr=False)
+
+    rows = Key[Sequence[RunData]](lambda each: list(map(RunData, each.runs)))
+    totals = Key[Summary](lambda each: summary(each.runs), name="summary")
 
     @property
     def listed(self) -> Sequence[Any]:
@@ -145,10 +182,6 @@ class RunPrices(Answer):
             | dict(zip(("predicted_seconds", "low", "high"), run.predicted or (), strict=False))
             for run in self.runs
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document of `rlplan price RUNS.csv --format json`."""
-        return {"rows": [_run(each) for each in self.runs], "summary": asdict(summary(self.runs))}
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw the rows, what could not be priced and why, and how far the others are off."""
@@ -174,32 +207,6 @@ class ForgottenPrices(Answer):
         """Say it."""
         said = f"{plural(self.records, 'record')} of {self.run} removed"
         yield from canvas.lines(f"{said}: prices no longer rest on what its steps took.")
-
-
-def _run(run: PricedRun) -> dict[str, Any]:
-    return {
-        "row_id": run.row_id,
-        "predicted_seconds": None if run.predicted is None else median_and_bounds(*run.predicted),
-        "measured_seconds": run.measured,
-        "ratio": run.ratio,
-        "phases": {name: median_and_bounds(*seconds) for name, seconds in run.phases.items()},
-        "notes": list(run.notes),
-    }
-
-
-def _change(change: Change) -> dict[str, Any]:
-    return {
-        "what": change.what,
-        "seconds_per_step": _of(change.price, "seconds"),
-        "gpu_hours_per_step": _of(change.price, "gpu_hours"),
-        "gpu_seconds_per_rollout_saved": change.saved,
-        "rollouts_per_second_ratio": change.faster,
-        "refused": change.refused,
-    }
-
-
-def _of(price: Price | None, name: str) -> float | None:
-    return None if price is None else getattr(price, name)[0]
 
 
 NAMED = 3  # rows that cannot be priced for one reason

@@ -1,7 +1,7 @@
 """`rlplan propose`: a plan on a first screen, or all of it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from planner.axes import said, values_by_axis
 from planner.prior.published import FEWEST_SUPPORTED_UPDATES, HARMFUL_EPOCHS, HARMLESS_EPOCHS, STUDIED_ROLLOUTS
@@ -10,6 +10,7 @@ from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, USUAL_NOTE
 from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
 from rlplan.answers.plan import Plan
+from rlplan.exits import ExitCode
 from rlplan.printing.plan_layouts import (
     deadline_lines,
     doubt_line,
@@ -18,15 +19,18 @@ from rlplan.printing.plan_layouts import (
     layouts_table,
 )
 from rlplan.printing.plan_screen import candidates_table, next_after, plan_screen, standing_of, title
-from rlplan.reading.plan_data import plan_data
+from rlplan.reading.plan_data import PlanData, csv_rows
 from rlplan.requests.planning import ProposeRequest
-from rlplan.wording.console import Part
+from rlplan.wording.answers import Answer
+from rlplan.wording.console import Part, print_csv
+from rlplan.wording.documents import plain
+from rlplan.wording.formats import Format
 from rlplan.wording.layout import said_of_layout
 from rlplan.wording.next_steps import ROWS, Invocation
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, steps
 from rlplan.wording.sharing import gain_of_pilots, warned_of_pilots
 from rlplan.wording.tables import listed
-from rlplan.wording.terminal import Canvas
+from rlplan.wording.terminal import Canvas, tell
 
 # What a candidate's note means for who reads it, and what can be done about it.
 REMINDERS = {
@@ -42,16 +46,51 @@ REMINDERS = {
 NOT_COUNTED = "Not counted: a learning rate or a recipe that fails, and the price of a step"
 
 
-def answer(asked: ProposeRequest) -> Plan:
+@dataclass(frozen=True, eq=False, repr=False)
+class ProposedPlan(Plan):
+    """A plan that was made here."""
+
+    DRAWN = "rlplan.answers.propose"
+
+    proposed: StoredPlan
+    top: int | None  # how many rows its screen has
+
+    @property
+    def document(self) -> PlanData:
+        """All of it."""
+        return _document(self.proposed)
+
+    @property
+    def stderr(self) -> Sequence[str]:
+        """What was done to the database meanwhile, such as an upgrade."""
+        return self.proposed.notices
+
+    def emit(self, format: Format, invocation: Invocation) -> ExitCode:
+        """Print it; with all that was worked out of each candidate as CSV."""
+        if format is not Format.CSV:
+            return super().emit(format, invocation)
+        rows = csv_rows(self.proposed.proposal, self.proposed.dollars)
+        print_csv(list(rows[0]), rows)
+        for line in (*self.stderr, f"stored as {self.name} in {masked(self.database)}"):
+            tell(line)
+        return self.code
+
+    def __str__(self) -> str:
+        return Answer.__str__(self)
+
+
+def answer(asked: ProposeRequest) -> ProposedPlan:
     """Make a plan, and store it."""
     stored = make_plan(asked_configuration(vars(asked)), asked.db, learn_from=asked.learn_from)
-    document = plan_data(stored.name, stored.proposal, stored.assumptions, stored.dollars)
-    return Plan(asked.db, document, tuple(stored.notices), stored, asked.top)
+    return ProposedPlan(asked.db, plain(_document(stored)), stored, asked.top)
 
 
-def parts(plan: Plan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+def _document(stored: StoredPlan) -> PlanData:
+    return PlanData(stored.proposal, stored.name, stored.assumptions, stored.dollars)
+
+
+def parts(plan: ProposedPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw a plan that was made here: the first screen, or all of it."""
-    assert plan.proposed is not None
     drawn = _explained if invocation.explain else plan_screen
     return drawn(plan.proposed, plan.top, replace(invocation, database=plan.database), canvas)
 

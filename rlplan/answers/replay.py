@@ -23,8 +23,9 @@ from rlplan.actions.learning import learnt_from, require_learner
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.elsewhere import ReplayRequest
 from rlplan.wording import tables
-from rlplan.wording.answers import Answer, Read
+from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
+from rlplan.wording.documents import AxisValues, Key, Read, View
 from rlplan.wording.frames import REPLAYS, TRACE, Frame, Library, make_frame
 from rlplan.wording.next_steps import Invocation
 from rlplan.wording.numbers import aligned_hours, duration, hours
@@ -93,30 +94,61 @@ class Replay(Answer):
         rows = (mark.chosen._asdict() | {"gpu_hours": mark.gpu_hours, "regret": mark.regret} for mark in marks)
         return make_frame(TRACE, rows, frame)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document of `replay --format json`: the first seed's replay, and what all seeds came to."""
-        first = self.first
-        document: dict[str, Any] = {
-            "policy": first.policy,
-            "chosen": chosen_data(first.chosen),
-            **{name: getattr(first, name) for name in RESULT},
-            "trace": [
-                {"gpu_hours": mark.gpu_hours, "chosen": chosen_data(mark.chosen), "regret": mark.regret}
-                for mark in first.trace
-            ],
-            "decisions": first.decisions,
-        }
-        if self.learnt:
-            document["sources"] = [{"source": name, "weight": weight} for name, weight in self.weights.items()]
-        if len(self.played) > 1:
-            document["repeats"] = {
-                "seeds": [self.request.seed + turn for turn in range(len(self.played))],
-                "regrets": [one.regret for one in self.played],
-                "mean_regret": self.mean_regret,
-                "regret_standard_error": self.regret_error,
-                "mean_gpu_hours_spent": sum(one.gpu_hours_spent for one in self.played) / len(self.played),
-            }
-        return document
+    @property
+    def document(self) -> "ReplayData":
+        """The first seed's replay, and what all seeds came to."""
+        return ReplayData(self.first, self)
+
+
+class TraceData(View[ChoiceMark]):
+    """What would have been chosen once so much was spent."""
+
+    gpu_hours = Key[float]("of.gpu_hours")
+    chosen = Key[AxisValues](lambda each: chosen_data(each.of.chosen))
+    regret = Key[float]("of.regret")
+
+
+class RepeatsData(View[Replay]):
+    """What all seeds came to."""
+
+    seeds = Key[Sequence[int]](lambda each: [each.of.request.seed + turn for turn in range(len(each.of.played))])
+    regrets = Key[Sequence[float]](lambda each: [one.regret for one in each.of.played])
+    mean_regret = Key[float]("of.mean_regret")
+    regret_standard_error = Key[float | None]("of.regret_error")
+    mean_gpu_hours_spent = Key[float](
+        lambda each: sum(one.gpu_hours_spent for one in each.of.played) / len(each.of.played)
+    )
+
+
+@dataclass(frozen=True)
+class SourceData:
+    """A source that was learnt from."""
+
+    source: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class ReplayData(View[Played]):
+    """One replay, and what all of its seeds came to."""
+
+    replay: Replay = field(repr=False)
+
+    policy = Key[str]("of.policy")
+    chosen = Key[AxisValues](lambda each: chosen_data(each.of.chosen), "with a key for each axis")
+    gpu_hours_spent = Key[float]("of.gpu_hours_spent")
+    score_at_target = Key[float]("of.score_at_target")
+    best_at_target = Key[float]("of.best_at_target")
+    regret = Key[float]("of.regret")
+    trace = Key[Sequence[TraceData]](lambda each: list(map(TraceData, each.of.trace)))
+    decisions = Key[int]("of.decisions")
+    sources = Key[Sequence[SourceData] | None](
+        lambda each: [SourceData(*one) for one in each.replay.weights.items()] if each.replay.learnt else None,
+        optional=True,
+    )
+    repeats = Key[RepeatsData | None](
+        lambda each: RepeatsData(each.replay) if len(each.replay.played) > 1 else None, optional=True
+    )
 
 
 def answer(request: ReplayRequest) -> Replay:

@@ -4,24 +4,22 @@ from functools import partial
 from typing import Any
 
 from rlplan.actions import sweeping
-from rlplan.actions.asking import let_go_on
+from rlplan.actions.asking import Asked, let_go_on
+from rlplan.actions.submitting import Submitted, submit_stored
 from rlplan.answers.ended import Ended
 from rlplan.answers.sweep import for_slurm
 from rlplan.live.sweep_running import followed
 from rlplan.requests.running import ResumeRequest, RetryRequest
-from rlplan.wording.answers import Answer
 
 CHANGES = ("accept_changes", "folder", "ray_address", "workers")
 
 
-def answer(asked: ResumeRequest | RetryRequest) -> Answer:
+def answer(asked: ResumeRequest | RetryRequest) -> Submitted | Asked | Ended:
     """Go on with a sweep."""
     changes: dict[str, Any] = {name: getattr(asked, name) for name in CHANGES}
     again = isinstance(asked, RetryRequest)
     trials = tuple(asked.trial or ()) if isinstance(asked, RetryRequest) else ()
     if for_slurm(asked):
-        from rlplan.actions.submitting import submit_stored  # noqa: PLC0415
-
         del changes["ray_address"]
         changes |= {"sbatch": asked.sbatch or (), "write_only": asked.dry_run, "again": trials if again else None}
         return submit_stored(asked.sweep, asked.db, **changes)

@@ -11,11 +11,11 @@ from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.answers.listing import SweepList, listed_in
 from rlplan.printing.final_output import final_lines
-from rlplan.printing.status_output import failure_lines, final_of_sweep, sweep_document, taken
+from rlplan.printing.status_output import failure_lines, final_of_sweep
 from rlplan.printing.sweep_screen import budget_bar, chosen, decision_lines, screen, table, title
 from rlplan.reading.approximating import approximated
 from rlplan.reading.finals import FinalStanding
-from rlplan.reading.sweep_data import trial_row
+from rlplan.reading.sweep_data import FlatTrial, StatusData, taken
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, sentence, tally, time_of
@@ -43,11 +43,12 @@ class Standing(Answer):
     @property
     def listed(self) -> Sequence[Any]:
         """Its trials."""
-        return [trial_row(trial) | {"axes": trial.axes} for trial in self.choice.of(self.seen.trials)]
+        return list(map(FlatTrial, self.choice.of(self.seen.trials)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document that `status --format json` prints."""
-        return sweep_document(replace(self.seen, trials=self.choice.of(self.seen.trials)), self.final)
+    @property
+    def document(self) -> StatusData:
+        """All of it."""
+        return StatusData(replace(self.seen, trials=self.choice.of(self.seen.trials)), self.final)
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw one screen of it, or all that is known."""

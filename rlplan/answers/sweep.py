@@ -6,11 +6,12 @@ from operator import attrgetter
 
 from budgets.errors import InputError
 from rlplan.actions import sweep_request, sweeping
+from rlplan.actions.submitting import Submitted, submit_new
 from rlplan.actions.sweep_request import DryRun, PlannedTrial
+from rlplan.answers.doctor import Findings, rehearsal
 from rlplan.answers.ended import Ended
 from rlplan.live.sweep_running import followed
 from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
-from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import Invocation, next_steps
 from rlplan.wording.numbers import aligned_hours, duration, hours, steps
@@ -18,16 +19,13 @@ from rlplan.wording.tables import SIZE, Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
 
-def answer(asked: SweepRequest) -> Answer:
+def answer(asked: SweepRequest) -> Findings | Submitted | DryRun | Ended:
     """Run the pilots, or do what else is asked for."""
     if rehearses(asked):
         from rlplan.actions.rehearsing import rehearse  # noqa: PLC0415
-        from rlplan.answers.doctor import rehearsal  # noqa: PLC0415
 
         return rehearsal(rehearse(asked, asked.db))
     if for_slurm(asked):
-        from rlplan.actions.submitting import submit_new  # noqa: PLC0415
-
         return submit_new(asked, asked.db, sbatch=asked.sbatch or (), write_only=asked.dry_run)
     if asked.dry_run:
         return sweep_request.describe(asked, asked.db)

@@ -17,6 +17,7 @@ from rlplan.exits import ExitCode
 from rlplan.requests.elsewhere import WatchRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part, print_drawn
+from rlplan.wording.documents import plain
 from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import duration, plural
@@ -37,9 +38,14 @@ class Watched(Answer):
         return followed(self.asked)
 
     @property
+    def document(self) -> Sequence[Seen]:
+        """A line for each validation."""
+        return list(self)
+
+    @property
     def listed(self) -> Sequence[Any]:
         """A row for each validation."""
-        return [each.to_dict() for each in self]
+        return list(map(plain, self))
 
     def emit(self, format: Format, invocation: Invocation) -> ExitCode:
         """Print each line when it comes, or the newest of those that are there."""
@@ -54,9 +60,9 @@ class Watched(Answer):
             for note in each.notes:
                 tell(f"note: {note}")
             if format is Format.JSON:
-                print(json.dumps(each.to_dict()))  # noqa: T201
+                print(json.dumps(plain(each)))  # noqa: T201
             elif format is Format.CSV:
-                writer.writerow(each.to_dict())
+                writer.writerow(plain(each))
             elif self.asked.once:
                 newest.append(harmless(_line(each)))
             else:

@@ -10,12 +10,13 @@ from planner.store.curves import Memory, every_point
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_data import sweep_data, trial_row
+from rlplan.reading.sweep_data import FlatTrial, StatusData
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import foretold, reached, sentence, tally, time_of, with_error
 from rlplan.wording import frames
-from rlplan.wording.answers import Read, page_part
+from rlplan.wording.answers import page_part
 from rlplan.wording.arguments import arguments_named
+from rlplan.wording.documents import Read, plain
 from rlplan.wording.numbers import hours
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ class Sweep:
 
     def trials(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each trial, with its newest score and what its curve foretells."""
-        rows = (trial_row(each) | {"axes": each.axes} for each in self.picture.trials)
-        return frames.make_frame(frames.TRIALS, rows, frame)
+        return frames.make_frame(frames.TRIALS, map(FlatTrial, self.picture.trials), frame)
 
     def curves(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each score that counts, by trial and step: GPU-hours of the trial against its score."""
@@ -159,7 +159,8 @@ class Sweep:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `rlplan status --format json` prints."""
-        return sweep_data(self.picture)
+        document: dict[str, Any] = plain(StatusData(self.picture, self.story.final))
+        return document
 
     def __repr__(self) -> str:
         money = self.money

@@ -1,108 +1,129 @@
 """The document of `rlplan check`: what a script would launch, what is wrong with it, and what would help."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from planner.vetting.changes import Checked, Improvement
-from planner.vetting.verdict import DIFFERENCE, Interval, Memory, Verdict
+from planner import metrics
+from planner.vetting.changes import Improvement
+from planner.vetting.verdict import DIFFERENCE, Flag, Memory, Verdict
+from rlplan.actions.checking import CheckedScript
+from rlplan.actions.fixing import Fixed
 from rlplan.wording.assumptions import Assumption
-from rlplan.wording.numbers import median_and_bounds
+from rlplan.wording.documents import Key, View
 
-if TYPE_CHECKING:
-    from planner.adopting.script import ScriptFacts
-
-
-def check_data(
-    files: Sequence[Path],
-    facts: "ScriptFacts",
-    checked: Checked,
-    assumptions: Sequence[Assumption],
-    guessed: Sequence[tuple[str, str]],
-) -> dict[str, Any]:
-    """Return the document of `rlplan check --format json`."""
-    launch = checked.verdict.launch
-    return {
-        "files": [str(path) for path in files],
-        "trainer": facts.trainer,
-        "model": launch.workload.model.name,
-        "gpu": launch.hardware.gpu.name,
-        "gpus": launch.hardware.gpus_per_trial,
-        "rollouts_per_prompt": launch.rollouts_per_prompt,
-        "prompts_per_batch": launch.prompts_per_batch,
-        **_judged(checked.verdict),
-        "expected_score": None if checked.score is None else asdict(checked.score),
-        "budget_steps": checked.budget_steps,
-        "changes": [_change(each, facts) for each in checked.improvements],
-        "keys": dict(facts.keys),
-        "assumed": dict(facts.assumed),
-        "unresolved": list(facts.unresolved),
-        "guessed": {flag: text for text, flag in guessed},
-        "assumptions": [asdict(each) for each in assumptions],
-    }
+Interval = metrics.Interval
 
 
-def _judged(found: Verdict) -> dict[str, Any]:
-    launch = found.launch
-    saved = found.checkpoints
-    return {
-        "red_flags": [asdict(flag) for flag in found.flags if flag.asks is None],
-        "likely_flags": [asdict(flag) for flag in found.flags if flag.asks is not None],
-        **memory_data(found.memory),
-        "steps": launch.steps,
-        "seconds_per_step": median_and_bounds(*found.step_seconds),
-        "phases": {each.phase: each.median * launch.traits.updates_per_batch for each in found.price.phases},
-        "hours": _interval(found.hours),
-        "gpu_hours": _interval(found.gpu_hours),
-        "dollars": found.dollars,
-        "mean_response_tokens": launch.workload.responses.mean,
-        "response_tokens": launch.workload.responses.cap,
-        "cut_off": found.cut_off,
-        "dead_groups": found.dead_groups,
-        "learning_rate": launch.learning_rate,
-        "rule_learning_rate": launch.rule_rate,
-        "updates_per_batch": launch.updates,
-        "staleness": found.staleness,
-        "epochs": found.epochs,
-        "validation": {
-            "share_of_time": found.validation_share,
-            "visible_difference": found.visible_difference,
-            "sees": None if found.visible_difference is None else found.visible_difference <= DIFFERENCE,
-        },
-        "checkpoints": None if saved is None else {"kept": saved[0], "bytes": saved[0] * saved[1]},
-    }
+def _of(values: tuple[float, float, float] | None) -> Interval | None:
+    return None if values is None else Interval(*values)
 
 
-def memory_data(memory: Memory) -> dict[str, Any]:
-    """Return whether training and engine fit, and what they take."""
-    return {
-        "fits": memory.fits,
-        "memory": {
-            "training_bytes_per_gpu": dict(memory.training),
-            "micro_batch_bytes_per_gpu": memory.micro_batch,
-            "engine_bytes_per_gpu": memory.engine,
-            "usable_bytes_per_gpu": memory.usable,
-            "fewest_gpus": memory.fewest_gpus,
-        },
-    }
+class PartsData(View[Memory]):
+    """What training and an engine take of a GPU."""
+
+    training_bytes_per_gpu = Key[Mapping[str, float]]("of.training")
+    micro_batch_bytes_per_gpu = Key[float]("of.micro_batch")
+    engine_bytes_per_gpu = Key[float]("of.engine")
+    usable_bytes_per_gpu = Key[float]("of.usable")
+    fewest_gpus = Key[int | None]("of.fewest_gpus", "that would do")
 
 
-def _interval(found: Interval | None) -> dict[str, float] | None:
-    return None if found is None else median_and_bounds(*found)
+class ValidationData(View[Verdict]):
+    """What validations cost and see."""
+
+    share_of_time = Key[float | None]("of.validation_share")
+    visible_difference = Key[float | None]("of.visible_difference")
+    sees = Key[bool | None](
+        lambda each: None if (seen := each.of.visible_difference) is None else seen <= DIFFERENCE,
+        f"whether it sees a difference of {DIFFERENCE:g}",
+    )
 
 
-def _change(each: Improvement, facts: "ScriptFacts") -> dict[str, Any]:
-    after = each.verdict
-    return {
-        "name": each.name,
-        "key": facts.keys.get(each.name),
-        "before": each.before,
-        "after": each.after,
-        "clears": list(each.cleared),
-        "score_gain": None if each.score_gain is None else dict(zip(("median", "error"), each.score_gain, strict=True)),
-        "gpu_hours_saved": each.saved,
-        "seconds_per_step": median_and_bounds(*after.step_seconds),
-        "cut_off": after.cut_off,
-        "dead_groups": after.dead_groups,
-    }
+class CheckpointsData(View[tuple[int, float]]):
+    """What checkpoints take on the disk."""
+
+    kept = Key[int](lambda each: each.of[0])
+    bytes = Key[float](lambda each: each.of[0] * each.of[1])
+
+
+class GainData(View[tuple[float, float]]):
+    """A gain in the score."""
+
+    median = Key[float](lambda each: each.of[0])
+    error = Key[float](lambda each: each.of[1])
+
+
+class ChangeData(View[tuple[Improvement, Mapping[str, str]]]):
+    """A change that would help, with the script's key of it."""
+
+    name = Key[str](lambda each: each.of[0].name)
+    key = Key[str | None](lambda each: each.of[1].get(each.of[0].name))
+    before = Key[Any](lambda each: each.of[0].before)
+    after = Key[Any](lambda each: each.of[0].after)
+    clears = Key[Sequence[str]](lambda each: each.of[0].cleared, "red flags that are gone with it")
+    score_gain = Key[GainData | None](lambda each: each.of[0].score_gain and GainData(each.of[0].score_gain))
+    gpu_hours_saved = Key[float](lambda each: each.of[0].saved, "as a share of those of a step")
+    seconds_per_step = Key[Interval](lambda each: _of(each.of[0].verdict.step_seconds))
+    cut_off = Key[float](lambda each: each.of[0].verdict.cut_off)
+    dead_groups = Key[float](lambda each: each.of[0].verdict.dead_groups)
+
+
+class CheckData(View[CheckedScript]):
+    """What a script would launch."""
+
+    files = Key[Sequence[str]]("of.files")
+    trainer = Key[str | None]("of.facts.trainer")
+    model = Key[str]("of.launch.workload.model.name")
+    gpu = Key[str]("of.launch.hardware.gpu.name")
+    gpus = Key[int]("of.launch.hardware.gpus_per_trial")
+    rollouts_per_prompt = Key[int]("of.launch.rollouts_per_prompt")
+    prompts_per_batch = Key[int]("of.launch.prompts_per_batch")
+    red_flags = Key[Sequence[Flag]](lambda each: [flag for flag in each.verdict.flags if flag.asks is None])
+    likely_flags = Key[Sequence[Flag]](
+        lambda each: [flag for flag in each.verdict.flags if flag.asks is not None], "flags that rest on a guess"
+    )
+    fits = Key[bool]("verdict.memory.fits")
+    memory = Key[PartsData](lambda each: PartsData(each.verdict.memory))
+    steps = Key[int | None]("of.launch.steps")
+    seconds_per_step = Key[Interval](lambda each: _of(each.verdict.step_seconds))
+    phases = Key[Mapping[str, float]](lambda each: each.phase_seconds, "seconds of a batch")
+    hours = Key[Interval | None](lambda each: _of(each.verdict.hours))
+    gpu_hours = Key[Interval | None](lambda each: _of(each.verdict.gpu_hours))
+    dollars = Key[float | None]("verdict.dollars")
+    mean_response_tokens = Key[float]("of.launch.workload.responses.mean")
+    response_tokens = Key[int]("of.launch.workload.responses.cap")
+    cut_off = Key[float]("verdict.cut_off", "share of the responses")
+    dead_groups = Key[float]("verdict.dead_groups", "share of the groups whose rewards are all equal")
+    learning_rate = Key[float | None]("of.launch.learning_rate")
+    rule_learning_rate = Key[float]("of.launch.rule_rate")
+    updates_per_batch = Key[int]("of.launch.updates")
+    staleness = Key[float]("verdict.staleness", "updates that a rollout is old at most")
+    epochs = Key[float | None]("verdict.epochs")
+    validation = Key[ValidationData](lambda each: ValidationData(each.verdict))
+    checkpoints = Key[CheckpointsData | None](
+        lambda each: each.verdict.checkpoints and CheckpointsData(each.verdict.checkpoints)
+    )
+    expected_score = Key[Interval | None]("of.checked.score")
+    budget_steps = Key[int | None]("of.checked.budget_steps", "that a budget buys")
+    changes = Key[Sequence[ChangeData]](
+        lambda each: [ChangeData((one, each.of.facts.keys)) for one in each.of.checked.improvements]
+    )
+    keys = Key[Mapping[str, str]](lambda each: dict(each.of.facts.keys), "how the script calls each value")
+    assumed = Key[Mapping[str, Any]](lambda each: dict(each.of.facts.assumed))
+    unresolved = Key[Sequence[str]](lambda each: list(each.of.facts.unresolved))
+    guessed = Key[Mapping[str, str]](
+        lambda each: {flag: text for text, flag in each.of.guessed}, "what nobody says, by the flag that would"
+    )
+    assumptions = Key[Sequence[Assumption]]("of.assumptions")
+    fixed = Key[Fixed | None]("of.fixed", "the copies that --fix wrote")
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it comes to."""
+        return self.of.checked.verdict
+
+    @property
+    def phase_seconds(self) -> dict[str, float]:
+        """Seconds of each phase of a batch."""
+        times = self.of.launch.traits.updates_per_batch
+        return {each.phase: each.median * times for each in self.verdict.price.phases}

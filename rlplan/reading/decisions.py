@@ -1,8 +1,8 @@
 """The decisions of a sweep, as every face reads them: what was done, to which trial, why, and what it rested on."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,34 +20,26 @@ UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision; what it rested on is only read where it is asked for."""
+    """One decision."""
 
     number: int
     at: datetime
     action: str
     trial: str | None
     reason: str
-    seen: Mapping[str, Any] = field(default_factory=dict)
-    alternatives: tuple[Any, ...] = ()
-
-    def told(self) -> dict[str, Any]:
-        """Return it as plain data, without what it rested on."""
-        return {
-            "number": self.number,
-            "at": self.at.isoformat(),
-            "action": self.action,
-            "trial": self.trial,
-            "reason": self.reason,
-        }
-
-    def document(self) -> dict[str, Any]:
-        """Return all of it as plain data."""
-        return self.told() | {"seen": self.seen, "alternatives": list(self.alternatives)}
 
 
-def decisions(session: Session, sweep_id: int, *, after: int = 0) -> tuple[Decision, ...]:
+@dataclass(frozen=True, slots=True)
+class WholeDecision(Decision):
+    """One decision with what it rested on, which is only read where it is asked for."""
+
+    seen: Mapping[str, Any]
+    alternatives: Sequence[Any]
+
+
+def decisions(session: Session, sweep_id: int, *, after: int = 0) -> tuple[WholeDecision, ...]:
     """Return the decisions of a sweep after a number, oldest first, each with what it rested on."""
-    return _read(session, _whole(sweep_id).where(Row.number > after).order_by(Row.number))
+    return _read_whole(session, _whole(sweep_id).where(Row.number > after).order_by(Row.number))
 
 
 def last_decisions(session: Session, sweep_id: int, most: int) -> tuple[Decision, ...]:
@@ -68,7 +60,7 @@ def chosen_decisions(
     action: str | None = None,
     since: str | None = None,
     last: int | None = None,
-) -> tuple[Decision, ...]:
+) -> tuple[WholeDecision, ...]:
     """Return the decisions that are asked for, oldest first, each with what it rested on.
 
     `since` is a time in UTC, or how long ago.
@@ -84,7 +76,7 @@ def chosen_decisions(
         wanted = wanted.where(Row.action.in_(chosen_names(action, "action", {*ACTIONS, *taken})))
     if since is not None:
         wanted = wanted.where(Row.at >= moment(since, now))
-    return _read(session, wanted)[::-1]
+    return _read_whole(session, wanted)[::-1]
 
 
 def moment(text: str, now: datetime) -> datetime:
@@ -112,5 +104,8 @@ def _whole(sweep_id: int) -> Any:
 
 
 def _read(session: Session, wanted: Any) -> tuple[Decision, ...]:
-    rows = session.execute(wanted)
-    return tuple(Decision(*row[:6], *(tuple(others) for others in row[6:])) for row in rows)
+    return tuple(Decision(*row) for row in session.execute(wanted))
+
+
+def _read_whole(session: Session, wanted: Any) -> tuple[WholeDecision, ...]:
+    return tuple(WholeDecision(*row) for row in session.execute(wanted))

@@ -16,8 +16,9 @@ from planner.store.schema import Fit, Segment, Sweep, Trial
 from planner.store.totals import totals_of
 from rlplan.reading.decisions import decisions as every_decision
 from rlplan.reading.row_choice import axis_cells, axis_columns
-from rlplan.reading.sweep_data import score_row, trial_row
+from rlplan.reading.sweep_data import FlatTrial, ScoreData
 from rlplan.reading.sweep_reading import read_picture
+from rlplan.wording.documents import plain
 from rlplan.wording.frames import TRIALS
 
 Row = dict[str, Any]
@@ -148,9 +149,9 @@ def recorded(session: Session, sweep: Sweep) -> Table:
             "seed": trial.seed,
         }
         by_compute = {score.gpu_hours: score for score in trial.scores}
-        rows += [cell | score_row(score) | dict(trial.axes) for score in by_compute.values()]
-    plain = ("run", "rollouts_per_prompt", "prompts_per_batch", "seed", "gpu_hours", "score")
-    return Table((*plain, "score_standard_error", "step", *axes), rows)
+        rows += [cell | plain(ScoreData(score)) | dict(trial.axes) for score in by_compute.values()]
+    columns = ("run", "rollouts_per_prompt", "prompts_per_batch", "seed", "gpu_hours", "score")
+    return Table((*columns, "score_standard_error", "step", *axes), rows)
 
 
 def trials(session: Session, sweep: Sweep) -> Table:
@@ -162,7 +163,7 @@ def trials(session: Session, sweep: Sweep) -> Table:
         for number, *values in session.execute(select(Trial.id, *further).where(Trial.sweep_id == sweep.id))
     }
     rows = [
-        {"sweep": sweep.name, **trial_row(trial), **axis_cells(trial.axes), **stored.get(trial.id, {})}
+        {"sweep": sweep.name, **plain(FlatTrial(trial)), **axis_cells(trial.axes), **stored.get(trial.id, {})}
         for trial in seen.trials
     ]
     axes = axis_columns(trial.axes for trial in seen.trials)
@@ -189,9 +190,9 @@ def segments(session: Session, sweep: Sweep) -> Table:
 
 def decisions(session: Session, sweep: Sweep) -> Table:
     """Return every decision with what it saw."""
-    found = [each.document() | {"at": each.at} for each in every_decision(session, sweep.id)]
     names = ("trial", "number", "at", "action", "reason", "seen", "alternatives")
-    rows = [{"sweep": sweep.name, **{name: each[name] for name in names}} for each in found]
+    found = every_decision(session, sweep.id)
+    rows = [plain(each) | {"sweep": sweep.name, "at": each.at} for each in found]
     return Table(("sweep", *names), rows)
 
 

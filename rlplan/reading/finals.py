@@ -1,7 +1,7 @@
 """How a final run stands: how far it is, against what was promised, what was warned of, and how it ended."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,6 +30,7 @@ from planner.store.schema import Decision, Sweep, Trial
 from planner.store.totals import totals_of
 from planner.view import Configuration
 from planner.watching.promised import PredictedScore, promised_at
+from rlplan.wording.documents import Key
 from runner.training.trial import read_points
 
 TOLD = (WARNING, CLEARED, VALIDATION, ENDING)
@@ -60,12 +61,13 @@ class Left:
     expected: float
     chance: float
 
-    @property
-    def won(self) -> bool:
-        """Whether nothing is left that is worth going on for."""
-        from planner.watching.left import LEAST_CHANCE  # noqa: PLC0415 (drags in what fits curves)
+    won = Key[bool](lambda each: _is_won(each.chance), "Whether nothing is left that is worth going on for.")
 
-        return self.chance < LEAST_CHANCE
+
+def _is_won(chance: float) -> bool:
+    from planner.watching.left import LEAST_CHANCE  # noqa: PLC0415 (drags in what fits curves)
+
+    return chance < LEAST_CHANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +193,6 @@ def _warnings(told: Sequence[Decision]) -> tuple[Warning, ...]:
     return tuple(standing.values())
 
 
-def final_data(final: FinalStanding) -> dict[str, Any]:
-    """Return the document of a final run."""
-    return asdict(final) | {"left": final.left and {**asdict(final.left), "won": final.left.won}}
-
-
 @dataclass(frozen=True, slots=True)
 class Record:
     """Over all final runs of a database that have ended: how often the promise held, and how far prices were off."""
@@ -204,10 +201,7 @@ class Record:
     held: int
     prices: tuple[float, ...]  # GPU-hours that were taken, by those that were foretold for as much of the run
 
-    @property
-    def typical_price(self) -> float | None:
-        """The median factor."""
-        return median(self.prices) if self.prices else None
+    typical_price = Key[float | None](lambda each: median(each.prices) if each.prices else None, "The median factor.")
 
 
 def record_of(session: Session) -> Record | None:

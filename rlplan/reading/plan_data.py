@@ -1,15 +1,20 @@
 """A proposal as plain data: for the database, for JSON and for CSV."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from budgets.workload import Validation
 from planner.axes import LEARNING_RATE, values_by_axis
+from planner.metrics import Interval
 from planner.proposals import Candidate, Outlook, PilotShare, PricedCell, PriceSensitivity, Proposal, Request, Variant
+from planner.proposals.proposal import Deadline, Layout
+from planner.proposals.request import StudyWeight
 from planner.store import schema
 from planner.view import Configuration
 from rlplan.wording.assumptions import Assumption
+from rlplan.wording.documents import AxisValues, Key, View, plain
 
 # Of a stored candidate, by the names that `propose` prints too.
 STORED = (
@@ -27,11 +32,184 @@ STORED = (
 )
 
 
+class WorkloadData(View[Request]):
+    """What is trained, on what."""
+
+    model = Key[str]("of.workload.model.name")
+    models = Key[Sequence[str] | None](lambda each: _several_models(each.of), optional=True)
+    parameters = Key[float]("of.workload.model.parameters")
+    experts = Key[int | None]("of.workload.model.experts")
+    prompt_tokens = Key[float]("of.workload.prompt_tokens")
+    response_tokens = Key[int]("of.workload.responses.cap")
+    mean_response_tokens = Key[float]("of.workload.responses.mean")
+    response_spread = Key[float]("of.workload.responses.spread")
+    prompt_set_size = Key[int | None]("of.workload.prompt_set_size")
+    mean_pass_rate = Key[float]("of.workload.pass_rates.mean")
+    validation = Key[Validation]("of.workload.validation")
+
+
+class HardwareData(View[Request]):
+    """What it runs on."""
+
+    gpu = Key[str]("of.hardware.gpu.name")
+    gpus = Key[int]("of.hardware.gpus")
+    gpus_per_trial = Key[int]("of.hardware.gpus_per_trial")
+    gpus_per_node = Key[int]("of.hardware.gpu.gpus_per_node")
+    pilot_gpus = Key[int]("of.pilot_hardware.gpus_per_trial")
+    pilots_at_once = Key[int]("of.pilot_hardware.parallel_trials")
+    dollars_per_gpu_hour = Key[float]("of.hardware.gpu.dollars_per_hour")
+
+
+@dataclass(frozen=True)
+class ConfigurationData:
+    """A configuration by its sizes."""
+
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    axes: tuple[tuple[str, str | float], ...] = ()
+
+
+class BaselineData(View[Candidate]):
+    """The row that stands for a usual choice, and which that was."""
+
+    rank = Key[int]("of.rank")
+    rollouts_per_prompt = Key[int](lambda each: each.of.cell.key[0])
+    prompts_per_batch = Key[int](lambda each: each.of.cell.key[1])
+    asked = Key[ConfigurationData](lambda each: ConfigurationData(*each.of.standing.usual))
+
+
+class CellData(View[PricedCell | None]):
+    """The cell that other circumstances would put first, each key null where there is none."""
+
+    rollouts_per_prompt = Key[int | None](lambda each: each.of and each.of.allocation.rollouts_per_prompt)
+    prompts_per_batch = Key[int | None](lambda each: each.of and each.of.allocation.prompts_per_batch)
+    update_steps = Key[int | None](lambda each: each.of and each.of.allocation.update_steps)
+    expected_score = Key[Interval | None](lambda each: each.of and each.of.expected_score)
+
+
+@dataclass(frozen=True)
+class ElsewhereData(CellData):
+    """What another circumstance would put first."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class OutlookData(CellData):
+    """What another budget would put first."""
+
+    outlook: Outlook = field(repr=False)
+
+    axes = Key[AxisValues | None](lambda each: dict(each.of.variant.axes) or None if each.of else None, optional=True)
+    budget_factor = Key[float]("outlook.factor")
+    budget_gpu_hours = Key[float]("outlook.budget_gpu_hours")
+    published_rollouts_per_prompt = Key[int | None](lambda each: _whole(each.outlook.published_rollouts_per_prompt))
+
+
+class PilotsData(View[PilotShare]):
+    """The share of the pilots, and what they are expected to bring."""
+
+    WHOLE = PilotShare
+    expected_gain = Key[float]("of.expected_gain")
+
+
+class DeadlineData(View[Deadline]):
+    """What a deadline costs."""
+
+    WHOLE = Deadline
+    cost = Key[float]("of.cost")
+
+
+class DoubtData(View[PriceSensitivity]):
+    """What the interval of the price means for the steps and for the ranking."""
+
+    update_steps = Key[Mapping[str, int]](lambda each: {"low": each.of.fewest_steps, "high": each.of.most_steps})
+    rows_that_do_not_depend_on_it = Key[int]("of.firm")
+    score_lost_by_the_first = Key[float | None]("of.lost")
+    first_if_dear = Key[ConfigurationData | None](lambda each: _named(each.of.first_if_dear))
+    first_if_cheap = Key[ConfigurationData | None](lambda each: _named(each.of.first_if_cheap))
+
+
+@dataclass(frozen=True)
+class CandidateData(View[Candidate]):
+    """One candidate as the contract names its fields, and what explains them."""
+
+    dollars: float | None = field(default=None, repr=False)
+
+    rank = Key[int]("of.rank")
+    axes = Key[AxisValues | None](lambda each: dict(each.of.axes) or None, optional=True)
+    rollouts_per_prompt = Key[int]("of.cell.allocation.rollouts_per_prompt")
+    prompts_per_batch = Key[int]("of.cell.allocation.prompts_per_batch")
+    update_steps = Key[int]("of.cell.allocation.update_steps", "of the final run")
+    pilot_steps = Key[int]("of.pilot.steps", "0 for no pilot")
+    gpu_hours_per_step = Key[float]("of.cell.cost.gpu_hours_per_step")
+    pilot_gpu_hours = Key[float]("of.pilot.gpu_hours")
+    pilot_gpu_hours_per_step = Key[float]("of.cell.pilot_cost.gpu_hours_per_step")
+    learning_rate = Key[float]("of.learning_rate")
+    epochs = Key[float]("of.epochs")
+    signal_fraction = Key[float]("of.cell.signal_fraction", "share of groups whose rewards differ")
+    expected_score = Key[Interval]("of.cell.expected_score")
+    notes = Key[Sequence[str]]("of.notes")
+    level_with_first = Key[bool]("of.standing.level")
+    against_first = Key[Interval](
+        lambda each: Interval(each.of.standing.median, each.of.standing.low, each.of.standing.high)
+    )
+    baseline = Key[bool](lambda each: each.of.standing.usual is not None, "whether it is a usual choice")
+    gpu_hours_per_step_low = Key[float]("of.cell.cost.gpu_hours_per_step_low")
+    gpu_hours_per_step_high = Key[float]("of.cell.cost.gpu_hours_per_step_high")
+    rollouts = Key[int]("of.cell.allocation.rollouts")
+    affordable_steps = Key[int]("of.cell.affordable_steps")
+    segment_steps = Key[int]("of.pilot.segment_steps")
+    pilot_reason = Key[str]("of.pilot.reason")
+    seconds_per_step = Key[Mapping[str, float]](
+        lambda each: {phase.value: seconds for phase, seconds in each.of.cell.cost.seconds_by_phase.items()}
+    )
+    generator_gpus = Key[int]("of.cell.cost.placement.generator_gpus")
+    trainer_gpus = Key[int]("of.cell.cost.placement.trainer_gpus")
+    dollars_by_tokens = Key[float | None]("dollars", optional=True)
+
+
+@dataclass(frozen=True)
+class PlanData(View[Proposal]):
+    """A plan; `dollars` are those of a step's tokens."""
+
+    plan: str
+    assumptions: Sequence[Assumption]
+    dollars: Sequence[float] = field(default=(), repr=False)
+
+    budget_gpu_hours = Key[float]("of.request.budget_gpu_hours")
+    pilot_gpu_hours = Key[float]("of.pilot_gpu_hours")
+    final_gpu_hours = Key[float]("of.final_gpu_hours")
+    workload = Key[WorkloadData](lambda each: WorkloadData(each.of.request))
+    hardware = Key[HardwareData](lambda each: HardwareData(each.of.request))
+    recipe = Key[str](lambda each: recipe_names(each.of))
+    difficulty = Key[str]("of.request.difficulty")
+    axes = Key[Mapping[str, Any] | None](lambda each: _axes(each.of) or None, optional=True)
+    ranked_by = Key[str](lambda _: "expected score")
+    baselines = Key[Sequence[BaselineData]](lambda each: list(map(BaselineData, each.of.usual)))
+    rests_on = Key[Sequence[StudyWeight]]("of.grounds")
+    elsewhere = Key[Sequence[ElsewhereData]](
+        lambda each: [ElsewhereData(one.best, one.what) for one in each.of.elsewhere]
+    )
+    pilots = Key[PilotsData](lambda each: PilotsData(each.of.sharing))
+    candidates = Key[Sequence[CandidateData]](lambda each: each.rows)
+    outlook = Key[Sequence[OutlookData]](lambda each: [OutlookData(one.best, one) for one in each.of.outlooks])
+    layouts = Key[Sequence[Layout]]("of.layouts")
+    price_of_doubt = Key[DoubtData](lambda each: DoubtData(each.of.doubt))
+    deadline = Key[DeadlineData | None](lambda each: each.of.deadline and DeadlineData(each.of.deadline))
+
+    @property
+    def rows(self) -> list[CandidateData]:
+        """The candidates, with what their tokens cost where that is known."""
+        dollars: Sequence[float | None] = self.dollars or [None] * len(self.of.candidates)
+        return list(map(CandidateData, self.of.candidates, dollars))
+
+
 def new_plan(
     proposal: Proposal, config: dict[str, Any], taken_for_granted: list[Assumption], rlplan_version: str
 ) -> schema.Plan:
     """Return the row of a plan."""
-    known = plan_data("", proposal, taken_for_granted)
+    known = plain(PlanData(proposal, "", taken_for_granted))
     names = [name for name in schema.Plan.__table__.columns.keys() if name in known]  # noqa: SIM118 (no mapping)
     return schema.Plan(config=config, rlplan_version=rlplan_version, **{name: known[name] for name in names})
 
@@ -41,112 +219,10 @@ def new_candidates(proposal: Proposal) -> list[schema.Candidate]:
     return [_new_candidate(candidate) for candidate in proposal.candidates]
 
 
-def plan_data(
-    name: str, proposal: Proposal, taken_for_granted: list[Assumption], dollars: Sequence[float] = ()
-) -> dict[str, Any]:
-    """Return the document that `propose --format json` prints; `dollars` are those of a step's tokens."""
-    axes = axes_data(proposal)
-    return {
-        "plan": name,
-        "budget_gpu_hours": proposal.request.budget_gpu_hours,
-        "pilot_gpu_hours": proposal.pilot_gpu_hours,
-        "final_gpu_hours": proposal.final_gpu_hours,
-        "workload": workload_data(proposal.request),
-        "hardware": hardware_data(proposal.request),
-        "recipe": recipe_names(proposal),
-        "difficulty": proposal.request.difficulty,
-        **({"axes": axes} if axes else {}),
-        "ranked_by": "expected score",
-        "baselines": [baseline_data(each) for each in proposal.usual],
-        "rests_on": [asdict(ground) for ground in proposal.grounds],
-        "elsewhere": [{"what": each.what, **best_data(each.best)} for each in proposal.elsewhere],
-        "pilots": pilots_data(proposal.sharing),
-        "candidates": [
-            candidate_data(candidate) | ({"dollars_by_tokens": dollars[index]} if dollars else {})
-            for index, candidate in enumerate(proposal.candidates)
-        ],
-        "outlook": [outlook_data(outlook) for outlook in proposal.outlooks],
-        "layouts": [asdict(layout) for layout in proposal.layouts],
-        "price_of_doubt": doubt_data(proposal.doubt),
-        "deadline": None if proposal.deadline is None else asdict(proposal.deadline) | {"cost": proposal.deadline.cost},
-        "assumptions": [asdict(assumption) for assumption in taken_for_granted],
-    }
-
-
-def pilots_data(sharing: PilotShare) -> dict[str, Any]:
-    """Return the share of the pilots, and what they are expected to bring."""
-    return asdict(sharing) | {"expected_gain": sharing.expected_gain}
-
-
-def doubt_data(doubt: PriceSensitivity) -> dict[str, Any]:
-    """Return what the interval of the price means for the steps and for the ranking."""
-
-    def named(configuration: Configuration | None) -> dict[str, Any] | None:
-        if configuration is None:
-            return None
-        axes = {"axes": dict(configuration.axes)} if configuration.axes else {}
-        n, B = configuration.rollouts_per_prompt, configuration.prompts_per_batch
-        return {"rollouts_per_prompt": n, "prompts_per_batch": B, **axes}
-
-    return {
-        "update_steps": {"low": doubt.fewest_steps, "high": doubt.most_steps},
-        "rows_that_do_not_depend_on_it": doubt.firm,
-        "score_lost_by_the_first": doubt.lost if math.isfinite(doubt.lost) else None,
-        "first_if_dear": named(doubt.first_if_dear),
-        "first_if_cheap": named(doubt.first_if_cheap),
-    }
-
-
-def candidate_data(candidate: Candidate) -> dict[str, Any]:
-    """Return one candidate as the contract names its fields, and what explains them."""
-    cell = candidate.cell
-    return {
-        "rank": candidate.rank,
-        **({"axes": dict(candidate.axes)} if candidate.axes else {}),
-        "rollouts_per_prompt": cell.allocation.rollouts_per_prompt,
-        "prompts_per_batch": cell.allocation.prompts_per_batch,
-        "update_steps": cell.allocation.update_steps,
-        "pilot_steps": candidate.pilot.steps,
-        "gpu_hours_per_step": cell.cost.gpu_hours_per_step,
-        "pilot_gpu_hours": candidate.pilot.gpu_hours,
-        "pilot_gpu_hours_per_step": cell.pilot_cost.gpu_hours_per_step,
-        "learning_rate": candidate.learning_rate,
-        "epochs": candidate.epochs,
-        "signal_fraction": cell.signal_fraction,
-        "expected_score": asdict(cell.expected_score),
-        "notes": list(candidate.notes),
-        "level_with_first": candidate.standing.level,
-        "against_first": {name: getattr(candidate.standing, name) for name in ("median", "low", "high")},
-        "baseline": candidate.standing.usual is not None,
-        "gpu_hours_per_step_low": cell.cost.gpu_hours_per_step_low,
-        "gpu_hours_per_step_high": cell.cost.gpu_hours_per_step_high,
-        "rollouts": cell.allocation.rollouts,
-        "affordable_steps": cell.affordable_steps,
-        "segment_steps": candidate.pilot.segment_steps,
-        "pilot_reason": candidate.pilot.reason,
-        "seconds_per_step": {phase.value: seconds for phase, seconds in cell.cost.seconds_by_phase.items()},
-        "generator_gpus": cell.cost.placement.generator_gpus,
-        "trainer_gpus": cell.cost.placement.trainer_gpus,
-    }
-
-
-def baseline_data(candidate: Candidate) -> dict[str, Any]:
-    """Return the row that stands for a usual choice, and which that was."""
-    (n, B), asked = candidate.cell.key, candidate.standing.usual
-    assert asked is not None
-    return {
-        "rank": candidate.rank,
-        "rollouts_per_prompt": n,
-        "prompts_per_batch": B,
-        "asked": {"rollouts_per_prompt": asked[0], "prompts_per_batch": asked[1]},
-    }
-
-
 def csv_rows(proposal: Proposal, dollars: Sequence[float] = ()) -> list[dict[str, Any]]:
     """Return one flat row per candidate."""
     rows = []
-    for index, candidate in enumerate(proposal.candidates):
-        row = candidate_data(candidate) | ({"dollars_by_tokens": dollars[index]} if dollars else {})
+    for row in plain(PlanData(proposal, "", (), dollars).rows):
         score, against = row.pop("expected_score"), row.pop("against_first")
         row.pop("seconds_per_step")
         row |= {"against_first": against["median"], "against_low": against["low"], "against_high": against["high"]}
@@ -161,7 +237,7 @@ def recipe_names(proposal: Proposal) -> str:
     return ", ".join(dict.fromkeys(variant.traits.name for variant in proposal.request.all_variants))
 
 
-def axes_data(proposal: Proposal) -> dict[str, Any]:
+def _axes(proposal: Proposal) -> dict[str, Any]:
     """Return the values on each axis beside n and B; nothing without such axes."""
     compared: Sequence[Variant | Candidate] = (*proposal.request.all_variants, *proposal.candidates)
     axes: dict[str, Any] = values_by_axis(each.axes for each in compared)
@@ -169,62 +245,21 @@ def axes_data(proposal: Proposal) -> dict[str, Any]:
     return axes | ({LEARNING_RATE: {"low": between[0], "high": between[1]}} if between else {})
 
 
-def workload_data(request: Request) -> dict[str, Any]:
-    """Return what is trained, on what."""
-    workload = request.workload
+def _several_models(request: Request) -> list[str] | None:
     models = list(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
-    return {
-        "model": workload.model.name,
-        **({"models": models} if len(models) > 1 else {}),
-        "parameters": workload.model.parameters,
-        "experts": workload.model.experts,
-        "prompt_tokens": workload.prompt_tokens,
-        "response_tokens": workload.responses.cap,
-        "mean_response_tokens": workload.responses.mean,
-        "response_spread": workload.responses.spread,
-        "prompt_set_size": workload.prompt_set_size,
-        "mean_pass_rate": workload.pass_rates.mean,
-        "validation": asdict(workload.validation),
-    }
+    return models if len(models) > 1 else None
 
 
-def hardware_data(request: Request) -> dict[str, Any]:
-    """Return what it runs on."""
-    hardware, pilots = request.hardware, request.pilot_hardware
-    return {
-        "gpu": hardware.gpu.name,
-        "gpus": hardware.gpus,
-        "gpus_per_trial": hardware.gpus_per_trial,
-        "gpus_per_node": hardware.gpu.gpus_per_node,
-        "pilot_gpus": pilots.gpus_per_trial,
-        "pilots_at_once": pilots.parallel_trials,
-        "dollars_per_gpu_hour": hardware.gpu.dollars_per_hour,
-    }
+def _named(configuration: Configuration | None) -> ConfigurationData | None:
+    return None if configuration is None else ConfigurationData(*configuration)
 
 
-def outlook_data(outlook: Outlook) -> dict[str, Any]:
-    """Return the best cell at another budget."""
-    best = outlook.best
-    law = outlook.published_rollouts_per_prompt
-    axes = dict(best.variant.axes) if best else {}
-    return {
-        **({"axes": axes} if axes else {}),
-        "budget_factor": outlook.factor,
-        "budget_gpu_hours": outlook.budget_gpu_hours,
-        **best_data(best),
-        "published_rollouts_per_prompt": round(law) if law is not None and math.isfinite(law) else None,
-    }
-
-
-def best_data(best: PricedCell | None) -> dict[str, Any]:
-    """Return the cell that other circumstances would put first, each field empty where there is none."""
-    if best is None:
-        return dict.fromkeys(("rollouts_per_prompt", "prompts_per_batch", "update_steps", "expected_score"))
-    return {**asdict(best.allocation), "expected_score": asdict(best.expected_score)}
+def _whole(law: float | None) -> int | None:
+    return round(law) if law is not None and math.isfinite(law) else None
 
 
 def _new_candidate(candidate: Candidate) -> schema.Candidate:
-    known = candidate_data(candidate)
+    known = plain(CandidateData(candidate))
     score = known.pop("expected_score")
     columns = schema.Candidate.__table__.columns.keys()
     names = [name for name in columns if name in known and name != "axes"]

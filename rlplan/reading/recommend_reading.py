@@ -1,7 +1,8 @@
 """What `rlplan recommend` says, callable from Python: the answer for a stored sweep, and how to run it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,65 @@ from planner.store.records import RankedRow
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
-from planner.view import Configuration
-from rlplan.reading.launching import Final, Launch, launch
+from planner.view import Axes, Configuration
+from rlplan.reading.launching import Final, Launch, Pilot, launch
 from rlplan.reading.sweep_picture import Source, StoredAnswer
 from rlplan.reading.sweep_reading import stored_answer
-from rlplan.wording.answers import Answer, Read
+from rlplan.wording.answers import Answer
+from rlplan.wording.documents import Key, Read, View
 from rlplan.wording.frames import CHOICES
 from rlplan.wording.numbers import moment, probability, steps
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.home import AstrayError, home_of
+
+
+def _of_answer(name: str) -> Callable[[Any], Any]:
+    """Return what reads a part of an answer as the planner has it, also in the database."""
+    return lambda each: each.data[name]
+
+
+# The shapes of what `answer_data` writes.
+@dataclass(frozen=True)
+class ConfigurationData:
+    """What tells a configuration apart."""
+
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    axes: Axes
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceData(Choice):
+    """A configuration with what is expected of it."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedChoice(ChoiceData):
+    """One of the ranking."""
+
+    rank: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RivalData(ChoiceData):
+    """The runner-up."""
+
+    probability_wins: float  # against the chosen one
+    gap: float  # expected, chosen less runner-up
+    sentence: str
+
+
+@dataclass(frozen=True)
+class BudgetData:
+    """What would be taken with so many times the GPU-hours."""
+
+    factor: float
+    gpu_hours: float
+    choice: ChoiceData | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,28 +125,10 @@ class Recommended(Answer):
         """What to run, and how sure that is."""
         return f"{self.sentence} {self.certainty}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document that `rlplan recommend --format json` prints."""
-        started = self.launch
-        return {
-            "sweep": self.sweep,
-            "status": self.status.value,
-            "policy": self.policy,
-            "pilot_gpu_hours": self.pilot_gpu_hours,
-            "spent_gpu_hours": self.spent_gpu_hours,
-            "source": self.source.value,
-            "made_at": None if self.kept is None else self.kept.made_at.isoformat(),
-            "so_far": self.kept is not None and self.kept.so_far,
-            **answer_data(self.answer),
-            "launch": {
-                "command": started.line,
-                "arguments": None if started.command is None else list(started.command),
-                "gpu_hours": started.gpu_hours,
-                "continues": None if started.continues is None else asdict(started.continues),
-                "note": started.note,
-                **({"gpus": started.machine.gpus, "nodes": started.machine.nodes} if started.machine else {}),
-            },
-        }
+    @property
+    def document(self) -> "RecommendData":
+        """All of it."""
+        return RecommendData(self, answer_data(self.answer))
 
     def __repr__(self) -> str:
         best = self.best
@@ -119,6 +151,51 @@ class Recommended(Answer):
             return f"the answer {state} {moment(self.kept.made_at)}"
         why = "another final run than the sweep's own" if self.asked_for else "no answer is stored that can be read"
         return f"worked out now: {why}"
+
+
+class LaunchData(View[Launch]):
+    """How the final run is started."""
+
+    command = Key[str | None]("of.line")
+    arguments = Key[Sequence[str] | None]("of.command")
+    gpu_hours = Key[float]("of.gpu_hours", "still to be paid")
+    continues = Key[Pilot | None]("of.continues")
+    note = Key[str]("of.note")
+    gpus = Key[int | None](lambda each: each.of.machine and each.of.machine.gpus, optional=True)
+    nodes = Key[int | None](lambda each: each.of.machine and each.of.machine.nodes, optional=True)
+
+
+@dataclass(frozen=True)
+class RecommendData(View[Recommended]):
+    """What is recommended, and all that it rests on."""
+
+    data: Mapping[str, Any] = field(repr=False)  # of the answer
+
+    sweep = Key[str]("of.sweep")
+    status = Key[SweepStatus]("of.status")
+    policy = Key[str]("of.policy")
+    pilot_gpu_hours = Key[float]("of.pilot_gpu_hours")
+    spent_gpu_hours = Key[float]("of.spent_gpu_hours")
+    source = Key[Source]("of.source")
+    made_at = Key[datetime | None](lambda each: each.of.kept and each.of.kept.made_at)
+    so_far = Key[bool](lambda each: each.of.kept is not None and each.of.kept.so_far)
+    target_gpu_hours = Key[float]("of.target_gpu_hours", "GPU-hours of the final run")
+    recommendation = Key[ChoiceData](_of_answer("recommendation"))
+    sentences = Key[Sequence[str]](_of_answer("sentences"))
+    why = Key[str](_of_answer("why"))
+    valued = Key[str](_of_answer("valued"))
+    runner_up = Key[RivalData | None](_of_answer("runner_up"))
+    level = Key[Sequence[ConfigurationData]](_of_answer("level"), "any of these will do")
+    equivalent = Key[Sequence[ChoiceData]](_of_answer("equivalent"), "what the evidence does not tell from the best")
+    budgets = Key[Sequence[BudgetData]](_of_answer("budgets"))
+    frontier = Key[Sequence[BudgetData]](_of_answer("frontier"))
+    enough = Key[ChoiceData | None](_of_answer("enough"), "the cheapest within 0.02, where less does")
+    warnings = Key[Sequence[Caution]](_of_answer("warnings"))
+    ranking = Key[Sequence[RankedChoice]](_of_answer("ranking"))
+    left_out = Key[Sequence[ConfigurationData]](_of_answer("left_out"), "what cannot be run")
+    seed_sd = Key[float](_of_answer("seed_sd"))
+    draws = Key[int](_of_answer("draws"))
+    launch = Key[LaunchData](lambda each: LaunchData(each.of.launch))
 
 
 def recommended(

@@ -2,41 +2,57 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Row, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import NotFoundError
 from planner.store import open_store
-from planner.store.schema import Fit, Segment, Sweep, Transition, Trial
+from planner.store.schema import Fit, Segment, SegmentOutcome, Sweep, Transition, Trial
 from planner.store.sweeps import sweep_named
+from planner.trials import TrialState
 from rlplan.reading.decisions import Decision, decisions_of_trial
 from rlplan.reading.masking import without_variables
-from rlplan.reading.sweep_data import score_row, trial_data
+from rlplan.reading.sweep_data import ScoreData, TrialData
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import read_picture
-from rlplan.wording.answers import Answer, plain
+from rlplan.wording.answers import Answer
+from rlplan.wording.documents import Key
 from rlplan.wording.frames import SCORES
 from rlplan.wording.numbers import some_of
 
-# Of a change of a trial's state, and of one of its segments, what is shown.
-MOVE = (Transition.at, Transition.from_state, Transition.to_state, Transition.reason)
-SEGMENT = (
-    Segment.number,
-    Segment.attempt,
-    Segment.from_step,
-    Segment.to_step,
-    Segment.worker,
-    Segment.started_at,
-    Segment.ended_at,
-    Segment.reserved_gpu_hours,
-    Segment.charged_gpu_hours,
-    Segment.outcome,
-    Segment.start_up_gpu_hours,
-)
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A change of a trial's state."""
+
+    at: datetime
+    from_state: TrialState | None
+    to_state: TrialState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """One segment of a trial."""
+
+    number: int
+    attempt: int
+    from_step: int
+    to_step: int
+    worker: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    reserved_gpu_hours: float
+    charged_gpu_hours: float | None
+    outcome: SegmentOutcome
+    start_up_gpu_hours: float | None
+
+
+Kind = TypeVar("Kind", Move, SegmentRow)
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,8 +69,8 @@ class Sheet(Answer):
     checkpoint: str | None
     fitted_at: datetime | None
     fitted_upto_gpu_hours: float | None
-    moves: Sequence[Row[*tuple[Any, ...]]]  # of MOVE
-    segments: Sequence[Row[*tuple[Any, ...]]]  # of SEGMENT
+    moves: tuple[Move, ...]
+    segments: tuple[SegmentRow, ...]
     decisions: tuple[Decision, ...]
     also_in: tuple[str, ...] = ()  # other sweeps with a trial of that name
 
@@ -67,25 +83,32 @@ class Sheet(Answer):
     @property
     def listed(self) -> Sequence[Any]:
         """Its scores."""
-        return [score_row(each) for each in self.row.scores]
+        return list(map(ScoreData, self.row.scores))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document that `show TRIAL --format json` prints."""
-        return {
-            "kind": "trial",
-            "sweep": self.picture.sweep,
-            "plan": self.picture.plan,
-            "metric": self.picture.metric,
-            **trial_data(self.row),
-            "recipe": self.recipe,
-            "fitted_at": plain(self.fitted_at),
-            "fitted_upto_gpu_hours": self.fitted_upto_gpu_hours,
-            "checkpoint": self.checkpoint,
-            "segments": [plain(each._asdict()) for each in self.segments],
-            "transitions": [plain(each._asdict()) for each in self.moves],
-            "decisions": [each.told() for each in self.decisions],
-            "config": dict(self.config),
-        }
+    @property
+    def document(self) -> "SheetData":
+        """All of it."""
+        return SheetData(self.row, self)
+
+
+@dataclass(frozen=True)
+class SheetData(TrialData):
+    """A trial with all that there is of it."""
+
+    sheet: Sheet = field(repr=False)
+
+    kind = Key[str](lambda _: "trial")
+    sweep = Key[str]("sheet.picture.sweep")
+    plan = Key[str]("sheet.picture.plan")
+    metric = Key[str]("sheet.picture.metric")
+    recipe = Key[str]("sheet.recipe")
+    fitted_at = Key[datetime | None]("sheet.fitted_at")
+    fitted_upto_gpu_hours = Key[float | None]("sheet.fitted_upto_gpu_hours")
+    checkpoint = Key[str | None]("sheet.checkpoint")
+    segments = Key[Sequence[SegmentRow]]("sheet.segments")
+    transitions = Key[Sequence[Move]]("sheet.moves")
+    decisions = Key[Sequence[Decision]]("sheet.decisions")
+    config = Key[Mapping[str, Any]]("sheet.config")
 
 
 def sheet_of(database: str, name: str, sweep: str | None = None) -> Sheet:
@@ -106,11 +129,17 @@ def sheet_of(database: str, name: str, sweep: str | None = None) -> Sheet:
             checkpoint=stored.checkpoint_path,
             fitted_at=fitted[0] if fitted else None,
             fitted_upto_gpu_hours=fitted[1] if fitted else None,
-            moves=session.execute(select(*MOVE).where(Transition.trial_id == row.id).order_by(Transition.id)).all(),
-            segments=session.execute(select(*SEGMENT).where(Segment.trial_id == row.id).order_by(Segment.id)).all(),
+            moves=_rows_of(session, row.id, Transition, Move),
+            segments=_rows_of(session, row.id, Segment, SegmentRow),
             decisions=decisions_of_trial(session, of_sweep.id, row.id),
             also_in=trial.also_in,
         )
+
+
+def _rows_of(session: Session, trial: int, table: type[Transition | Segment], kind: type[Kind]) -> tuple[Kind, ...]:
+    columns = (getattr(table, each) for each in kind.__dataclass_fields__)
+    rows = session.execute(select(*columns).where(table.trial_id == trial).order_by(table.id))
+    return tuple(kind(*row) for row in rows)
 
 
 NEAR = 3  # names that are offered for one that is not known

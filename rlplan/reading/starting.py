@@ -1,6 +1,6 @@
 """What `rlplan launch --print` says: an allocation in the keys of a trainer, or a file that asks for its machines."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from budgets.errors import InputError, UnknownNameError
@@ -11,8 +11,16 @@ from planner.store import open_store
 from planner.store.engine import locate
 from planner.store.records import RankedRow
 from rlplan.reading.rank_reading import Ranking, ranking
+from rlplan.wording.documents import AxisValues, Key, View
 from runner.clusters import manifest
 from runner.sweep.planned import CPU, nodes_of
+
+
+class RowData(View[RankedRow]):
+    """A row, with its axes also where there are none."""
+
+    WHOLE = RankedRow
+    axes = Key[AxisValues](lambda each: dict(each.of.axes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +28,12 @@ class ByHand:
     """One ranked allocation, and how a trainer is given it."""
 
     of: str  # plan or sweep
-    row: RankedRow
+    row: RankedRow = field(repr=False)
     trainer: str
     arguments: tuple[str, ...]
     note: str | None  # what to mind besides
+
+    taken = Key[RowData](lambda each: RowData(each.row), name="row")
 
 
 def by_hand(database: str, name: str | None, trainer: str, row: int = 1) -> ByHand:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from planner.pooling.bands import Band
 from planner.store.schema import SegmentOutcome
 from planner.view import Axes
-from rlplan.reading.decisions import Decision
+from rlplan.reading.decisions import WholeDecision
 from rlplan.reading.finals import FinalStanding
 from rlplan.reading.recommend_reading import Recommended
 from rlplan.reading.sweep_picture import Picture
@@ -82,7 +82,7 @@ class Story:
     picture: Picture
     stretches: tuple[Stretch, ...] = field(repr=False)  # in the order of their start
     charges: tuple[Charged, ...] = field(repr=False)
-    decisions: tuple[Decision, ...] = field(repr=False)  # oldest first
+    decisions: tuple[WholeDecision, ...] = field(repr=False)  # oldest first
     cells: tuple[Cell, ...] = field(repr=False)
     assumptions: tuple[Assumption, ...] = field(repr=False)
     flags: tuple[Flag, ...] = field(repr=False)

@@ -13,7 +13,7 @@ from planner.store import Store
 from planner.store.curves import Memory
 from planner.store.schema import Candidate, Charge, Plan, Segment, Sweep, Trial
 from planner.store.sweeps import sweep_named
-from rlplan.reading.decisions import Decision, decisions
+from rlplan.reading.decisions import WholeDecision, decisions
 from rlplan.reading.finals import final_standing
 from rlplan.reading.health import NO_WORKER, Priced, flags
 from rlplan.reading.story import Cell, Charged, Story, Stretch
@@ -102,7 +102,7 @@ def stretches(session: Session, sweep_id: int, memory: Memory) -> tuple[Stretch,
     return tuple(sorted((*known, *(stretch for _, stretch in found)), key=lambda each: each.started_at))
 
 
-def _decisions(session: Session, sweep_id: int, memory: Memory) -> tuple[Decision, ...]:
+def _decisions(session: Session, sweep_id: int, memory: Memory) -> tuple[WholeDecision, ...]:
     """Return the decisions of a sweep, which never change: known ones are not read again."""
     upto, known = _remembered(memory, "decisions", sweep_id)
     found = (*known, *decisions(session, sweep_id, after=upto))

@@ -1,78 +1,83 @@
-"""The picture of a sweep as plain data, for JSON and CSV."""
+"""The documents of a sweep, for JSON and CSV: what `status` says of it, and all of its story."""
 
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from planner.view import Axes, Seen
-from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer, TrialRow
-from rlplan.wording.answers import plain
+from planner.pooling.bands import Band
+from planner.store.records import RankedRow
+from planner.trials import TrialState
+from planner.view import Seen
+from rlplan.reading.approximating import approximated
+from rlplan.reading.decisions import Decision, WholeDecision
+from rlplan.reading.finals import FinalStanding
+from rlplan.reading.learnt_sources import LearntFrom
+from rlplan.reading.storage_taken import Taken, taken_by
+from rlplan.reading.sweep_picture import Driver, Hold, Money, Picture, StoredAnswer, TrialRow
+from rlplan.wording.documents import AxisValues, Key, Read, View
 
 if TYPE_CHECKING:
     from rlplan.reading.story import Beliefs, Story
 
-_TRIAL: dict[str, Callable[[TrialRow], Any]] = {
-    "trial": lambda trial: trial.name,
-    "rollouts_per_prompt": lambda trial: trial.rollouts_per_prompt,
-    "prompts_per_batch": lambda trial: trial.prompts_per_batch,
-    "learning_rate": lambda trial: trial.learning_rate,
-    "seed": lambda trial: trial.seed,
-    "state": lambda trial: trial.state.value,
-    "attempt": lambda trial: trial.attempt,
-    "step": lambda trial: trial.step,
-    "pilot_steps": lambda trial: trial.pilot_steps,
-    "gpu_hours_spent": lambda trial: trial.gpu_hours_spent,
-    "score": lambda trial: trial.last and trial.last.score,
-    "score_standard_error": lambda trial: trial.last and trial.last.standard_error,
-    "expected_score": lambda trial: trial.forecast and trial.forecast.mean,
-    "score_low": lambda trial: trial.forecast and trial.forecast.low,
-    "score_high": lambda trial: trial.forecast and trial.forecast.high,
-    "probability_best": lambda trial: trial.forecast and trial.forecast.probability_best,
-    "failure_class": lambda trial: trial.failure_class,
-}
-UNLISTED = ("ranking", "axes")  # of an answer's fields
-SCORE_COLUMNS = ("step", "gpu_hours", "score", "score_standard_error")
+
+class ScoreData(View[Seen]):
+    """One validation by the columns of a curve."""
+
+    step = Key[int]("of.step")
+    gpu_hours = Key[float]("of.gpu_hours")
+    score = Key[float]("of.score")
+    score_standard_error = Key[float | None]("of.standard_error")
 
 
-def sweep_data(picture: Picture) -> dict[str, Any]:
-    """Return the document that `sweep` and `status` print as JSON."""
-    return {
-        "sweep": picture.sweep,
-        "plan": picture.plan,
-        "status": picture.status.value,
-        "policy": picture.policy,
-        "seed": picture.seed,
-        "metric": picture.metric,
-        "budget": budget_data(picture.money),
-        "elapsed_seconds": picture.elapsed_seconds,
-        "seconds_left_at_most": picture.seconds_left,
-        "driver": plain(picture.driver),
-        "paused_since": plain(picture.paused_since),
-        "hold": plain(picture.hold),
-        "recommendation": None if picture.answer is None else answer_data(picture.answer),
-        "ranking": plain(picture.answer.ranking) if picture.answer else [],
-        "trials": [trial_data(trial) for trial in picture.trials],
-        "decisions": picture.decisions,
-        "last_decisions": [each.told() for each in picture.last_decisions],
-        "learnt_from": plain(picture.learnt_from),
-        "stored_at": picture.config.get("storage"),
-        "failures": {kind: len(trials) for kind, trials in picture.failures.items()},
-    }
+class FlatTrial(View[TrialRow]):
+    """One trial without its curve."""
+
+    trial = Key[str]("of.name")
+    rollouts_per_prompt = Key[int]("of.rollouts_per_prompt")
+    prompts_per_batch = Key[int]("of.prompts_per_batch")
+    learning_rate = Key[float]("of.learning_rate")
+    seed = Key[int]("of.seed")
+    state = Key[TrialState]("of.state")
+    attempt = Key[int]("of.attempt")
+    step = Key[int]("of.step")
+    pilot_steps = Key[int | None]("of.pilot_steps")
+    gpu_hours_spent = Key[float]("of.gpu_hours_spent")
+    score = Key[float | None](lambda each: each.of.last and each.of.last.score)
+    score_standard_error = Key[float | None](lambda each: each.of.last and each.of.last.standard_error)
+    expected_score = Key[float | None](lambda each: each.of.forecast and each.of.forecast.mean)
+    score_low = Key[float | None](lambda each: each.of.forecast and each.of.forecast.low)
+    score_high = Key[float | None](lambda each: each.of.forecast and each.of.forecast.high)
+    probability_best = Key[float | None](lambda each: each.of.forecast and each.of.forecast.probability_best)
+    failure_class = Key[str | None]("of.failure_class")
+
+    axes = Read[Any]("of.axes", "What else tells it from others.")
 
 
-def budget_data(money: Money) -> dict[str, Any]:
-    """Return where the pilots' GPU-hours are; spent is the sum of all in `by_use`."""
-    return {
-        "pilot_gpu_hours": money.pilot_gpu_hours,
-        "spent_gpu_hours": money.spent,
-        "reserved_gpu_hours": money.reserved,
-        "used_of_reserved_gpu_hours": money.used_of_reserved,
-        "left_gpu_hours": money.left,
-        "overrun_gpu_hours": money.overrun,
-        "by_use": uses(money),
-        "start_ups": money.start_ups,
-        "start_up_gpu_hours": money.in_start_ups,
-    }
+class TrialData(FlatTrial):
+    """One trial with its curve."""
+
+    axes = Key[AxisValues | None](lambda each: dict(each.of.axes) or None, optional=True)
+    verdict = Key[str | None](lambda each: each.of.forecast and each.of.forecast.verdict)
+    level = Key[float | None](lambda each: each.of.forecast and each.of.forecast.level)
+    target_gpu_hours = Key[float | None](lambda each: each.of.forecast and each.of.forecast.target_gpu_hours)
+    expected_at = Key[datetime | None](lambda each: each.of.forecast and each.of.forecast.at)
+    failure_tail = Key[str | None]("of.failure_tail")
+    points = Key[Sequence[ScoreData]](lambda each: list(map(ScoreData, each.of.scores)))
+
+
+class MoneyData(View[Money]):
+    """Where the pilots' GPU-hours are; spent is the sum of all in `by_use`."""
+
+    pilot_gpu_hours = Key[float]("of.pilot_gpu_hours")
+    spent_gpu_hours = Key[float]("of.spent")
+    reserved_gpu_hours = Key[float]("of.reserved")
+    used_of_reserved_gpu_hours = Key[float]("of.used_of_reserved")
+    left_gpu_hours = Key[float]("of.left")
+    overrun_gpu_hours = Key[float]("of.overrun")
+    by_use = Key[Mapping[str, float]](lambda each: uses(each.of))
+    start_ups = Key[int]("of.start_ups")
+    start_up_gpu_hours = Key[float]("of.in_start_ups")
 
 
 def uses(money: Money) -> dict[str, float]:
@@ -83,70 +88,91 @@ def uses(money: Money) -> dict[str, float]:
     return dict(sorted(used.items(), key=lambda item: -item[1]))
 
 
-def answer_data(answer: StoredAnswer) -> dict[str, Any]:
-    """Return a recommendation without the list it rests on."""
-    values = {each.name: plain(getattr(answer, each.name)) for each in fields(answer) if each.name not in UNLISTED}
-    return values | {"so_far": answer.so_far} | axes_data(answer.axes)
+class AnswerData(View[StoredAnswer]):
+    """A recommendation without the list it rests on."""
+
+    WHOLE = StoredAnswer
+    details = Key[Mapping[str, Any]]("of.details")
+    so_far = Key[bool]("of.so_far")
 
 
-def axes_data(axes: Axes) -> dict[str, Any]:
-    """Return axes as an object under their key, and nothing where there are none."""
-    return {"axes": dict(axes)} if axes else {}
+class SweepData(View[Picture]):
+    """How a sweep stands."""
+
+    sweep = Key[str]("of.sweep")
+    plan = Key[str]("of.plan")
+    status = Key[str]("of.status")
+    policy = Key[str]("of.policy")
+    seed = Key[int]("of.seed")
+    metric = Key[str]("of.metric", "what all scores are, such as mean@1")
+    budget = Key[MoneyData](lambda each: MoneyData(each.of.money))
+    elapsed_seconds = Key[float]("of.elapsed_seconds")
+    seconds_left_at_most = Key[float | None]("of.seconds_left")
+    driver = Key[Driver | None]("of.driver")
+    paused_since = Key[datetime | None]("of.paused_since")
+    hold = Key[Hold | None]("of.hold")
+    recommendation = Key[AnswerData | None](lambda each: each.of.answer and AnswerData(each.of.answer))
+    ranking = Key[Sequence[RankedRow]](lambda each: each.of.answer.ranking if each.of.answer else ())
+    trials = Key[Sequence[TrialData]](lambda each: list(map(TrialData, each.of.trials)))
+    decisions = Key[int]("of.decisions")
+    last_decisions = Key[Sequence[Decision]]("of.last_decisions")
+    learnt_from = Key[LearntFrom | None]("of.learnt_from")
+    stored_at = Key[str | None](lambda each: each.of.config.get("storage"))
+    failures = Key[Mapping[str, int]](lambda each: {kind: len(trials) for kind, trials in each.of.failures.items()})
 
 
-def trial_row(trial: TrialRow) -> dict[str, Any]:
-    """Return one trial as a flat row."""
-    return {name: of(trial) for name, of in _TRIAL.items()}
+@dataclass(frozen=True)
+class StatusData(SweepData):
+    """How a sweep stands, with its final run and what its folder takes."""
+
+    run: FinalStanding | None = field(repr=False)
+
+    approximated = Key[Sequence[str]](lambda each: approximated(each.of.config))
+    storage = Key[Taken | None](lambda each: taken(each.of))
+    final = Key[FinalStanding | None]("run")
 
 
-def trial_data(trial: TrialRow) -> dict[str, Any]:
-    """Return one trial with its curve."""
-    forecast = trial.forecast
-    return {
-        **trial_row(trial),
-        **axes_data(trial.axes),
-        "verdict": forecast.verdict if forecast else None,
-        "level": forecast.level if forecast else None,
-        "target_gpu_hours": forecast.target_gpu_hours if forecast else None,
-        "expected_at": plain(forecast.at) if forecast else None,
-        "failure_tail": trial.failure_tail,
-        "points": [score_row(score) for score in trial.scores],
-    }
+def taken(seen: Picture) -> Taken | None:
+    """Return what the sweep's folder takes; None where that is not known."""
+    return taken_by(str(seen.config.get("folder", "")))
 
 
-def score_row(score: Seen) -> dict[str, Any]:
-    """Return one validation by the columns of a curve."""
-    return dict(zip(SCORE_COLUMNS, score, strict=True))
+@dataclass(frozen=True)
+class StoryTrial(TrialData):
+    """One trial with what is believed of its curve."""
+
+    band: Band | None
+    collapsed_from_gpu_hours: float | None
 
 
-def story_data(story: "Story", beliefs: "Beliefs | None") -> dict[str, Any]:
-    """Return the document: dates as ISO texts, null for what is no finite number.
+@dataclass(frozen=True)
+class StoryData(SweepData):
+    """All of a story: dates are ISO texts, and what is no finite number is null.
 
     `recommendation` is what was stored when the sweep ended, `answer` what the curves say now; without beliefs it is
     null, as are the trials' bands. All GPU-hours of points are those of the trial's own training.
     """
-    known = sweep_data(story.picture) | {
-        "created_at": story.created_at,
-        "read_at": story.read_at,
-        "budget_gpu_hours": story.budget_gpu_hours,
-        "final_gpu_hours": story.final_gpu_hours,
-        "target_gpu_hours": story.target_gpu_hours,
-        "answer": beliefs.recommended.to_dict() if beliefs and beliefs.recommended else None,
-        "why_no_answer": beliefs.why_not if beliefs else None,
-        "trials": [
-            trial_data(trial)
-            | {
-                "band": beliefs.bands.get(trial.id) if beliefs else None,
-                "collapsed_from_gpu_hours": beliefs.cuts.get(trial.id) if beliefs else None,
-            }
-            for trial in story.picture.trials
-        ],
-        "flags": story.flags,
-        "segments": story.stretches,
-        "charges": story.charges,
-        "decision_log": story.decisions,
-        "cells": story.cells,
-        "assumptions": story.assumptions,
-    }
-    document: dict[str, Any] = plain(known)
-    return document
+
+    story: "Story" = field(repr=False)
+    beliefs: "Beliefs | None" = field(repr=False)
+
+    created_at = Key[datetime]("story.created_at")
+    read_at = Key[datetime]("story.read_at")
+    budget_gpu_hours = Key[float]("story.budget_gpu_hours")
+    final_gpu_hours = Key[float]("story.final_gpu_hours")
+    target_gpu_hours = Key[float]("story.target_gpu_hours")
+    answer = Key[Any](lambda each: each.beliefs and each.beliefs.recommended and each.beliefs.recommended.document)
+    why_no_answer = Key[str | None](lambda each: each.beliefs and each.beliefs.why_not)
+    trials = Key[Sequence[StoryTrial]](lambda each: each.all_trials)
+    flags = Key[Any]("story.flags")
+    segments = Key[Any]("story.stretches")
+    charges = Key[Any]("story.charges")
+    decision_log = Key[Sequence[WholeDecision]]("story.decisions")
+    cells = Key[Any]("story.cells")
+    assumptions = Key[Any]("story.assumptions")
+
+    @property
+    def all_trials(self) -> list[StoryTrial]:
+        """Its trials with what is believed of them."""
+        bands, cuts = (self.beliefs.bands, self.beliefs.cuts) if self.beliefs else ({}, {})
+        return [StoryTrial(each, bands.get(each.id), cuts.get(each.id)) for each in self.of.trials]

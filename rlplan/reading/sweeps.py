@@ -1,7 +1,7 @@
 """What a database holds: its sweeps with how each stands, and its plans; a fixed number of queries however many."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -36,7 +36,7 @@ STATES = (*(status.value for status in SweepStatus), PAUSED, WITHOUT_DRIVER)
 class ListedSweep:
     """One sweep in the list; what it recommends is None where it says nothing yet."""
 
-    id: int
+    id: int = field(repr=False)
     sweep: str
     plan: str
     workload: str

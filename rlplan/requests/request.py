@@ -44,18 +44,19 @@ def command(request: type[Request]) -> Callable[..., int]:
     That module's `answer` is given the request.
     """
     name = request.__name__.removesuffix("Request").lower()
+    module = f"rlplan.answers.{request.ANSWERED or name}"
 
     def run(context: typer.Context, **given: Any) -> int:
         format = given.pop("format") if request.PRINTS else Format.TABLE
         explain = given.pop("explain", False)
         asked = request(**given)
-        found = import_module(f"rlplan.answers.{request.ANSWERED or name}").answer(asked)
+        found = import_module(module).answer(asked)
         called = options.invocation(context, given.get("db", DEFAULT_DATABASE), explain)
         return 0 if found is None else found.emit(format, called)
 
     run.__name__, run.__doc__ = name, request.__doc__
     parameters = list(_parameters(request).values())
-    vars(run).update(__signature__=Signature(parameters))
+    vars(run).update(__signature__=Signature(parameters), answered=module)  # where a tool finds what it answers
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
 

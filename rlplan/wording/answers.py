@@ -1,41 +1,19 @@
 """Answers: what a command finds is one frozen object, of which JSON, CSV, frames and notebooks are made here."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from datetime import datetime
-from enum import Enum
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import import_module
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 from rlplan.exits import ExitCode
 from rlplan.wording.console import Part, drawn, print_csv, print_drawn, print_json
+from rlplan.wording.documents import plain
 from rlplan.wording.formats import Format
 from rlplan.wording.frames import Columns, Frame, Library, make_frame, spread
 from rlplan.wording.next_steps import Invocation
 from rlplan.wording.terminal import Canvas, tell
 
-T = TypeVar("T")
 SHOWN, WIDTH = 12, 100  # rows in a notebook, and columns of what `print` shows
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON has it: axes are an object and come last, and what is no finite number is null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value):
-        named = {each.name: getattr(value, each.name) for each in fields(value) if each.repr}
-        axes = dict(named.pop("axes", ()))
-        return {name: plain(each) for name, each in named.items()} | ({"axes": axes} if axes else {})
-    if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 class Answer:
@@ -71,9 +49,14 @@ class Answer:
         """Return a row for each of what it lists, as a table of pandas, polars or pyarrow."""
         return make_frame(self.COLUMNS, self.listed, frame)
 
+    @property
+    def document(self) -> Any:
+        """What JSON has of it; its own fields and keys, unless another type is returned here."""
+        return self
+
     def to_dict(self) -> dict[str, Any]:
         """Return the document that the command prints with `--format json`."""
-        document: dict[str, Any] = plain(self)
+        document: dict[str, Any] = plain(self.document)
         return document
 
     def __getitem__(self, name: str) -> Any:
@@ -114,17 +97,6 @@ class Answer:
         names = self.NOTEBOOK or tuple(columns)
         cells = [[_short(row[name]) for name in names] for row in rows[:SHOWN]]
         return page_part(self.summary, names, cells, hidden=len(rows) - len(cells))
-
-
-class Read(property, Generic[T]):
-    """A property that reads what lies at a path, such as 'fitted.fit.curve', and says what that is."""
-
-    def __init__(self, path: str, doc: str) -> None:
-        super().__init__(attrgetter(path), doc=doc)
-
-    if TYPE_CHECKING:
-        # property's own is overloaded: of the class it is the property itself, of which no program of ours asks.
-        def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...  # type: ignore[override]
 
 
 def _short(cell: Any) -> str:

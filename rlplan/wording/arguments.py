@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from operator import attrgetter
 
 from budgets.errors import RlplanError
-from rlplan.wording.answers import Read
+from rlplan.wording.documents import Read
 
 _FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=-?[\d'\"]))?")
 _COMMAND = re.compile(r"`?rlplan [a-z]+ ")

@@ -20,8 +20,8 @@ class Several(Answer, Sequence[Member]):
     MEMBERS: ClassVar[str]  # the path to them
     NAMED: ClassVar[str] = "name"  # what each is known by
 
-    failed: tuple[str, ...] = field(default=(), kw_only=True)
-    drawn: tuple[str, ...] = field(default=(), kw_only=True)  # what was drawn, in a sentence
+    failed: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
+    drawn: tuple[str, ...] = field(default=(), kw_only=True, repr=False)  # what was drawn, in a sentence
 
     failures = Said("failed", "A line for each file or curve that could not be read.")
 

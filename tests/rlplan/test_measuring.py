@@ -9,7 +9,8 @@ from budgets.errors import InputError
 from planner.store import open_store
 from rlplan.actions import measuring
 from rlplan.actions.configuring import load_configuration
-from rlplan.actions.measuring import Measured, measure
+from rlplan.actions.measured_steps import Measured
+from rlplan.actions.measuring import measure
 from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
 from runner.sweep.planning import SweepChoice

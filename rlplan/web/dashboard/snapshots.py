@@ -16,10 +16,11 @@ from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.marking import mark
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_data import story_data
+from rlplan.reading.sweep_data import StoryData
 from rlplan.reading.sweep_picture import TrialRow
 from rlplan.web.dashboard.source import Source
 from rlplan.web.page import SECTIONS
+from rlplan.wording.documents import plain
 
 NOW = "now"  # the section that says how the sweep stands at this moment; only a live page has it
 ALL = (NOW, *SECTIONS)
@@ -89,7 +90,7 @@ class Snapshot:
         """Return all of it as one JSON document, which is made when it is first asked for."""
         with self._lock:
             if "data" not in self._made:
-                document = story_data(self.story, self.beliefs)
+                document = plain(StoryData(self.story.picture, self.story, self.beliefs))
                 self._made["data"] = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
             return self._made["data"]
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +22,8 @@ PRICED = {"budget": 5000, "gpus_per_trial": 16}
 @asynccontextmanager
 async def agent(folder: Path, *flags: str) -> AsyncIterator[Client]:
     words = ["-c", "from rlplan.entry import main; raise SystemExit(main())", "mcp", "--folder", str(folder), *flags]
-    async with Client(stdio_client(StdioServerParameters(command=sys.executable, args=words))) as client:
+    server = StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))
+    async with Client(stdio_client(server)) as client:
         yield client
 
 

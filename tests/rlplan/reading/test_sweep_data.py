@@ -6,15 +6,16 @@ from datetime import datetime
 from planner.pooling.bands import Band
 from rlplan.reading.story import Beliefs
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_data import story_data, sweep_data
+from rlplan.reading.sweep_data import StoryData, SweepData
+from rlplan.wording.documents import plain
 from tests.rlplan.sweep_rows import Seeder, later
 
 
 def test_the_document_is_json_and_has_all_that_status_has(seeder: Seeder) -> None:
     seeder.recommend()
     told = story(seeder.store, now=later(seeder))
-    data = json.loads(json.dumps(story_data(told, None), allow_nan=False))
-    known = json.loads(json.dumps(sweep_data(told.picture)))
+    data = json.loads(json.dumps(plain(StoryData(told.picture, told, None)), allow_nan=False))
+    known = json.loads(json.dumps(plain(SweepData(told.picture))))
     assert {name: data[name] for name in known if name != "trials"} == {
         name: known[name] for name in known if name != "trials"
     }
@@ -33,7 +34,8 @@ def test_what_is_no_finite_number_is_null(seeder: Seeder) -> None:
     told = story(seeder.store, now=later(seeder))
     first = told.picture.trials[0].id
     band = Band((0.0, float("inf")), (0.5, float("nan")), (0.4, 0.4), (0.6, 0.6))
-    data = story_data(told, Beliefs(None, "nothing was seen", {first: band}, {first: float("nan")}))
+    beliefs = Beliefs(None, "nothing was seen", {first: band}, {first: float("nan")})
+    data = plain(StoryData(told.picture, told, beliefs))
     assert data["trials"][0]["band"]["gpu_hours"] == [0.0, None]
     assert data["trials"][0]["collapsed_from_gpu_hours"] is None
     assert data["why_no_answer"] == "nothing was seen"
