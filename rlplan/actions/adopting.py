@@ -91,7 +91,7 @@ class AdoptedRun:
 
     def flat(self) -> dict[str, Any]:
         """Return it as one row."""
-        row = plain(self)
+        row = {"run": self.run, "trainer": self.trainer, **plain(self)}  # who it is comes first
         flat = {name: value for name, value in row.items() if not isinstance(value, dict | list)}
         flat |= {f"axis_{name}": value for name, value in row["axes"].items()}
         flat |= {f"seconds_{name}": value for name, value in row["seconds_per_step"].items()}

@@ -26,14 +26,6 @@ def wanted_of(row: Candidate) -> Wanted:
     return Wanted(configuration_of(row), row.update_steps, row.learning_rate, price, None, base)
 
 
-def plan_meant(store: Store, name: str | None) -> Plan | None:
-    """Return the plan of that name; None where a sweep has it, or nobody."""
-    with store.read() as session:
-        swept = session.scalar(select(Sweep.id).where(Sweep.name == name)) is not None
-        known = session.scalar(select(Plan.id).where(Plan.name == name)) is not None
-    return store.plan(name) if known and not swept else None
-
-
 def unswept(store: Store, plan: Plan, row: Candidate, training: SweepRequest, database: str) -> Stored:
     """Return the sweep without pilots that a row's final run is of, as it would be stored.
 

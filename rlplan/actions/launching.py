@@ -27,11 +27,12 @@ from planner.trials import TrialState
 from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.going_back import Wanted, best_of_former, known_there
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.launch_of_plan import plan_meant, row_named, unswept, wanted_of
+from rlplan.actions.launch_of_plan import row_named, unswept, wanted_of
 from rlplan.actions.new_sweep import create
 from rlplan.actions.sweep_request import machine, said_beside
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
 from rlplan.reading.launching import pilot_of
+from rlplan.reading.plans import plan_meant
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored
 from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.terminal import tell
@@ -106,7 +107,9 @@ def store_only(request: LaunchRequest, database: str) -> str:
 def _ready(store: Store, request: LaunchRequest, database: str) -> tuple[Stored, LaunchRequest, Planned]:
     """Return the sweep, the request with what is switched to, and the final run that comes of both."""
     _require_sense(request)
-    if (plan := plan_meant(store, request.sweep)) is not None:
+    with store.read() as session:
+        plan = None if request.sweep is None else plan_meant(session, request.sweep)
+    if plan is not None:
         if request.switch or request.from_best:
             raise InputError(f"--switch and --from-best are for a sweep with a final run, and {plan.name} is a plan")
         row = row_named(plan, request.row, _sizes(request.allocation))

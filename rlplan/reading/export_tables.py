@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
@@ -16,6 +16,7 @@ from planner.store.schema import Fit, Segment, Sweep, Trial
 from planner.store.totals import totals_of
 from rlplan.reading.decisions import decisions as every_decision
 from rlplan.reading.row_choice import axis_cells, axis_columns
+from rlplan.reading.show_reading import SegmentRow
 from rlplan.reading.sweep_data import FlatTrial, ScoreData
 from rlplan.reading.sweep_reading import read_picture
 from rlplan.wording.documents import plain
@@ -172,20 +173,7 @@ def trials(session: Session, sweep: Sweep) -> Table:
 
 def segments(session: Session, sweep: Sweep) -> Table:
     """Return every segment, with the GPU-hours reserved and charged."""
-    columns = (
-        Segment.number,
-        Segment.attempt,
-        Segment.from_step,
-        Segment.to_step,
-        Segment.reserved_gpu_hours,
-        Segment.charged_gpu_hours,
-        Segment.worker,
-        Segment.started_at,
-        Segment.ended_at,
-        Segment.outcome,
-        Segment.start_up_gpu_hours,
-    )
-    return _of_trials(session, sweep, Segment, columns)
+    return _of_trials(session, sweep, Segment, [getattr(Segment, each.name) for each in fields(SegmentRow)])
 
 
 def decisions(session: Session, sweep: Sweep) -> Table:

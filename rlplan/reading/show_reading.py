@@ -43,11 +43,11 @@ class SegmentRow:
     attempt: int
     from_step: int
     to_step: int
+    reserved_gpu_hours: float
+    charged_gpu_hours: float | None
     worker: str | None
     started_at: datetime
     ended_at: datetime | None
-    reserved_gpu_hours: float
-    charged_gpu_hours: float | None
     outcome: SegmentOutcome
     start_up_gpu_hours: float | None
 

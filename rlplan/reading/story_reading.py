@@ -75,22 +75,9 @@ def _slots(sweep: Sweep, hardware: Mapping[str, Any]) -> float:
 def stretches(session: Session, sweep_id: int, memory: Memory) -> tuple[Stretch, ...]:
     """Return the segments of a sweep in the order of their start; those that had ended are not read again."""
     upto, known = _remembered(memory, "stretches", sweep_id)
+    own = [getattr(Segment, each.name) for each in fields(Stretch) if each.name not in ("worker", "trial", "name")]
     wanted = (
-        select(
-            Segment.id,
-            Segment.worker,
-            Segment.trial_id,
-            Trial.name,
-            Segment.number,
-            Segment.attempt,
-            Segment.from_step,
-            Segment.to_step,
-            Segment.started_at,
-            Segment.ended_at,
-            Segment.outcome,
-            Segment.reserved_gpu_hours,
-            Segment.charged_gpu_hours,
-        )
+        select(Segment.id, Segment.worker, Segment.trial_id, Trial.name, *own)
         .join(Trial, Trial.id == Segment.trial_id)
         .where(Trial.sweep_id == sweep_id, Segment.id > upto)
         .order_by(Segment.id)

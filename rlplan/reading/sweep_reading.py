@@ -33,6 +33,7 @@ from runner.sweep.planned import workload_name
 
 LAST_DECISIONS = 8
 ANSWER_LEVEL = 0.90  # of the intervals of an answer
+WORKED_OUT = ("step", "pilot_steps", "scores", "forecast")  # of a trial, which is no column of its row
 
 
 def picture(store: Store, sweep: str | None = None, *, now: datetime | None = None) -> Picture:
@@ -144,20 +145,7 @@ def trial_rows(
     session: Session, sweep_id: int, totals: Totals, memory: Memory, metric: Metric
 ) -> tuple[tuple[TrialRow, ...], datetime | None]:
     """Return the trials in the order of their planning, and when the last of them changed."""
-    columns = (
-        Trial.id,
-        Trial.name,
-        Trial.rollouts_per_prompt,
-        Trial.prompts_per_batch,
-        Trial.learning_rate,
-        Trial.seed,
-        Trial.state,
-        Trial.attempt,
-        Trial.gpu_hours_spent,
-        Trial.failure_class,
-        Trial.failure_tail,
-        Trial.axes,
-    )
+    columns = [getattr(Trial, each.name) for each in fields(TrialRow) if each.name not in WORKED_OUT]
     wanted = (
         select(*columns, Candidate.pilot_steps, Trial.updated_at)
         .outerjoin(Candidate, Candidate.id == Trial.candidate_id)
@@ -188,16 +176,8 @@ def _step(present: Attempt, known: Reached) -> int:
 
 def _forecasts(session: Session, sweep_id: int) -> dict[int, Forecast]:
     newest = select(func.max(Fit.id)).where(Fit.trial_id.in_(_of(sweep_id))).group_by(Fit.trial_id)
-    columns = (
-        Fit.predicted_mean,
-        Fit.predicted_low,
-        Fit.predicted_high,
-        Fit.level,
-        Fit.verdict,
-        Fit.target_gpu_hours,
-        Fit.probability_best,
-        Fit.made_at,
-    )
+    interval = (Fit.predicted_mean, Fit.predicted_low, Fit.predicted_high, Fit.level)
+    columns = (*interval, Fit.verdict, Fit.target_gpu_hours, Fit.probability_best, Fit.made_at)
     rows = session.execute(select(Fit.trial_id, *columns).where(Fit.id.in_(newest)))
     return {row[0]: Forecast(*row[1:]) for row in rows}
 

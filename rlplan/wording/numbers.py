@@ -97,8 +97,3 @@ def probability(value: float | None) -> str:
     if 0.005 <= value < 0.995:
         return f"{value:.2f}"
     return "<0.01" if value < 0.5 else ">0.99"
-
-
-def median_and_bounds(median: float, low: float, high: float) -> dict[str, float]:
-    """Return the JSON fields of a median with its 90 % interval."""
-    return {"median": median, "low": low, "high": high}
