@@ -28,15 +28,19 @@ def open_store(
     location: str | Path,
     *,
     read_only: bool = False,
+    existing: bool = False,
     lock_timeout_seconds: float = LOCK_TIMEOUT_SECONDS,
 ) -> Store:
-    """Open the results database at a path or URL; make it unless it is only to be read."""
+    """Open the results database at a path or URL; make it unless it is only to be read.
+
+    One that is not there is made only where it is not `existing` that is asked for.
+    """
     place = locate(location)
     path = place if isinstance(place, Path) else None
     fresh = path is not None and not os.path.exists(path)  # whatever keeps it from being looked at is told below
     if isinstance(place, Path):
         try:
-            _check_file(place, read_only)
+            _check_file(place, read_only, existing or read_only)
         except OSError as error:
             raise StoreError(f"{place} cannot be used: {error.strerror}. Give another path with --db") from error
         shared = filesystem_of(place.resolve()).shared
@@ -63,7 +67,7 @@ def _remove_empty(path: Path) -> None:
                 each.unlink(missing_ok=True)
 
 
-def _check_file(path: Path, read_only: bool) -> None:
+def _check_file(path: Path, read_only: bool, existing: bool) -> None:
     """Refuse a path that cannot hold the database, before SQLite touches anything.
 
     The file itself is left to SQLite, also to say that it is no database: whoever opens and closes it in another way
@@ -79,7 +83,7 @@ def _check_file(path: Path, read_only: bool) -> None:
     if not path.parent.is_dir():
         raise StoreError(f"{path} cannot be made: its directory does not exist. Run: mkdir -p {path.parent}")
     if not path.exists():
-        if read_only:
+        if existing:
             raise NotFoundError(f"there is no results database at {path}. {_HOW_TO_BEGIN} --db {path}")
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise StoreError(f"{path} cannot be made: this user may not write there; give another path with --db")

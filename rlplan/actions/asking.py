@@ -48,7 +48,7 @@ def ask(database: str, sweep: str | None, kind: RequestKind, *, patience: float 
     """
     with open_store(database, read_only=True) as store, store.read() as session:
         name = at_work(session, sweep).name
-    with open_store(database) as store:
+    with open_store(database, existing=True) as store:
         with store.write() as session:
             row = sweep_named(session, name)
             now = datetime.now(UTC)
@@ -58,7 +58,7 @@ def ask(database: str, sweep: str | None, kind: RequestKind, *, patience: float 
 
 def is_paused(database: str, sweep: str | None) -> bool:
     """Whether a living driver holds a sweep that is paused, or that is to be."""
-    with open_store(database) as store, store.read() as session:
+    with open_store(database, existing=True) as store, store.read() as session:
         row = at_work(session, sweep)
         held = in_force(session.scalars(unended(row.id)).all())
         paused = held is not None and held.kind is RequestKind.PAUSE

@@ -84,7 +84,7 @@ def launch(
     began: Began = lambda sweep: None,
 ) -> Finished:
     """Store a sweep's final run with what is promised of it, and drive it to its end."""
-    with open_store(database) as store:
+    with open_store(database, existing=True) as store:
         known, request, planned = _ready(store, request, database)
         if request.ray_address is None and planned.shortfall:
             raise InputError(planned.shortfall)
@@ -99,7 +99,7 @@ def launch(
 
 def store_only(request: LaunchRequest, database: str) -> str:
     """Store a sweep's final run for a driver that comes later, and return its name."""
-    with open_store(database) as store:
+    with open_store(database, existing=True) as store:
         known, request, planned = _ready(store, request, database)
         return _store(store, known, planned, request, None)
 

@@ -21,6 +21,8 @@ from rlplan.actions.plan_sources import LEARNT, left_in, sources_of
 from rlplan.reading.plan_data import new_candidates, new_plan
 from rlplan.wording.assumptions import Assumption, assumptions
 
+Require = Callable[[Plan], object]  # raises where a plan will not do
+
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
@@ -46,28 +48,41 @@ def asked_configuration(asked: Mapping[str, Any]) -> Resolved:
 
 
 def make_plan(
-    resolved: Resolved,
-    database: str,
-    *,
-    for_sweep: bool = False,
-    require: Callable[[Plan], object] | None = None,
-    learn_from: Sequence[str] | None = None,
+    resolved: Resolved, database: str, *, require: Require | None = None, learn_from: Sequence[str] | None = None
 ) -> StoredPlan:
     """Propose allocations with what the database knows about costs, store the plan, and return it with its name.
 
-    A plan that is made for a sweep has pilots, two at least. `require` refuses one before it
+    A plan that is made for a sweep has pilots, two at least, and `require` refuses one before it
     is stored. What its sweep is to learn from is frozen in it: what is named, else what finished sweeps have left.
     """
+    draft = None
+    if absent(database):  # a refused proposal should leave no file behind
+        draft = _draft(resolved, database, require, learn_from, None)
+    with open_store(database) as store:
+        return (draft or _draft(resolved, database, require, learn_from, store)).stored(store)
+
+
+def draft_plan(
+    resolved: Resolved, database: str, *, require: Require | None = None, learn_from: Sequence[str] | None = None
+) -> Plan:
+    """Return the plan that would be made; nothing is stored."""
+    if absent(database):
+        return _draft(resolved, database, require, learn_from, None).plan
+    with open_store(database, read_only=True) as store:
+        return _draft(resolved, database, require, learn_from, store).plan
+
+
+def _draft(
+    resolved: Resolved, database: str, require: Require | None, learn_from: Sequence[str] | None, store: Store | None
+) -> "_Draft":
+    """Propose; where there is no database yet, nothing is known of costs and nothing is left to learn from."""
     named = _named(learn_from, database)
     request = build_request(resolved)
-    request = replace(request, pilots=replace(request.pilots, required=for_sweep))
-    if absent(database):  # there is nothing to learn yet, and a refused proposal should leave no file behind
-        draft = _Draft(propose(request), resolved, require, named)
-        with open_store(database) as store:
-            return draft.stored(store)
-    with open_store(database) as store:
-        request = with_measured(store, request, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
-        return _Draft(propose(request), resolved, require, named, left_in(store)).stored(store)
+    request = replace(request, pilots=replace(request.pilots, required=require is not None))
+    if store is None:
+        return _Draft(propose(request), resolved, require, named)
+    request = with_measured(store, request, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
+    return _Draft(propose(request), resolved, require, named, left_in(store))
 
 
 class _Draft:
@@ -77,25 +92,25 @@ class _Draft:
         self,
         proposal: Proposal,
         resolved: Resolved,
-        require: Callable[[Plan], object] | None,
+        require: Require | None,
         named: Sequence[Experience] | None,
         known: Sequence[Experience] = (),
     ) -> None:
         self._proposal, self._assumptions = proposal, assumptions(proposal, resolved)
         self._dollars = tuple(_dollars(proposal, resolved.config.cost.per_million))
         values = resolved_values(proposal.request, resolved)
-        self._plan = new_plan(proposal, values, self._assumptions, version("rlplan"))
-        self._plan.name, self._plan.candidates = "the plan", new_candidates(proposal)
-        if (named or known) and (learnt := sources_of(self._plan, named, known)) is not None:
+        self.plan = new_plan(proposal, values, self._assumptions, version("rlplan"))
+        self.plan.name, self.plan.candidates = "the plan", new_candidates(proposal)
+        if (named or known) and (learnt := sources_of(self.plan, named, known)) is not None:
             self._assumptions.append(learnt.assumption)
-            self._plan.assumptions = [*self._plan.assumptions, asdict(learnt.assumption)]
-            self._plan.config = values | {LEARNT: learnt.plain()}
+            self.plan.assumptions = [*self.plan.assumptions, asdict(learnt.assumption)]
+            self.plan.config = values | {LEARNT: learnt.plain()}
         if require is not None:
-            require(self._plan)
+            require(self.plan)
 
     def stored(self, store: Store) -> StoredPlan:
         """Store it."""
-        name = store.save_plan(self._plan, self._plan.candidates, created_at=datetime.now(UTC))
+        name = store.save_plan(self.plan, self.plan.candidates, created_at=datetime.now(UTC))
         return StoredPlan(name, self._proposal, self._assumptions, list(store.notices), self._dollars)
 
 

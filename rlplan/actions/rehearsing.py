@@ -13,12 +13,11 @@ from budgets.errors import InputError, RlplanError
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import named_configuration
 from planner.config.trainer import COMMAND
-from planner.store import open_store
 from planner.store.schema import Candidate, Plan
 from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import describe
-from rlplan.actions.sweep_request import machine, plan_to_run, spec_of
+from rlplan.actions.sweep_request import machine, plan_meant, spec_of
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok, verdict
 from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.numbers import duration, hours, plural
@@ -44,10 +43,8 @@ _NAMED = 3  # trials of which the same is said
 
 
 def rehearse(request: SweepRequest, database: str, seconds: float = SECONDS) -> Iterator[Finding]:
-    """Yield what was found, as it is found; nothing is stored but a plan that is made."""
-    plan_name = plan_to_run(request, database)
-    with open_store(database) as store:
-        plan = store.plan(plan_name)
+    """Yield what was found, as it is found; nothing is stored."""
+    plan = plan_meant(request, database)
     spec = spec_of(request, plan, database)  # refused where a trial's configuration is not accepted
     pilots = [each for each in plan.candidates if each.pilot_steps]
     yield ok("plan", f"{plan.name}: {plural(len(pilots), 'trial')}, {spec.workers} at once, {_layout(spec)} each")
@@ -74,7 +71,7 @@ class _Asked:
     candidates: Sequence[Candidate]
     ray_address: str | None
     seconds: float
-    config: Path | None = None
+    config: Path | str | None = None
 
 
 def _tried(asked: _Asked) -> Iterator[Finding]:

@@ -108,7 +108,7 @@ def submit_stored(
     return _submitted(sweep, database, section, tuple(given), folder, again, write_only=write_only)
 
 
-def slurm_section(file: Path | None, sbatch: Sequence[str]) -> SlurmSection:
+def slurm_section(file: Path | str | None, sbatch: Sequence[str]) -> SlurmSection:
     """Return what jobs ask for: [slurm] of the file, over which options of sbatch win that were given by hand."""
     section = load_configuration(file).config.slurm
     flags: dict[str, tuple[str, Any]] = {}
@@ -134,7 +134,7 @@ def _submitted(
     write_only: bool,
 ) -> Submitted:
     place = locate(database)
-    with open_store(database) as store:
+    with open_store(database, existing=True) as store:
         row = unended_sweep(store, sweep, folder) if again is None else _any_sweep(store, sweep)
         name = f"rlplan-{row.name}-{token_of(row)[:4]}"
         driven = has_driver(row)

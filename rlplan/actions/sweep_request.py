@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from budgets.errors import BudgetError, InputError
 from planner.checking import explained
+from planner.config import Resolved
 from planner.config.trainer import COMMAND
 from planner.experience.plain import to_plain
 from planner.proposals.sharing import side_by_side
@@ -20,7 +21,7 @@ from planner.sweeping.policies import open_policy
 from rlplan.actions.configuring import flag_of, flagged, load_configuration
 from rlplan.actions.learning import BELIEVES, learnt_from, require_learner
 from rlplan.actions.plan_sources import LEARNT
-from rlplan.actions.proposing import make_plan
+from rlplan.actions.proposing import Require, draft_plan, make_plan
 from rlplan.reading.approximating import approximated
 from rlplan.requests.running import SweepRequest
 from rlplan.wording.answers import Answer
@@ -72,11 +73,12 @@ class DryRun(Answer):
 
 
 def describe(request: SweepRequest, database: str) -> DryRun:
-    """Say what a sweep would run, without storing a sweep or starting a worker; a plan that is made is stored."""
-    plan_name = plan_to_run(request, database)
-    with open_store(database) as store:
-        plan = store.plan(plan_name)
-        spec, others = within_plan(store, plan, spec_of(request, plan, database))
+    """Say what a sweep would run; nothing is stored and no worker started."""
+    plan = plan_meant(request, database)
+    spec, others = spec_of(request, plan, database), list[str]()
+    if not _makes_a_plan(request):
+        with open_store(database, read_only=True) as store:
+            spec, others = within_plan(store, plan, spec)
     trials = tuple(
         PlannedTrial(
             trial_name(each.rollouts_per_prompt, each.prompts_per_batch, spec.seed, each.axes),
@@ -146,22 +148,31 @@ def plan_to_run(request: SweepRequest, database: str) -> str | None:
     """Return the plan to run: the one that is named, one made for the given budget, or None for the newest."""
     if not _makes_a_plan(request):
         return request.plan
+    resolved, require = _asked_plan(request, database)
+    plan = make_plan(resolved, database, require=require, learn_from=request.learn_from)
+    if warned := warned_of_pilots(plan.proposal.sharing, plan.proposal.request.budget_gpu_hours):
+        tell(warned)
+    return plan.name
+
+
+def plan_meant(request: SweepRequest, database: str) -> Plan:
+    """Return the plan that would be run; one that would be made is not stored."""
+    if _makes_a_plan(request):
+        resolved, require = _asked_plan(request, database)
+        return draft_plan(resolved, database, require=require, learn_from=request.learn_from)
+    with open_store(database, read_only=True) as store:
+        return store.plan(request.plan)
+
+
+def _asked_plan(request: SweepRequest, database: str) -> tuple[Resolved, Require]:
+    """Return the configuration of the plan that is to be made, and what it has to be fit for."""
     if request.plan is not None:
         raise InputError(
             f"a plan ({request.plan}) and what makes a new one (--budget, --task, …) are both given: the plan has its "
             "own, leave one of them out"
         )
     given = flagged({name: getattr(request, name) for name in MAKES_A_PLAN}) | (request.further or {})
-    plan = make_plan(
-        load_configuration(request.config, request.task, given),
-        database,
-        for_sweep=True,
-        require=lambda draft: spec_of(request, draft, database),
-        learn_from=request.learn_from,
-    )
-    if warned := warned_of_pilots(plan.proposal.sharing, plan.proposal.request.budget_gpu_hours):
-        tell(warned)
-    return plan.name
+    return load_configuration(request.config, request.task, given), lambda draft: spec_of(request, draft, database)
 
 
 def _makes_a_plan(request: SweepRequest) -> bool:

@@ -80,7 +80,7 @@ def start(
     """Store a sweep of a plan, new or given, and run it."""
     require_for_sweeps()
     plan_name = plan_to_run(request, database)
-    with open_store(database) as store:
+    with open_store(database, existing=True) as store:
         seat = DriversSeat(this_driver(), request.ray_address, interrupts, began, config=request.config)
         return begin(store, *_asked_for(store, request, plan_name, database), seat)
 
@@ -96,7 +96,7 @@ def begin(store: Store, plan: Plan, spec: SweepSpec, seat: DriversSeat) -> Finis
 def store_only(request: SweepRequest, database: str) -> str:
     """Store a sweep of a plan, new or given, for a driver that comes later, and return its name."""
     plan_name = plan_to_run(request, database)
-    with open_store(database) as store:
+    with open_store(database, existing=True) as store:
         return _store(store, *_asked_for(store, request, plan_name, database), None)[0]
 
 
@@ -125,7 +125,7 @@ def resume(
 
     `wait` are seconds in which another driver may let go of it.
     """
-    with open_store(database) as store:
+    with open_store(database, existing=True) as store:
         wait_for_driver(store, sweep, wait)
         row = unended_sweep(store, sweep, folder)
         seat = DriversSeat(this_driver(), ray_address, interrupts, began)
@@ -197,7 +197,7 @@ def retry(
     began: Began = lambda sweep: None,
 ) -> Finished:
     """Run a sweep's failed trials again, all or those that are named, and go on with the rest."""
-    with open_store(database) as store:
+    with open_store(database, existing=True) as store:
         with store.read() as session:
             row = sweep_named(session, sweep)
             failed = _failed(session, row, trials)

@@ -113,7 +113,9 @@ def spec_of_run(request: TrainRequest, plan: Plan) -> SweepSpec:
     """Return the settings of the sweep of one trial."""
     given = {name: getattr(request, name) for name in AS_A_SWEEP}
     own = own_problems(request)
-    spec = spec_of(SweepRequest(db=request.db, policy="full", workers=1, problems=own, **given), plan, request.db)
+    problems = None if own is None else Path(own)
+    alone = SweepRequest(db=request.db, policy="full", workers=1, problems=problems, **given)
+    spec = spec_of(alone, plan, request.db)
     here = {"threads": request.threads or (1 if own is None else cpu_cores()), "compile": request.compile}
     training: dict[str, Any] = {"machine": spec.training.machine.model_copy(update=here)}
     training["warmup_steps"] = request.warmup

@@ -14,9 +14,9 @@ from rlplan.live.sweep_running import followed
 from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import Invocation, next_steps
-from rlplan.wording.numbers import aligned_hours, duration, hours, steps
+from rlplan.wording.numbers import aligned_hours, duration, hours, plural, steps
 from rlplan.wording.tables import SIZE, Cells, Column, table_of
-from rlplan.wording.terminal import Canvas
+from rlplan.wording.terminal import Canvas, capital
 
 
 def answer(asked: SweepRequest) -> Findings | Submitted | DryRun | Ended:
@@ -63,19 +63,24 @@ def parts(planned: DryRun, invocation: Invocation, canvas: Canvas) -> Iterator[P
         Column("GPU-hours", lambda trial: aligned_hours(trial.gpu_hours)),
         Column("trial", attrgetter("name"), Cells.TEXTS),
     )
-    yield table_of(planned.trials, columns, canvas)
-    yield ""
-    total = sum(trial.gpu_hours for trial in planned.trials)
-    workers = "one worker" if planned.workers == 1 else f"{planned.workers:,} workers"
-    count = "one pilot" if len(planned.trials) == 1 else f"{len(planned.trials):,} pilots"
+    total, ways = sum(trial.gpu_hours for trial in planned.trials), plural(planned.workers, "worker")
     yield from canvas.lines(
-        f"{planned.plan}: {count} of {hours(total)} GPU-hours together; {hours(planned.pilot_gpu_hours)} are theirs, "
-        f"and what is over goes to the most promising. On {workers} they take about {duration(planned.wall_hours)}."
+        f"{plural(len(planned.trials), 'pilot')} of {planned.plan}: {hours(total)} GPU-hours together, about "
+        f"{duration(planned.wall_hours)} on {ways}.",
+        "bold",
+    )
+    yield from canvas.lines(
+        f"They may spend {hours(planned.pilot_gpu_hours)} GPU-hours: what is over goes to the most promising."
     )
     for text in planned.notes:
-        yield from canvas.lines(text, "yellow")
+        yield from canvas.lines(f"{capital(text)}.", "yellow")
+    yield ""
+    yield table_of(planned.trials, columns, canvas)
+    yield ""
     if planned.shortfall is not None:
         yield from canvas.lines(f"It cannot run here: {planned.shortfall}", "yellow")
     yield from canvas.lines("Nothing was started.", "dim")
-    if planned.shortfall is None:
-        yield from next_steps([invocation.without("starts it", "--dry-run")], canvas)
+    starts = invocation.without("starts it", "--dry-run")
+    if planned.shortfall is not None:
+        starts = invocation.without("starts it on a Ray cluster", "--dry-run", "--ray-address", "auto")
+    yield from next_steps([starts], canvas)

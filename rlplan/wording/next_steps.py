@@ -49,9 +49,9 @@ class Invocation:
                 del words[number : number + 1 + (word == "--db")]
         return NextStep(_with_database(shlex.join(["rlplan", *words, *flags]), self.database), does)
 
-    def without(self, does: str, flag: str) -> NextStep:
-        """Return the same command without a flag."""
-        return replace(self, words=tuple(word for word in self.words if word != flag)).with_flags(does)
+    def without(self, does: str, flag: str, *flags: str) -> NextStep:
+        """Return the same command without a flag, and with others."""
+        return replace(self, words=tuple(word for word in self.words if word != flag)).with_flags(does, *flags)
 
 
 def command(verb: str, name: str, database: str) -> str:

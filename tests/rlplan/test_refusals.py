@@ -20,6 +20,7 @@ from tests.rlplan.test_replay_command import write as write_runs
 from tests.runner.trainers.test_fitting import shaped
 
 READERS = ("status --all", "recommend", "rank", "show n1", "decisions", "export new.csv", "preview", "pause", "stop")
+DRIVERS = ("sweep", "launch", "resume", "retry", "sweep --dry-run", "launch --dry-run")
 PROPOSE, PLAN, TRAIN = "propose --db new.db", "propose --db new.db --budget 5000", "train --task sum-easy"
 REPLAY = "replay runs.csv --budget 100 --target 100"
 
@@ -99,7 +100,7 @@ def names(folder: Path) -> list[str]:
         ("rank sweep-1 --sweep sweep-2", 2, "leave one of them out"),
         ("rank --top 0", 2, "--top"),
         ("recommend sweep-9", 3, "there is no sweep 'sweep-9'"),
-        *((f"{verb} --db none.db", 3, "there is no results database") for verb in READERS),
+        *((f"{verb} --db none.db", 3, "there is no results database") for verb in (*READERS, *DRIVERS)),
         ("status sweep-9", 3, "there is no sweep 'sweep-9'; there are: sweep-1"),
         ("status --all --db empty.db", 3, "Run: rlplan sweep"),
         ("show n8 --db empty.db", 3, "there is no trial 'n8'"),

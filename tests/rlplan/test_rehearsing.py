@@ -8,7 +8,7 @@ import pytest
 
 from budgets.errors import CheckpointError
 from planner.store import open_store
-from planner.store.schema import Plan, Sweep
+from planner.store.schema import Sweep
 from rlplan.actions import rehearsing
 from rlplan.answers.doctor import rehearsal
 from rlplan.doctor.finding import Finding, Health
@@ -56,10 +56,7 @@ def test_a_sweep_that_fits_is_said_to_and_nothing_of_it_is_left(tmp_path: Path) 
     }
     assert found["storage"].health is not Health.BAD
     assert "1 trial at once" in found["sweep"].found
-    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("rlplan.db")] == []
-    with open_store(str(database)) as store, store.read() as session:
-        assert session.query(Plan).count() == 1
-        assert session.query(Sweep).count() == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_would_fail_is_said_and_exits_with_2(

@@ -174,14 +174,18 @@ def test_a_dry_run_says_what_would_run(run: Run, driven: Driven, monkeypatch: py
     assert (
         ran.out
         == """\
+2 pilots of plan-1: 360 GPU-hours together, about 22 h on 2 workers.
+They may spend 1,000 GPU-hours: what is over goes to the most promising.
+
   n   B     pilot   segment  GPU-hours  trial
 512  32  40 steps  20 steps        280  n512-B32-s0
   8  32  70 steps  10 steps       79.8  n8-B32-s0
 
-plan-1: 2 pilots of 360 GPU-hours together; 1,000 are theirs, and what is over
-goes to the most promising. On 2 workers they take about 22 h.
 It cannot run here: each trial of plan-1 needs 64 h100 where 0 GPUs are
 Nothing was started.
+
+Next
+  rlplan sweep --ray-address auto  starts it on a Ray cluster
 """
     )
     assert driven.asked == ()
@@ -224,7 +228,7 @@ def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> Non
 def test_pilots_take_as_long_in_a_rehearsed_sweep_as_in_its_plan(run: Run) -> None:
     proposed = run("propose", "--task", "sum-easy", "--budget", "0.02").out
     planned = run("sweep", "--dry-run").out
-    assert re.findall(r"about ([\d.]+ \w+)\.", proposed)[:1] == re.findall(r"about ([\d.]+ \w+)\.", planned)
+    assert re.findall(r"about ([\d.]+ \w+)\.", proposed)[:1] == re.findall(r"about ([\d.]+ \w+) on", planned)
 
 
 @pytest.mark.parametrize("command", [("sweep",), ("sweep", "plan-1", "--dry-run")])
