@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from budgets.errors import suggest
+from budgets.errors import InputError, suggest
 from planner.checking import Positive, Section, explained
 from planner.layering import read_tables
 
@@ -20,6 +20,9 @@ TRAINERS = (BUILTIN, COMMAND, "trl", "verl", "prime-rl", "openrlhf", "skyrl", "n
 _SECRET = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
 _OURS = ("CUDA_VISIBLE_DEVICES", "RAY_ADDRESS", "RLPLAN_ATTEMPT")
 _DETACHED = ("docker", "podman", "nerdctl")  # whose containers are children of a service
+_ROOTLESS = {"apptainer", "singularity"}  # whose containers see no GPU unless they are told so
+_WITH_GPUS = {"--nv", "--nvccli", "--rocm"}
+ENVIRONMENT = "environment"  # option of trainers that have environments of several turns
 HERE = "here"  # option of `command`: the folder that relative names start from
 
 
@@ -46,7 +49,7 @@ class TrainerChoice(Section):
         None, examples=["/opt/trl/bin/python"], description="the interpreter of the trainer's own environment"
     )
     launcher: str | None = Field(
-        None, examples=["apptainer exec image.sif"], description="what stands before the trainer's command"
+        None, examples=["apptainer exec --nv image.sif"], description="what stands before the trainer's command"
     )
     secrets: list[str] = Field(
         [],
@@ -64,7 +67,12 @@ class TrainerChoice(Section):
 
     @property
     def takes_problems(self) -> bool:
-        """Whether it trains on the problems of the sweep; a command that does not name them has its own."""
+        """Whether it trains on the problems of the sweep; a command that does not name them has its own.
+
+        So has an environment that is given as a table, which prime-rl's are.
+        """
+        if isinstance(self.options.get(ENVIRONMENT), Mapping):
+            return False
         named = f"{self.options} {self.environment}"
         return self.name != STANDIN and (self.name != COMMAND or "problems}" in named)
 
@@ -98,6 +106,16 @@ class TrainerChoice(Section):
                 "train on, unpaid. Use apptainer exec, or have the sweep's workers run in the container"
             )
         return launcher
+
+    def require_gpus_inside(self) -> None:
+        """Refuse a container in which a trainer on GPUs would find none."""
+        words = {os.path.basename(word) for word in shlex.split(self.launcher or "")}
+        variables = {f"{name}_{flag}".upper() for name in _ROOTLESS for flag in ("nv", "nvccli", "rocm")}
+        if words & _ROOTLESS and not (words & _WITH_GPUS or variables & self.environment.keys()):
+            raise InputError(
+                f"launcher = '{self.launcher}': the trial is on GPUs, and its container sees none. Write "
+                "`apptainer exec --nv image.sif` (--rocm on AMD)"
+            )
 
     def with_variables(self, given: Mapping[str, str]) -> Self:
         """Return the choice with variables beside its own: of what looks like a secret the name alone."""

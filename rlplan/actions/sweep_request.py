@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from budgets.errors import BudgetError, InputError
 from planner.checking import explained
 from planner.config import Resolved
-from planner.config.trainer import COMMAND
+from planner.config.trainer import COMMAND, ENVIRONMENT
 from planner.experience.plain import to_plain
 from planner.proposals.sharing import side_by_side
 from planner.store import Store, open_store
@@ -119,6 +119,9 @@ def said_beside(beside: Mapping[str, float], plan: Plan) -> str:
 def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
     """Say what is done otherwise than a recipe or a script says."""
     notes = [*approximated(spec.model_dump(mode="json")), *_left_out(spec)]
+    trainer = spec.training.trainer
+    if trainer is not None and ENVIRONMENT in trainer.options:
+        notes.append("problems, rewards and scores are the environment's; of [task] only lengths and sampling count")
     if (rank := (machine := spec.training.machine).lora_rank) is not None:
         notes.append(f"LoRA on every projection: rank {rank}, alpha {machine.lora_alpha}; all other weights stay")
     if spec.learnt is not None:

@@ -102,12 +102,15 @@ def _known_task(plan: Plan, choice: "SweepChoice", scoring: Values, trainer: Tra
         chosen |= {"name": task or trainer.name, "model": _folder_or_name(choice.model)}
         chosen |= {"reward": _absolute_reward(choice.reward)} if choice.reward else {}
         chosen["max_response_tokens"] = None if task else plan.workload["response_tokens"]
+        chosen |= {key: scoring[key] for key in ("prompt_length", "chat_template") if key in scoring}
     return chosen
 
 
 def _machine(plan: Plan, choice: "SweepChoice", trainer: TrainerChoice | None, *, on_cpu: bool) -> dict[str, Any]:
     """Return what a pilot runs on."""
     device = choice.device or ("cpu" if on_cpu else "cuda")
+    if trainer is not None and device == "cuda":
+        trainer.require_gpus_inside()
     return {
         "device": device,
         "engine": choice.engine or ("vllm" if device == "cuda" and trainer is not None else "torch"),

@@ -14,7 +14,7 @@ from runner.ports.trial import TaskChoice
 from runner.tasks.embedded import EMBEDDED, embedded_task
 from runner.tasks.hub import is_hub_name, model_files
 from runner.tasks.problems import apart, hold_out, in_fixed_order, mixed, read_problems
-from runner.tasks.rewards import EXACT, MATH, make_reward
+from runner.tasks.rewards import EXACT, MATH, ExactReward, make_reward
 from runner.tasks.tokenizers import ChatTokenizer, load_tokenizer
 
 VALIDATION_PROBLEMS = 128
@@ -98,6 +98,29 @@ def user_task(choice: TaskChoice, seed: int, validation_problems: int) -> Task:
         closing=Closing(alone=choice.reward in (EXACT, MATH)),
         chat_template=_template(choice),
         left_out=asked.left_out,
+    )
+
+
+def without_problems(choice: TaskChoice) -> Task:
+    """Return the task of an environment of the trainer's, which has problems and rewards of its own."""
+    if choice.model is None or choice.prompt_length is None or choice.max_response_tokens is None:
+        raise InputError(
+            f"an environment of {choice.name} has its own problems, of which rlplan sees none: give --model, and "
+            "[task] prompt_length for all tokens of a rollout that are not responses, without --task"
+        )
+    files = model_files(choice.model)
+    config = require_checkpoint(str(files), weights=not is_hub_name(choice.model))
+    _require_room(config, choice.prompt_length, choice.max_response_tokens, choice.model)
+    return Task(
+        name=choice.name,
+        train=[],
+        validation=[],
+        tokenizer=load_tokenizer(str(files), _template(choice)),
+        reward=ExactReward(),
+        model_path=choice.model if is_hub_name(choice.model) else str(files),
+        max_prompt_tokens=choice.prompt_length,
+        max_response_tokens=choice.max_response_tokens,
+        chat_template=_template(choice),
     )
 
 

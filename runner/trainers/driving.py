@@ -23,7 +23,7 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.tasks.hub import is_hub_name
-from runner.tasks.opening import open_task
+from runner.tasks.opening import open_task, without_problems
 from runner.tasks.tokenizers import ChatTokenizer
 from runner.trainers.driver import Attempt, Checkpoint, Launch
 from runner.trainers.in_own_ray import port_range
@@ -99,7 +99,9 @@ def rollouts_per_pass(config: TrialConfig, task: Task, tokens: int, wanted: int 
 
 
 def opened_task(config: TrialConfig) -> Task:
-    """Open the task; its reward runs in the trainer's own environment."""
+    """Open the task; its reward runs in the trainer's own environment, which may have the problems too."""
+    if config.trainer is not None and not config.trainer.takes_problems:
+        return without_problems(config.task)
     task = open_task(config.task, config.seed, config.validation.problems)
     task.reward.close()
     return task

@@ -26,6 +26,7 @@ _KINDS: dict[str, Any] = {
     "count": Count,
     "share": Positive,
     "switch": bool,
+    "table": dict[str, Any],
     "number": Annotated[int, Field(ge=0)],
 }
 
@@ -33,7 +34,7 @@ _KINDS: dict[str, Any] = {
 class Option(Section):
     """A key of [trainer.options]."""
 
-    kind: Literal["text", "count", "share", "switch", "number"] = "text"
+    kind: Literal["text", "count", "share", "switch", "number", "table"] = "text"
     of: list[str] = Field([], description="the texts that it may be")
     default: Any = None
     required: bool = False

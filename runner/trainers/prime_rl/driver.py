@@ -16,18 +16,28 @@ from runner.trainers.table import RehearsedDriver
 
 _PORTS, _EACH, _GROUPS = 10_000, 64, 300  # the first, how many a trial has, and how many trials
 _LEAST = 8  # that a trial takes
+AGENT = {"harness": {"id": "null"}, "runtime": {"type": "subprocess"}}
 
 
 class PrimeRlDriver(RehearsedDriver):
     """prime-rl's launcher, which starts everything else on its host."""
 
     def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the first port, and the parts whose monitor the user switches on by a setting."""
+        """Return the first port, the environments, and the parts whose monitor the user switches on by a setting."""
         options = values["options"]
         wandb = [
             part for part in ("trainer", "orchestrator") if f"{part}.monitors.wandb." in " ".join(options.settings)
         ]
-        return {"port": options.first_port or first_port(attempt), "wandb": wandb}
+        own, validating = options.environment, options.validation_environment
+        return {
+            "port": options.first_port or first_port(attempt),
+            "wandb": wandb,
+            "name": self.name,
+            "trained_in": own,
+            "validation_in": validating,
+            "train_env": environment(own, "train", config.seed),
+            "validation_env": environment(validating or own, "validation", config.seed),
+        }
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return its two files of metrics as one."""
@@ -44,6 +54,15 @@ class PrimeRlDriver(RehearsedDriver):
             "samples": config.validation.samples,
             "validate_every": validation_steps(config),
         }
+
+
+def environment(given: dict[str, Any] | None, split: str, seed: int) -> dict[str, Any]:
+    """Return an environment of verifiers: the user's own, or ours, which asks the trial's problems.
+
+    Who plays is a model that is asked, without tools of a harness, unless the environment says so.
+    """
+    own = given or {"taskset": {"id": "rlplan_taskset", "split": split, "seed": seed}}
+    return own if own.keys() - {"taskset"} else {**own, "agent": AGENT}
 
 
 def metrics_of(attempt: Attempt, component: str) -> Path:

@@ -93,6 +93,7 @@ def standard_error(path: Path) -> float | None:
         for line in path.read_text(encoding="utf-8").splitlines():
             for trace in json.loads(line)["traces"]:
                 rewards = [each["score"] * each["weight"] for each in trace["rewards"].values() if each]
-                scores[trace["task"]["data"]["number"]].append(sum(rewards))
+                data = trace["task"]["data"]
+                scores[data["number"] if "number" in data else data["idx"]].append(sum(rewards))
     means = [fmean(each) for each in scores.values()]
     return float(stdev(means) / len(means) ** 0.5) if len(means) > 1 else None

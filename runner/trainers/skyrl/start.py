@@ -135,13 +135,27 @@ def prepare(run: dict[str, Any]) -> None:
     from runner.trainers.inside import lay_model, write_data
 
     lay_model(FOLDER, run)
-    write_data(FOLDER, run, row_of)
+    known = problems_here()
+    write_data(FOLDER, run, lambda number, prompt: row_of(number, prompt, known[number]))
 
 
-def row_of(number: int, prompt: Any) -> dict[str, Any]:
-    """Return a row of a data file."""
+def problems_here() -> list[dict[str, Any]]:
+    """Return the trial's problems, those to train on first."""
+    return [json.loads(line) for line in (FOLDER / "problems.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def row_of(number: int, prompt: Any, problem: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of a data file; one that names an environment of its own is given the answer and its other fields.
+
+    That environment's reward is then trained on, and is the score.
+    """
     turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    return {"prompt": turns, "env_class": NAME, "data_source": NAME, "number": number}
+    row = {"prompt": turns, "env_class": NAME, "data_source": NAME, "number": number}
+    own = problem.get("extra") or {}
+    if "env_class" not in own:
+        return row
+    truth = {"method": "rule", "ground_truth": problem["answer"]}
+    return {**row, "reward_spec": truth, **own, "data_source": NAME, "number": number}
 
 
 def configured(run: dict[str, Any]) -> Any:
@@ -167,6 +181,9 @@ def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
     from torchdata.stateful_dataloader import StatefulDataLoader
 
     register(id=NAME, entry_point=environment(BaseTextEnv, folder))
+    for named in {str((problem.get("extra") or {}).get("env_class", "")) for problem in problems_here()}:
+        if ":" in named:  # module:class; the others are SkyRL's own
+            register(id=named, entry_point=named)
 
     class Experiment(BasePPOExp):
         """SkyRL's, with our trainer and order."""

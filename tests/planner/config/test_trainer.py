@@ -1,9 +1,10 @@
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from budgets.errors import ConfigError
+from budgets.errors import ConfigError, InputError
 from planner.config.trainer import Patience, TrainerChoice, chosen_trainer
 
 TABLE = {"name": "trl", "python": "/opt/trl/bin/python", "options": {"vllm": False}, "patience": {"stop_seconds": 5}}
@@ -77,6 +78,24 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, said: str) ->
 def test_what_would_outlive_a_sweep_or_be_stored_is_refused(given: dict[str, object], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         TrainerChoice.model_validate({"name": "trl", **given})
+
+
+@pytest.mark.parametrize(
+    ("launcher", "environment", "sees"),
+    [
+        ("apptainer exec image.sif", {}, False),
+        ("srun --overlap /usr/bin/singularity exec image.sif", {}, False),
+        ("apptainer exec --nv image.sif", {}, True),
+        ("apptainer exec image.sif", {"APPTAINER_NV": "1"}, True),
+        ("nice -n 5", {}, True),
+    ],
+)
+def test_a_container_that_shows_no_gpu_is_refused_on_gpus(
+    launcher: str, environment: dict[str, str], sees: bool
+) -> None:
+    chosen = TrainerChoice(name="trl", launcher=launcher, environment=environment)
+    with nullcontext() if sees else pytest.raises(InputError, match="--nv"):
+        chosen.require_gpus_inside()
 
 
 def test_a_command_has_one_environment_and_another_trainer_keeps_it() -> None:

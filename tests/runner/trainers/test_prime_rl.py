@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from runner.ports.trial import TrialConfig
+from budgets.errors import InputError
+from runner.ports.trial import TaskChoice, TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.in_own_ray import PORTS_VARIABLE
 from runner.trainers.laying import programs
-from runner.trainers.prime_rl.driver import JUDGE
-from runner.trainers.prime_rl.following import StepSource
+from runner.trainers.prime_rl.driver import AGENT, JUDGE
+from runner.trainers.prime_rl.following import StepSource, standard_error
 from tests.runner.trainers.standins import attempt, launched
 
 Made = Callable[..., TrialConfig]
@@ -105,3 +106,31 @@ def test_a_validation_that_overlaps_the_training_is_of_the_weights_that_it_names
     assert readings[0].at_seconds == 101.5
     assert readings[0].metrics["loss"] == 0.5
     assert readings[0].seconds == {"update": 0.2}
+
+
+def test_an_environment_of_verifiers_has_its_own_problems(made: Made, task: TaskChoice, tmp_path: Path) -> None:
+    wordle = {"taskset": {"id": "wordle"}, "player": {"harness": {"id": "null"}}}
+    alone = TaskChoice(name="prime-rl", model=task.model, max_response_tokens=8, prompt_length=16)
+    options = {"environment": wordle, "validation_environment": {"taskset": {"id": "wordle", "split": "eval"}}}
+    launch = launched(made("prime-rl", task=alone, options=options), attempt(tmp_path))
+    keys = json.loads(launch.files["rl.json"])
+    (train,), (validation,) = (keys["orchestrator"][part]["source"] for part in ("train", "eval"))
+    assert train["env"] == wordle
+    assert validation["env"] == {"taskset": {"id": "wordle", "split": "eval"}, "agent": AGENT}
+    assert (keys["seq_len"], keys["orchestrator"]["eval"]["num_examples"]) == (24, 20)
+    tasks = {r"\[task\] prompt_length": alone.model_copy(update={"prompt_length": None})}
+    tasks["--problems"] = task.model_copy(update={"prompt_length": 16})
+    for said, other in tasks.items():
+        with pytest.raises(InputError, match=said):
+            launched(made("prime-rl", task=other, options=options), attempt(tmp_path))
+    with pytest.raises(InputError, match=r"recipe\.rewards"):
+        launched(made("prime-rl", "dapo", task=alone, options=options), attempt(tmp_path))
+
+
+def test_the_error_of_a_score_is_over_the_problems_of_the_environment(tmp_path: Path) -> None:
+    traces = [
+        {"traces": [{"task": {"data": {"idx": place}}, "rewards": {"won": {"score": score, "weight": 1.0}}}]}
+        for place, score in ((0, 1.0), (0, 0.0), (1, 1.0), (1, 1.0))
+    ]
+    (tmp_path / "traces.jsonl").write_text("".join(json.dumps(each) + "\n" for each in traces))
+    assert standard_error(tmp_path / "traces.jsonl") == pytest.approx(0.25)
