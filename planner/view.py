@@ -151,6 +151,7 @@ class View:
     seed: int
     open_cells: Mapping[Configuration, OpenCell] = field(default_factory=dict)
     rest_to_final: bool = False  # whether what pilots leave over lengthens the final run
+    continues_pilot: bool = False  # whether the pilot of what is chosen does, which the final run goes on from
     replicates: bool = False  # whether further seeds of a configuration can be proposed
     foretold: Foretold | None = None  # recorded runs that belong to no plan have none
 
@@ -158,6 +159,15 @@ class View:
     def final_gpu_hours(self) -> float:
         """Of the final run if no pilot is trained any more, beside those of the pilot that it goes on from."""
         return self.target_gpu_hours + (self.gpu_hours_left if self.rest_to_final else 0.0)
+
+    def final_run(self, chosen: Configuration) -> float:
+        """GPU-hours of a configuration's final run, with those of the longest pilot that it then goes on from."""
+        pilots = (
+            trial.scores[-1].gpu_hours
+            for trial in self.trials.values()
+            if trial.configuration == chosen and trial.scores
+        )
+        return self.final_gpu_hours + (max(pilots, default=0.0) if self.continues_pilot else 0.0)
 
 
 def by_configuration(trials: Iterable[TrialView]) -> dict[Configuration, list[TrialView]]:

@@ -55,8 +55,7 @@ def whole_score(recorded: Recorded, *, budget: float, target: float, seed: int, 
     chosen, view = seen_to_the_end(
         policy, chooser, recorded, budget=budget, target=target, seed=seed, workers=workers, rest_to_final=True
     )
-    reached = [one.scores[-1].gpu_hours for one in view.trials.values() if one.configuration == chosen and one.scores]
-    return recorded.truth(view.final_gpu_hours + max(reached, default=0.0))[chosen]
+    return recorded.truth(view.final_run(chosen))[chosen]
 
 
 @dataclass
@@ -123,6 +122,7 @@ def seen_to_the_end(
         chooser=kept,
         trace=False,
         rest_to_final=rest_to_final,
+        continues_pilot=rest_to_final,
     )
     assert kept.view is not None
     return played.chosen, kept.view

@@ -99,6 +99,12 @@ def propose(request: Request) -> Proposal:
     _require_signal(request, costs)
     grid = PricedGrid(costs)
     decided = BudgetSplitter(request, grid).decided()
+    free = asked.pilots.fraction is None and asked.pilots.gpus is None
+    if free and decided and not decided[0].fraction and not request.continues_pilot:
+        # On the final run's own GPUs a pilot of the first row costs next to nothing, for that run goes on from it.
+        request = request.with_pilots_like_the_final()
+        grid = PricedGrid(price_cells(request))
+        decided = BudgetSplitter(request, grid).decided()
     if decided is None:
         if (late := too_late(asked)) is not None:
             raise BudgetError(late)

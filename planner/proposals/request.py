@@ -127,6 +127,15 @@ class Request:
         return replace(self.hardware, gpus_per_trial=self.pilots.gpus or self.hardware.gpus_per_trial)
 
     @property
+    def continues_pilot(self) -> bool:
+        """Whether the final run goes on from its pilot: it has the same GPUs."""
+        return self.pilot_hardware == self.hardware
+
+    def with_pilots_like_the_final(self) -> "Request":
+        """Return the same request with pilots on the GPUs of the final run."""
+        return replace(self, pilots=replace(self.pilots, gpus=self.hardware.gpus_per_trial))
+
+    @property
     def asks_for_pilots(self) -> bool:
         """Whether a plan without pilots is no answer: for a sweep, or to compare recipes, models or rates."""
         return self.pilots.required or len(self.all_variants) > 1 or self.learning_rate_range is not None

@@ -107,12 +107,23 @@ class BudgetSplitter:
     def _worth(self, ranked: list[PricedCell], grants: Mapping[Configuration, PilotGrant]) -> tuple[Worth, float]:
         """Return what the pilots show is worth, and what the best final run is expected to score without it."""
         weights = self._grid.prior.weights
-        finals = np.stack([self._by_variant(cell, cell.scores[:, np.newaxis])[:, 0] for cell in ranked], axis=1)
+        longer = [self._gone_on(cell, grants[cell.configuration].steps)[:, np.newaxis] for cell in ranked]
+        finals = np.stack(
+            [self._by_variant(cell, scores)[:, 0] for cell, scores in zip(ranked, longer, strict=True)], axis=1
+        )
         pilots = []
         for place, cell in enumerate(ranked):
             if grant := grants[cell.configuration].steps:
                 pilots.append(self._seen(place, cell, grant))
         return worth_of(finals, weights, pilots, self._grid.prior.folds), float((weights @ finals).max())
+
+    def _gone_on(self, cell: PricedCell, pilot_steps: int) -> Values:
+        """Return the scores of a cell's final run in every draw, which goes on from its pilot on the same GPUs."""
+        if not pilot_steps or not self._request.continues_pilot:
+            return cell.scores
+        steps = pilot_steps + cell.affordable_steps
+        scores = self._grid.prior.expected([self._grid.row(cell)], [steps]).scores[:, 0]
+        return at_rate(scores, cell.base, cell.variant.learning_rate_factor)
 
     def _seen(self, place: int, cell: PricedCell, steps: int) -> SeenPilot:
         """Return what a pilot of so many steps is scored by; of many validations some, each of as many more answers."""

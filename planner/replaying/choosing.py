@@ -50,8 +50,8 @@ def highest_expected(pool: Pool) -> Chooser:
         if not any(has_curve(trial) for trial in view.trials.values()):
             return highest_seen(view)
         worlds = pool.worlds(view, DRAWS)
-        facts, rest = facts_in(view), view.rest_to_final
-        prospect = Prospect.of(worlds, facts, view.final_gpu_hours, octaves=(0, 0), paid=rest)
+        final, paid = view.final_gpu_hours, view.continues_pilot
+        prospect = Prospect.of(worlds, facts_in(view), final, octaves=(0, 0), paid=paid)
         order = by_worth(prospect, prospect.rung(0))
         return prospect.configurations[order[0]] if order else highest_seen(view)
 

@@ -76,13 +76,15 @@ class Game:
         idle_gpu_hours: float = 0.0,
         foretold: Foretold | None = None,
         rest_to_final: bool = False,
+        continues_pilot: bool = False,
     ) -> None:
         """Lay out the trials in an order that is drawn; so much is set aside for the time of idle workers."""
         self._tick = min(target, recorded.length) / TICKS
         if self._tick <= 0:
             raise InputError("no recorded run has a score after it began: there is nothing to play over")
         self._target, self._seed, self._workers = target, seed, workers
-        self._pilots, self._foretold, self._rest_to_final = pilots, foretold, rest_to_final
+        self._pilots, self._foretold = pilots, foretold
+        self._rest_to_final, self._continues_pilot = rest_to_final, continues_pilot
         self._account = Account(budget, idle=idle_gpu_hours)
         self._fleet = Fleet(workers)
         self._start_up = max((each.start_up_gpu_hours for each in (pilots or {}).values() if each.planned), default=0.0)
@@ -120,6 +122,7 @@ class Game:
             open_cells=dict(self._open),
             foretold=self._foretold,
             rest_to_final=self._rest_to_final,
+            continues_pilot=self._continues_pilot,
         )
 
     def views(self, policy: Policy) -> Iterator[View]:

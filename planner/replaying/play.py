@@ -35,6 +35,7 @@ class Played:
     score_at_target: float
     best_at_target: float
     regret: float
+    final_gpu_hours: float  # of its final run: more than the target where unspent money and its own pilot lengthen it
     trace: tuple[ChoiceMark, ...] = field(repr=False)  # where the choice changed
     decisions: int  # actions of the policy that were carried out
     wall_hours: float
@@ -54,6 +55,7 @@ def play(
     idle_gpu_hours: float = 0.0,
     foretold: Foretold | None = None,
     rest_to_final: bool = False,
+    continues_pilot: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Played:
     """Play a policy to its end, or to the end of the budget; equal arguments give equal results.
@@ -74,6 +76,7 @@ def play(
         idle_gpu_hours: what is set aside for workers that wait.
         foretold: what that plan expected before any pilot.
         rest_to_final: whether what is left of the budget lengthens the final run, so that a policy may leave some.
+        continues_pilot: whether the final run goes on from the pilot of what is chosen, and is so much longer.
         progress: told the GPU-hours that are spent, after each event.
     """
     for name, value in (("budget", budget), ("target", target), ("workers", workers)):
@@ -89,6 +92,7 @@ def play(
         idle_gpu_hours=idle_gpu_hours,
         foretold=foretold,
         rest_to_final=rest_to_final,
+        continues_pilot=continues_pilot,
     )
     truth = recorded.truth(target)
     best = max(truth.values())
@@ -102,7 +106,8 @@ def play(
             chosen = chooser(view)
             if chosen is not None and (not marks or chosen != marks[-1].chosen):
                 marks.append(ChoiceMark(game.spent, chosen, best - truth[chosen]))
-    last = chooser(game.view())
+    view = game.view()
+    last = chooser(view)
     chosen = game.first if last is None else last
     regret = best - truth[chosen]
     if trace and (not marks or marks[-1].chosen != chosen):
@@ -115,6 +120,7 @@ def play(
         score_at_target=truth[chosen],
         best_at_target=best,
         regret=regret,
+        final_gpu_hours=view.final_run(chosen),
         trace=tuple(marks),
         decisions=game.decisions,
         wall_hours=game.wall_hours,

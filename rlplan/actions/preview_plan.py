@@ -155,7 +155,8 @@ def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) 
             f"of the plan's recipes, models and learning rates one is simulated: {request.traits.name} on "
             f"{request.workload.model.name}"
         )
-    yield "a cell is compared by its mean over seeds; the pilots' GPU-hours are not continued by the final run"
+    final = "goes on from its pilot" if request.continues_pilot else "starts anew, for it has other GPUs than its pilot"
+    yield f"a cell is compared by its mean over seeds; the final run {final}"
 
 
 def _candidates(proposal: Proposal) -> Iterator[Candidate]:

@@ -277,8 +277,10 @@ def _outcome(
         pilots=split.pilots(),
         idle_gpu_hours=split.idle_gpu_hours(workers),
         foretold=split.foretold,
+        rest_to_final=True,
+        continues_pilot=proposal.request.continues_pilot,
     )
-    truth = world.truth(proposal.final_gpu_hours)
+    truth = world.truth(played.final_gpu_hours)
     return PlayedWorld(
         score=truth[played.chosen],
         best=max(truth.values()),

@@ -34,8 +34,8 @@ def answer_of(
 ) -> FinalAnswer:
     """Return the recommendation for a final run of so many GPU-hours, by default the plan's.
 
-    Where the sweep decides how much the pilots take, the final run has what they leave over as well, and the GPU-hours
-    of the pilot that it goes on from, which it need not pay for again.
+    Where the sweep decides how much the pilots take, the final run has what they leave over as well; on the same GPUs
+    it goes on from its pilot, whose GPU-hours it need not pay for again.
 
     What is believed does not depend on what is asked: the curves are always fitted for the plan's own target. Who has
     fitted them already gives the `joint`, or the `pool` that did.
@@ -49,7 +49,7 @@ def answer_of(
         target,
         seed_sd=seed_sd(view.trials.values()),
         prompt_set_size=prompt_set_size,
-        paid=target_gpu_hours is None and board.spec.rest_to_final,
+        paid=target_gpu_hours is None and board.spec.continues_pilot,
     )
 
 

@@ -134,6 +134,7 @@ class Board:
             seed=self.spec.seed,
             open_cells=self._open_cells(),
             rest_to_final=self.spec.rest_to_final,
+            continues_pilot=self.spec.continues_pilot,
             replicates=True,
             foretold=self._foretold,
         )

@@ -139,6 +139,7 @@ def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
         "pilot_gpu_hours": run.budget_gpu_hours,
         "target_gpu_hours": run.update_steps * run.gpu_hours_per_step,
         "rest_to_final": False,
+        "continues_pilot": False,
         "workers": 1,
         "learning_rate_range": None,
         "resources": run.layout.resources(spec.resources),

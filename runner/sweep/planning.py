@@ -81,12 +81,15 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     if builtin and plan.config.get("cost", {}).get("lora_rank"):
         raise InputError("[cost] lora_rank: the trainer of rlplan trains all weights: name another by --trainer")
     fitting = int(hardware["gpus"]) // per_pilot
+    rest_to_final = choice.only is None and not _fraction_is_fixed(plan)
+    at_hand = choice.storage is None and choice.simulation is None
     folder = choice.folder or Path("rlplan-sweeps")
     given = {
         **choice.model_dump(include={"policy", "search", "seed", "retries"}),
         "pilot_gpu_hours": plan.pilot_gpu_hours if choice.only is None else 0.0,
         "target_gpu_hours": plan.final_gpu_hours,
-        "rest_to_final": choice.only is None and not _fraction_is_fixed(plan),
+        "rest_to_final": rest_to_final,
+        "continues_pilot": rest_to_final and at_hand and per_trial == per_pilot,
         "workers": fitting if choice.workers is None else choice.workers,
         "learning_rate_range": plan.config.get("axes", {}).get("learning_rate_range"),
         "folder": str(folder.expanduser().absolute()),

@@ -97,6 +97,9 @@ class SweepSpec(Section):
     pilot_gpu_hours: Annotated[float, Field(ge=0)] = Field(description="0 where only a final run is wanted")
     target_gpu_hours: Positive = Field(description="compute of the final run, where configurations are compared")
     rest_to_final: bool = Field(False, description="whether what the pilots leave over lengthens the final run")
+    continues_pilot: bool = Field(
+        False, description="whether the final run goes on from its pilot, and is so much longer"
+    )
     workers: Count = Field(description="segments that may run at once")
     learning_rate_range: list[Positive] | None = Field(
         None, description="least and largest factor on the rule's learning rate, between which is searched"

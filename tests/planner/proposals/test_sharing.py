@@ -31,12 +31,21 @@ def test_the_share_is_the_smallest_that_is_worth_as_much_as_any() -> None:
 
 
 def test_the_first_row_has_a_pilot_wherever_one_fits_and_a_plan_without_says_so() -> None:
-    for budget in (2000.0, 5000.0, 20_000.0):
+    for budget in (500.0, 1000.0, 2000.0, 5000.0, 20_000.0):
         proposal = propose(request(budget, pilots=AUTO))
         assert proposal.candidates[0].pilot.steps > 0
         assert proposal.sharing.expected_gain >= -ALIKE
     none = propose(request(50.0, pilots=AUTO))
     assert (none.sharing.fraction, none.sharing.best_fraction, piloted(none)) == (0, 0, 0)
+
+
+def test_a_pilot_on_the_final_runs_gpus_costs_nothing_for_that_run_goes_on_from_it() -> None:
+    alone = propose(request(700.0, pilots=AUTO))
+    assert (alone.request.continues_pilot, piloted(alone)) == (True, 1)
+    assert alone.sharing.expected_gain == pytest.approx(0.0, abs=ALIKE / 4)
+    elsewhere = propose(request(700.0, pilots=PilotRules(fraction=alone.sharing.fraction, gpus=4)))
+    assert not elsewhere.request.continues_pilot
+    assert elsewhere.sharing.expected_score < alone.sharing.expected_score
 
 
 def test_who_asks_for_a_sweep_gets_a_comparison_and_who_gives_a_share_gets_that() -> None:
