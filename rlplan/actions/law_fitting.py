@@ -9,14 +9,13 @@ import numpy as np
 
 from budgets.errors import InputError
 from planner.curves import laws
-from planner.curves.comparison import ComparedRecipe, Comparison, compare
+from planner.curves.comparison import ComparedRecipe, Comparison, Difference, compare
 from planner.curves.curve import Curve
 from planner.curves.families import Law
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
 from planner.curves.reading.names import resolve
 from planner.curves.reading.tabular import paths_of, table_in_memory
-from planner.curves.settling import Difference
 from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.actions.fitting import fit_jobs

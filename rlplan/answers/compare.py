@@ -4,8 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from planner.curves.comparison import ComparedRecipe, Comparison
-from planner.curves.settling import Difference
+from planner.curves.comparison import ComparedRecipe, Comparison, Difference
 from planner.metrics import Interval
 from rlplan.actions.law_fitting import RecipeComparison, compare_recipes
 from rlplan.answers.fit import WIDE, compute, score

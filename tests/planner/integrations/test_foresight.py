@@ -4,7 +4,7 @@ import pytest
 from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
 from planner.curves.mixtures import Mixtures
-from planner.integrations.foresight import IndependentForecasts, probability_best
+from planner.integrations.stopping import IndependentForecasts, probability_best
 
 
 def curve(name: str, asymptote: float, *, points: int = 20, seed: int = 0, scale: float = 1.0) -> Curve:

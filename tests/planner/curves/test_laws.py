@@ -3,8 +3,8 @@ import pytest
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.families.across_runs import draw_group_law
 from planner.curves.families.draws import CannotTellError, LawDraws
+from planner.curves.laws import draw_group_law
 from tests.planner.curves.family_samples import EASY, group_curve
 
 
