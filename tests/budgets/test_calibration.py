@@ -79,6 +79,12 @@ def priced(workload: Workload, recipe: str, known: Coefficients, n: int = 32, pr
     return step_cost(workload, EIGHT, TRAITS[recipe], n, prompts, known)
 
 
+def test_without_records_the_prior_stands() -> None:
+    calibration = calibrate(workload_of(), GPU, [])
+    assert calibration.coefficients == BEFORE
+    assert calibration.mean_response is None
+
+
 @pytest.mark.parametrize("recipe", ["grpo", "dapo"])
 def test_coefficients_are_recovered_within_their_intervals(recipe: str) -> None:
     workload = workload_of(cap=4096)

@@ -205,6 +205,13 @@ def test_a_slower_reward_makes_no_step_cheaper(traits: RecipeTraits) -> None:
 # All of it
 
 
+def test_only_what_is_not_usual_is_told() -> None:
+    assert USUAL.told() == []
+    unusual = Execution(2, False, lora_rank=32, fp8_rollouts=True, fp8_training=True, reward_seconds=1.0)
+    told = " ".join(sentence.split()[0] for sentence in unusual.told())
+    assert told == "engines padded LoRA rollouts training 1"
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -80,6 +80,7 @@ def test_there_are_as_many_prompts_as_pass_rates_unless_it_is_said_otherwise(tmp
         (b"50\n0.5\n", "holds 50 as well as 0.5: write all as fractions between 0 and 1, or all in per cent"),
         (b"120\n", "rate 1 is 120: each must lie between 0 and 1, or all in per cent"),
         (b"nan\n", "must lie between 0 and 1"),
+        (b"half\n", "give one rate a line, a CSV with a header"),
         (b"id,length,seconds\n1,2,3\n", "Its columns of numbers are id, length, seconds; call that one"),
         (b"id,rate\n1,0.5\n2,\n", "row 2 below the header has no number in 'rate'"),
         (b"", "no pass rates given"),

@@ -90,6 +90,7 @@ def test_steps_are_preferred_to_the_time_on_a_clock_and_the_note_says_so(tmp_pat
     [
         ("val_acc", 62.0, True),
         ("metric", 62.0, True),
+        ("reward", 6.0, False),
         ("score", 1.0, False),
         ("acc", 120, False),
     ],

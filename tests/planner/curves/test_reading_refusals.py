@@ -21,6 +21,7 @@ from tests.planner.curves.reading_samples import csv_file
         ("a.csv", b"step,score\n1,\n2,\n", "--y NAME"),
         ("a.csv", b"just some words\nand more\n", r"columns of numbers are \(none\)"),
         ("a.csv", b"step,score\n1,\xff\n", "not UTF-8"),
+        ("a.bin", bytes(range(256)) * 20, "not UTF-8"),
         ("a.csv", b'step,score\n1,"' + b"x" * 200_000, "is not a table: line 2"),
         ("events.out.tfevents.1.host", b"", "is empty"),
         ("events.out.tfevents.1.host", bytes(range(256)) * 20, "no scalars"),
@@ -28,6 +29,7 @@ from tests.planner.curves.reading_samples import csv_file
         ("config.json", b'{\n"lr": 1\n}', "neither a trainer_state"),
         ("a.jsonl", b"{step: 1}\n{step: 2}\n", "line 1 is no JSON object"),
         ("a.jsonl", b'{"a":' * 100_000, "line 1 is no JSON object"),
+        ("a.jsonl", b'{"note": "hello"}\n', r"columns of numbers are \(none\)"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(tmp_path: Path, name: str, content: bytes, says: str) -> None:

@@ -82,6 +82,7 @@ def test_a_covariance_must_be_one() -> None:
     ("text", "said"),
     [
         ("run,seed\n", "is no JSON"),
+        ('{"runs": []}', "holds no experience"),
         ('{"rlplan_experience": 9, "sources": []}', "of version 9"),
         ('{"rlplan_experience": 1, "sources": []}', "holds no source"),
         ('{"rlplan_experience": 1, "sources": [{}]}', "'name' is missing"),

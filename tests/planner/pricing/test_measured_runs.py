@@ -109,6 +109,7 @@ def test_a_model_over_nodes_is_priced_with_the_engine_that_ran() -> None:
         ({"mode": "split_sync"}, "needs generator_gpus and trainer_gpus"),
         ({"rollouts_per_prompt": ""}, "rollouts_per_prompt, and prompts_per_batch or rollouts_per_step, are needed"),
         ({"reference_pass": "maybe"}, "reference_pass is 'maybe': yes or no is needed"),
+        ({"seconds_per_step": "fast"}, "seconds_per_step is 'fast': a number"),
         ({"mean_response_tokens": "", "max_response_tokens": ""}, "neither mean_response_tokens nor max"),
     ],
 )

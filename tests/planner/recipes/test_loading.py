@@ -116,6 +116,7 @@ def test_a_changed_value_does_not_keep_the_source_of_the_old_one(write: Write) -
         ('[objective]\nclip_low = "no"', "objective.clip_low = 'no' should be a valid number or 'none'"),
         ('[objective]\nclip = "pop"', "objective.clip = 'pop' should be 'ppo', 'cispo', 'soft', 'gamma' or 'none'"),
         ('objective = 3\ninherits = "grpo"', r"mine.toml: objective = 3 should be a table, such as \[objective\]"),
+        ("sources = 3", r"mine.toml: sources = 3 should be a table"),
         ("inherits = 3", "mine.toml: inherits = 3 should be the name of a recipe or the path of a .toml file"),
         ('inherits = "gpro"', "mine.toml: inherits an unknown recipe 'gpro': did you mean .*'grpo'"),
         ('inherits = "no/where.toml"', r"recipe .*no/where.toml does not exist; shipped are cispo, .*scalerl"),

@@ -69,6 +69,7 @@ def test_every_configuration_comes_once_before_any_comes_twice(seed: int) -> Non
     ("hours", "scores", "says"),
     [
         ([], [], "has 0 GPU-hours and 0 scores"),
+        ([1, 1], [0.1, 0.2], "does not grow"),
         ([-1, 1], [0.1, 0.2], "GPU-hours below 0"),
         ([0, 1], [0.1, np.nan], "no numbers"),
     ],
