@@ -76,6 +76,7 @@ def test_rows_without_a_score_are_left_out_and_told_and_so_are_scores_of_no_pass
         (HEADER, ["a,8,4,0,1,0.1", "a,8,4,0,,0.2"], r"run 'a': gpu_hours is missing or not a number \(line 3\)"),
         (HEADER, [*A, "a,8,4,0,1,0.3"], r"gpu_hours 1 occurs twice \(lines 3 and 4\): keep one row of each"),
         (HEADER, ["a,8,4,0,1,", *B], r"run 'a' has no score \(lines 2 to 2\)"),
+        (HEADER, ["a,8,4,0,1,good"], r"run 'a': score holds text"),
         (HEADER, ["a,8,4,0,1,0.1", "a,16,4,0,2,0.1"], r"rollouts_per_prompt changes within the run.*\(line 3\)"),
         (HEADER, ["a,8,0,0,1,0.1"], r"prompts_per_batch must be whole and ≥ 1 \(line 2\)"),
         (HEADER, ["a,8,4,x,1,0.1"], r"run 'a': seed holds text"),
