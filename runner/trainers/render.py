@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any
 
 from budgets.memory import FUSED, WHOLE
-from runner.trainers.spec import flat
+from planner.layering import flattened
 
 OMIT = object()  # the value of a key that is not written
 _EXPRESSION = re.compile(r"\{([^{}]+)\}")
@@ -62,7 +62,7 @@ def evaluated(value: Any, values: Mapping[str, Any]) -> Any:
 
 def rendered(table: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a table, dotted, with what they mean."""
-    found = {evaluated(key, values): evaluated(value, values) for key, value in flat(table)}
+    found = {evaluated(key, values): evaluated(value, values) for key, value in flattened(table)}
     return {key: value for key, value in found.items() if value is not OMIT}
 
 

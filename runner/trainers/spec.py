@@ -5,7 +5,6 @@ render.py evaluates it; `{omit}` leaves a key out. table.py makes a driver of it
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib.resources import files
 from typing import Annotated, Any, Literal, Self
@@ -187,12 +186,3 @@ class TrainerSpec(Section):
             fields[name] = (kind | None if optional else kind, Field(default, description=each.description))
         fields["settings"] = (dict[str, Any], Field({}, description="further keys of its own, which must not be ours"))
         return create_model("Options", __base__=Section, **fields)
-
-
-def flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted keys of a table with their values."""
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{before}{name}.")
-        else:
-            yield f"{before}{name}", value

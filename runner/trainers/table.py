@@ -13,6 +13,7 @@ from typing import Any
 
 from budgets.errors import InputError
 from budgets.memory_plan import MemoryPlan
+from planner.layering import flattened
 from planner.logs.trainers import Trainer, load_trainer
 from planner.recipes.schema import Recipe
 from runner.ports.task import Prompt, Task
@@ -40,7 +41,7 @@ from runner.trainers.inside import PARTS
 from runner.trainers.known import flat_keys, require_known
 from runner.trainers.laying import judged_files, nested, numbered_rows, parts, programs
 from runner.trainers.render import evaluated, rendered, words
-from runner.trainers.spec import TrainerSpec, flat
+from runner.trainers.spec import TrainerSpec
 from runner.trainers.told import readings
 from runner.trainers.values import run_of, sections_of, values_of
 
@@ -134,7 +135,7 @@ class TableDriver:
         memory = self.spec.memory
         means = replace(memory.means, offloads=evaluated(memory.offloads, values))
         engine, required = evaluated(memory.engine_gpus, values), evaluated(memory.required, values)
-        names = [key for key, _ in flat(memory.keys)]
+        names = [key for key, _ in flattened(memory.keys)]
         return fitted(config, task, means, names, settings, generators=apart, engine_gpus=engine, required=required)
 
     def files(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
