@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from budgets.errors import NotFoundError, RlplanError, StoreError, StoreUnavailableError
@@ -82,15 +82,16 @@ class Source:
         except OSError as error:
             raise StoreError(f"{self._place} cannot be read: {error.strerror}") from error
         # While nobody writes through the log, a file that changes was copied over in place: pages that SQLite holds
-        # in memory would be shown for ever. While somebody does, it changes with every checkpoint.
+        # in memory would be shown for ever. While somebody does, or with a journal in its place, it changes anyway.
         changed = 0 if self._is_written() else found.st_mtime_ns
         return found.st_dev, found.st_ino, changed
 
     def _is_written(self) -> bool:
-        try:
-            return os.stat(f"{self._place}-wal").st_size > 0
-        except OSError:
-            return False
+        for beside in ("wal", "journal"):
+            with suppress(OSError):
+                if os.stat(f"{self._place}-{beside}").st_size > 0:
+                    return True
+        return False
 
     def _close(self) -> None:
         if self._store is not None:
