@@ -19,7 +19,7 @@ from planner.store.sweeps import sweep_named
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import store_only as store_final
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
-from rlplan.requests.running import LaunchRequest, SweepRequest
+from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.frames import columns
 from runner.processes import has_driver
@@ -64,48 +64,39 @@ class Submitted(Answer):
         return [self]
 
 
-def submit_new(
-    request: SweepRequest, database: str, *, sbatch: Sequence[str] = (), write_only: bool = False
-) -> Submitted:
+def submit_new(request: SweepRequest, database: str) -> Submitted:
     """Store a sweep of a plan, new or given, and submit the job that drives it."""
-    section = slurm_section(request.config, sbatch)
-    if not write_only:
-        require_sbatch()
-    return _submitted(store_only(request, database), database, section, write_only=write_only)
+    section = _section(request, request.config)
+    return _submitted(store_only(request, database), database, section, write_only=request.dry_run)
 
 
-def submit_final(
-    request: LaunchRequest, database: str, *, sbatch: Sequence[str] = (), write_only: bool = False
-) -> Submitted:
+def submit_final(request: LaunchRequest, database: str) -> Submitted:
     """Store a sweep's final run, and submit the job that drives it."""
-    section = slurm_section(None, sbatch)
-    if not write_only:
-        require_sbatch()
-    return _submitted(store_final(request, database), database, section, write_only=write_only)
+    section = _section(request)
+    return _submitted(store_final(request, database), database, section, write_only=request.dry_run)
 
 
-def submit_stored(
-    sweep: str | None,
-    database: str,
-    *,
-    sbatch: Sequence[str] = (),
-    folder: Path | None = None,
-    accept_changes: bool = False,
-    workers: int | None = None,
-    again: Sequence[str] | None = None,
-    write_only: bool = False,
-) -> Submitted:
+def submit_stored(request: ResumeRequest | RetryRequest) -> Submitted:
     """Submit a job that goes on with a sweep, the newest if none is named.
 
-    `again` names failed trials that it runs again, and is empty for all of them; without it they stay failed.
+    Failed trials stay failed but for a retry, which runs those that are named again, or all.
     """
-    section = slurm_section(None, sbatch)
-    if not write_only:
-        require_sbatch()
+    section, folder = _section(request), request.folder
     given = [] if folder is None else ["--folder", str(folder.expanduser().absolute())]
-    given += ["--accept-changes"] if accept_changes else []
-    given += [] if workers is None else ["--workers", str(workers)]
-    return _submitted(sweep, database, section, tuple(given), folder, again, write_only=write_only)
+    given += ["--accept-changes"] if request.accept_changes else []
+    given += [] if request.workers is None else ["--workers", str(request.workers)]
+    again = (request.trial or ()) if isinstance(request, RetryRequest) else None
+    return _submitted(request.sweep, request.db, section, tuple(given), folder, again, write_only=request.dry_run)
+
+
+def _section(
+    asked: SweepRequest | LaunchRequest | ResumeRequest | RetryRequest, file: Path | str | None = None
+) -> SlurmSection:
+    """Return what the job asks for; refused where there is no Slurm to submit it to."""
+    section = slurm_section(file, asked.sbatch or ())
+    if not asked.dry_run:
+        require_sbatch()
+    return section
 
 
 def slurm_section(file: Path | str | None, sbatch: Sequence[str]) -> SlurmSection:

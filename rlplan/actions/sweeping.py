@@ -27,7 +27,7 @@ from rlplan.actions.configuring import load_configuration
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.new_sweep import create, require_alone
 from rlplan.actions.sweep_request import machine, notes_of, plan_to_run, spec_of, within_plan
-from rlplan.requests.running import SweepRequest
+from rlplan.requests.running import ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.extras import require_for_sweeps
 from rlplan.wording.terminal import tell
 from runner.processes import has_driver, is_dead, sweep_orphans, sweep_tag, this_driver
@@ -109,27 +109,23 @@ def _asked_for(store: Store, request: SweepRequest, plan_name: str | None, datab
     return plan, spec
 
 
-def resume(
-    sweep: str | None,
-    database: str,
-    *,
-    accept_changes: bool = False,
-    folder: str | Path | None = None,
-    ray_address: str | None = None,
-    workers: int | None = None,
-    wait: float = 0.0,
-    interrupts: Interrupts | None = None,
-    began: Began = lambda sweep: None,
+def go_on(
+    request: ResumeRequest | RetryRequest, *, interrupts: Interrupts | None = None, began: Began = lambda sweep: None
 ) -> Finished:
     """Go on with a sweep, the newest if none is named: the plan minus what is finished.
 
-    `wait` are seconds in which another driver may let go of it.
+    A retry runs failed trials again too, all or those that are named.
     """
-    with open_store(database, existing=True) as store:
-        wait_for_driver(store, sweep, wait)
-        row = unended_sweep(store, sweep, folder)
-        seat = DriversSeat(this_driver(), ray_address, interrupts, began)
-        return _go_on(store, row, (), seat, accept_changes=accept_changes, folder=folder, workers=workers)
+    with open_store(request.db, existing=True) as store:
+        again: Sequence[int] = ()
+        if isinstance(request, RetryRequest):
+            with store.read() as session:
+                row = sweep_named(session, request.sweep)
+                again = _failed(session, row, request.trial or ())
+        else:
+            wait_for_driver(store, request.sweep, request.wait)
+            row = unended_sweep(store, request.sweep, request.folder)
+        return _go_on(store, row, again, request, DriversSeat(this_driver(), request.ray_address, interrupts, began))
 
 
 def unended_sweep(store: Store, sweep: str | None, folder: str | Path | None) -> Sweep:
@@ -184,49 +180,25 @@ def _nothing_left(store: Store, row: Sweep, folder: str | Path | None) -> NotFou
     )
 
 
-def retry(
-    sweep: str | None,
-    database: str,
-    *,
-    trials: Sequence[str] = (),
-    accept_changes: bool = False,
-    folder: str | Path | None = None,
-    ray_address: str | None = None,
-    workers: int | None = None,
-    interrupts: Interrupts | None = None,
-    began: Began = lambda sweep: None,
-) -> Finished:
-    """Run a sweep's failed trials again, all or those that are named, and go on with the rest."""
-    with open_store(database, existing=True) as store:
-        with store.read() as session:
-            row = sweep_named(session, sweep)
-            failed = _failed(session, row, trials)
-        seat = DriversSeat(this_driver(), ray_address, interrupts, began)
-        return _go_on(store, row, failed, seat, accept_changes=accept_changes, folder=folder, workers=workers)
-
-
 def _go_on(
     store: Store,
     row: Sweep,
     again: Sequence[int],
+    request: ResumeRequest | RetryRequest,
     seat: DriversSeat,
-    *,
-    accept_changes: bool,
-    folder: str | Path | None,
-    workers: int | None,
 ) -> Finished:
     begun = SweepSpec.model_validate(row.config)
     with store.read() as session:
-        home = home_of(row, store.location, folder)
+        home = home_of(row, store.location, request.folder)
         plan = plan_named(session, session.get_one(Plan, row.plan_id).name)
     changes = _changes(row, begun)
-    if changes and not accept_changes:
+    if changes and not request.accept_changes:
         raise InputError(
             f"{row.name} was begun with other {' and '.join(changes)} than there are now, and its curves would no "
             "longer compare: go back to what it was begun with, or go on all the same with --accept-changes"
         )
     spec = begun.model_copy(update={"folder": str(home.folder)})
-    here = spec if workers is None else _checked(spec, workers)
+    here = spec if request.workers is None else _checked(spec, request.workers)
     _require_silence(store, row)
     with store.write() as session:
         now, stored = datetime.now(UTC), sweep_named(session, row.name)  # another may have taken it up meanwhile

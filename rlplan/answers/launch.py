@@ -68,7 +68,7 @@ def answer(asked: LaunchRequest) -> LaunchPlan | Line | ClusterFile | Findings |
 
         return rehearsal(rehearse_final(asked, asked.db))
     if for_slurm(asked):
-        return submit_final(asked, asked.db, sbatch=asked.sbatch or (), write_only=asked.dry_run)
+        return submit_final(asked, asked.db)
     if asked.dry_run:
         return LaunchPlan(launching.describe(asked, asked.db))
     return Ended(followed(partial(launching.launch, asked, asked.db), asked.db), asked.db)

@@ -26,7 +26,7 @@ def answer(asked: SweepRequest) -> Findings | Submitted | DryRun | Ended:
 
         return rehearsal(rehearse(asked, asked.db))
     if for_slurm(asked):
-        return submit_new(asked, asked.db, sbatch=asked.sbatch or (), write_only=asked.dry_run)
+        return submit_new(asked, asked.db)
     if asked.dry_run:
         return sweep_request.describe(asked, asked.db)
     return Ended(followed(partial(sweeping.start, asked, asked.db), asked.db), asked.db)

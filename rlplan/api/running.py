@@ -9,7 +9,6 @@ from rlplan.actions import launching, sweeping, training
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import Finished
 from rlplan.answers.plan import Plan
-from rlplan.answers.resume import CHANGES
 from rlplan.api.book import Book
 from rlplan.api.functions import function
 from rlplan.api.sweep import Sweep
@@ -28,11 +27,10 @@ def _start(asked: SweepRequest) -> Sweep:
 
 def _go_on(asked: ResumeRequest | RetryRequest) -> Sweep:
     sweep, database = _which(asked.sweep, asked.db)
-    changes: dict[str, Any] = {name: getattr(asked, name) for name in CHANGES}
-    if not isinstance(asked, RetryRequest):
-        return _run(database, partial(sweeping.resume, sweep, database, **changes))
-    failed = [asked.trial] if isinstance(asked.trial, str) else tuple(asked.trial or ())
-    return _run(database, partial(sweeping.retry, sweep, database, trials=failed, **changes))
+    asked = replace(asked, sweep=sweep, db=database)
+    if isinstance(asked, RetryRequest) and isinstance(asked.trial, str):
+        asked = replace(asked, trial=[asked.trial])
+    return _run(database, partial(sweeping.go_on, asked))
 
 
 def _launch(asked: LaunchRequest) -> Sweep:

@@ -13,7 +13,7 @@ from rlplan.wording.terminal import Canvas, live_console, tell
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-STOPPING = "stopping: each trial ends the update under way and is saved; once more stops at once"
+STOPPING = "stopping: updates under way end and are saved; Ctrl-C again ends at once"
 READY = "getting ready"
 STDERR = 2
 ECHO_COLUMNS = 4  # free at the right: a terminal's own ^C there must not begin a new line

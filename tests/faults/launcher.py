@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.launching import launch
-from rlplan.actions.sweeping import resume, start
-from rlplan.requests.running import LaunchRequest
+from rlplan.actions.sweeping import go_on, start
+from rlplan.requests.running import LaunchRequest, ResumeRequest
 from tests.faults.sweeper import SIMULATION, request
 
 VALIDATIONS = 12
@@ -29,7 +29,7 @@ def main(what: str, database: str) -> int:
         elif what == "launch":
             ended = launch(LaunchRequest(validations=VALIDATIONS), database, interrupts=interrupts, began=began)
         else:
-            ended = resume(None, database, interrupts=interrupts, began=began)
+            ended = go_on(ResumeRequest(db=database), interrupts=interrupts, began=began)
     return 130 if ended.interrupted else 5 if ended.failed_trials else 0
 
 

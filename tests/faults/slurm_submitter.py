@@ -1,6 +1,7 @@
 """Submits a simulated sweep to Slurm: a program for tests."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from rlplan.actions.submitting import submit_new
@@ -9,7 +10,7 @@ from tests.faults.sweeper import SIMULATION, request
 
 def main(database: str, pause: str, limit: str) -> None:
     world = SIMULATION.model_copy(update={"sleep_seconds_per_update": float(pause)})
-    submit_new(request(Path(database), world, None), database, sbatch=[f"--time={limit}"])
+    submit_new(replace(request(Path(database), world, None), sbatch=[f"--time={limit}"]), database)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.sweeping import resume, start
-from rlplan.requests.running import SweepRequest
+from rlplan.actions.sweeping import go_on, start
+from rlplan.requests.running import ResumeRequest, SweepRequest
 from runner.ports.simulation import Costs, SimulationChoice
 from runner.sweep import concluding
 
@@ -79,8 +79,10 @@ def main(what: str, database: str, ray_address: str | None = None, storage: str 
             asked = request(Path(database), SIMULATION, ray_address, storage)
             finished = start(asked, database, interrupts=interrupts, began=began)
         else:
-            finished = resume(
-                None, database, accept_changes=True, ray_address=ray_address, interrupts=interrupts, began=began
+            finished = go_on(
+                ResumeRequest(db=database, accept_changes=True, ray_address=ray_address),
+                interrupts=interrupts,
+                began=began,
             )
     return 130 if finished.interrupted else 5 if finished.failed_trials else 0
 

@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 from planner.store import open_store, sweeps
 from planner.store.schema import Candidate, Plan, Trial
-from rlplan.actions.sweeping import resume
+from rlplan.actions.sweeping import go_on
 from rlplan.cli import app
+from rlplan.requests.running import ResumeRequest
 from tests.planner.store import samples
 from tests.rlplan.conftest import Run
 from tests.rlplan.test_sweeping import interrupted, stored, trials
@@ -96,7 +97,7 @@ def test_each_model_is_priced_from_its_own_measured_steps(run: Run, tmp_path: Pa
 def test_a_sweep_of_two_recipes_is_interrupted_and_goes_on(database: str) -> None:
     interrupted(database, recipes=["easy", "dapo"])
     before = {name: trial.config for name, trial in trials(database).items()}
-    assert not resume(None, database).interrupted
+    assert not go_on(ResumeRequest(db=database)).interrupted
     after = trials(database)
     assert {name: trial.config for name, trial in after.items()} == before
     assert {trial.recipe for trial in after.values()} == {"easy", "dapo"}

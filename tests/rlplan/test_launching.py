@@ -23,7 +23,7 @@ from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.launching import describe, launch
 from rlplan.actions.sweep_request import describe as sweeping_as_asked
-from rlplan.actions.sweeping import resume, start
+from rlplan.actions.sweeping import go_on, start
 from rlplan.answers import status
 from rlplan.answers.ended import Ended
 from rlplan.charts.final import final_chart
@@ -34,7 +34,7 @@ from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_reading import picture
 from rlplan.requests.reading import StatusRequest
-from rlplan.requests.running import LaunchRequest
+from rlplan.requests.running import LaunchRequest, ResumeRequest
 from rlplan.web.dashboard.pages import part
 from rlplan.web.dashboard.snapshots import FRONT
 from rlplan.web.report import write_report
@@ -138,7 +138,7 @@ def test_a_final_run_that_was_interrupted_is_what_resume_goes_on_with(swept: str
     assert stopped.interrupted
     with pytest.raises(InputError, match=r"was launched already \(interrupted\): `rlplan resume sweep-1-final`"):
         launch(LaunchRequest(), swept)
-    finished = resume(None, swept)
+    finished = go_on(ResumeRequest(db=swept))
     assert (finished.sweep, finished.interrupted) == ("sweep-1-final", False)
     (promised,) = rows(swept, Final)
     assert rows(swept, ForecastOfFinal)[-1].step == promised.update_steps

@@ -10,9 +10,9 @@ from planner.store.state import sweep_state
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import describe, launch
 from rlplan.actions.proposing import make_plan
-from rlplan.actions.sweeping import resume, start
+from rlplan.actions.sweeping import go_on, start
 from rlplan.reading.recommend_reading import recommended
-from rlplan.requests.running import LaunchRequest
+from rlplan.requests.running import LaunchRequest, ResumeRequest
 from tests.rlplan.test_launching import open_plan, rows, sizes
 from tests.rlplan.test_sweeping import Stopping, request
 
@@ -30,7 +30,7 @@ def test_a_plans_row_is_run_without_pilots_and_held_to_what_the_plan_expects(dat
     assert launch(launched, database, interrupts=interrupts, began=interrupts.began).interrupted
     with pytest.raises(InputError, match=r"sweep-1-final of plan-1 has not ended \(interrupted\): `rlplan resume"):
         launch(launched, database)
-    assert resume(None, database).sweep == "sweep-1-final"
+    assert go_on(ResumeRequest(db=database)).sweep == "sweep-1-final"
     none, final = rows(database, Sweep)
     assert (none.status, final.status, rows(database, Trial)[0].sweep_id) == (SweepStatus.FINISHED,) * 2 + (final.id,)
     (promised,) = rows(database, Final)

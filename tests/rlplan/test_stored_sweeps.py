@@ -9,9 +9,10 @@ import pytest
 from budgets.errors import InputError
 from planner.store import open_store
 from planner.store.schema import Decision, Plan, Sweep
-from rlplan.actions.sweeping import resume, start
+from rlplan.actions.sweeping import go_on, start
 from rlplan.answers import status
 from rlplan.requests.reading import StatusRequest
+from rlplan.requests.running import ResumeRequest
 from runner.storage.place import Place
 from tests.rlplan.test_sweeping import interrupted, request, stored
 
@@ -79,7 +80,7 @@ def test_a_sweep_whose_folder_is_gone_goes_on_from_its_copies(tmp_path: Path, ur
     sweep = begun("rlplan.db", storage=url)
     shutil.rmtree(tmp_path / "rlplan-sweeps")
     folder = tmp_path / "new" / "place" if elsewhere else Path(sweep.config["folder"])
-    finished = resume(None, "rlplan.db", folder=folder if elsewhere else None)
+    finished = go_on(ResumeRequest(db="rlplan.db", folder=folder if elsewhere else None))
     assert not finished.interrupted
     assert (folder / "sweep.json").exists()
     after = stored("rlplan.db")
@@ -95,5 +96,5 @@ def test_a_copied_database_does_not_overwrite_the_copies_of_the_first(tmp_path: 
     shutil.copy("rlplan.db", "copy/rlplan.db")
     shutil.copytree("rlplan-sweeps", "copy/rlplan-sweeps")
     with pytest.raises(InputError, match=r"go on with --db .*rlplan\.db"):
-        resume(None, "copy/rlplan.db")
-    assert not resume(None, "rlplan.db").interrupted
+        go_on(ResumeRequest(db="copy/rlplan.db"))
+    assert not go_on(ResumeRequest(db="rlplan.db")).interrupted

@@ -29,11 +29,10 @@ class Driven:
     def __init__(self, ended: Finished | Exception = DONE) -> None:
         self.ended = ended
         self.asked: tuple[Any, ...] = ()
-        self.options: dict[str, Any] = {}
         self.meanwhile: Callable[[Any], None] = lambda interrupts: None
 
-    def __call__(self, *asked: Any, interrupts: Any, began: Callable[[str], None], **options: Any) -> Finished:
-        self.asked, self.options = asked, options
+    def __call__(self, *asked: Any, interrupts: Any, began: Callable[[str], None]) -> Finished:
+        self.asked = asked
         if isinstance(self.ended, Exception):
             raise self.ended
         assert not interrupts.patient
@@ -46,7 +45,7 @@ class Driven:
 @pytest.fixture
 def driven(monkeypatch: pytest.MonkeyPatch) -> Driven:
     stand_in = Driven()
-    for verb in ("start", "resume", "retry"):
+    for verb in ("start", "go_on"):
         monkeypatch.setattr(rlplan.actions.sweeping, verb, stand_in)
     return stand_in
 
@@ -161,7 +160,7 @@ def test_the_first_interrupt_is_announced_and_the_second_says_how_to_go_on(
     driven.meanwhile = interrupted
     ran = run("sweep", "--db", database)
     assert ran.code == 130
-    assert "each trial ends the update under way and is saved" in capfd.readouterr().err
+    assert "updates under way end and are saved" in capfd.readouterr().err
     assert ran.err.splitlines()[-1].endswith(f"go on with `rlplan resume sweep-1 --db {database}`")
 
 

@@ -14,7 +14,8 @@ from planner.store import open_store
 from planner.store.driving import GRACE, Driver, hold_lease, take_lease
 from planner.store.sweeps import sweep_named
 from rlplan.actions import sweeping
-from rlplan.actions.sweeping import resume
+from rlplan.actions.sweeping import go_on
+from rlplan.requests.running import ResumeRequest
 from runner.processes import this_driver
 from runner.sweep.home import home_of
 from tests.rlplan.test_sweeping import interrupted
@@ -35,9 +36,9 @@ def test_a_driver_that_lives_keeps_its_sweep_and_a_dead_one_does_not(database: s
     for birth in (f"{ticks}/{boot}/{space}", f"1/another/{space}", f"1/{boot}/pid:[1]", "1.00"):
         held_since(birth)
         with pytest.raises(StoreError, match=f"sweep-1 is being driven by process {os.getpid()} on"):
-            resume(None, database)
+            go_on(ResumeRequest(db=database))
     held_since(f"1/{boot}/{space}")  # another process had this number before
-    assert not resume(None, database).interrupted
+    assert not go_on(ResumeRequest(db=database)).interrupted
 
 
 def test_of_two_that_resume_a_dead_drivers_sweep_at_once_one_gets_it(
@@ -57,7 +58,7 @@ def test_of_two_that_resume_a_dead_drivers_sweep_at_once_one_gets_it(
     take(Driver(f"dead@1/{world}", socket.gethostname(), os.getpid()))
     monkeypatch.setattr(sweeping, "home_of", home_while_another_takes_it)
     with pytest.raises(StoreError, match=r"sweep-1 is being driven by process \d+ on"):
-        resume(None, database)
+        go_on(ResumeRequest(db=database))
 
 
 def test_a_driver_that_was_killed_with_its_machine_is_waited_for(
@@ -75,8 +76,8 @@ def test_a_driver_that_was_killed_with_its_machine_is_waited_for(
     later(0.0)
     monkeypatch.setattr(sweeping, "time", SimpleNamespace(monotonic=time.monotonic, sleep=later))
     with pytest.raises(StoreError, match="being driven by process 1 on another-host"):
-        resume(None, database)
-    assert not resume(None, database, wait=60).interrupted
+        go_on(ResumeRequest(db=database))
+    assert not go_on(ResumeRequest(db=database, wait=60)).interrupted
 
 
 def test_a_driver_whose_clock_is_behind_keeps_its_sweep(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,5 +96,5 @@ def test_a_driver_whose_clock_is_behind_keeps_its_sweep(database: str, monkeypat
         take_lease(session, "sweep-1", driver, by_its_clock)
     monkeypatch.setattr(sweeping, "time", SimpleNamespace(monotonic=time.monotonic, sleep=look))
     with pytest.raises(StoreError, match=r"process 1 on another-host, whose clock is about 1\d\d s behind"):
-        resume(None, database)
-    assert not resume(None, database).interrupted  # nothing more was heard of it
+        go_on(ResumeRequest(db=database))
+    assert not go_on(ResumeRequest(db=database)).interrupted  # nothing more was heard of it

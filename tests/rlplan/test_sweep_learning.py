@@ -14,8 +14,8 @@ from planner.store import open_store
 from planner.store.experiences import StoredExperience, stored_experiences
 from planner.store.schema import Decision, Sweep, SweepStatus
 from rlplan.actions.sweep_request import describe
-from rlplan.actions.sweeping import resume, start
-from rlplan.requests.running import SweepRequest
+from rlplan.actions.sweeping import go_on, start
+from rlplan.requests.running import ResumeRequest, SweepRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.test_sweeping import Stopping, interrupted, request
 
@@ -157,7 +157,7 @@ def test_decisions_are_those_of_the_undisturbed_sweep_when_sources_change_meanwh
     began = start(learning(learn_from=None, seed=3), other, interrupts=interrupts, began=interrupts.began)
     with open_store(other) as store, store.write() as session:
         session.query(StoredExperience).delete()
-    resume(began.sweep, other)
+    go_on(ResumeRequest(began.sweep, db=other))
     assert began.interrupted
     assert len(decided(database)) > 5
     assert decided(other) == decided(database)

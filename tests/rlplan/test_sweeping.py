@@ -14,9 +14,9 @@ from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import describe, spec_of
-from rlplan.actions.sweeping import resume, retry, start
+from rlplan.actions.sweeping import go_on, start
 from rlplan.exits import ExitCode, exit_code
-from rlplan.requests.running import SweepRequest
+from rlplan.requests.running import ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording import extras
 from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
@@ -220,14 +220,14 @@ def test_an_interrupted_sweep_goes_on_and_a_finished_one_says_so(database: str) 
     interrupted(database)
     assert stored(database).status is SweepStatus.INTERRUPTED
     with pytest.raises(InputError, match="--workers"):
-        resume(None, database, workers="many")
-    finished = resume(None, database, workers=5)
+        go_on(ResumeRequest(db=database, workers="many"))
+    finished = go_on(ResumeRequest(db=database, workers=5))
     assert (finished.sweep, finished.interrupted) == ("sweep-1", False)
     assert [made[1] for made in Simulated.made][-1] == 5
     with pytest.raises(NotFoundError, match=r"sweep-1 has ended \(finished\): nothing is left to do"):
-        resume("sweep-1", database)
+        go_on(ResumeRequest("sweep-1", db=database))
     with pytest.raises(NotFoundError, match="there is no sweep 'sweep-7'"):
-        resume("sweep-7", database)
+        go_on(ResumeRequest("sweep-7", db=database))
 
 
 def as_older_ones_were_stored(config: dict[str, Any]) -> dict[str, Any]:
@@ -259,9 +259,9 @@ def test_changed_code_or_files_are_refused_unless_accepted(
     other: Callable[..., str] = lambda *_: "other"  # noqa: E731
     monkeypatch.setattr(sweeping, what, other)
     with pytest.raises(InputError, match=r"sweep-1 was begun with other (code|files).*--accept-changes"):
-        resume(None, database)
+        go_on(ResumeRequest(db=database))
     assert stored(database).status is SweepStatus.INTERRUPTED
-    assert not resume(None, database, accept_changes=True).interrupted
+    assert not go_on(ResumeRequest(db=database, accept_changes=True)).interrupted
 
 
 def test_failed_trials_are_run_again_only_when_asked(database: str) -> None:
@@ -269,13 +269,13 @@ def test_failed_trials_are_run_again_only_when_asked(database: str) -> None:
     failed = [name for name, trial in trials(database).items() if trial.state is TrialState.FAILED]
     assert finished.failed_trials == len(failed) > 0
     with pytest.raises(NotFoundError, match="has ended"):
-        resume(None, database)
+        go_on(ResumeRequest(db=database))
     with pytest.raises(UnknownNameError, match="unknown trial 'n1-B1-s0'"):
-        retry(None, database, trials=["n1-B1-s0"])
+        go_on(RetryRequest(db=database, trial=["n1-B1-s0"]))
     sound = next(name for name, trial in trials(database).items() if trial.state is not TrialState.FAILED)
     with pytest.raises(InputError, match=rf"trial {sound} is finished: only failed trials are run again"):
-        retry(None, database, trials=[sound])
-    again = retry(None, database, trials=failed[:1])
+        go_on(RetryRequest(db=database, trial=[sound]))
+    again = go_on(RetryRequest(db=database, trial=failed[:1]))
     assert again.failed_trials == len(failed)
     assert {name: trials(database)[name].attempt for name in failed} == {
         name: 2 if name == failed[0] else 1 for name in failed
@@ -303,7 +303,7 @@ def test_a_sweep_whose_cluster_is_lost_or_not_there_is_left_free_and_goes_on(
     sweep = stored(database)
     assert (sweep.status, sweep.driver_id) == (SweepStatus.INTERRUPTED, None)
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
-    assert not resume(None, database).interrupted
+    assert not go_on(ResumeRequest(db=database)).interrupted
 
 
 def test_a_cluster_that_has_no_room_for_a_while_is_no_end(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
