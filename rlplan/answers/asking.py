@@ -6,7 +6,7 @@ from planner.store.schema import RequestKind
 from rlplan.actions.asking import Asked, ask
 from rlplan.requests.running import PauseRequest
 from rlplan.wording.console import Part
-from rlplan.wording.next_steps import Invocation, command
+from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.terminal import Canvas
 
 
@@ -17,21 +17,23 @@ def answer(asked: PauseRequest) -> Asked:
 
 def parts(found: Asked, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Say what happens now, and what to do next."""
-    yield from canvas.lines(_said(found, invocation.database))
+    said, next_verb, does = _said(found)
+    yield from canvas.lines(f"{found.sweep} {said}.")
+    yield from next_steps([NextStep(invocation.command(next_verb, found.sweep), does)], canvas)
 
 
-def _said(asked: Asked, database: str) -> str:
-    go_on = f"go on with `{command('resume', asked.sweep, database)}`"
-    status = f"`{command('status', asked.sweep, database)}` shows it"
+def _said(asked: Asked) -> tuple[str, str, str]:
+    """Return what happens, and the command that comes next with what it does."""
     if asked.taken_at is None:
-        return f"{asked.sweep} was asked to {asked.kind}; its driver has not answered yet: {status}"
+        return f"was asked to {asked.kind}; its driver has not answered yet", "status", "shows whether it has"
     match asked.kind:
         case RequestKind.PAUSE:
-            return (
-                f"{asked.sweep} is paused: segments under way end normally, no new one starts, and workers without one "
-                f"are ended, so that the pause costs no GPU-hours; {go_on}"
+            said = (
+                "is paused: segments under way end normally, and no new one starts. Workers without one are ended, so "
+                "the pause costs no GPU-hours"
             )
+            return said, "resume", "goes on with it"
         case RequestKind.RESUME:
-            return f"{asked.sweep} goes on: {status}"
+            return "goes on", "status --watch", "follows it"
         case _:
-            return f"{asked.sweep} stops when each trial has ended the update under way and is saved; {go_on}"
+            return "stops when each trial has ended the update under way and is saved", "resume", "goes on with it"

@@ -59,8 +59,8 @@ def test_a_sweep_is_paused_shown_as_such_and_goes_on(run: Run, database: Path) -
     with answering(database):
         ran = run("pause")
         assert (ran.code, ran.err) == (0, "")
-        assert ran.out.startswith("sweep-1 is paused: segments under way end normally, no new one starts")
-        assert "go on with `rlplan resume sweep-1`" in " ".join(ran.out.split())
+        assert ran.out.startswith("sweep-1 is paused: segments under way end normally, and no new one starts.")
+        assert "Next rlplan resume sweep-1 goes on with it" in " ".join(ran.out.split())
         status = run("status", "sweep-1")
         assert "policy rlplan, paused" in status.out
         assert "paused since" in status.out.splitlines()[1]
@@ -73,7 +73,7 @@ def test_a_sweep_is_paused_shown_as_such_and_goes_on(run: Run, database: Path) -
         assert again.code == 3
         assert "sweep-1 is paused already, on request of anna@desk" in again.err
         gone_on = run("resume", "sweep-1")
-        assert (gone_on.code, gone_on.out.partition(":")[0]) == (0, "sweep-1 goes on")
+        assert (gone_on.code, gone_on.out.partition(".")[0]) == (0, "sweep-1 goes on")
         assert run("status", "sweep-1", "--format", "json").json["hold"] is None
 
 
@@ -97,7 +97,7 @@ def test_a_driver_that_does_not_answer_at_once_is_not_waited_for_long(
     ran = run("pause")
     assert ran.code == 0
     assert " ".join(ran.out.split()) == (
-        "sweep-1 was asked to pause; its driver has not answered yet: `rlplan status sweep-1` shows it"
+        "sweep-1 was asked to pause; its driver has not answered yet. Next rlplan status sweep-1 shows whether it has"
     )
     assert "to be paused on request of anna@desk" in run("status", width=160).out
 
