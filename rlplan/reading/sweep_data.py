@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from planner.pooling.bands import Band
 from planner.store.records import RankedRow
 from planner.trials import TrialState
 from planner.view import Seen
@@ -18,6 +17,7 @@ from rlplan.reading.sweep_picture import Driver, Hold, Money, Picture, StoredAns
 from rlplan.wording.documents import AxisValues, Key, Read, View
 
 if TYPE_CHECKING:
+    from planner.pooling.bands import Band
     from rlplan.reading.story import Beliefs, Story
 
 
@@ -141,7 +141,7 @@ def taken(seen: Picture) -> Taken | None:
 class StoryTrial(TrialData):
     """One trial with what is believed of its curve."""
 
-    band: Band | None
+    band: "Band | None"
     collapsed_from_gpu_hours: float | None
 
 
