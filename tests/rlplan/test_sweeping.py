@@ -245,7 +245,7 @@ def test_a_sweep_of_an_older_rlplan_goes_on(database: str) -> None:
         sweep.config = {**sweep.config, "training": as_older_ones_were_stored(sweep.config["training"])}
         for trial in session.query(Trial):
             trial.config = as_older_ones_were_stored(trial.config)
-    outcome = resume(None, database, accept_changes=True)
+    outcome = go_on(ResumeRequest(db=database, accept_changes=True))
     assert not outcome.interrupted
     task = TrialConfig.model_validate(next(iter(trials(database).values())).config).task
     assert (task.temperature, task.validation_sampling[0], task.prompt_length) == (0.9, 0.6, 1024)
