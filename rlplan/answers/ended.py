@@ -112,7 +112,7 @@ class FinalEnd(Answer):
         """Draw how it stands against its promise."""
         steps = [
             NextStep(invocation.command("status", self.final.sweep), "its scores beside the forecast"),
-            NextStep(invocation.command("report", self.final.sweep), "all of it as one page"),
+            NextStep(invocation.command("report report.html", self.final.sweep), "all of it as one page"),
         ]
         yield from final_lines(self.final, canvas)
         yield from next_steps(steps, canvas)

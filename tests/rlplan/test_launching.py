@@ -25,8 +25,9 @@ from rlplan.actions.launching import describe, launch
 from rlplan.actions.sweep_request import describe as sweeping_as_asked
 from rlplan.actions.sweeping import go_on, start
 from rlplan.answers import status
-from rlplan.answers.ended import Ended
+from rlplan.answers.ended import Ended, FinalEnd
 from rlplan.charts.final import final_chart
+from rlplan.printing.status_output import final_of_sweep
 from rlplan.reading.believing import beliefs
 from rlplan.reading.finals import Record, final_standing, record_of, record_said
 from rlplan.reading.rank_reading import ranking
@@ -42,6 +43,8 @@ from rlplan.wording.formats import Format
 from rlplan.wording.next_steps import Invocation
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
+from tests.rlplan.conftest import Run
+from tests.rlplan.test_screens import next_of
 from tests.rlplan.test_sweeping import Simulated, Stopping, interrupted, request, simulate
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
@@ -220,6 +223,16 @@ def test_status_shows_the_final_run_first_and_the_list_how_promises_held(
     assert final["end"]["reached"] == final["scores"][-1]["score"]
     assert final["promised"]["low"] < final["promised"]["score"] < final["promised"]["high"]
     assert "The one final run that ended did " in str(status.answer(StatusRequest(all_sweeps=True, db=launched)))
+
+
+def test_what_ends_a_launch_can_be_typed(launched: str, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_store(launched, read_only=True) as store:
+        final = final_of_sweep(store, "sweep-1-final")
+    assert final is not None
+    FinalEnd(final).emit(Format.TABLE, Invocation((), launched))
+    said = capsys.readouterr().out
+    assert said.count("GPU-hours") == 1  # what it took is said once
+    assert [run(*words).code for _, *words in next_of(said)] == [0, 0]
 
 
 def test_report_and_page_begin_with_the_final_run_and_its_promise(launched: str, tmp_path: Path) -> None:
