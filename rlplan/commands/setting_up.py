@@ -7,6 +7,7 @@ import typer
 
 from rlplan.requests.options import DatabaseOption
 from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.terminal import tell
 
 
 def init(
@@ -21,10 +22,8 @@ def init(
     from rlplan.wording.file_writing import write_file  # noqa: PLC0415
 
     write_file(path, template().encode(), force=force)
-    typer.echo(
-        f"Wrote {path}, every key commented out: '#' before a default, '##' before an example of a key without one.",
-        err=True,
-    )
+    tell(f"Wrote {path}: '#' stands before a default, '##' before an example.")
+    tell("Change what you like; then: rlplan propose --budget 5000")
 
 
 def mcp(
