@@ -25,7 +25,9 @@ def run(A: float, B: float = 2.0, C_mid: float = 2500.0, noise: float = 0.002, s
 def test_the_published_table_is_ranked_by_asymptote_and_ties_by_midpoint() -> None:
     found = compare({name: [run(A, B, C_mid, noise=0.0)] for name, (C_mid, B, A) in TABLE.items()}).recipes
     assert [row.rank for row in found] == list(range(1, 8))
-    assert {row.name: row.A.median for row in found} == pytest.approx({name: A for name, (*_, A) in TABLE.items()})
+    # The table has three digits; how much nearer to its minimum a fit ends hangs on the machine's arithmetic.
+    asymptotes = {name: A for name, (*_, A) in TABLE.items()}
+    assert {row.name: row.A.median for row in found} == pytest.approx(asymptotes, abs=1e-5)
     # 0.615 leads its group down to 0.595; 0.590 and 0.585 differ from it by more than 0.02.
     groups = [[row.name for row in found if row.tie_group == group] for group in (1, 2, 3, 4)]
     assert groups == [
