@@ -24,6 +24,7 @@ from runner.ports.trial import TrialConfig
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.fingerprint import configuration_fingerprint
 from runner.trainers.standin.life import course_of
+from tests.runner.tasks.checkpoints import save_checkpoint
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
 
@@ -194,6 +195,33 @@ def test_a_trainer_that_would_not_train_what_is_compared_is_refused(
         start(asked, database)
     assert message in str(refusal.value)
     assert not Path(database).exists()
+
+
+ENVIRONMENT = """[task]
+prompt_length = 16
+[trainer]
+name = "prime-rl"
+approximate = true
+[trainer.options]
+train_gpus = 1
+environment.taskset.id = "wordle"
+"""
+
+
+def test_an_environment_of_the_trainers_is_swept_without_problems(database: str, tmp_path: Path) -> None:
+    (tmp_path / "rlplan.toml").write_text(ENVIRONMENT)
+    further = {
+        "workload.model": ("--model", "qwen2.5-7b"),
+        "workload.response_tokens": ("--response-tokens", 8),
+        "hardware.gpu": ("--gpu", "h100"),
+        "hardware.gpus_per_trial": ("--gpus-per-trial", 4),
+    }
+    asked = {"budget": 500, "further": further, "config": tmp_path / "rlplan.toml"}
+    told = describe(SweepRequest.of({**asked, "model": save_checkpoint(tmp_path / "model")}), database)
+    assert told.trials
+    assert any("problems, rewards and scores are the environment's" in note for note in told.notes)
+    with pytest.raises(InputError, match=r"give --model, and \[task\] prompt_length"):
+        describe(SweepRequest.of(asked), database)
 
 
 def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> None:
