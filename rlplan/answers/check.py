@@ -9,8 +9,8 @@ from planner.vetting.changes import Improvement
 from planner.vetting.verdict import DIFFERENCE, Interval, Memory, Verdict
 from rlplan.actions.checking import CheckedScript, check_script
 from rlplan.actions.fixing import NUMBERS
+from rlplan.answers.check_data import CheckData
 from rlplan.exits import ExitCode
-from rlplan.reading.check_data import CheckData
 from rlplan.requests.checking import CheckRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS

@@ -6,8 +6,8 @@ from typing import Any
 
 from rlplan.actions.checking import Room, room_for
 from rlplan.answers.check import ROWS, fit_line, part_line
+from rlplan.answers.check_data import PartsData
 from rlplan.exits import ExitCode
-from rlplan.reading.check_data import PartsData
 from rlplan.requests.checking import FitsRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
