@@ -82,7 +82,7 @@ def test_a_plan_says_what_its_ranking_can_bear(run: Run) -> None:
 def test_a_plan_without_pilots_names_what_runs_its_first_row(run: Run) -> None:
     out = run("propose", "--task", "sum-easy", "--budget", "0.02", "--pilot-fraction", "0").out
     assert "\n  rlplan launch plan-1\n" in out
-    assert "rlplan launch plan-2 --print verl" in run("propose", "--budget", "500").out
+    assert "rlplan launch plan-2 --print verl" in run("propose", "--budget", "500", "--pilot-fraction", "0").out
     assert run("launch", "plan-2", "--print", "verl").code == 0
     assert "`rlplan launch plan-2`" in run("sweep", "plan-2").err
 

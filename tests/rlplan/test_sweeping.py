@@ -13,7 +13,7 @@ from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.sweep_request import describe, spec_of
+from rlplan.actions.sweep_request import describe, plan_meant, spec_of
 from rlplan.actions.sweeping import go_on, start
 from rlplan.exits import ExitCode, exit_code
 from rlplan.requests.running import ResumeRequest, RetryRequest, SweepRequest
@@ -217,11 +217,11 @@ def test_an_environment_of_the_trainers_is_swept_without_problems(database: str,
         "hardware.gpus_per_trial": ("--gpus-per-trial", 4),
     }
     asked = {"budget": 500, "further": further, "config": tmp_path / "rlplan.toml"}
-    told = describe(SweepRequest.of({**asked, "model": save_checkpoint(tmp_path / "model")}), database)
+    told = describe(SweepRequest(**asked, model=str(save_checkpoint(tmp_path / "model"))), database)
     assert told.trials
     assert any("problems, rewards and scores are the environment's" in note for note in told.notes)
     with pytest.raises(InputError, match=r"give --model, and \[task\] prompt_length"):
-        describe(SweepRequest.of(asked), database)
+        describe(SweepRequest(**asked), database)
 
 
 def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> None:
@@ -230,14 +230,14 @@ def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> No
     asked = {"task": None, "budget": 5000, "pilot_fraction": 0.2, "simulation": None}
     told = describe(request(**asked, trainer="standin"), database)
     assert sum(trial.gpu_hours for trial in told.trials) <= told.pilot_gpu_hours
-    assert stored(database) is None
+    assert not Path(database).exists()
     scaled = describe(request(**asked, further=further), database)
     assert scaled.trials == told.trials
     assert scaled.shortfall is None
     assert scaled.wall_hours == pytest.approx(told.wall_hours / 600)
-    with open_store(database) as store:
-        plan = store.plan(scaled.plan)
-    spec = spec_of(request(**asked, further=further), plan, database)
+    timed = request(**asked, further=further)
+    plan = plan_meant(timed, database)
+    spec = spec_of(timed, plan, database)
     for each in [each for each in plan.candidates if each.pilot_steps]:
         config = spec.trial(each.rollouts_per_prompt, each.prompts_per_batch, each.learning_rate, 0)
         took = course_of(config).seconds(40) / 40 / 600  # real seconds of a step
@@ -359,8 +359,7 @@ def test_a_tracker_that_is_not_installed_is_refused_before_anything_is_stored(
         describe(request(), database)
     monkeypatch.setattr(extras, "find_spec", lambda name: name)
     describe(request(), database)
-    with open_store(database) as store:
-        spec = spec_of(request(), store.plan(), database)
+    spec = spec_of(request(), plan_meant(request(), database), database)
     assert spec.tracking is not None
     assert (spec.tracking.to, spec.tracking.project) == ("mlflow", "rlplan")
     assert configuration_fingerprint(spec) == configuration_fingerprint(spec.model_copy(update={"tracking": None}))
