@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NAME = re.compile(r"[nB] ?=|n\d")
-BOUND = re.compile(r" (?=[=±×] )|(?<= [=±×]) |(?<=\d) (?=%|GPU-hours?\b)")  # blanks at which no line is broken
+# Blanks at which no line is broken: about a sign, and between a figure and its unit.
+BOUND = re.compile(r" (?=[=±×] )|(?<= [=±×]) |(?<=\d) (?=%|(?:GPU-hours?|days?|GB|min|h|s)\b)")
 NO_BREAK = "\N{NO-BREAK SPACE}"
 Progress = Callable[[float], None]  # told how much is done
 

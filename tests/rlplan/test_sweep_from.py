@@ -77,4 +77,5 @@ def test_a_stand_in_is_swept_with_what_a_script_sets(tmp_path: Path, trainer: st
     with open_store(tmp_path / "rlplan.db", read_only=True) as store, store.read() as session:
         assert session.query(Segment).count()
         for each in session.query(Trial):
+            assert each.failure_class is None
             assert given.kept.items() <= each.config["trainer"]["options"]["options"]["settings"].items()
