@@ -72,7 +72,7 @@ def _needed(results: Results, workers: int, shares: Sequence[float]) -> list[dic
     rows = []
     for share in shares:
         peer = results.best_peer(workers, share)
-        if peer is None:
+        if peer is None or not results.shares(results.ours):
             continue
         estimate = results.regret(peer, workers, share)
         needed, sign = results.needed(workers, estimate.mean)
