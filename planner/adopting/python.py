@@ -9,6 +9,8 @@ from typing import Any
 
 from planner.adopting.configuration import Flat
 
+_LONGEST = 4096  # characters of a text that is put together
+_LARGEST = 2**63  # number that is multiplied
 _CONFIGURATION = ("Config", "Arguments", "Args")  # ends of the names of what settings are given to
 _DEFAULTS = ("grpo_defaults",)  # of verifiers, which trains with TRL
 _LORA = ("LoraConfig", "lora_defaults")
@@ -105,10 +107,12 @@ def _constant(node: ast.expr | None, known: Flat) -> Any:
             return known[name]
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             values = (_constant(left, known), _constant(right, known))
-            return values[0] * values[1] if all(isinstance(each, int | float) for each in values) else None
+            small = all(isinstance(each, int | float) and abs(each) < _LARGEST for each in values)
+            return values[0] * values[1] if small else None
         case ast.JoinedStr(values=parts):
             texts = [_constant(each.value if isinstance(each, ast.FormattedValue) else each, known) for each in parts]
-            return None if None in texts else "".join(map(str, texts))
+            text = "".join(map(str, texts))
+            return None if None in texts or len(text) > _LONGEST else text
         case ast.Attribute(attr=name):
             return name if name in ("bfloat16", "float16", "float32") else None
         case ast.expr():

@@ -18,7 +18,7 @@ _PARAMETER = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(?:\[([^\]]*)\])?(.*)", re.
 _PLAIN = re.compile(r"\$([A-Za-z_]\w*|[0-9@*#?$!-])")
 _HERE = re.compile(r"dirname\b[^|;&]*?(?:\$\{?0|BASH_SOURCE)[^/|;&]*((?:/\.\.)*)")
 _FALLBACK = re.compile(r".*\|\|\s*echo\s+([\w./-]+|\"[^\"$`]*\"|'[^']*')\s*", re.DOTALL)
-_HERE_DOCUMENT = re.compile(r"\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[ \t]*\n(.*?)\n?[ \t]*\2\s*", re.DOTALL)
+_HERE_DOCUMENT = re.compile(r"\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[ \t]*\n(?:(.*?)\n)?[ \t]*\2\s*", re.DOTALL)
 _ELSE = re.compile(r"(:?)([-=+?])(.*)", re.DOTALL)
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -131,7 +131,8 @@ class Variables:
         Known are the script's folder, the text that `cat` is given, and what `|| echo` says.
         """
         if found := _HERE_DOCUMENT.fullmatch(command):
-            return found[3] if found[1] else self.joined(found[3], quoted=True)
+            text = found[3] or ""
+            return text if found[1] else self.joined(text, quoted=True)
         if found := _HERE.search(command):
             folder = self._folder
             for _ in range(found[1].count("..")):

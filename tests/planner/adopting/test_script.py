@@ -190,3 +190,10 @@ def test_a_command_that_stands_in_a_here_document_is_read(tmp_path: Path) -> Non
     text = f'MODEL=org/m\ncommand=$(cat <<EOF\npython3{start}EOF\n)\nsrun --nodes=1 bash -c "$command"\n'
     settings = read_script([write(tmp_path / "job.sh", text)]).settings
     assert (settings.rollouts_per_prompt, settings.prompts_per_batch, settings.model) == (8, 256, "org/m")
+
+
+@pytest.mark.parametrize("grown", ['a = "x" * 9\n' + 'a = f"{a}{a}"\n' * 60, "a = 9\n" + "a = a * a\n" * 60])
+def test_what_python_lets_grow_without_end_is_not_known(tmp_path: Path, grown: str) -> None:
+    text = f"a = 'xxxxxxxxx'\n{grown}args = GRPOConfig(output_dir=a, num_generations=8, max_completion_length=64)\n"
+    settings = read_script([write(tmp_path / "train.py", text)]).settings
+    assert (settings.rollouts_per_prompt, settings.response_tokens) == (8, 64)
