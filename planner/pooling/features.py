@@ -16,6 +16,12 @@ TOP, MIDDLE, STEEPNESS = 0, 1, 2
 LOCALS = 3
 # Mean and standard deviation of the intercepts: logit A, log(C_mid / target), log B.
 INTERCEPTS = ((0.7, 1.2), (-2.0, 0.8), (0.5, 0.3))
+# Where logit A and log C_mid may lie in place of their means, each as wide: a normal about one pair alone is far too
+# narrow where curves have hardly risen, for what is left open then is bent.
+TOPS, TOP_WEIGHTS = (-1.6, 0.7, 3.0), (0.3, 0.4, 0.3)
+MIDDLES, MIDDLE_WEIGHTS = (-3.6, -2.0, -0.6), (0.3, 0.4, 0.3)
+LEVELS: Vector = np.array([[top, middle] for top in TOPS for middle in MIDDLES])
+LEVEL_WEIGHTS: Vector = np.outer(TOP_WEIGHTS, MIDDLE_WEIGHTS).ravel()
 # Standard deviations per half of the grid's width: slope, curvature, product.
 SLOPES = (0.4, 0.6, 0.15)
 CURVATURES = (0.2, 0.4, 0.0)
@@ -58,6 +64,8 @@ class Features:
     terms: tuple[Term, ...]
     lines: tuple[Line, ...]
     base_model: NDArray[np.intp]  # of each configuration: those of one base model begin with one score
+    levels: Vector  # (l, 2): where the common logit A and log(C_mid / target) may lie
+    level_weights: Vector
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,8 @@ def features(configurations: Sequence[Configuration]) -> Features:
         tuple(terms),
         tuple(line for line, _ in axes.lines),
         np.unique([str(value_of(each.axes, MODEL)) for each in configurations], return_inverse=True)[1],
+        LEVELS,
+        LEVEL_WEIGHTS,
     )
 
 

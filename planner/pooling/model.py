@@ -31,12 +31,6 @@ LOCAL = 3  # logit A, log C_mid, log B
 DRIFTS = (0.01, 0.03)
 SCATTERS = (0.5, 1.5, 4.5)  # times those below
 SCATTER_WEIGHTS = (0.5, 0.3, 0.2)
-# Where the common logit A and log(C_mid / target) are thought to lie: a normal about one pair alone is far too narrow
-# where curves have hardly risen, for what is left open then is bent.
-TOPS = (-1.6, 0.7, 3.0)
-TOP_WEIGHTS = (0.3, 0.4, 0.3)
-MIDDLES = (-3.6, -2.0, -0.6)
-MIDDLE_WEIGHTS = (0.3, 0.4, 0.3)
 DRIFT_WEIGHTS = (0.5, 0.5)
 TAIL = 0.7  # k; runs of AllocBench come in more slowly than they rose, as with 0.5, and others as sigmoids do
 # What configurations deviate by of their own. This and the widths of `features` are where complete tables of 17
@@ -124,10 +118,10 @@ class JointModel:
         self, features: Features, points: Points, of: NDArray[np.intp], learnt: Sequence[LearntPrior] = ()
     ) -> None:
         self.features, self.points, self.of = features, points, of
-        top, middle = (each.ravel() for each in np.meshgrid(TOPS, MIDDLES, indexing="ij"))
+        top, middle = features.levels.T
         self.learnt = tuple(learnt)
         self.prior: CoefficientPrior = prior_of(features, top, middle, ())[0]
-        self.log_prior = np.log(np.outer(TOP_WEIGHTS, MIDDLE_WEIGHTS)).ravel()
+        self.log_prior = np.log(features.level_weights)
         self.scatter = np.full((len(self.log_prior), 1), SCATTERS[1]) * SCATTER  # (h, 3)
         self.drift = np.full(len(self.log_prior), DRIFTS[0])
         self.steps = alike(points.x)  # (i, j, k)

@@ -3,7 +3,7 @@
 By each study of the plan's prior a configuration's run is read as the model's own curve, (logit A, log C_mid, log B).
 Their mean over the studies, less what all configurations have alike, is one feature, with weight 1 if the plan is right
 and any other if curves say so; the directions in which studies differ the most are further ones, with weight 0 ± 1.
-What a plan says of the level is left out: it is uncertain of that by far more than of the differences.
+Of the level the plan is uncertain by far more than of the differences: it is one more place where all curves may lie.
 """
 
 from collections.abc import Sequence
@@ -16,19 +16,17 @@ from scipy.special import expit
 from planner.axes import LEARNING_RATE, without
 from planner.curves.curve import Vector
 from planner.pooling.features import INTERCEPTS, SLOPES, Features
-from planner.pooling.model import MIDDLE_WEIGHTS, MIDDLES, STEEPEST, TOP_WEIGHTS, TOPS, left
+from planner.pooling.model import STEEPEST, left
 from planner.view import PARTS, Configuration, Foretold
 
 TRUST_SD: Final = 0.4  # of the weight of what the plan expects
+PLAN_WEIGHT: Final = 0.5  # that curves lie about where the plan has them, and not somewhere
 DIRECTIONS: Final = 4  # in which studies differ; they hold nine tenths of that or more
 FREEDOM: Final = 0.5  # of what a model without a plan lets (n, B) do: what the plan foretells is told already
 
 GAIN_ERROR: Final = 0.005  # to which a study's curve is read
 WIDTHS: Vector = np.array([1.5, 2.0, 0.5])  # of what it may be read as, about INTERCEPTS
 ROUNDS: Final = 10
-# Where the model thinks the common logit A, log C_mid and log B to lie.
-LEVELS: Vector = np.array([[top, middle, INTERCEPTS[2][0]] for top in TOPS for middle in MIDDLES])
-LEVEL_WEIGHTS: Vector = np.outer(TOP_WEIGHTS, MIDDLE_WEIGHTS).ravel()
 STEPS, SMALL = 30, 1e-5  # of Levenberg's method, and of its differences
 
 
@@ -40,8 +38,12 @@ def with_foretold(smooth: Features, configurations: Sequence[Configuration], for
         return smooth
     gains, weights = np.array([told[place] for place in known]), np.array(foretold.weights)
     surfaces = read(gains)
-    surfaces -= surfaces.mean(axis=0)
-    mean = _ending_at(np.tensordot(surfaces, weights, axes=(1, 0)), gains[:, :, -1] @ weights)
+    heights = surfaces.mean(axis=0)  # (studies, 3)
+    surfaces -= heights
+    levels = np.concatenate([smooth.levels, [(weights @ heights)[:2]]])
+    level_weights = np.append((1 - PLAN_WEIGHT) * smooth.level_weights, PLAN_WEIGHT)
+    mean = np.tensordot(surfaces, weights, axes=(1, 0))
+    mean = _ending_at(mean, gains[:, :, -1] @ weights, levels, level_weights)
     columns = np.zeros((*smooth.design.shape[:2], 1 + DIRECTIONS))
     columns[known, :, 0] = mean
     columns[known, :, 1:] = _directions((surfaces - mean[:, None]) * np.sqrt(weights)[:, None])
@@ -51,6 +53,8 @@ def with_foretold(smooth: Features, configurations: Sequence[Configuration], for
         design=np.concatenate([smooth.design, columns], axis=2),
         mean=np.concatenate([np.where(level, smooth.mean, 0.0), [1.0], np.zeros(DIRECTIONS)]),
         sd=np.concatenate([np.where(level, 1.0, FREEDOM) * smooth.sd, [TRUST_SD], np.ones(DIRECTIONS)]),
+        levels=levels,
+        level_weights=level_weights,
     )
 
 
@@ -60,14 +64,14 @@ def _gains_of(configuration: Configuration, foretold: Foretold) -> tuple[tuple[f
     return foretold.gains.get(configuration, foretold.gains.get(rule))
 
 
-def _ending_at(surface: Vector, ends: Vector) -> Vector:
+def _ending_at(surface: Vector, ends: Vector, levels: Vector, weights: Vector) -> Vector:
     """Return a surface with logit A such that, at the levels the model reckons with, ends differ as those given do."""
-    surface = surface.copy()
+    surface, at = surface.copy(), np.insert(levels, 2, INTERCEPTS[2][0], axis=1)
     for _ in range(ROUNDS):
-        local = surface + LEVELS[:, None]
+        local = surface + at[:, None]
         gained = _gain(local, np.zeros(1))[..., 0]
-        slope = LEVEL_WEIGHTS @ (gained * (1 - expit(local[..., 0])))
-        short = ends - ends.mean() - (LEVEL_WEIGHTS @ gained - (LEVEL_WEIGHTS @ gained).mean())
+        slope = weights @ (gained * (1 - expit(local[..., 0])))
+        short = ends - ends.mean() - (weights @ gained - (weights @ gained).mean())
         surface[:, 0] += np.clip(short / slope, -1, 1)
         surface[:, 0] -= surface[:, 0].mean()
     return surface

@@ -52,6 +52,15 @@ def test_before_any_curve_the_order_is_the_plans(seed: int) -> None:
     assert np.corrcoef([ours[each] for each in expected], list(expected.values()))[0, 1] > 0.85
 
 
+def test_runs_are_expected_to_rise_as_late_as_the_plan_says() -> None:
+    late = {cell: replace(curve, middle=2.0) for cell, curve in smooth(1, CELLS).items()}
+    nothing = sweep(late, {})
+    alone, with_plan = (joint_of(each, 400) for each in (nothing, replace(nothing, foretold=told([late] * 3))))
+    truth = np.mean([curve.at(1.0) for curve in late.values()])
+    assert alone.at_target.mean() > truth + 0.1
+    assert abs(with_plan.at_target.mean() - truth) < 0.6 * abs(alone.at_target.mean() - truth)
+
+
 @settings(max_examples=4, deadline=None)
 @given(st.integers(0, 1000))
 def test_curves_to_the_end_leave_nothing_of_what_the_plan_foretold(seed: int) -> None:
