@@ -9,10 +9,16 @@ import math
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
 from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
-from sympy import Expr, Float
+from sympy import Derivative, Eq, Expr, FiniteSet, Float, Limit, Subs, Symbol, Tuple, UnevaluatedExpr
+from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.core.function import AppliedUndef
 
+from runner.tasks.latex_choices import remember_choices
+
+remember_choices()
 logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns that its time limits are off
 
 _END_OF_THOUGHT = "</think>"
@@ -51,22 +57,49 @@ def _verified(answer: str, found: list[Any]) -> float:
 
 
 def _far_apart(gold: list[Any], found: list[Any]) -> bool:
-    """Whether both are constants whose values differ by far: math-verify would simplify for long to find the same.
-
-    It takes 9 and 9 % for equal, and rounds; nothing near to that is decided here.
-    """
-    one, other = _value(gold), _value(found)
-    if one is None or other is None or gold[1] == found[1]:
+    """Whether their values differ by far: math-verify would simplify for long to find the same."""
+    if len(gold) != 2 or len(found) != 2 or gold[1] == found[1]:
         return False
-    return not any(math.isclose(one * times, other, rel_tol=_FAR, abs_tol=_FAR) for times in (0.01, 1, 100))
+    return _differ(*_sides(gold[0], found[0]))
 
 
-def _value(parsed: list[Any]) -> float | None:
-    """Return the number that math-verify has parsed, once as an expression and once as text; None for what is none."""
-    if len(parsed) != 2 or not isinstance(parsed[0], Expr) or parsed[0].free_symbols or not isinstance(parsed[1], str):
+def _differ(one: Any, other: Any) -> bool:
+    """Whether values differ by far, of sets and tuples those of a member and all members of the other.
+
+    math-verify takes 9 and 9 % for equal, and rounds; nothing near to that is decided here.
+    """
+    if isinstance(one, FiniteSet | Tuple) and isinstance(other, FiniteSet | Tuple):
+        return any(all(_differ(member, each) for each in other.args) for member in one.args)
+    if not (isinstance(one, Expr) and isinstance(other, Expr)):
+        return False
+    first, second = _value(one), _value(other)
+    if first is None or second is None:
+        return False
+    return not any(math.isclose(first * times, second, rel_tol=_FAR, abs_tol=_FAR) for times in (0.01, 1, 100))
+
+
+def _sides(gold: Any, found: Any) -> tuple[Any, Any]:
+    """Return what math-verify compares: of y = 3x its right side, unless the other is an equation of something else."""
+    if isinstance(gold, Eq) and isinstance(found, Eq):
+        name = gold.lhs
+        alone = isinstance(name, Symbol | AppliedUndef) and not (gold.rhs.has(name) or found.rhs.has(name))
+        return (gold.rhs, found.rhs) if alone and found.lhs == name else (None, None)
+    one, other = (side.rhs if isinstance(side, Eq) else side for side in (gold, found))
+    return one, other
+
+
+@lru_cache(_REMEMBERED)
+def _value(side: Expr) -> float | None:
+    """Return the number that an expression is where each variable has a value by its name; None where it is none.
+
+    What is one variable alone may be a word for math-verify. Sums and integrals up to a variable have no value there.
+    """
+    variables = side.free_symbols
+    if isinstance(side, Symbol) or (variables and side.has(ExprWithLimits, Derivative, Limit, Subs)):
         return None
     try:
-        value = parsed[0].evalf(_DIGITS)
+        value = side.doit() if side.has(UnevaluatedExpr) else side  # as 9 % has one
+        value = value.evalf(_DIGITS, subs={each: 1 + crc32(str(each).encode()) / 2**32 for each in variables})
     except Exception:  # sympy raises whatever it likes, which math-verify takes for a difference
         return None
     number = float(value) if isinstance(value, Float) else math.inf

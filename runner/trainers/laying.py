@@ -24,6 +24,7 @@ _REWARD_PARTS = (  # of rlplan, which mean the same wherever they run; each impo
     "runner/ports/__init__.py",
     "runner/ports/task.py",
     "runner/tasks/__init__.py",
+    "runner/tasks/latex_choices.py",
     "runner/tasks/math_answers.py",
     "runner/tasks/reward_child.py",
     "runner/tasks/reward_judge.py",

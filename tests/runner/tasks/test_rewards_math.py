@@ -1,7 +1,10 @@
 from collections.abc import Iterator
 
 import pytest
+from antlr4.atn.ParserATNSimulator import ParserATNSimulator
+from latex2sympy2_extended import latex2sympy2
 from math_verify import verify
+from sympy import srepr
 
 from runner.ports.task import Problem
 from runner.ports.trial import TaskChoice
@@ -70,6 +73,50 @@ def test_constants_are_as_equal_as_math_verify_has_them(answer: str) -> None:
     for other in CONSTANTS:
         gold, found = math_answers._gold(answer), math_answers._gold(other)
         assert math_answers._verified(answer, found) == float(verify(gold, found, timeout_seconds=None)), other
+
+
+VARIABLES = (
+    *("x^2+3x", "x(x+3)", "x^2+3y", "y = x^2+3x", "y = x^2+4x", "f(x) = x(x+3)", "x^2+3x = y", r"2x\%", "0.02x", "2x"),
+    *(r"\sqrt{x^2}", "x", r"\frac{n(n+1)}{2}", r"\sum_{k=1}^{n} k", r"\{x, 2\}", r"\{2, x\}", r"\{1, 2\}", "(2, 1)"),
+)
+
+
+@pytest.mark.parametrize("answer", VARIABLES)
+def test_what_has_variables_is_as_equal_as_math_verify_has_it(answer: str) -> None:
+    for other in VARIABLES:
+        gold, found = math_answers._gold(answer), math_answers._gold(other)
+        assert math_answers._verified(answer, found) == float(verify(gold, found, timeout_seconds=None)), other
+
+
+def test_expressions_that_differ_by_far_are_not_simplified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(math_answers, "verify", None)
+    for answer, found in (("x^2+3x", "x^2+4x"), ("y = 3x", "y = 4x"), ("3x", "y = 4x"), (r"\{1, 2\}", r"\{1, 3\}")):
+        assert math_answers._verified(answer, math_answers._gold(found)) == 0.0
+
+
+ALIKE = (  # each with one of the same kinds of tokens
+    *(("(3, 7)", "(12, 5)"), (r"\{1, x\}", r"\{2, y\}"), ("x = 3, y = 7", "a = 31, b = 0"), ("[1, 2)", "[8, 9)")),
+    *((r"\frac{x+1}{x-1}", r"\frac{n+7}{n-7}"), ("3x^2+2x", "44y^7+9y"), (r"\sqrt[3]{8} < x", r"\sqrt[5]{9} < y")),
+)
+
+
+@pytest.mark.parametrize(("first", "second"), ALIKE)
+def test_what_was_parsed_once_helps_to_parse_its_like_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    usual = latex2sympy2.PSParser.__mro__[1]
+    with monkeypatch.context() as patched:
+        patched.setattr(latex2sympy2, "PSParser", usual)
+        as_usual = latex2sympy2.latex2sympy(second)
+    latex2sympy2.latex2sympy(first)
+    monkeypatch.setattr(ParserATNSimulator, "adaptivePredict", None)  # what chooses is not asked again
+    assert srepr(latex2sympy2.latex2sympy(second)) == srepr(as_usual)
+
+
+def test_what_cannot_be_parsed_is_refused_each_time() -> None:
+    for text in (r"\frac{1}{", r"\frac{2}{", "x^"):
+        with pytest.raises(Exception, match="I "):  # it raises Exception itself: "I expected something else here"
+            latex2sympy2.latex2sympy(text)
 
 
 def test_an_answer_without_mathematics_is_named_and_not_just_scored_wrong(reward: ProcessReward) -> None:
