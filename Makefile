@@ -121,8 +121,8 @@ test-skyrl: $(SKYRL)/.installed  ## SkyRL's own parser, checks, registries and l
 
 $(SKYRL)/.installed: $(STAMP)
 	$(call on-top,$(SKYRL))
-	$(call add,$(SKYRL),aiohttp cloudpathlib datasets func_timeout httpx jaxtyping loguru omegaconf polars pybase64 torchdata zstandard)
-	$(call add,$(SKYRL),--no-deps skyrl==0.3.0 skyrl-gym==0.4.0)
+	$(call add,$(SKYRL),aiohttp cloudpathlib datasets func_timeout httpx jaxtyping loguru omegaconf orjson polars pybase64 torchdata zstandard)
+	$(call add,$(SKYRL),--no-deps --ignore-requires-python skyrl==0.4.0 skyrl-gym==0.4.0)
 	@touch $@
 
 check: setup  ## lint, format, arrows between the packages, and types

@@ -174,6 +174,7 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         ("skyrl", "hard", {}, {f"{TRAINER}.off_policy_correction.tis_ratio_type": "token"}),
         ("skyrl", "gspo", {}, {f"{TRAINER}.eps_clip_low": 3e-4, "trainer.train_batch_size": 32}),
         ("skyrl", "cispo", {}, {f"{TRAINER}.cispo.cispo_eps_clip_low": 1.0, f"{TRAINER}.cispo.cispo_eps_clip_high": 4}),
+        ("skyrl", "scalerl", {}, {f"{TRAINER}.cispo.cispo_anchor": "rollout", f"{TRAINER}.policy_loss_type": "cispo"}),
         ("skyrl", "dapo", {}, {f"{TRAINER}.dynamic_sampling.type": "filter", "generator.batched": True}),
         ("skyrl", "dapo", {}, {f"{TRAINER}.eps_clip_high": 0.28}),
         ("skyrl", "minimax", {}, {f"{TRAINER}.loss_reduction": "prompt_mean"}),
