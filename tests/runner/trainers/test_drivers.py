@@ -106,6 +106,7 @@ WRONG = "rlplan sets that itself"
         ("trl", {"growth": "4x"}, "growth with --trainer trl: TRL's batch is constant"),
         ("trl", {"options": {"held": True}}, "unknown key 'held'.*hold"),
         ("trl", {"options": {"settings": {"temperature": 0.7}}}, f"temperature: {WRONG}"),
+        ("trl", {"options": {"settings": {"max_staleness": 4}}}, "max_staleness with --trainer trl: .*scores no valid"),
         ("trl", {"options": {"accelerate": "/gone.yaml"}}, "there is no file /gone.yaml"),
         ("trl", {"task": TaskChoice(name="sum-eazy")}, "did you mean 'sum-easy'"),
         ("trl", {"recipe": "dapo"}, "filters.zero_variance = 'refill', but it keeps every group"),
