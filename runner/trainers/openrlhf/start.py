@@ -22,95 +22,99 @@ FOLDER = Path(__file__).absolute().parent
 PROGRAM = "openrlhf.cli.train_ppo_ray"
 SAVE_NOW = "save-now.json"
 REAL = ("openrlhf", "openrlhf.cli", PROGRAM, "openrlhf.utils.config")  # when its parser is rehearsed
+Trainer: Any = object  # `followed` puts OpenRLHF's in its place
 NEEDED = ("fit", "evaluate", "save_logs_and_checkpoints", "init_checkpoint_states", "get_max_steps")
 
 
-def followed(base: Any, run: dict[str, Any], folder: Path) -> Any:
+def followed(base: type, run: dict[str, Any], folder: Path) -> type:
     """Return OpenRLHF's trainer with what rlplan asks of it."""
+    return type("Followed", (Follower, base), {"_run": run, "_folder": folder})
 
-    class Followed(base):
-        """Goes to the segment's end and says what it does on the way."""
 
-        def __init__(self, pretrain: str, strategy: Any, *given: Any, **generating: Any) -> None:
-            from runner.trainers.inside import InOrder, Teller
+class Follower(Trainer):
+    """What is before a trainer of OpenRLHF: goes to the segment's end and says what it does on the way."""
 
-            self._teller = Teller(folder / run["metrics"])
-            self._step = self._saved = 0
+    _run: dict[str, Any]
+    _folder: Path
+
+    def __init__(self, pretrain: str, strategy: Any, *given: Any, **generating: Any) -> None:
+        from runner.trainers.inside import InOrder, Teller
+
+        self._teller = Teller(self._folder / self._run["metrics"])
+        self._step = self._saved = 0
+        self._saved_at = time.monotonic()
+        self._generating = generating
+        self._evaluated: list[Any] = []
+        loads = strategy.setup_dataloader  # which is to shuffle the prompts to train on alone
+        strategy.setup_dataloader = lambda data, size, pin=False, shuffle=True, *rest, **named: loads(
+            InOrder(data, self._run) if shuffle else data, size, pin, False, *rest, **named
+        )
+        super().__init__(pretrain, strategy, *given, **generating)
+        del strategy.setup_dataloader
+        samples = self.samples_generator
+        generate, answer = samples.generate_samples, samples.generate_eval_samples
+        samples.generate_samples = lambda **named: self._unless_over(generate, named)
+        samples.generate_eval_samples = lambda **named: self._kept(answer(**named))
+
+    def get_max_steps(self) -> int:
+        """Return the updates of the horizon, by which its schedule counts the warm-up."""
+        made: int = self._run["order"]["rows"] * self.args.rollout.n_samples_per_prompt
+        return made // int(self.args.train.batch_size)
+
+    def init_checkpoint_states(self) -> Any:
+        """Say where it stands, and score the base model."""
+        states = super().init_checkpoint_states()
+        self._step = states.get("global_step", 0)
+        if self._step != self._run["from_step"]:
+            wanted = f"it stands at step {self._step} instead of {self._run['from_step']}"
+            raise RuntimeError(f"rlplan checkpoint: {wanted}")
+        self._teller.say(self._step)
+        if self._step == 0:
+            self._validate(0)
+        return states
+
+    def save_logs_and_checkpoints(self, global_step: int, logs_dict: Any = None, client_states: Any = None) -> None:
+        """Save at the segment's end, from time to time, and where rlplan asks for it."""
+        self._step, began = global_step, time.monotonic()
+        due = began - self._saved_at > self._run["save_seconds"] or (self._folder / SAVE_NOW).exists()
+        saves = global_step >= self._run["to_step"] or due
+        self.args.ckpt.save_steps = 1 if saves else math.inf
+        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
+        seconds = {}
+        if saves:
+            from runner.trainers.inside import mark
+
+            mark(Path(self.args.ckpt.path) / "_actor" / f"global_step{global_step}", global_step)
             self._saved_at = time.monotonic()
-            self._generating = generating
-            self._evaluated: list[Any] = []
-            loads = strategy.setup_dataloader  # which is to shuffle the prompts to train on alone
-            strategy.setup_dataloader = lambda data, size, pin=False, shuffle=True, *rest, **named: loads(
-                InOrder(data, run) if shuffle else data, size, pin, False, *rest, **named
-            )
-            super().__init__(pretrain, strategy, *given, **generating)
-            del strategy.setup_dataloader
-            samples = self.samples_generator
-            generate, answer = samples.generate_samples, samples.generate_eval_samples
-            samples.generate_samples = lambda **named: self._unless_over(generate, named)
-            samples.generate_eval_samples = lambda **named: self._kept(answer(**named))
+            seconds["save"] = self._saved_at - began
+        logs = {name: value for name, value in (logs_dict or {}).items() if isinstance(value, int | float)}
+        scored = global_step % self.args.eval.steps == 0
+        self._teller.say(global_step, logs=logs, seconds=seconds, whole=not scored)
 
-        def get_max_steps(self) -> int:
-            """Return the updates of the horizon, by which its schedule counts the warm-up."""
-            made: int = run["order"]["rows"] * self.args.rollout.n_samples_per_prompt
-            return made // int(self.args.train.batch_size)
+    def evaluate(self, global_step: int, **generating: Any) -> Any:
+        """Say the score of every sample of every problem, of which OpenRLHF logs the mean."""
+        began = time.monotonic()
+        logs = super().evaluate(global_step, **generating | {"top_p": self._run["validation_top_p"]})
+        groups: dict[int, list[float]] = {}
+        for sample in self._evaluated:
+            groups.setdefault(int(sample.labels[0]), []).append(float(sample.scores[0]))
+        self._evaluated = []
+        scores = [groups[number] for number in sorted(groups)]
+        took = {"validation": time.monotonic() - began}
+        self._teller.say(global_step, scores=scores, seconds=took, whole=True)
+        return logs
 
-        def init_checkpoint_states(self) -> Any:
-            """Say where it stands, and score the base model."""
-            states = super().init_checkpoint_states()
-            self._step = states.get("global_step", 0)
-            if self._step != run["from_step"]:
-                wanted = f"it stands at step {self._step} instead of {run['from_step']}"
-                raise RuntimeError(f"rlplan checkpoint: {wanted}")
-            self._teller.say(self._step)
-            if self._step == 0:
-                self._validate(0)
-            return states
+    def _validate(self, step: int) -> None:
+        asked = self.args.eval
+        how = {"temperature": asked.temperature, "n_samples_per_prompt": asked.n_samples_per_prompt}
+        self.evaluate(step, **{**self._generating, **how})
 
-        def save_logs_and_checkpoints(self, global_step: int, logs_dict: Any = None, client_states: Any = None) -> None:
-            """Save at the segment's end, from time to time, and where rlplan asks for it."""
-            self._step, began = global_step, time.monotonic()
-            due = began - self._saved_at > run["save_seconds"] or (folder / SAVE_NOW).exists()
-            saves = global_step >= run["to_step"] or due
-            self.args.ckpt.save_steps = 1 if saves else math.inf
-            super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
-            seconds = {}
-            if saves:
-                from runner.trainers.inside import mark
+    def _unless_over(self, generate: Any, named: dict[str, Any]) -> Any:
+        return ([], None, 0, True) if self._step >= self._run["to_step"] else generate(**named)
 
-                mark(Path(self.args.ckpt.path) / "_actor" / f"global_step{global_step}", global_step)
-                self._saved_at = time.monotonic()
-                seconds["save"] = self._saved_at - began
-            logs = {name: value for name, value in (logs_dict or {}).items() if isinstance(value, int | float)}
-            scored = global_step % self.args.eval.steps == 0
-            self._teller.say(global_step, logs=logs, seconds=seconds, whole=not scored)
-
-        def evaluate(self, global_step: int, **generating: Any) -> Any:
-            """Say the score of every sample of every problem, of which OpenRLHF logs the mean."""
-            began = time.monotonic()
-            logs = super().evaluate(global_step, **generating | {"top_p": run["validation_top_p"]})
-            groups: dict[int, list[float]] = {}
-            for sample in self._evaluated:
-                groups.setdefault(int(sample.labels[0]), []).append(float(sample.scores[0]))
-            self._evaluated = []
-            scores = [groups[number] for number in sorted(groups)]
-            took = {"validation": time.monotonic() - began}
-            self._teller.say(global_step, scores=scores, seconds=took, whole=True)
-            return logs
-
-        def _validate(self, step: int) -> None:
-            asked = self.args.eval
-            how = {"temperature": asked.temperature, "n_samples_per_prompt": asked.n_samples_per_prompt}
-            self.evaluate(step, **{**self._generating, **how})
-
-        def _unless_over(self, generate: Any, named: dict[str, Any]) -> Any:
-            return ([], None, 0, True) if self._step >= run["to_step"] else generate(**named)
-
-        def _kept(self, samples: Any) -> Any:
-            self._evaluated = samples
-            return samples
-
-    return Followed
+    def _kept(self, samples: Any) -> Any:
+        self._evaluated = samples
+        return samples
 
 
 class Imagined(MetaPathFinder, Loader):
