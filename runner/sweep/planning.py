@@ -63,34 +63,59 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         _require_pilots(plan)
     _require_heeded(plan)
     choice = _with_planned_model(plan, choice)
-    hardware = plan.hardware
-    per_trial, per_pilot = int(hardware["gpus_per_trial"]), pilot_gpus(plan)
-    on_cpu = hardware["gpu"] == CPU
-    trainer = chosen_trainer(choice.trainer, plan.config.get("trainer"), approximate=choice.approximate)
-    if choice.script is not None:
-        from runner.trainers.script import read_script  # noqa: PLC0415  (reads what no other sweep needs)
+    configured = chosen_trainer(choice.trainer, plan.config.get("trainer"), approximate=choice.approximate)
+    script = _script(choice)
+    trainer = configured if script is None else script.onto(configured)
+    if trainer is None and choice.simulation is None:
+        _require_builtin_can(plan)
+    try:
+        spec = SweepSpec.model_validate(_settings(plan, choice, trainer))
+    except ValidationError as error:
+        raise explained(
+            error, SweepSpec, {"workers": "--workers", "retries": "--retries", "seed": "--seed"}, "the plan"
+        ) from error
+    if script is not None:
+        spec = _left_open(spec, plan, script, configured, choice.only)
+    spec = in_its_own_time(spec, plan.candidates)
+    spec = _without_untrainable(spec, plan) if choice.only is None else spec
+    _require_trainable(spec, plan, only=choice.only)
+    return spec
 
-        script, configured = read_script(choice.script), trainer
-        trainer = script.onto(trainer)
-    builtin = trainer is None and choice.simulation is None
-    if not on_cpu and builtin and per_trial > MOST_GPUS_OF_A_TRIAL:
+
+def _script(choice: SweepChoice) -> "Script | None":
+    if choice.script is None:
+        return None
+    from runner.trainers.script import read_script  # noqa: PLC0415  (reads what no other sweep needs)
+
+    return read_script(choice.script)
+
+
+def _require_builtin_can(plan: Plan) -> None:
+    """Refuse what the trainer of this package does not do."""
+    gpu, per_trial = plan.hardware["gpu"], int(plan.hardware["gpus_per_trial"])
+    if gpu != CPU and per_trial > MOST_GPUS_OF_A_TRIAL:
         raise InputError(
-            f"{plan.name} gives each trial {per_trial} {hardware['gpu']}, and the trainer of rlplan uses one: name "
+            f"{plan.name} gives each trial {per_trial} {gpu}, and the trainer of rlplan uses one: name "
             "another by --trainer, or make a plan with --gpus-per-trial 1"
         )
-    if builtin and plan.config.get("cost", {}).get("lora_rank"):
+    if plan.config.get("cost", {}).get("lora_rank"):
         raise InputError("[cost] lora_rank: the trainer of rlplan trains all weights: name another by --trainer")
-    fitting = int(hardware["gpus"]) // per_pilot
+
+
+def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) -> dict[str, Any]:
+    """Return a sweep's settings as SweepSpec has them, not yet checked."""
+    hardware, on_cpu = plan.hardware, plan.hardware["gpu"] == CPU
+    per_trial, per_pilot = int(hardware["gpus_per_trial"]), pilot_gpus(plan)
     rest_to_final = choice.only is None and not _fraction_is_fixed(plan)
     at_hand = choice.storage is None and choice.simulation is None
     folder = choice.folder or Path("rlplan-sweeps")
-    given = {
+    return {
         **choice.model_dump(include={"policy", "search", "seed", "retries"}),
         "pilot_gpu_hours": plan.pilot_gpu_hours if choice.only is None else 0.0,
         "target_gpu_hours": plan.final_gpu_hours,
         "rest_to_final": rest_to_final,
         "continues_pilot": rest_to_final and at_hand and per_trial == per_pilot,
-        "workers": fitting if choice.workers is None else choice.workers,
+        "workers": int(hardware["gpus"]) // per_pilot if choice.workers is None else choice.workers,
         "learning_rate_range": plan.config.get("axes", {}).get("learning_rate_range"),
         "folder": str(folder.expanduser().absolute()),
         "storage": choice.storage,
@@ -104,18 +129,6 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         "final_nodes": 1 if per_trial == per_pilot else nodes_of(plan, per_trial),
         "training": training_of(plan, choice, trainer, on_cpu=on_cpu).model_dump(),
     }
-    try:
-        spec = SweepSpec.model_validate(given)
-    except ValidationError as error:
-        raise explained(
-            error, SweepSpec, {"workers": "--workers", "retries": "--retries", "seed": "--seed"}, "the plan"
-        ) from error
-    if choice.script is not None:
-        spec = _left_open(spec, plan, script, configured, choice.only)
-    spec = in_its_own_time(spec, plan.candidates)
-    spec = _without_untrainable(spec, plan) if choice.only is None else spec
-    _require_trainable(spec, plan, only=choice.only)
-    return spec
 
 
 def _with_planned_model(plan: Plan, choice: SweepChoice) -> SweepChoice:

@@ -5,6 +5,7 @@ The sections of a recipe have their own names: `objective`, `optimizer`, `filter
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from planner.recipes.schema import Recipe
@@ -27,18 +28,30 @@ from runner.trainers.spec import TrainerSpec
 
 def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attempt, options: Any) -> dict[str, Any]:
     """Return the values of one attempt; the trainer's steps are batches where it counts those."""
-    assert config.trainer is not None
-    recipe, machine, updates = config.recipe, config.machine, config.recipe.schedule.updates_per_batch
-    low, high = clip_bounds(recipe.objective, spec.clip_lowest, spec.clip_highest)
-    each = updates if spec.counts_batches else 1
-    folder, longest = attempt.folder, task.max_response_tokens
-    folder = folder.absolute() if folder.parts else folder  # a rehearsal is made where it stands
-    trial, sweep = run_names(attempt)
-    heat, nucleus = config.task.validation_sampling
-    saves = getattr(options, "save_steps", None) or save_steps(config, attempt)
+    folder = attempt.folder  # a rehearsal is made where it stands
+    folder = folder.absolute() if folder.parts else folder
+    machine = config.machine
     return {
-        **sections_of(recipe),
+        **sections_of(config.recipe),
         **spec.maps,
+        **_of_trial(spec, config),
+        **_of_steps(spec, config, attempt, getattr(options, "save_steps", None)),
+        **_of_task(config, task, folder),
+        "folder": str(folder),
+        "overlong": round(config.recipe.rewards.overlong_share * task.max_response_tokens),
+        "python_path": os.environ.get("PYTHONPATH", ""),
+        "machine": machine,
+        "gpus_per_node": machine.gpus // machine.nodes,
+        "options": options,
+    }
+
+
+def _of_trial(spec: TrainerSpec, config: TrialConfig) -> dict[str, Any]:
+    """Return what is trained, and how answers are sampled."""
+    low, high = clip_bounds(config.recipe.objective, spec.clip_lowest, spec.clip_highest)
+    heat, nucleus = config.task.validation_sampling
+    updates = config.recipe.schedule.updates_per_batch
+    return {
         "rollouts_per_prompt": config.rollouts_per_prompt,
         "prompts_per_batch": config.prompts_per_batch,
         "rollouts_per_step": config.rollouts_per_step,
@@ -48,29 +61,38 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
         "warmup_batches": -(-warmup_steps(config) // updates),  # where a batch has one rate for all of its updates
         "temperature": config.task.temperature,
         "top_p": config.task.top_p,
+        "validation": config.validation,
         "validation_temperature": heat,
         "validation_top_p": nucleus,
         "seed": config.seed,
         "clip_low": low,
         "clip_high": high,
-        "overlong": round(recipe.rewards.overlong_share * longest),
-        "validation": config.validation,
+    }
+
+
+def _of_steps(spec: TrainerSpec, config: TrialConfig, attempt: Attempt, saves: int | None) -> dict[str, Any]:
+    """Return from where to where an attempt goes, and what comes how often; `saves`: updates between, as asked for."""
+    assert config.trainer is not None
+    each = config.recipe.schedule.updates_per_batch if spec.counts_batches else 1
+    trial, sweep = run_names(attempt)
+    return {
         "validate_every": max(1, validation_steps(config) // each),
-        "save_every": max(1, saves // each),
+        "save_every": max(1, (saves or save_steps(config, attempt)) // each),
         "save_seconds": config.trainer.save_seconds,
         "from_step": attempt.from_step // each,
         "to_step": -(-attempt.to_step // each),
         "attempt": attempt.number,
         "resumes": attempt.checkpoint is not None,
         "checkpoint": None if attempt.checkpoint is None else str(attempt.checkpoint.absolute()),
-        "folder": str(folder),
         "metrics": attempt.metrics.name,
-        "python_path": os.environ.get("PYTHONPATH", ""),
         "trial": trial,
         "sweep": sweep,
-        "machine": machine,
-        "gpus_per_node": machine.gpus // machine.nodes,
-        "options": options,
+    }
+
+
+def _of_task(config: TrialConfig, task: Task, folder: Path) -> dict[str, Any]:
+    """Return the model, its tokenizer, the problems and their lengths."""
+    return {
         "model": task.model_path,
         "laid_model": laid_model(task, folder),
         "tokenizer": tokenizer_of(config, task, folder),
@@ -82,8 +104,8 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
         "validation_problems": min(config.validation.problems, len(task.validation)),
         "chat_template": task.chat_template,
         "max_prompt_tokens": task.max_prompt_tokens,
-        "max_response_tokens": longest,
-        "max_tokens": task.max_prompt_tokens + longest,
+        "max_response_tokens": task.max_response_tokens,
+        "max_tokens": task.max_prompt_tokens + task.max_response_tokens,
     }
 
 
