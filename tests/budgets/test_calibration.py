@@ -26,8 +26,6 @@ BEFORE = prior(GPU)
 TOGETHER = Placement(8, 8, colocated=True)
 DECODING = CONSTANTS["decode"]
 SHAPES = [(n, prompts) for n in (4, 16, 64) for prompts in (8, 32, 128)]
-# Each of these alone makes up a phase, or most of one at some (n, B); the parts of decoding trade off between them.
-IDENTIFIABLE = [Driver.DECODE_OVERHEAD, Driver.REWARD, Driver.TRAIN_COMPUTE, Driver.FIXED, Driver.WEIGHT_SYNC]
 
 
 def phases_of(
@@ -83,23 +81,6 @@ def test_without_records_the_prior_stands() -> None:
     calibration = calibrate(workload_of(), GPU, [])
     assert calibration.coefficients == BEFORE
     assert calibration.mean_response is None
-
-
-@pytest.mark.parametrize("recipe", ["grpo", "dapo"])
-def test_coefficients_are_recovered_within_their_intervals(recipe: str) -> None:
-    workload = workload_of(cap=4096)
-    hits: dict[Driver, list[bool]] = {driver: [] for driver in Driver}
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        truth = drawn(rng)
-        records = measure(workload, recipe, truth, rng, SHAPES * 2)
-        known = calibrate(workload, GPU, records).coefficients
-        for driver in Driver:
-            sd = math.sqrt(known.log_covariance[driver, driver])
-            hits[driver].append(abs(known.log_mean[driver] - truth.log_mean[driver]) < Z90 * sd)
-    assert np.mean([hits[driver] for driver in IDENTIFIABLE]) >= 0.85
-    assert np.mean(list(hits.values())) >= 0.85
-    assert min(np.mean(hits[driver]) for driver in Driver) >= 0.75
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "scalerl", "dapo"])
@@ -185,15 +166,6 @@ def test_a_measured_step_has_rollouts_tokens_and_finite_seconds(change: dict[str
     assert step.load == StepLoad(prompts=4, generated=32, trained=32)
     with pytest.raises(InputError, match=message):
         replace(step, **change)
-
-
-def test_what_was_generated_counts_and_not_what_the_batch_holds() -> None:
-    """Refills are in the record: the same seconds for twice the rollouts mean a machine twice as fast."""
-    workload = workload_of(cap=4096)
-    (record,) = measure(workload, "grpo", Coefficients(), np.random.default_rng(0), [(8, 32)], noise=0.0)
-    doubled = replace(record, generated_rollouts=2 * record.generated_rollouts, trained_rollouts=2 * 256)
-    once, twice = (calibrate(workload, GPU, [step] * 30).coefficients for step in (record, doubled))
-    assert twice.log_mean[Driver.TRAIN_COMPUTE] < once.log_mean[Driver.TRAIN_COMPUTE] - 0.3
 
 
 # Whole steps

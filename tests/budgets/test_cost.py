@@ -40,21 +40,17 @@ def side(cost: StepCost, phases: tuple[Phase, ...]) -> float:
     return sum(cost.seconds_by_phase[phase] for phase in phases)
 
 
-@given(model=MODELS, recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, share=SHARES, spread=SPREADS)
-def test_a_step_is_the_sum_of_its_phases_or_the_slower_side(
-    model: str, recipe: str, n: int, prompts: int, share: float, spread: float
+@given(model=MODELS, recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, gpus=st.integers(1, 64), spread=SPREADS)
+def test_a_step_is_the_sum_of_its_phases_or_the_slower_side_and_counts_all_gpus(
+    model: str, recipe: str, n: int, prompts: int, gpus: int, spread: float
 ) -> None:
-    cost = priced(workload_of(model, mean_share=share, spread=spread), hardware_of(), recipe, n, prompts)
+    workload = workload_of(model, spread=spread)
+    assume(fits(workload, hardware_of(gpus=gpus), recipe))
+    cost = priced(workload, hardware_of(gpus=gpus), recipe, n, prompts)
     generating, training = side(cost, GENERATING), side(cost, TRAINING)
     whole = max(generating, training) if TRAITS[recipe].asynchronous else generating + training
     assert cost.step_seconds == pytest.approx(whole, rel=1e-12)
     assert set(cost.seconds_by_phase) == set(Phase) - {Phase.SAVE}
-
-
-@given(model=MODELS, recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, gpus=st.integers(1, 64))
-def test_gpu_hours_are_seconds_times_gpus(model: str, recipe: str, n: int, prompts: int, gpus: int) -> None:
-    assume(fits(workload_of(model), hardware_of(gpus=gpus), recipe))
-    cost = priced(workload_of(model), hardware_of(gpus=gpus), recipe, n, prompts)
     assert cost.placement.gpus == gpus
     assert cost.gpu_hours_per_step == pytest.approx(cost.step_seconds * gpus / 3600, rel=1e-12)
     assert cost.start_up_gpu_hours == pytest.approx(cost.start_up_seconds * gpus / 3600, rel=1e-12)
@@ -62,16 +58,25 @@ def test_gpu_hours_are_seconds_times_gpus(model: str, recipe: str, n: int, promp
     assert cost.gpu_hours_per_step_low * cost.gpu_hours_per_step_high == pytest.approx(cost.gpu_hours_per_step**2)
 
 
-@given(recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, more_n=st.integers(0, 64), more=st.integers(0, 256), share=SHARES)
-def test_more_rollouts_or_prompts_never_cost_less(
-    recipe: str, n: int, prompts: int, more_n: int, more: int, share: float
+@given(
+    recipe=RECIPES,
+    n=ROLLOUTS,
+    prompts=PROMPTS,
+    more=st.tuples(st.integers(0, 64), st.integers(0, 256)),
+    share=SHARES,
+    longer=st.floats(1, 3),
+)
+def test_more_rollouts_prompts_or_tokens_never_cost_less(
+    recipe: str, n: int, prompts: int, more: tuple[int, int], share: float, longer: float
 ) -> None:
-    # Dynamic sampling is the exception in n: larger groups carry signal more often, so that fewer are refilled.
     workload = workload_of(mean_share=share)
     base = priced(workload, hardware_of(), recipe, n, prompts).step_seconds
-    assert priced(workload, hardware_of(), recipe, n, prompts + more).step_seconds >= base * (1 - 1e-9)
+    wordy = workload.with_mean_response(workload.responses.mean * longer)
+    assert priced(wordy, hardware_of(), recipe, n, prompts).step_seconds >= base * (1 - 1e-6)
+    assert priced(workload, hardware_of(), recipe, n, prompts + more[1]).step_seconds >= base * (1 - 1e-9)
+    # Dynamic sampling is the exception in n: larger groups carry signal more often, so that fewer are refilled.
     if not TRAITS[recipe].refills_groups:
-        assert priced(workload, hardware_of(), recipe, n + more_n, prompts).step_seconds >= base * (1 - 1e-9)
+        assert priced(workload, hardware_of(), recipe, n + more[0], prompts).step_seconds >= base * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(("share", "cheaper"), [(0.4, (0.93, 0.99)), (0.8, (0.75, 0.93)), (0.05, (0.9999, 1.0001))])
@@ -85,16 +90,6 @@ def test_interruptions_cost_less_the_more_responses_they_end(
         for traits in (interrupting, interrupting.uninterrupted)
     ]
     assert cheaper[0] < costs[0] / costs[1] < cheaper[1]
-
-
-@given(recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, share=SHARES, longer=st.floats(1, 3), spread=SPREADS)
-def test_longer_responses_never_cost_less(
-    recipe: str, n: int, prompts: int, share: float, longer: float, spread: float
-) -> None:
-    workload = workload_of(mean_share=share, spread=spread)
-    base = priced(workload, hardware_of(), recipe, n, prompts).step_seconds
-    more = workload.with_mean_response(workload.responses.mean * longer)
-    assert priced(more, hardware_of(), recipe, n, prompts).step_seconds >= base * (1 - 1e-6)
 
 
 @given(model=MODELS, recipe=RECIPES, gpus=st.integers(1, 63), n=ROLLOUTS, prompts=PROMPTS, spread=SPREADS)

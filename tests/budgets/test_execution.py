@@ -69,19 +69,6 @@ def test_an_engine_that_is_too_small_is_refused_with_a_larger_one() -> None:
 # Packing
 
 
-@given(draws=st.integers(1, 64), share=st.floats(0.05, 1.0), spread=st.floats(0.0, 2.0))
-def test_a_micro_batch_takes_its_longest_and_the_more_the_more_are_padded(
-    draws: int, share: float, spread: float
-) -> None:
-    lengths = workload_of(mean_share=share, spread=spread).responses
-    fewer, more = (lengths.longest_square_of(count) for count in (draws, draws + 1))
-    assert lengths.mean_square <= fewer * (1 + 1e-9)
-    assert fewer <= more * (1 + 1e-9)
-    # A mean of squares is no less than the mean's square, but for the grid that both are summed on.
-    assert lengths.longest_of(draws) ** 2 <= fewer * (1 + 1e-3)
-    assert more <= lengths.cap**2
-
-
 def test_padding_costs_every_pass_over_what_is_trained_on() -> None:
     workload, padded = workload_of(), run_as(replace(EASY, old_log_probs=True), packing=False)
     lengths = workload.responses
@@ -188,18 +175,6 @@ def test_a_validation_is_scored_where_scoring_takes_time() -> None:
     judged = evaluate_seconds(workload, H100, 8, execution=Execution(reward_seconds=5.0, reward_parallel=256))
     assert judged[Driver.REWARD] == pytest.approx(5 * workload.validation.rollouts / 256)
     assert Driver.REWARD not in evaluate_seconds(workload, H100, 8)
-
-
-@pytest.mark.parametrize("traits", [EASY, SCALERL], ids=["synchronous", "asynchronous"])
-def test_a_slower_reward_makes_no_step_cheaper(traits: RecipeTraits) -> None:
-    hardware, workload = Hardware(H100, 64, 64), workload_of()
-    costs = [
-        step_cost(workload, hardware, run_as(traits, reward_seconds=seconds, reward_parallel=256), 16, 64)
-        for seconds in (2e-5, 1.0, 60.0, 600.0)
-    ]
-    steps = [cost.step_seconds for cost in costs]
-    assert steps == sorted(steps)
-    assert costs[-1].log_sd > costs[0].log_sd  # of a reward's seconds little is known
 
 
 # All of it

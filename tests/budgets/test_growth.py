@@ -11,13 +11,6 @@ growths = st.builds(Growth, st.floats(1.01, 64), st.integers(1, 200))
 batches = st.integers(1, 300)
 
 
-@given(growths, batches, st.integers(0, 2000))
-def test_it_starts_at_a_fraction_and_ends_at_the_full_batch(growth: Growth, B: int, update: int) -> None:
-    assert growth.prompts(B, 0) == math.ceil(B / growth.factor)
-    assert growth.prompts(B, update) <= growth.prompts(B, update + 1) <= 2 * growth.prompts(B, update)
-    assert growth.prompts(B, 10**9) == B
-
-
 @given(growths, batches, st.integers(0, 3000))
 def test_the_batch_doubles_when_the_prompts_done_have_quadrupled(growth: Growth, B: int, update: int) -> None:
     """Against the rule itself, applied to one update after the other's counts."""

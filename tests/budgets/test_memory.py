@@ -1,5 +1,4 @@
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -91,13 +90,6 @@ def test_what_does_not_fit_is_said_with_numbers_and_what_would(
     assert message.startswith(f"{workload['model']} does not fit {asked[2]} {asked[1]}: ")
     assert re.search(said, message)
     require_fit(workload_of(), SCALERL, Hardware(catalogue.gpu("h100"), 8, 8))
-
-
-def test_the_message_of_one_gpu_that_an_engine_does_not_fit() -> None:
-    # One layer with many cached heads: a sequence's keys and values outweigh its training.
-    shape = replace(catalogue.model("qwen2.5-0.5b"), name="wide-cache", layers=2, kv_heads=512, vocabulary=64)
-    message = refusal(workload_of(shape, cap=30000), "hard", "cpu", 1)
-    assert re.search(r"an engine needs \S+ GB .*, 3.6 GB are usable on the GPU that it may span", message)
 
 
 LONG = [name for name in catalogue.names("models") if catalogue.model(name).context >= 32768]

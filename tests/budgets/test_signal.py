@@ -57,16 +57,6 @@ def test_larger_groups_carry_signal_more_often(rates: PassRates, n: int) -> None
     assert large <= 1
 
 
-@given(rates=ANY_RATES)
-def test_a_single_rollout_never_carries_signal(rates: PassRates) -> None:
-    assert signal_fraction(rates, 1) == pytest.approx(0, abs=1e-9)
-
-
-@given(rate=st.floats(0.001, 0.999), n=GROUP)
-def test_right_and_wrong_are_symmetric(rate: float, n: int) -> None:
-    assert BetaPassRates(rate).unanimous(n) == pytest.approx(BetaPassRates(1 - rate).unanimous(n), rel=1e-6)
-
-
 def test_prompts_always_or_never_solved_carry_nothing() -> None:
     assert signal_fraction(MeasuredPassRates((0.0, 1.0)), 512) == 0
     assert signal_fraction(MeasuredPassRates((0.0, 0.5)), 64) == pytest.approx(0.5)

@@ -1,5 +1,4 @@
 import itertools
-import math
 import statistics
 from typing import Any
 
@@ -20,14 +19,6 @@ def test_the_estimate_is_the_mean_over_all_subsets(values: list[float], data: st
     subsets = list(itertools.combinations(values, k))
     assert best_at(values, k) == pytest.approx(statistics.fmean(map(max, subsets)))
     assert worst_at(values, k) == pytest.approx(statistics.fmean(map(min, subsets)))
-
-
-@given(st.integers(1, 40), st.data())
-def test_for_right_and_wrong_it_is_the_estimator_of_pass_at_k(n: int, data: st.DataObject) -> None:
-    right, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
-    values = [1.0] * right + [0.0] * (n - right)
-    assert best_at(values, k) == pytest.approx(1 - math.comb(n - right, k) / math.comb(n, k))
-    assert worst_at(values, k) == pytest.approx(math.comb(right, k) / math.comb(n, k))
 
 
 def test_scores_over_problems_have_standard_errors() -> None:

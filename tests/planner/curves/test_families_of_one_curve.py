@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
-from budgets.errors import InputError
 from planner.curves.curve import Curve
 from planner.curves.families.draws import CannotTellError, LawDraws, interval
 from planner.curves.families.one_curve import draw_power_law, draw_sigmoid
@@ -57,27 +55,6 @@ def test_a_sigmoid_does_not_depend_on_the_unit_of_unbounded_scores(scale: float)
 
 
 # What every family of curves keeps to
-
-anything = st.floats(allow_nan=True, allow_infinity=True, width=64)
-points = st.integers(0, 12).flatmap(
-    lambda size: st.tuples(
-        arrays(float, size, elements=anything | st.floats(0, 1e4)),
-        arrays(float, size, elements=anything | st.floats(0, 1)),
-    )
-)
-
-
-@pytest.mark.parametrize("draw", DRAW)
-@given(points=points)
-@settings(max_examples=4, deadline=None)
-def test_draws_of_any_curve_are_finite(draw: Draw, points: tuple[np.ndarray, np.ndarray]) -> None:
-    curve = Curve.of("arbitrary", *points)
-    try:
-        draws = draw(curve)
-    except InputError:
-        return
-    assert not any(np.isnan(values).any() for values in draws.parameters.values())
-    assert np.all(np.isfinite(draws.series[""](curve.x[curve.x > 0])))
 
 
 @pytest.mark.parametrize("draw", DRAW)

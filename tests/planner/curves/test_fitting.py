@@ -87,17 +87,6 @@ def test_a_curve_is_fitted_alike_in_any_company(order, seed):
         assert_equal_fits(fit, alone)
 
 
-@given(st.integers(0, 2**32), st.integers(2, 40))
-@settings(max_examples=25)
-def test_the_order_of_points_does_not_matter(seed, size):
-    rng = np.random.default_rng(seed)
-    x, y = np.cumsum(rng.uniform(0.1, 1, size)), rng.random(size)
-    shuffled = rng.permutation(size)
-    one, other = Curve.of("c", x, y), Curve.of("c", x[shuffled], y[shuffled])
-    (first,), (second,) = fit_curves([one], [[9.0]]), fit_curves([other], [[9.0]])
-    assert numbers(first) == numbers(second)
-
-
 @st.composite
 def ragged(draw):
     """x and y of a noisy rise; x is ragged, so that rounding puts no point into another bin."""

@@ -69,47 +69,6 @@ def test_judgement_follows_the_facts_and_says_them(seen, forecast, verdict, evid
     assert evidence in sentence
 
 
-levels, errors = st.floats(0, 1), st.floats(1e-4, 0.2)
-any_state = st.builds(
-    lambda start, now, above, error, bins: state(
-        start=start, now=now, peak=max(start, now) + above, error=error, bins=bins
-    ),
-    levels,
-    levels,
-    st.just(0.0) | st.floats(0, 0.5),
-    errors,
-    st.integers(1, 32),
-)
-SETTLED = {Verdict.COLLAPSED, Verdict.DECLINING, Verdict.FLAT}
-
-
-@given(any_state, st.floats(1, 10))
-def test_more_noise_never_turns_flat_into_a_move(seen, factor):
-    louder = replace(
-        seen,
-        start_error=seen.start_error * factor,
-        peak_error=seen.peak_error * factor,
-        now_error=seen.now_error * factor,
-    )
-    for fact in ("risen", "fallen"):
-        assert getattr(louder, fact)() <= getattr(seen, fact)()
-
-
-@given(any_state, levels, levels, st.floats(0, 3))
-def test_a_greater_chance_of_more_never_turns_rising_into_saturated(seen, one, other, width):
-    less, more = sorted((one, other))
-    if judge(seen, less, width, 1.0)[0] is not Verdict.SATURATED:
-        assert judge(seen, more, width, 1.0)[0] is not Verdict.SATURATED
-
-
-@given(any_state, levels, st.floats(0, 3), st.floats(0, 3))
-def test_what_fell_or_never_moved_does_not_depend_on_the_asymptote(seen, chance, one, other):
-    first, second = judge(seen, chance, one, 1.0)[0], judge(seen, chance, other, 1.0)[0]
-    assert (first in SETTLED) == (second in SETTLED)
-    if first in SETTLED:
-        assert first is second
-
-
 SLOW_SLIDE = [0.2, 0.5, 0.6, *np.linspace(0.6, 0.2, 20)]
 
 

@@ -23,14 +23,6 @@ def learnt(seed: int, name: str = "earlier", **about: str) -> Experience:
     return experience_of(name, curves(seed), TARGET, about)
 
 
-def turned_round(found: Curves, axis: int) -> Curves:
-    """Return the same curves with the largest n (or B) for the smallest, and so on."""
-    values = sorted({each[0][axis] for each in found})
-    other = dict(zip(values, reversed(values), strict=True))
-    names = ("rollouts_per_prompt", "prompts_per_batch")
-    return [(each._replace(**{names[axis]: other[each[axis]]}), scores) for each, scores in found]
-
-
 def signs(source: Experience, mirrored: Sequence[str]) -> np.ndarray:
     """Return −1 for coefficients that change their sign when these axes are turned round."""
     return np.array([(-1.0) ** sum(name in mirrored for name in term.of) for term in source.terms])

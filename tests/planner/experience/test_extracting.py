@@ -1,40 +1,13 @@
-from random import Random
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from planner.experience.extracting import experience_of, experience_of_runs
 from planner.pooling.features import MIDDLE
 from planner.view import Configuration, Seen
-from tests.planner.experience.makers import curves, learnt, signs, turned_round
+from tests.planner.experience.makers import learnt
 from tests.planner.pooling.sweeps import TARGET, smooth
 from tests.planner.replaying.tables import LENGTH, grid
-
-
-@given(st.integers(0, 20), st.randoms(use_true_random=False))
-@settings(max_examples=8)
-def test_the_order_of_runs_changes_nothing(seed: int, random: Random) -> None:
-    found = list(curves(seed))
-    mixed = list(found)
-    random.shuffle(mixed)
-    one, other = (experience_of("a", each, TARGET, {}) for each in (found, mixed))
-    assert one.terms == other.terms
-    assert (one.mean == other.mean).all()
-    assert (one.covariance == other.covariance).all()
-
-
-@pytest.mark.parametrize(("seed", "axis", "name"), [(0, 0, "n"), (3, 1, "B")])
-def test_a_mirrored_table_has_mirrored_slopes(seed: int, axis: int, name: str) -> None:
-    found = curves(seed)
-    plain = experience_of("a", found, TARGET, {})
-    mirrored = experience_of("a", turned_round(found, axis), TARGET, {})
-    sign = signs(plain, (name,))
-    assert (sign < 0).sum() == 5  # three slopes, two products
-    assert mirrored.mean == pytest.approx(sign * plain.mean, abs=0.02)
-    assert np.diag(mirrored.covariance) == pytest.approx(np.diag(plain.covariance), rel=0.1)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -1,50 +1,19 @@
 import json
 import math
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from planner.experience.experience import Experience
 from planner.experience.plain import document, read_document, to_plain
-from planner.pooling.features import Line, Term
 from tests.planner.experience.makers import learnt
 
-numbers = st.floats(-1e6, 1e6)
 
-
-@st.composite
-def experiences(draw: st.DrawFn) -> Experience:
-    size = draw(st.integers(1, 5))
-    vector = st.lists(numbers, min_size=size, max_size=size).map(np.array)
-    root = np.random.default_rng(draw(st.integers(0, 2**31))).normal(size=(size, size))
-    lines = (Line("n", draw(st.floats(0, 5)), draw(st.floats(6, 9)), True),)
-    return Experience(
-        name=draw(st.text()),
-        lines=lines,
-        terms=(Term(0, ()), Term(1, ("n",)), Term(0, ("n", "n")), Term(2, ("n",)), Term(1, ("recipe=a",)))[:size],
-        mean=draw(vector),
-        covariance=root @ root.T + np.eye(size),
-        prior_mean=draw(vector),
-        prior_sd=np.abs(draw(vector)) + 0.1,
-        target_gpu_hours=draw(st.floats(1e-6, 1e9)),
-        start=draw(st.floats(0, 1)),
-        configurations=draw(st.integers(3, 1000)),
-        curves=draw(st.integers(3, 1000)),
-        about=draw(st.dictionaries(st.text(), st.text(), max_size=3)),
-    )
-
-
-@given(st.lists(experiences(), min_size=1, max_size=3))
-@settings(max_examples=40)
-def test_experience_comes_back_bit_by_bit(sources: list[Experience]) -> None:
-    back = read_document(document(sources), "a.json")
-    assert [to_plain(each) for each in back] == [to_plain(each) for each in sources]
-    for one, other in zip(sources, back, strict=True):
-        assert (one.lines, one.terms) == (other.lines, other.terms)
-        assert one.covariance.tobytes() == other.covariance.tobytes()
+def test_experience_comes_back_bit_by_bit() -> None:
+    source = learnt(1, task="sums")
+    (back,) = read_document(document([source]), "a.json")
+    assert to_plain(back) == to_plain(source)
+    assert (back.lines, back.terms) == (source.lines, source.terms)
+    assert back.covariance.tobytes() == source.covariance.tobytes()
 
 
 @pytest.mark.parametrize(

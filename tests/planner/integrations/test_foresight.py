@@ -31,17 +31,6 @@ def test_a_curve_is_carried_to_the_target_as_by_the_fit() -> None:
         assert seen.mean[row] == pytest.approx(told.expectation, abs=1e-6)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1024.0])
-def test_what_is_kept_changes_no_answer(scale: float) -> None:
-    first = [curve(str(i), 0.3 + 0.2 * i, seed=i, scale=scale) for i in range(3)]
-    later = [*first[:2], curve("2", 0.7, points=24, seed=2, scale=scale), curve("3", 0.9, seed=3, scale=scale)]
-    kept = IndependentForecasts()
-    kept.forecast(first, 60.0)
-    again, fresh = (each.forecast(later, 60.0) for each in (kept, IndependentForecasts()))
-    assert again.probability_best == pytest.approx(fresh.probability_best, abs=1e-6)
-    assert again.median == pytest.approx(fresh.median, rel=1e-6)
-
-
 def test_without_bounds_the_runs_show_what_a_flat_one_may_gain() -> None:
     flat = Curve.of("flat", np.arange(1.0, 16), np.random.default_rng(0).normal(0, 0.001, 15), bounded=False)
     rising = [

@@ -116,13 +116,6 @@ def test_a_study_in_a_database_is_resumed_by_a_new_pruner(tmp_path: Path) -> Non
     ]
 
 
-def test_threads_share_a_pruner() -> None:
-    all_runs = runs(2, count=8)
-    study = optimise(all_runs, PredictedScorePruner(STEPS, bounds=(0, 1)), jobs=2)
-    assert {trial.state for trial in study.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
-    assert outcome(study, all_runs)[1] <= 0.02
-
-
 def test_a_study_need_not_wait_for_another_whose_curves_are_being_fitted() -> None:
     begun, release = Event(), Event()
 

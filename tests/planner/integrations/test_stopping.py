@@ -38,22 +38,6 @@ def test_the_hopeless_is_named_with_the_numbers_and_the_two_best_are_safe(bounds
     assert stopping.outlooks()["bad"].median == pytest.approx(BAD.end, abs=0.05)
 
 
-@pytest.mark.parametrize("bounds", [(0.0, 1.0), None])
-def test_low_scores_are_judged_as_high_ones_are(bounds: tuple[float, float] | None) -> None:
-    high = three(Stopping(STEPS, bounds=bounds))
-    low = Stopping(STEPS, mode="min", bounds=None if bounds is None else (-2.0, 0.0))
-    for name, run in (("good", GOOD), ("fair", FAIR), ("bad", BAD)):
-        for step, score in list(run.scores())[:24]:
-            low.add_score(name, step, -2 * score)
-    for name in ("good", "fair", "bad"):
-        mine, other = low.outlooks()[name], high.outlooks()[name]
-        assert mine.probability_best == pytest.approx(other.probability_best, abs=1e-6)
-        assert (mine.median, mine.low, mine.high) == pytest.approx(
-            (-2 * other.median, -2 * other.high, -2 * other.low), abs=1e-6
-        )
-        assert (low.hopeless(name) is None) == (high.hopeless(name) is None)
-
-
 def test_without_bounds_nobody_is_judged_before_one_has_come_half_the_way() -> None:
     stopping = three(Stopping(STEPS), steps=17)
     assert stopping.hopeless("bad") is None

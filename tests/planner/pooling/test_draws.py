@@ -94,14 +94,6 @@ def test_a_run_that_has_not_begun_differs_from_those_that_were_seen(worlds: Worl
     assert abs(fresh.mean() - old.mean()) < HALF_WIDTH * fresh.std()
 
 
-def test_without_any_curve_there_are_still_worlds() -> None:
-    worlds = joint_of(view([trial(1, cell=(8, 32)), trial(2, cell=(16, 64))]), 100)
-    scores = worlds.at(1.0)
-    assert scores.shape == (100, 2)
-    assert np.isfinite(scores).all()
-    assert scores.std(axis=0).min() > 0.05
-
-
 def test_near_the_ceiling_more_compute_is_not_expected_to_lower_a_score() -> None:
     top = {cell: Curve(0.3, 0.985, 0.03, 1.8) for cell in CELLS}
     worlds = joint_of(sweep(top, dict.fromkeys(CELLS[::2], 40), noise=0.02), 1000)

@@ -133,13 +133,6 @@ def test_a_strange_curve_does_not_move_the_others_much(seed: int) -> None:
     assert moved[others].max() < 0.04
 
 
-def test_the_same_curves_give_the_same_fit_to_the_bit() -> None:
-    view = sweep(smooth(7), dict.fromkeys(EVERY_OTHER, 30))
-    first, again = fitted(view)[0], fitted(view)[0]
-    for name in ("base", "coefficients", "deviation", "own", "cross", "shared", "log_evidence"):
-        assert (getattr(first, name) == getattr(again, name)).all()
-
-
 def test_the_order_of_trials_does_not_matter_beyond_the_draws() -> None:
     view = sweep(smooth(8), dict.fromkeys(EVERY_OTHER, 30))
     back = replace(view, trials=dict(reversed(list(view.trials.items()))))

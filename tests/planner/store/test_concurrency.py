@@ -28,7 +28,6 @@ while not start.exists():
     pass
 """
 
-OPEN = PRELUDE + "open_store(path).close()"
 
 OPEN_SEVERAL = PRELUDE + "for number in range(10): open_store(path.with_name(f'{number}.db')).close()"
 
@@ -53,16 +52,6 @@ with open_store(path) as store:
 """
 )
 
-WRITE_AND_WAIT = (
-    PRELUDE
-    + """
-with open_store(path) as store, store.write() as session:
-    results.add_points(session, [samples.point(1, step) for step in range(20000)])
-    print("written", flush=True)
-    sys.stdin.read()
-"""
-)
-
 
 def together(code: str, path: Path, number: int) -> None:
     """Run the code in that many processes, let go at once, and expect all to succeed."""
@@ -81,6 +70,23 @@ def spawned(code: str, *arguments: object) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def killed_writer(path: Path, start: Path) -> tuple[int, int]:
+    """Kill a process that stores 20 points at a time; return the trial, and how often it said that it had."""
+    with open_store(path) as store:
+        trial_id = samples.started_trial(store)
+    start.touch()
+    process = spawned(WRITE_UNTIL_KILLED, path, start, "1")
+    assert process.stdout is not None
+    while process.stdout.readline() not in ("15\n", ""):
+        pass
+    time.sleep(0.003)  # into the middle of some transaction
+    process.kill()
+    # Before communicate(), which does not see what came with the line that was waited for.
+    rest = process.stdout.read()
+    assert process.communicate(timeout=20)[1] == ""
+    return trial_id, int([15, *rest.split()][-1])
 
 
 def test_processes_that_make_the_same_files_at_once(tmp_path: Path) -> None:
@@ -128,20 +134,7 @@ def test_a_reader_does_not_wait_for_a_writer(tmp_path: Path) -> None:
 
 def test_a_killed_writer_leaves_what_it_committed_and_nothing_torn(tmp_path: Path) -> None:
     path = tmp_path / "rlplan.db"
-    start = tmp_path / "start"
-    start.touch()
-    with open_store(path) as store:
-        trial_id = samples.started_trial(store)
-    process = spawned(WRITE_UNTIL_KILLED, path, start, "1")
-    assert process.stdout is not None
-    while process.stdout.readline() not in ("15\n", ""):
-        pass
-    time.sleep(0.003)  # into the middle of some transaction
-    process.kill()
-    # Before communicate(), which does not see what came with the line that was waited for.
-    rest = process.stdout.read()
-    assert process.communicate(timeout=20)[1] == ""
-    told = int([15, *rest.split()][-1])
+    trial_id, told = killed_writer(path, tmp_path / "start")
     assert path.with_name("rlplan.db-wal").stat().st_size > 0
     with open_store(path, read_only=True) as store:
         assert len(samples.points(store, trial_id)) >= 20 * told
@@ -154,22 +147,6 @@ def test_a_killed_writer_leaves_what_it_committed_and_nothing_torn(tmp_path: Pat
         store.save_plan(samples.plan(), [], created_at=NOON)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-
-
-def test_a_writer_killed_within_a_transaction_leaves_none_of_it(tmp_path: Path) -> None:
-    path = tmp_path / "rlplan.db"
-    start = tmp_path / "start"
-    start.touch()
-    with open_store(path) as store:
-        trial_id = samples.started_trial(store)
-    process = spawned(WRITE_AND_WAIT, path, start, "1")
-    assert process.stdout is not None
-    assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "written\n"]
-    process.kill()
-    process.communicate(timeout=20)
-    with open_store(path) as store:
-        assert samples.points(store, trial_id) == []
-        assert samples.put(store, results.add_points, [samples.point(trial_id, 1)]) == 1
 
 
 def plans_in_a_copy(path: Path, folder: Path) -> int:

@@ -4,7 +4,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +16,7 @@ from planner.store import open_store
 from planner.store.driving import Driver, take_lease
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
-from tests.planner.store.test_concurrency import WRITE, WRITE_UNTIL_KILLED, spawned
+from tests.planner.store.test_concurrency import WRITE, killed_writer, spawned
 
 pytestmark = pytest.mark.skipif(
     (os.geteuid() != 0 or shutil.which("bindfs") is None) and not os.environ.get("RLPLAN_REQUIRE_ROOT"),
@@ -42,13 +41,6 @@ def machines(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
             subprocess.run(["umount", "--lazy", mount], check=False)
 
 
-def test_a_write_ahead_log_could_not_be_used(machines: tuple[Path, Path]) -> None:
-    with closing(sqlite3.connect(machines[0] / "logged.db")) as database:
-        database.execute("PRAGMA journal_mode = WAL")
-        with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
-            database.execute("CREATE TABLE rows (x)")
-
-
 def test_writers_on_two_machines_lose_nothing(machines: tuple[Path, Path]) -> None:
     paths = [machine / "rlplan.db" for machine in machines]
     with open_store(paths[0]) as store:
@@ -65,48 +57,13 @@ def test_writers_on_two_machines_lose_nothing(machines: tuple[Path, Path]) -> No
 
 def test_what_a_killed_writer_left_half_written_is_undone_on_the_other_machine(machines: tuple[Path, Path]) -> None:
     here, there = (machine / "rlplan.db" for machine in machines)
-    with open_store(here) as store:
-        trial_id = samples.started_trial(store)
-    start = machines[0].parent / "start"
-    start.touch()
-    process = spawned(WRITE_UNTIL_KILLED, here, start, "1")
-    assert process.stdout is not None
-    while process.stdout.readline() not in ("15\n", ""):
-        pass
-    time.sleep(0.003)  # into the middle of some transaction
-    process.kill()
-    told = int([15, *process.stdout.read().split()][-1])
-    process.communicate(timeout=20)
+    trial_id, told = killed_writer(here, machines[0].parent / "start")
     with open_store(there, read_only=True) as store:
         points = samples.points(store, trial_id)
     assert len(points) % 20 == 0
     assert len(points) // 20 in (told, told + 1)
     with closing(sqlite3.connect(there)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-
-
-def test_a_journal_that_a_dead_writer_left_is_read_by_a_reader_of_the_other_machine(
-    machines: tuple[Path, Path],
-) -> None:
-    here, there = (machine / "rlplan.db" for machine in machines)
-    with open_store(here) as store:
-        samples.started_trial(store)
-        copies = machines[0].parent / "dead.db"
-        with closing(sqlite3.connect(here, isolation_level=None)) as writer:
-            writer.execute("PRAGMA journal_mode = PERSIST")
-            writer.execute("PRAGMA cache_size = 1")  # so that pages reach the file before the transaction ends
-            writer.execute("PRAGMA cache_spill = 1")
-            writer.execute("BEGIN IMMEDIATE")
-            writer.execute("CREATE TABLE half (x)")
-            writer.executemany("INSERT INTO half VALUES (?)", [("x" * 1000,) for _ in range(200)])
-            shutil.copy(here, copies)
-            shutil.copy(f"{here}-journal", f"{copies}-journal")
-            writer.execute("ROLLBACK")
-    for end in ("", "-journal"):
-        shutil.copy(f"{copies}{end}", f"{here}{end}")
-    with open_store(there, read_only=True) as store, store.read() as session:
-        assert session.scalar(text("SELECT count(*) FROM sqlite_master WHERE name = 'half'")) == 0
-        assert session.scalar(text("PRAGMA integrity_check")) == "ok"
 
 
 def test_a_file_that_came_with_a_log_leaves_it(machines: tuple[Path, Path], tmp_path: Path) -> None:

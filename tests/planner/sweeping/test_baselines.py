@@ -138,11 +138,3 @@ def test_no_policy_ends_while_something_is_awaited(policy: str, awaited: str) ->
     state = RUNNING if awaited == "running" else PAUSED
     waiting = [trial(i, state, step=5, resting=awaited == "resting") for i in (0, 1)]
     assert list(open_policy(policy).decide(view(waiting, left=100.0))) == []
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_no_policy_trips_over_an_empty_or_a_dead_sweep(policy: str) -> None:
-    dead = [trial(0, TrialState.FAILED), trial(1, TrialState.LOST), trial(2, TrialState.PRUNED)]
-    for trials in ([], dead):
-        actions = open_policy(policy).decide(view(trials))
-        assert [type(action) for action in actions] == [Stop]

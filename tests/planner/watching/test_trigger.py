@@ -40,11 +40,6 @@ def test_a_merely_noisy_reward_hardly_ever_asks(updates: int, prompts: int) -> N
     assert false <= MOST_FALSE * runs
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=2 * FEWEST_IN_WINDOW - 1))
-def test_before_two_windows_nothing_is_asked_whatever_the_reward_does(rates: list[float]) -> None:
-    assert asked(rates, 1) == []
-
-
 @given(st.floats(0, 0.9), st.lists(st.floats(0, LEAST_FALL * 0.99), min_size=16, max_size=200))
 def test_what_stays_within_a_tenth_asks_for_nothing(level: float, noise: list[float]) -> None:
     assert asked([level + each for each in noise], 10) == []
