@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares, minimize, minimize_scalar
 from scipy.stats import t as student_t
 
-from budgets.coefficients import CONSTANTS, PRIOR_LOG_SD, Coefficients, Efficiencies, Fitted
+from budgets.coefficients import CONSTANTS, PRIOR_LOG_SD, Coefficients, Efficiencies, FittedFactor
 from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, Z90
 from budgets.errors import InputError
 from budgets.work import Driver, Phase
@@ -162,16 +162,16 @@ def fit(known: Sequence[Example], form: Form = SHIPPED) -> Efficiencies:
     """Return the constants and the trainers' factors that explain the examples best."""
     p, trainers = _estimate(known, form)
     constants = {
-        name: Fitted(float(p[i]), float(CONSTANT_SD[i]), _groups(each for each in known if each.tells(i)))
+        name: FittedFactor(float(p[i]), float(CONSTANT_SD[i]), _groups(each for each in known if each.tells(i)))
         for i, name in enumerate(NAMES)
     }
     if form.recompute:
-        constants["recompute"] = Fitted(float(p[len(NAMES)]), 0.0, 0)
+        constants["recompute"] = FittedFactor(float(p[len(NAMES)]), 0.0, 0)
     factors = {}
     for name, value in trainers.items():
         own = _groups(each for each in known if each.run.trainer == name)
         # What so many workloads leave of the doubt about a trainer.
-        factors[name] = Fitted(value, 1 / math.sqrt(1 / TRAINER_SD**2 + own / WORKLOAD_SD**2), own)
+        factors[name] = FittedFactor(value, 1 / math.sqrt(1 / TRAINER_SD**2 + own / WORKLOAD_SD**2), own)
     return Efficiencies(constants, factors, 0.0, 0.0)
 
 

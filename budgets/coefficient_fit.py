@@ -42,7 +42,7 @@ class Timings:
     weight: Vector  # of a row, in units of 1/σ²
     shapes: float  # rows that tell something of their own
 
-    def seen(self, p: Vector) -> tuple[Vector, Vector]:
+    def residuals(self, p: Vector) -> tuple[Vector, Vector]:
         """Return the residuals, and what of the seconds grows with each parameter."""
         times = np.exp(PARTS @ p)
         first, second = self.first * times, self.second * times
@@ -64,7 +64,7 @@ def posterior(timings: Timings, before: Coefficients) -> tuple[Vector, Vector, f
     """Return mode and covariance of the log coefficients, and the noise."""
     mean, sd = _prior(before)
     p = _mode(timings, mean, sd)
-    squares, informing, _ = _seen(timings, p)
+    squares, informing, _ = _sum_of_squares(timings, p)
     precision, noise = _precision(p, mean, sd), math.sqrt(squares / (NOISE_PRIOR_WEIGHT + timings.shapes))
     # Of what was measured the coefficients take up a part, and only the rest tells of the noise.
     used = float(np.trace(np.linalg.solve(informing / noise**2 + precision, informing / noise**2)))
@@ -72,9 +72,9 @@ def posterior(timings: Timings, before: Coefficients) -> tuple[Vector, Vector, f
     return PARTS @ p, PARTS @ np.linalg.inv(informing / noise**2 + precision) @ PARTS.T, noise
 
 
-def _seen(timings: Timings, p: Vector) -> tuple[float, Vector, Vector]:
+def _sum_of_squares(timings: Timings, p: Vector) -> tuple[float, Vector, Vector]:
     """Return the sum of squares with its prior's, and curvature and slope of the squares, at unit noise."""
-    residual, jacobian = timings.seen(p)
+    residual, jacobian = timings.residuals(p)
     weighted = jacobian.T * timings.weight
     squares = NOISE_PRIOR_WEIGHT * NOISE_PRIOR_SD**2 + float(timings.weight @ residual**2)
     return squares, weighted @ jacobian, weighted @ residual
@@ -90,11 +90,11 @@ def _mode(timings: Timings, mean: Vector, sd: Vector) -> Vector:
 
     def unlikely(p: Vector) -> float:
         prior = (TAIL + 1) * float(np.log1p(((p - mean) / sd) ** 2 / TAIL).sum())
-        return weight * math.log(_seen(timings, p)[0]) + prior
+        return weight * math.log(_sum_of_squares(timings, p)[0]) + prior
 
     p, weight = mean, NOISE_PRIOR_WEIGHT + timings.shapes
     for _ in range(60):
-        squares, informing, slope = _seen(timings, p)
+        squares, informing, slope = _sum_of_squares(timings, p)
         precision, variance = _precision(p, mean, sd), squares / weight
         gradient = slope / variance - precision @ (p - mean)
         step, size, now = np.linalg.solve(informing / variance + precision, gradient), 1.0, unlikely(p)

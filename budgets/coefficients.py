@@ -86,7 +86,7 @@ class Coefficients:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedFactor:
     """A fitted factor as its logarithm, that logarithm's standard deviation, and the workloads that it rests on."""
 
     log_value: float
@@ -98,8 +98,8 @@ class Fitted:
 class Efficiencies:
     """What published runs say: the constants, a factor for each trainer, and the scatter of workloads left out."""
 
-    constants: Mapping[str, Fitted]
-    trainers: Mapping[str, Fitted]
+    constants: Mapping[str, FittedFactor]
+    trainers: Mapping[str, FittedFactor]
     known_log_sd: float  # of a workload of a trainer that was seen
     unknown_log_sd: float  # of any other
 
@@ -133,9 +133,9 @@ def trainer_named(framework: str) -> str:
 def _shipped() -> Efficiencies:
     table = tomllib.loads(files("budgets.catalogue").joinpath("efficiencies.toml").read_text(encoding="utf-8"))
 
-    def of(kind: str) -> dict[str, Fitted]:
+    def of(kind: str) -> dict[str, FittedFactor]:
         found = table[kind].items()
-        return {name: Fitted(math.log(each["value"]), each["width"], each["workloads"]) for name, each in found}
+        return {name: FittedFactor(math.log(each["value"]), each["width"], each["workloads"]) for name, each in found}
 
     scatter = table["scatter"]
     return Efficiencies(of("constants"), of("trainers"), scatter["known_trainer"], scatter["unknown_trainer"])

@@ -41,7 +41,7 @@ class Execution:
         """Whether scoring takes longer than a rule, whose microseconds a validation does not count."""
         return self.reward_seconds > RULE_SECONDS
 
-    def told(self) -> list[str]:
+    def deviations(self) -> list[str]:
         """Say what is not as today's trainers do it."""
         parts = [] if self.engine_gpus is None else [f"engines of {self.engine_gpus} GPUs"]
         parts += [] if self.packing else [f"padded to the longest of {self.micro_batch}"]

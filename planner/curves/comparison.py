@@ -44,7 +44,7 @@ class ComparedRecipe:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedRecipe:
     """A recipe: one run, the fits of all, and the variance between its seeds."""
 
     run: Curve
@@ -106,15 +106,14 @@ def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LE
     """Fit a sigmoid to every run and rank the recipes: higher A first, equal within the margin, then earlier C_mid.
 
     Of several runs of a recipe the mean counts, as uncertain as they differ, and a single one as published runs do. The
-    margin is a part of the scale: of
-    [0, 1], or of the range of all scores where they lie beyond.
+    margin is a part of the scale: of [0, 1], or of the range of all scores where they lie beyond.
     """
     every = [run for runs in curves.values() for run in runs]
     scale = 1.0
     if not all(run.bounded for run in every):
         scale = max(float(run.y.max()) for run in every) - min(float(run.y.min()) for run in every)
     drawn: dict[str, Vector] = {}
-    fitted: dict[str, Fitted] = {}
+    fitted: dict[str, FittedRecipe] = {}
     notes: list[str] = []
     for number, (name, runs) in enumerate(curves.items()):
         try:
@@ -122,8 +121,8 @@ def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LE
         except CannotTellError as reason:
             notes.append(f"{name} left out: {reason}")
             continue
-        drawn[name] = _drawn(fits, number, scale * SEED_SD)
-        fitted[name] = Fitted(averaged(runs[0]), fits, _seed_variance(fits, scale * SEED_SD))
+        drawn[name] = _sample(fits, number, scale * SEED_SD)
+        fitted[name] = FittedRecipe(averaged(runs[0]), fits, _seed_variance(fits, scale * SEED_SD))
         notes += [f"{name}: {doubt}" for doubt in dict.fromkeys(doubt for fit in fits for doubt in fit.doubts)]
     if len(drawn) < 2:
         raise InputError(
@@ -142,7 +141,7 @@ def _seed_variance(fits: Sequence[LawDraws], otherwise: float) -> float:
     return float(np.var([np.median(fit.parameters["A"]) for fit in fits], ddof=1)) if len(fits) > 1 else otherwise**2
 
 
-def _drawn(fits: Sequence[LawDraws], number: int, seed_sd: float) -> Vector:
+def _sample(fits: Sequence[LawDraws], number: int, seed_sd: float) -> Vector:
     """Return draws of a recipe's A, log B and log C_mid: its runs' mean, and what so many runs may be off by.
 
     Of a single run only the A may be off, by what published seeds differ by.
@@ -212,7 +211,9 @@ def _tie_groups(asymptotes: Mapping[str, float], margin: float) -> list[list[str
     return groups
 
 
-def difference(names: tuple[str, str], one: Fitted, other: Fitted, margin: float, level: float) -> Difference:
+def difference(
+    names: tuple[str, str], one: FittedRecipe, other: FittedRecipe, margin: float, level: float
+) -> Difference:
     """Return the difference of two recipes, each as unsure as its curves and the luck of its seeds leave it."""
     reach, apart = NormalDist().inv_cdf((1 + level) / 2), one.asymptote - other.asymptote
 

@@ -51,7 +51,7 @@ class Mixtures:
         """Return some of the mixtures."""
         return Mixtures(**{name: values[rows] for name, values in vars(self).items()})
 
-    def drawn(self, generator: np.random.Generator, draws: int) -> Vector:
+    def sample(self, generator: np.random.Generator, draws: int) -> Vector:
         """Return independent draws of every mixture, (n, draws)."""
         at, normal = generator.random((len(self.weight), draws)), generator.standard_normal((len(self.weight), draws))
         ends = np.cumsum(self.weight, axis=1)[:, :-1]

@@ -17,10 +17,12 @@ from planner.experience.experience import Experience, is_transferred, likeness, 
 from planner.pooling.features import LOCALS, Features, Line, Term
 from planner.pooling.priors import LearntPrior
 
-CORRELATION: Final = 0.97
+CORRELATION: Final = 0.97  # [A]: a quarter of the prior's spread stays a sweep's own, √(1 − 0.97²)
 ALL: Final = "all together"
-TRUSTED: Final = 0.5  # weight of all members with a source before a curve is seen, where a source is just like it
-SHARE_OF_ALL: Final = 0.5  # of that, for all sources together
+# Weight of all members with a source before a curve is seen, where one is just like the sweep: of 0.5 and 0.7 the one
+# with the lower regret on the simulated suite and AllocBench (`bench/results/experience.md`).
+TRUSTED: Final = 0.5
+SHARE_OF_ALL: Final = 0.5  # [A], of that, for all sources together: the curves' evidence decides
 
 
 @dataclass(frozen=True)

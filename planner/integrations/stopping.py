@@ -301,6 +301,6 @@ def at_least_on(prepared: Prepared, least: float) -> Prepared:
 
 def probability_best(ends: Mixtures) -> Vector:
     """Return each one's share of the draws in which it is the highest; several that are at their bound share one."""
-    drawn = ends.drawn(np.random.default_rng(0), DRAWS)
+    drawn = ends.sample(np.random.default_rng(0), DRAWS)
     highest = drawn == drawn.max(axis=0)
     return np.asarray((highest / highest.sum(axis=0)).mean(axis=1))

@@ -24,7 +24,6 @@ from planner.pricing import Price
 from planner.vetting.launch import Launch
 
 MOST_CUT, MOST_DEAD = 0.2, 0.4  # shares of responses and of groups above which a launch should wait
-DIFFERENCE: Final = 0.02  # of scores, that a validation should be able to see
 UNSHARDED: Final = ("ddp", "zero2")  # each GPU holds all weights; with the first gradients and optimizer too
 
 Interval = tuple[float, float, float]  # median, and the ends of the 90 % interval

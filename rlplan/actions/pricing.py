@@ -99,7 +99,9 @@ def assumptions_of(found: Price, resolved: Resolved, name: str | None = None) ->
             resolved.source("hardware.gpu"),
         ),
         Assumption(
-            "recipe", ", ".join([asked.traits.name, *asked.traits.execution.told()]), resolved.source("recipe.name")
+            "recipe",
+            ", ".join([asked.traits.name, *asked.traits.execution.deviations()]),
+            resolved.source("recipe.name"),
         ),
         Assumption("prompts", f"{asked.workload.prompt_tokens:,.0f} tokens", resolved.source("workload.prompt_tokens")),
     ]

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.vetting.changes import Improvement
-from planner.vetting.verdict import DIFFERENCE, Interval, Memory, Verdict
+from planner.vetting.verdict import Interval, Memory, Verdict
 from rlplan.actions.checking import CheckedScript, check_script
 from rlplan.actions.fixing import NUMBERS
 from rlplan.answers.check_data import CheckData
@@ -198,7 +199,7 @@ def _updates(found: Verdict) -> str:
 def _validation(found: Verdict) -> str:
     if found.visible_difference is None:
         return "none"
-    but = "" if found.visible_difference <= DIFFERENCE else f", not {DIFFERENCE:g}"
+    but = "" if found.visible_difference <= EQUIVALENCE_MARGIN else f", not {EQUIVALENCE_MARGIN:g}"
     return f"{found.validation_share:.0%} of the time, sees differences from {found.visible_difference:.2g} on{but}"
 
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner import metrics
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.vetting.changes import Improvement
-from planner.vetting.verdict import DIFFERENCE, Flag, Memory, Verdict
+from planner.vetting.verdict import Flag, Memory, Verdict
 from rlplan.actions.checking import CheckedScript
 from rlplan.actions.fixing import Fixed
 from rlplan.wording.assumptions import Assumption
@@ -34,8 +35,8 @@ class ValidationData(View[Verdict]):
     share_of_time = Key[float | None]("of.validation_share")
     visible_difference = Key[float | None]("of.visible_difference")
     sees = Key[bool | None](
-        lambda each: None if (seen := each.of.visible_difference) is None else seen <= DIFFERENCE,
-        f"whether it sees a difference of {DIFFERENCE:g}",
+        lambda each: None if (seen := each.of.visible_difference) is None else seen <= EQUIVALENCE_MARGIN,
+        f"whether it sees a difference of {EQUIVALENCE_MARGIN:g}",
     )
 
 

@@ -199,7 +199,7 @@ def _traits(traits: RecipeTraits) -> str:
     parts = ["asynchronous" if traits.asynchronous else "synchronous"]
     parts += ["KL term"] if traits.reference_pass else []
     parts += ["refills groups"] if traits.refills_groups else []
-    parts += traits.execution.told()
+    parts += traits.execution.deviations()
     return ", ".join(parts)
 
 

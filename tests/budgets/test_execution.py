@@ -180,10 +180,10 @@ def test_a_validation_is_scored_where_scoring_takes_time() -> None:
 # All of it
 
 
-def test_only_what_is_not_usual_is_told() -> None:
-    assert USUAL.told() == []
+def test_only_deviations_from_the_usual_are_named() -> None:
+    assert USUAL.deviations() == []
     unusual = Execution(2, False, lora_rank=32, fp8_rollouts=True, fp8_training=True, reward_seconds=1.0)
-    told = " ".join(sentence.split()[0] for sentence in unusual.told())
+    told = " ".join(sentence.split()[0] for sentence in unusual.deviations())
     assert told == "engines padded LoRA rollouts training 1"
 
 
