@@ -59,21 +59,25 @@ def read_settings(path: Path) -> Flat:
     """Return what one file sets."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
-        match path.suffix:
-            case ".sh":
-                return of_command(text, path.parent)
-            case ".toml":
-                return flat(tomllib.loads(text))
-            case ".json":
-                return flat(json.loads(text))
-            case _:
-                document = yaml.safe_load(text)
-                # A list has Hydra's overrides.
-                return dict(words_set([*map(str, document)])) if isinstance(document, list) else flat(document)
+        if path.suffix == ".sh":
+            return of_command(text, path.parent)
+        document = document_of(path.suffix, text)
+        # A list has Hydra's overrides.
+        return dict(words_set([*map(str, document)])) if isinstance(document, list) else flat(document)
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
-    except (ValueError, yaml.YAMLError) as error:
+    except ValueError as error:
         raise InputError(f"'{path}' is not what its name says: {str(error).splitlines()[0]}") from None
+
+
+def document_of(suffix: str, text: str) -> Any:
+    """Return what a text of TOML, JSON or else YAML holds; ValueError where it is none."""
+    if suffix in (".toml", ".json"):
+        return tomllib.loads(text) if suffix == ".toml" else json.loads(text)
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(str(error)) from None
 
 
 def flat(document: object, prefix: str = "") -> Flat:

@@ -1,16 +1,12 @@
 """The files that a run's command names, and those that they name: read as data, wherever the command means them."""
 
-import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from planner.adopting.configuration import LARGEST, Flat, as_number, flat
+from planner.adopting.configuration import LARGEST, Flat, as_number, document_of, flat
 
 SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 _DEEPEST = 6  # files that name each other
@@ -51,16 +47,7 @@ def _document(path: Path, text: str | None) -> Any:
         if path.stat().st_size > LARGEST:
             raise ValueError("it is too large for settings")
         text = path.read_text(encoding="utf-8", errors="replace")
-    match path.suffix:
-        case ".toml":
-            return tomllib.loads(text)
-        case ".json":
-            return json.loads(text)
-        case _:
-            try:
-                return yaml.safe_load(text)
-            except (yaml.YAMLError, RecursionError) as error:
-                raise ValueError(str(error).splitlines()[0]) from None
+    return document_of(path.suffix, text)
 
 
 def _bases(document: object) -> Iterable[str]:

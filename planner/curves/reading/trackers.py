@@ -7,7 +7,7 @@ the history alone matters here), MLflow's are text, or tables of SQLite. A serve
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import groupby
 from pathlib import Path
@@ -51,27 +51,32 @@ def mlflow_tables(path: Path) -> list[Table]:
         raise InputError(f"'{path}' is no database of MLflow's: {error}") from None
     tables = []
     for run, rows in groupby(found, key=lambda row: row[0]):
-        steps = [
-            {"step": step, **{key: value for _, _, key, value in of_step}}
-            for step, of_step in groupby(rows, key=lambda row: row[1])
-        ]
+        steps = _by_step((step, key, value) for _, step, key, value in rows)
         tables.append(table_of(steps, names.get(run) or run, ["read from MLflow's database"]))
     if not tables:
         raise InputError(f"'{path}' holds no metrics yet")
     return tables
 
 
-def _mlflow_rows(metrics: Path) -> Iterator[Row]:
-    """Yield a row for each step: a file for each metric has lines of time, value and step."""
+def _by_step(metrics: Iterable[tuple[int, str, float]]) -> list[Row]:
+    """Return a row for each step, of steps with the names and values of metrics."""
     rows: dict[int, Row] = {}
+    for step, name, value in metrics:
+        rows.setdefault(step, {"step": step})[name] = value
+    return [rows[step] for step in sorted(rows)]
+
+
+def _mlflow_rows(metrics: Path) -> list[Row]:
+    """Return a row for each step: a file for each metric has lines of time, value and step."""
+    found = []
     for file in sorted(each for each in metrics.rglob("*") if each.is_file()):
         for line in file.read_text(encoding="utf-8").splitlines():
             with suppress(ValueError):
                 _, value, step = line.split()
-                rows.setdefault(int(step), {"step": int(step)})[str(file.relative_to(metrics))] = float(value)
-    if not rows:
+                found.append((int(step), str(file.relative_to(metrics)), float(value)))
+    if not found:
         raise InputError(f"'{metrics.parent}' holds no metrics yet")
-    yield from (rows[step] for step in sorted(rows))
+    return _by_step(found)
 
 
 def _wandb(file: Path) -> list[Table]:
@@ -163,9 +168,6 @@ def _on_server(url: str, address: str) -> Table:
     raise InputError(f"{url} is no run of W&B (…/ENTITY/PROJECT/runs/ID) or MLflow (…/#/experiments/N/runs/ID)")
 
 
-def _of_client(client: Any, run: str) -> Iterator[Row]:
-    rows: dict[int, Row] = {}
-    for name in client.get_run(run).data.metrics:
-        for each in client.get_metric_history(run, name):
-            rows.setdefault(each.step, {"step": each.step})[name] = each.value
-    yield from (rows[step] for step in sorted(rows))
+def _of_client(client: Any, run: str) -> list[Row]:
+    names = client.get_run(run).data.metrics
+    return _by_step((each.step, name, each.value) for name in names for each in client.get_metric_history(run, name))
