@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from budgets.errors import InputError
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.names import resolve
 from planner.curves.reading.restarts import newest
@@ -232,4 +233,5 @@ def timed(run: LoggedRun, seconds_per_step: float) -> LoggedRun:
 
 def gpu_hours(steps: Sequence[Step], gpus: int) -> list[float]:
     """Return the GPU-hours up to each step."""
-    return [float(total) for total in np.cumsum([max(each.took or 0.0, LEAST_SECONDS) for each in steps]) * gpus / 3600]
+    seconds = np.cumsum([max(each.took or 0.0, LEAST_SECONDS) for each in steps])
+    return [float(total) for total in seconds * gpus / SECONDS_PER_HOUR]

@@ -25,8 +25,9 @@ class Verdict(StrEnum):
     NOT_IDENTIFIABLE = "not-identifiable"
 
 
+# Assumed, and held to this: noise alone is called a rise, a fall or a collapse in under 5 of 100 curves (the tests).
 SIGNIFICANT = 3.0  # standard errors
-MOST_OF_THE_SCALE = 0.6
+MOST_OF_THE_SCALE = 0.6  # the width of A's interval from which on nothing is said of it
 FEWEST_BINS = 5
 # A collapse: the height that was held, what is left of it, and how many scores in a row show that.
 LEAST_HEIGHT, LEFT_OF_A_COLLAPSE, LEAST_FALLEN = 0.1, 0.3, 2

@@ -13,7 +13,7 @@ from budgets.coefficients import RECOMPUTING, SENDING_ADAPTERS, Coefficients, pr
 from budgets.cost import StepCost, phase_seconds, step_cost
 from budgets.errors import InputError
 from budgets.execution import USUAL, Execution
-from budgets.expected_lengths import expected_length
+from budgets.expected_lengths import SPREAD, expected_length
 from budgets.hardware import Hardware
 from budgets.lengths import ResponseLengths
 from budgets.memory import Placement
@@ -22,7 +22,6 @@ from budgets.signal import DIFFICULTIES
 from budgets.work import Phase, Seconds, StepLoad
 from budgets.workload import RecipeTraits, Validation, Workload
 
-USUAL_SPREAD = 0.6
 USUAL_PROMPT = 128.0  # of the runs that state it, which train on mathematics; the cost hardly depends on it
 NO_VALIDATION = Validation(1, 1, 10**9)  # the seconds of a table are without it
 
@@ -188,8 +187,8 @@ def _responses(row: Row, prompt: float, model: ModelShape, notes: list[str]) -> 
     if mean is None:
         expected = expected_length(row.get("model") or model.name, cap)
         notes.append(f"mean response of {expected.mean:,.0f} tokens expected of a {expected.kind} model")
-        return ResponseLengths(expected.mean, int(cap), USUAL_SPREAD), expected.log_sd
-    return ResponseLengths(min(mean, int(cap)), int(cap), USUAL_SPREAD), 0.0
+        return ResponseLengths(expected.mean, int(cap), SPREAD), expected.log_sd
+    return ResponseLengths(min(mean, int(cap)), int(cap), SPREAD), 0.0
 
 
 def _from_throughput(row: Row, prompt: float) -> float | None:
