@@ -1,7 +1,6 @@
 """No name and no log steers the terminal that it is shown on; files hold it as it is."""
 
 import csv
-import io
 import json
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplan.wording.file_writing import write_csv
 from rlplan.wording.terminal import harmless
 from tests.rlplan.conftest import Run, process, run  # noqa: F401 (fixtures)
 from tests.rlplan.recommend_sweeps import ended
@@ -108,14 +106,6 @@ def test_a_table_gives_back_what_was_put_in(run: Run, database: Path, text: str)
         for column in columns:
             assert [row[column] for row in rows] == [row[column] for row in told]
             assert all(row[column].startswith(text) for row in rows)
-
-
-@given(st.lists(st.lists(st.text(st.characters(codec="utf-8")), min_size=2, max_size=2), max_size=4))
-def test_any_text_comes_back_from_csv(rows: list[list[str]]) -> None:
-    file = io.StringIO(newline="")
-    write_csv(file, ["a", "b"], (dict(zip("ab", row, strict=True)) for row in rows))
-    file.seek(0)
-    assert list(csv.reader(file)) == [["a", "b"], *rows]
 
 
 def test_half_a_character_is_no_reason_to_fail(run: Run, process: Run, database: Path) -> None:  # noqa: F811
