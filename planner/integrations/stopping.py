@@ -19,6 +19,7 @@ from planner.curves.preparation import LEAST_NOISE, Prepared, prepare
 from planner.curves.prior import Prior
 from planner.curves.verdicts import Verdict
 from planner.metrics import INTERVAL_ENDS
+from planner.pooling.draws import shares_of_best
 from planner.sweeping.actions import Why
 from planner.sweeping.chances import ALPHA, bar
 
@@ -301,6 +302,4 @@ def at_least_on(prepared: Prepared, least: float) -> Prepared:
 
 def probability_best(ends: Mixtures) -> Vector:
     """Return each one's share of the draws in which it is the highest; several that are at their bound share one."""
-    drawn = ends.sample(np.random.default_rng(0), DRAWS)
-    highest = drawn == drawn.max(axis=0)
-    return np.asarray((highest / highest.sum(axis=0)).mean(axis=1))
+    return shares_of_best(ends.sample(np.random.default_rng(0), DRAWS).T)
