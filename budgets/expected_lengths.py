@@ -41,6 +41,11 @@ def kind_of(model: str) -> str:
     return "base"
 
 
+def a_model(kind: str) -> str:
+    """Return 'a base model', 'an instruct model'."""
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} model"
+
+
 def _times_as_long(pass_rate: float | None) -> float:
     """Return how many times as long responses are as at the reference pass rate: e^(slope · difference in log odds)."""
     if pass_rate is None:

@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import cache
 from importlib.resources import files
@@ -51,12 +52,14 @@ def gpu(name: str, own: Mapping[str, Table] | None = None) -> Gpu:
 def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
     """Return a model of the catalogue or of the user's own tables, or the one that a local config.json describes.
 
-    A name of the Hugging Face hub is that of the catalogue with an owner, and with words that do not change its shape.
+    A name of the Hugging Face hub is that of the catalogue with words that do not change its shape, owner or not.
     """
     path = Path(name).expanduser()
     if path.suffix == ".json" or path.is_dir() or ("/" in name and (path.exists() or not _HUB.fullmatch(name))):
         return _model_from_file(name, path)
-    name = model_named(name) if "/" in name else name
+    if name.casefold() not in map(str.casefold, (*names("models"), *(own or ()))):
+        with suppress(UnknownNameError):
+            name = model_named(name)
     return _entry(ModelShape, "model", "models", name, own, "A path to a local config.json works too")
 
 

@@ -70,8 +70,14 @@ def build_step(resolved: Resolved) -> tuple[Workload, Hardware, RecipeTraits, Co
     """Return what a step's price depends on beside n and B; a budget is not needed."""
     config = collapse_single_values(resolved).config
     _, pass_rates = difficulty_and_rates(config)
-    workload, hardware = _workload(config, pass_rates, config.workload.model), _hardware(config)
-    return workload, hardware, recipe_traits(config), _known(config, workload, hardware.gpu)
+    named, hardware = config.workload.model, _hardware(config)
+    workload = _workload(config, pass_rates, named)
+    return workload, hardware, recipe_traits(config), _known(config, workload, named, hardware.gpu)
+
+
+def length_name(given: str, shape: str) -> str:
+    """Return the name that says how long responses are: 'Qwen/Qwen2.5-7B-Instruct' has the shape of a base model."""
+    return given if shape in catalogue.names("models") else shape
 
 
 def _hardware(config: Config) -> Hardware:
@@ -125,9 +131,9 @@ def _variants(config: Config, pass_rates: PassRates, gpu: Gpu) -> tuple[Variant,
             workload=workload,
             traits=recipe,
             learning_rate_factor=factor,
-            coefficients=_known(config, workload, gpu),
+            coefficients=_known(config, workload, named, gpu),
         )
-        for (workload, _), recipe, growth, factor in product(models, traits, growing, factors)
+        for (workload, named), recipe, growth, factor in product(models, traits, growing, factors)
     )
 
 
@@ -192,7 +198,7 @@ def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
 def _workload(config: Config, pass_rates: PassRates, model: str) -> Workload:
     section, shape = config.workload, catalogue.model(model, config.models)
     cap = section.response_tokens
-    mean = section.mean_response_tokens or expected_length(shape.name, cap, pass_rates.mean).mean
+    mean = section.mean_response_tokens or expected_length(length_name(model, shape.name), cap, pass_rates.mean).mean
     return Workload(
         model=shape,
         prompt_tokens=section.prompt_tokens,
@@ -203,8 +209,9 @@ def _workload(config: Config, pass_rates: PassRates, model: str) -> Workload:
     )
 
 
-def _known(config: Config, workload: Workload, gpu: Gpu) -> Coefficients:
+def _known(config: Config, workload: Workload, model: str, gpu: Gpu) -> Coefficients:
     """Return the coefficients before anything is measured here, with the mean response as well as it is known."""
-    expected = expected_length(workload.model.name, workload.responses.cap, workload.pass_rates.mean)
+    named = length_name(model, workload.model.name)
+    expected = expected_length(named, workload.responses.cap, workload.pass_rates.mean)
     sd = GIVEN_LOG_SD if config.workload.mean_response_tokens else expected.log_sd
     return replace(prior(gpu, config.trainer.name), length_log_sd=sd)

@@ -207,8 +207,8 @@ class ProposalSection(Section):
 
     baseline: str = Field(
         "n=8,B=64 or n=8,B=128",
-        description="the usual choices, always rows of the plan: rollouts per prompt and prompts per batch"
-        " (--baseline)",
+        description="the usual choices, whose rows or the nearest are always shown: rollouts per prompt and prompts"
+        " per batch (--baseline)",
     )
 
     @field_validator("baseline")

@@ -13,7 +13,7 @@ from budgets.coefficients import RECOMPUTING, SENDING_ADAPTERS, Coefficients, pr
 from budgets.cost import StepCost, phase_seconds, step_cost
 from budgets.errors import InputError
 from budgets.execution import USUAL, Execution
-from budgets.expected_lengths import SPREAD, expected_length
+from budgets.expected_lengths import SPREAD, a_model, expected_length
 from budgets.hardware import Hardware
 from budgets.lengths import ResponseLengths
 from budgets.memory import Placement
@@ -186,7 +186,7 @@ def _responses(row: Row, prompt: float, model: ModelShape, notes: list[str]) -> 
         notes.append(f"mean response of {mean:,.0f} tokens from the published tokens per second")
     if mean is None:
         expected = expected_length(row.get("model") or model.name, cap)
-        notes.append(f"mean response of {expected.mean:,.0f} tokens expected of a {expected.kind} model")
+        notes.append(f"mean response of {expected.mean:,.0f} tokens expected of {a_model(expected.kind)}")
         return ResponseLengths(expected.mean, int(cap), SPREAD), expected.log_sd
     return ResponseLengths(min(mean, int(cap)), int(cap), SPREAD), 0.0
 

@@ -9,7 +9,6 @@ from budgets.allocation import Allocation
 from budgets.coefficients import Coefficients
 from budgets.cost import step_cost
 from budgets.errors import InfeasibleError
-from budgets.expected_lengths import expected_length
 from budgets.hardware import Hardware
 from budgets.memory import Placement
 from budgets.workload import RecipeTraits, Workload
@@ -165,11 +164,6 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
     workload, hardware, traits, known = build_step(resolved)
     gpus, rule, updates = hardware.gpus_per_trial, resolved.config.recipe, facts.split.updates
     guessed = {key for key in ("mean_response_tokens", "prompt_set_size", *RATES) if _guessed(resolved, key)}
-    if "mean_response_tokens" in guessed:
-        name = settings.model or workload.model.name  # the script's own says base or instruct
-        expected = expected_length(name, workload.responses.cap, workload.pass_rates.mean)
-        workload = workload.with_mean_response(expected.mean)
-        known = replace(known, length_log_sd=expected.log_sd)
     staleness = max(1, int(values.get("staleness") or 1)) if facts.split.asynchronous else 0
     generators, trainers, colocated = facts.split.of(gpus)
     placement = Placement(generators, trainers, colocated, traits.execution.engine_gpus)

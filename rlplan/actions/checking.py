@@ -20,7 +20,7 @@ from planner.vetting.launch import Launch, launch_of
 from planner.vetting.verdict import Memory, memory_of
 from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
 from rlplan.actions.fixing import Fixed, fixed_copy
-from rlplan.actions.from_script import CAP, facts_of, model_of, said_by, shape_of
+from rlplan.actions.from_script import CAP, facts_of, known_name, model_of, name_in, said_by
 from rlplan.actions.pricing import assumptions_of, measured
 from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.wording.assumptions import Assumption
@@ -73,11 +73,11 @@ def check_script(asked: CheckRequest) -> CheckedScript:
             "GRPO and its kin, whose groups have at least 2: give --rollouts-per-prompt"
         )
     model = model_of(facts, files[0])
-    resolved = _configuration(facts, shape_of(model, files[0]), vars(asked))
+    resolved = _configuration(facts, name_in(model, files[0]), vars(asked))
     launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, asked.db)
     checked = check(launch, asked.budget)
     fixed = fixed_copy(files, facts, checked.improvements) if asked.fix else None
-    assumptions = [*assumptions_of(checked.verdict.price, resolved, model), *_trainers_own(facts)]
+    assumptions = [*assumptions_of(checked.verdict.price, resolved), *_trainers_own(facts)]
     return CheckedScript(tuple(files), facts, checked, assumptions, _guessed(facts, resolved, launch), fixed)
 
 
@@ -94,7 +94,7 @@ def room_for(asked: FitsRequest) -> Room:
     """Return what training a model takes of the memory, all states sharded, and what an engine does."""
     settings = Settings(*USUAL[0], model=asked.model, gpus=asked.gpus)
     facts = ScriptFacts(None, settings, GpuSplit(), {"lora_rank": asked.lora_rank})
-    launch = launch_of(facts, _configuration(facts, catalogue.model_named(asked.model), vars(asked)))
+    launch = launch_of(facts, _configuration(facts, known_name(asked.model), vars(asked)))
     kinds = ((name, catalogue.gpu(name)) for name in catalogue.names("gpus"))
     counts = {name: fewest_gpus(launch.workload, launch.traits, gpu) for name, gpu in kinds if not gpu.one_process}
     memory = memory_of(launch, launch.hardware.gpus_per_trial)

@@ -22,10 +22,15 @@ def facts_of(files: list[Path], given: Mapping[str, Any] | None = None) -> Scrip
     return read_script(files, dict(given or {}))
 
 
-def shape_of(named: str, file: Path) -> str:
-    """Return the model of the catalogue that a script's is, or a variant of."""
+def known_name(model: str) -> str:
+    """Return the name of a model whose shape is known, without its owner or folder; or a folder with a config.json."""
+    return model if catalogue.model_named(model) == model else model.rstrip("/").rpartition("/")[2]
+
+
+def name_in(named: str, file: Path) -> str:
+    """Return the name of a script's model; InputError where no shape is known for it."""
     try:
-        return catalogue.model_named(named)
+        return known_name(named)
     except UnknownNameError:
         raise InputError(
             f"{file} trains {named}, whose shape is not known: give --model NAME, one of its size, or a folder with "
@@ -48,7 +53,7 @@ def said_by(facts: ScriptFacts, model: str, cap: tuple[str, Any] | None = None) 
     shape = catalogue.model(model)
     if most + MEAN_PROMPT > shape.context:  # the script's is a variant for longer sequences
         longer = asdict(replace(shape, context=most + MEAN_PROMPT))
-        said[f"models.{model}"] = (source, {name: value for name, value in longer.items() if name != "name"})
+        said[f"models.{shape.name}"] = (source, {name: value for name, value in longer.items() if name != "name"})
     return said
 
 
@@ -59,7 +64,7 @@ def with_script(flags: Mapping[str, tuple[str, Any]], script: str | Path | None)
     path, given = Path(script), {key: each for key, each in flags.items() if each[1] is not None}
     facts = facts_of([path], {"gpus": given["hardware.gpus"][1]} if "hardware.gpus" in given else None)
     named = given["workload.model"][1] if "workload.model" in given else model_of(facts, path)
-    said = said_by(facts, shape_of(named, path), given.get(CAP))
+    said = said_by(facts, name_in(named, path), given.get(CAP))
     n, prompts = facts.settings.rollouts_per_prompt, facts.settings.prompts_per_batch
     if n and n > 1 and prompts:
         said["proposal.baseline"] = (path.name, f"n={n},B={max(1, round(prompts / facts.split.updates))}")

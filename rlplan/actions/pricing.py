@@ -9,6 +9,7 @@ from budgets.errors import InputError, NotFoundError
 from budgets.expected_lengths import kind_of
 from planner.config import Resolved, build_step
 from planner.config.layers import DEFAULT
+from planner.config.request import length_name
 from planner.config.schema import named_sizes
 from planner.pricing import Change, Price, PriceQuery, changes, price
 from planner.pricing.runs import PricedRun, priced_runs
@@ -76,8 +77,8 @@ def price_table(path: Path) -> list[PricedRun]:
     return priced_runs(rows)
 
 
-def assumptions_of(found: Price, resolved: Resolved, name: str | None = None) -> list[Assumption]:
-    """List what a price rests on; `name` is the model's own, where that says more than the catalogue's."""
+def assumptions_of(found: Price, resolved: Resolved) -> list[Assumption]:
+    """List what a price rests on."""
     asked = found.asked
     model, hardware = asked.workload.model, asked.hardware
     given = resolved.source("workload.mean_response_tokens")
@@ -85,7 +86,7 @@ def assumptions_of(found: Price, resolved: Resolved, name: str | None = None) ->
     lengths = (
         measured_lengths(known)
         if known.measured_lengths
-        else _asking(asked, name or model.name)
+        else _asking(asked, length_name(resolved.config.workload.model, model.name))
         if given == DEFAULT
         else given
     )

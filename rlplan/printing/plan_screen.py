@@ -108,7 +108,9 @@ def standing_of(proposal: Proposal) -> str:
     level, count = len(proposal.level) - 1, len(proposal.candidates)
     are = "is" if level == 1 else "are"
     usual = {_sized(each): _against_first(each) for each in proposal.usual}
-    if len(set(usual.values())) == 1:
+    if len(usual) == 1 and (near := _asked(proposal.usual[0])):
+        against = f"row {proposal.usual[0].rank} (*), nearest to {near}, is {next(iter(usual.values()))}"
+    elif len(set(usual.values())) == 1:
         names, verb = ("the usual choices", "are") if len(usual) > 1 else ("the usual choice", "is")
         against = f"{names} (*) {verb} {next(iter(usual.values()))}"
     else:
@@ -128,9 +130,15 @@ def _edge(proposal: Proposal) -> str:
 
 
 def _sized(candidate: Candidate) -> str:
-    (n, B), asked = candidate.cell.key, candidate.standing.usual
-    near = f" (nearest to n = {asked[0]}, B = {asked[1]})" if asked is not None and (n, B) != asked else ""
-    return f"n = {n}, B = {B}{near}"
+    n, B = candidate.cell.key
+    near = _asked(candidate)
+    return f"n = {n}, B = {B}" + (f" (nearest to {near})" if near else "")
+
+
+def _asked(candidate: Candidate) -> str | None:
+    """Name the usual choice that a row is only the nearest to."""
+    asked = candidate.standing.usual
+    return f"n = {asked[0]}, B = {asked[1]}" if asked is not None and asked != candidate.cell.key else None
 
 
 def _against_first(candidate: Candidate) -> str:

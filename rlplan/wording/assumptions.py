@@ -8,15 +8,16 @@ from operator import attrgetter
 from budgets.allocation import LARGEST_SCALING_ROLLOUTS
 from budgets.coefficients import Coefficients
 from budgets.cost import Z90, StepCost, step_cost
-from budgets.expected_lengths import kind_of
+from budgets.expected_lengths import a_model, kind_of
 from budgets.hardware import Gpu
 from budgets.lengths import InterruptedLengths
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
 from budgets.workload import RecipeTraits, Workload
 from planner.config.layers import DEFAULT, Resolved, collapse_single_values
-from planner.config.request import counted_prompts
+from planner.config.request import counted_prompts, length_name
 from planner.proposals import PricedCell, Proposal, Request
+from rlplan.wording.numbers import count, plural, rate
 from rlplan.wording.tables import Cells, Column
 
 
@@ -110,7 +111,9 @@ def _response(request: Request, resolved: Resolved, cell: PricedCell) -> Assumpt
         terms = (workload, request.hardware, request.traits, *cell.key, request.coefficients)
         return step_cost(*terms, placement=cell.cost.placement).step_seconds
 
-    return Assumption("responses", value, asked_for_lengths(kind_of(request.workload.model.name), known, price))
+    config = resolved.config
+    named = length_name((config.axes.models or [config.workload.model])[0], request.workload.model.name)
+    return Assumption("responses", value, asked_for_lengths(kind_of(named), known, price))
 
 
 def measured_lengths(known: Coefficients) -> str:
@@ -123,7 +126,7 @@ def asked_for_lengths(kind: str, log_sd: float, price: Callable[[float], float])
     factor = math.exp(Z90 * log_sd)
     worth = price(factor) / price(1 / factor)
     return (
-        f"expected of a {kind} model within × {factor:.2g} (90 %): give --mean-response-tokens, it decides the price "
+        f"expected of {a_model(kind)} within × {factor:.2g} (90 %): give --mean-response-tokens, it decides the price "
         f"by a factor of {worth:.2g}"
     )
 
@@ -166,7 +169,7 @@ def _hardware(proposal: Proposal, resolved: Resolved) -> Assumption:
 def _model(request: Request, resolved: Resolved) -> Assumption:
     models = {variant.workload.model for variant in request.all_variants}
     told = [
-        f"{model.name}, {_count(model.parameters)} parameters"
+        f"{model.name}, {count(model.parameters)} parameters"
         + (f" ({model.approximated})" if model.approximated else "")
         for model in sorted(models, key=attrgetter("name"))
     ]
@@ -206,7 +209,7 @@ def _traits(traits: RecipeTraits) -> str:
 def _learning_rate(request: Request, resolved: Resolved) -> Assumption:
     rule = request.learning_rate
     told, source = (
-        f"{rule.base:g} · √(n·B / {rule.base_rollouts:,}), flat above {LARGEST_SCALING_ROLLOUTS:,}",
+        f"{rate(rule.base)} · √(n·B / {rule.base_rollouts:,}), flat above {LARGEST_SCALING_ROLLOUTS:,}",
         resolved.source("recipe.learning_rate"),
     )
     if request.other_rates and request.pilots.fraction:
@@ -228,15 +231,8 @@ def _validation(request: Request, resolved: Resolved) -> Assumption:
     apart, source = (
         (f"{steps} steps", "every_steps") if rollouts is None else (f"{rollouts:,} rollouts", "every_rollouts")
     )
-    value = f"{validation.problems} problems × {validation.samples} answers every {apart}"
+    value = f"{plural(validation.problems, 'problem')} × {plural(validation.samples, 'answer')} every {apart}"
     return Assumption("validation", value, resolved.source(f"validation.{source}"))
-
-
-def _count(number: float) -> str:
-    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number:g}"
 
 
 ASSUMPTIONS: Sequence[Column[Assumption]] = (

@@ -88,6 +88,7 @@ def test_files_that_are_no_config(tmp_path: Path, content: bytes | None, message
     [
         ("Qwen/Qwen3-8B", "qwen3-8b"),
         ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"),
+        ("Qwen2.5-7B-Instruct", "qwen2.5-7b"),
         ("meta-llama/Meta-Llama-3.1-8B", "llama-3.1-8b"),
         ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "r1-distill-qwen-7b"),
         ("deepseek-ai/DeepSeek-R1", "deepseek-r1"),

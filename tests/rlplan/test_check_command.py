@@ -160,3 +160,14 @@ def test_a_plan_takes_the_workload_of_a_script_and_stands_beside_its_n_and_b(run
     assert same.to_dict()["candidates"] == plan["candidates"]
     refused = run("propose", "--budget", "800", "--from", str(script), "--task", "sum-easy")
     assert (refused.code, "--from and --task" in refused.err) == (2, True)
+
+
+def test_a_plan_expects_the_responses_that_the_check_of_its_script_does(run: Run, script: Path) -> None:
+    script.write_text(SCRIPT.replace("Qwen/Qwen2.5-7B", "/models/Qwen2.5-7B-Instruct"))
+    checked, plan = (
+        run(*command, str(script), "--format", "json").json
+        for command in (["check"], ["propose", "--budget", "800", "--from"])
+    )
+    assert plan["workload"]["mean_response_tokens"] == checked["mean_response_tokens"]
+    sources = [each["source"] for found in (checked, plan) for each in found["assumptions"]]
+    assert sum(each.startswith("expected of an instruct model within × 3.") for each in sources) == 2

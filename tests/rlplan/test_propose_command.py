@@ -56,6 +56,8 @@ def proposed(run: Run, *args: str) -> dict[str, Any]:
 def test_a_plan_says_what_its_ranking_can_bear(run: Run) -> None:
     plan = proposed(run, "--budget", "5000", "--baseline", "n=8, B=500")
     (usual,) = plan["baselines"]
+    sentence = " ".join(run("propose", "--budget", "5000", "--baseline", "n=8, B=500").out.split())
+    assert re.search(r"; row \d+ \(\*\), nearest to n = 8, B = 500, is ", sentence)
     assert usual["asked"] == {"rollouts_per_prompt": 8, "prompts_per_batch": 500}
     row = plan["candidates"][usual["rank"] - 1]
     assert row["baseline"]

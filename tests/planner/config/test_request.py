@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from budgets.errors import ConfigError, InfeasibleError, InputError, UnknownNameError
+from budgets.expected_lengths import expected_length
 from budgets.signal import MeasuredPassRates
 from planner.config import Layer, build_request, resolve, resolved_values, template
 from planner.proposals import Request, propose
@@ -51,6 +52,15 @@ def test_pass_rates_are_read_as_people_have_them(tmp_path: Path, content: str, r
     (tmp_path / "rates").write_text(content)
     request = built(workload={"pass_rates_file": str(tmp_path / "rates")})
     assert request.workload.pass_rates == MeasuredPassRates((0.5, 0.25, 1.0), read_as)
+
+
+def test_a_variant_has_the_shape_of_its_family_and_the_responses_of_its_kind() -> None:
+    base, own = (built(workload={"model": name}) for name in ("qwen2.5-7b", "Qwen/Qwen2.5-7B-Instruct"))
+    assert own.workload.model == base.workload.model
+    for name, request in (("qwen2.5-7b", base), ("Qwen2.5-7B-Instruct", own)):
+        expected = expected_length(name, 8192, 0.45)
+        assert request.workload.responses.mean == pytest.approx(expected.mean, rel=0.01)
+        assert request.coefficients.length_log_sd == pytest.approx(expected.log_sd, rel=0.01)
 
 
 def test_adapters_learn_at_ten_times_the_rate_unless_one_is_given() -> None:
