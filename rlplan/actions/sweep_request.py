@@ -175,6 +175,12 @@ def _asked_plan(request: SweepRequest, database: str) -> tuple[Resolved, Require
             "own, leave one of them out"
         )
     given = flagged({name: getattr(request, name) for name in MAKES_A_PLAN}) | (request.further or {})
+    if request.script is not None and request.task is None:
+        from rlplan.actions.from_script import with_script  # noqa: PLC0415  (reads what no other sweep needs)
+
+        if request.model is not None and (Path(request.model).expanduser() / "config.json").is_file():
+            given["workload.model"] = ("--model", request.model)
+        given = with_script(given, request.script)
     return load_configuration(request.config, request.task, given), lambda draft: spec_of(request, draft, database)
 
 

@@ -57,6 +57,28 @@ def test_a_dry_run_says_what_is_kept_and_what_the_plan_decides(
     assert all(key in said.partition("decided by the plan")[2] for key in list(given.replaced)[:2])
 
 
+def test_a_plan_that_the_sweep_makes_is_of_the_workload_of_its_script(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    short = " data.max_prompt_length=8 data.max_response_length=16\n"
+    path = written(tmp_path, "run.sh", SCRIPTS["verl"].text.rstrip() + short)
+    script = ("--budget", "800", "--from", str(path))
+    proposed = run("propose", *script, "--model", task[-1], "--format", "json")
+    assert proposed.code == 0, proposed.err
+    plan = proposed.json
+    told = run("sweep", *script, "--trainer", "verl", "--dry-run", "--approximate", *task, "--format", "json")
+    assert told.code == 0, told.err
+    pilots = {
+        (each["rollouts_per_prompt"], each["prompts_per_batch"], each["pilot_steps"])
+        for each in plan["candidates"]
+        if each["pilot_steps"]
+    }
+    assert {
+        (each["rollouts_per_prompt"], each["prompts_per_batch"], each["pilot_steps"]) for each in told.json["trials"]
+    } == pilots
+
+
 @pytest.mark.soak  # its segments are charged in real time
 @pytest.mark.parametrize("trainer", ["verl", "slime"])
 def test_a_stand_in_is_swept_with_what_a_script_sets(tmp_path: Path, trainer: str) -> None:
