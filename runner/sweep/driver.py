@@ -132,7 +132,8 @@ class SweepDriver:
         if not isinstance(error, _ENDS_AT_ONCE):
             with suppress(Exception, KeyboardInterrupt):
                 self._save_what_runs()
-        self._end_workers("the driver was stopped at once" if isinstance(error, KeyboardInterrupt) else str(error))
+        self._intake.stopped = isinstance(error, KeyboardInterrupt)
+        self._end_workers(str(error))
         if isinstance(error, ReplacedError) and rescued is None:
             raise ReplacedError(f"{error}, and could not be saved elsewhere") from error
         self._journal.end(

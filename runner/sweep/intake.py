@@ -32,6 +32,7 @@ PREEMPTED = "preempted"  # by its cluster's word the machine was only lent: no s
 PASSING = frozenset({"lost", "checkpoint", "hang", PREEMPTED})
 SECONDS_UNTIL_ROOM = 15.0  # until a segment for which there was no room is asked for again
 TAIL_CHARACTERS = 4000
+STOPPED = "stopped at once: what it had not saved is lost"
 LONGER = 2.0  # times the segment that ended before a save: all such of a trial take no more than the last one twice
 
 
@@ -48,6 +49,7 @@ class Intake:
         self._given_up: dict[int, set[int]] = {}  # segments by trial whose workers may not know of it
         self.failures: dict[str, int] = {}  # how often each kind ended a trial
         self.committed = 0  # segments
+        self.stopped = False  # at once, by the user: what is lost then is no trial's failure
 
     def take(self, event: Event) -> None:
         """Apply one event; one of a segment that is over already is noted and changes nothing."""
@@ -166,13 +168,14 @@ class Intake:
     def _lose(self, segment: OpenSegment, kind: str, message: str, tail: str) -> None:
         """Have the trial tried again after a while, if that may help and was not done too often; else it has failed."""
         spec, facts = self._board.spec, self._board.facts[segment.trial]
-        facts.failed(_saved_step(facts), counts=kind != PREEMPTED)
+        counts = kind != PREEMPTED and not self.stopped
+        facts.failed(_saved_step(facts), counts=counts)
         shown = tail[-TAIL_CHARACTERS:] or message
         if kind in PASSING and facts.failures <= spec.retries:
             wait = spec.backoff_seconds * 2 ** max(0, facts.failures - 1)
             self._board.due[segment.trial] = self._clock.seconds() + wait
-            times = f"{facts.failures} of {spec.retries} times" if kind != PREEMPTED else "which does not count"
-            reason = f"{kind}: {message}; tried again in {wait:g} s ({times})"
+            times = f"{facts.failures} of {spec.retries} times" if counts else "which does not count"
+            reason = STOPPED if self.stopped else f"{kind}: {message}; tried again in {wait:g} s ({times})"
             self._move(segment.trial, TrialState.LOST, reason, kind, shown)
             self._journal.note(RETRY, segment.trial, reason, kind=kind, failures=facts.failures, wait_seconds=wait)
             return

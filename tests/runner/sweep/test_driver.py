@@ -253,6 +253,9 @@ def test_a_second_interrupt_stops_at_once_and_charges_what_was_used(
     lost = [segment for segment in rows(given, Segment) if segment.outcome is SegmentOutcome.LOST]
     assert len(lost) == 4
     assert all(segment.charged_gpu_hours > 0 for segment in lost)
+    retries = [decision for decision in rows(given, Decision) if decision.action == "retry"]
+    assert [each.seen["failures"] for each in retries] == [0] * 4  # who stops thrice has no failed trial
+    assert {each.reason for each in retries} == {"stopped at once: what it had not saved is lost"}
     given.run(open_policy("full"))
     assert essence(given) == undisturbed
 
