@@ -15,6 +15,7 @@ import numpy as np
 
 from budgets.workload import Validation
 from planner.axes import CATEGORICAL, said, value_or_neutral, values_by_axis
+from planner.percent import percent
 from planner.prior.comparing import BEATEN, chances_ahead, noise_between
 from planner.prior.draws import Weights
 from planner.proposals.request import PilotGrant, PilotRules, PricedCell
@@ -145,7 +146,7 @@ def _unfit(
     if updates < FEWEST_FINAL_UPDATES:
         return f"the final budget buys only {updates} updates"
     if not carries_signal(cell.signal_fraction):
-        return f"only {cell.signal_fraction:.1%} of its groups carry signal"
+        return f"only {percent(cell.signal_fraction, 1)} of its groups carry signal"
     first = least_pilot_hours(ranked[0], rules)
     beside = " beside the first row's" if cell is not ranked[0] and first <= pilot_gpu_hours else ""
     if (least := least_pilot_hours(cell, rules)) > pilot_gpu_hours - (first if beside else 0.0):

@@ -13,6 +13,7 @@ from budgets.memory import TIGHT_MEMORY, fewest_gpus, memory_share
 from budgets.signal import BetaPassRates, signal_fraction
 from budgets.workload import Workload
 from planner.axes import rounded_rate, said, with_rate
+from planner.percent import percent
 from planner.prior.published import (
     FEWEST_SUPPORTED_UPDATES,
     HARMFUL_EPOCHS,
@@ -80,10 +81,10 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
     if allocation.update_steps < cell.affordable_steps:
         notes.append(f"stops early (at {epochs:,.3g} passes over the prompts)")
     if cell.signal_fraction < LITTLE_SIGNAL:
-        notes.append(f"little signal ({cell.signal_fraction:.0%} of groups)")
+        notes.append(f"little signal ({percent(cell.signal_fraction)} of groups)")
     share = memory_share(request.workload, request.traits, request.hardware.gpu, cell.pilot_cost.placement.trainer_gpus)
     if share > TIGHT_MEMORY:
-        notes.append(f"memory tight ({share:.0%})")
+        notes.append(f"memory tight ({percent(share)})")
     largest = LARGEST_STEP_ROLLOUTS.get(request.difficulty)
     if largest is not None and allocation.rollouts_per_step > largest:
         notes.append(f"batch beyond the study ({largest:,})")
@@ -157,9 +158,10 @@ def _require_signal(request: Request, costs: list[CellCost]) -> None:
         return
     best = max(costs, key=lambda cell: cell.signal_fraction)
     raise InputError(
-        f"with an average pass rate of {request.workload.pass_rates.mean:.3g} at most {best.signal_fraction:.1%} of "
-        f"the groups carry signal (n = {best.rollouts_per_prompt}), and fewer than two cells of the grid reach "
-        f"{LEAST_SIGNAL:.0%}: choose prompts with pass rates nearer to one half, or widen [grid]"
+        f"with an average pass rate of {request.workload.pass_rates.mean:.3g} at most "
+        f"{percent(best.signal_fraction, 1)} of the groups carry signal (n = {best.rollouts_per_prompt}), and fewer "
+        f"than two cells of the grid reach {percent(LEAST_SIGNAL)}: choose prompts with pass rates nearer to one half, "
+        "or widen [grid]"
     )
 
 
@@ -217,7 +219,7 @@ def _too_small(request: Request, grid: PricedGrid) -> str:
     named = f", {said(cheapest.variant.axes)}" if cheapest.variant.axes else ""
     return (
         f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
-        f"steps are the least, and the pilot part ({rules.fraction:.0%}) buys {steps} steps of the cheapest, "
+        f"steps are the least, and the pilot part ({percent(rules.fraction)}) buys {steps} steps of the cheapest, "
         f"n = {cheapest.rollouts_per_prompt}, B = {cheapest.prompts_per_batch}{named}, on "
         f"{rules.gpus} {hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} "
         f"GPU-hours{_on_fewer_gpus(request)}"

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.axes import named_configuration
 from planner.metrics import SEED_SD
+from planner.percent import chance
 from planner.pooling.draws import Worlds
 from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choosing import Choice, Choices
-from planner.recommending.facts import Facts, alike, percent, require_choice
+from planner.recommending.facts import Facts, alike, require_choice
 from planner.recommending.prospect import RUNGS_PER_OCTAVE, Prospect, beats
 from planner.sweeping.chances import NEAR
 from planner.view import Configuration
@@ -45,7 +46,7 @@ class RunnerUp:
     def sentence(self) -> str:
         """How likely it is to end higher."""
         name = named_configuration(self.choice.configuration)
-        return f"Runner-up: {name}, {percent(self.probability_wins)} likely to end higher"
+        return f"Runner-up: {name}, {chance(self.probability_wins)} likely to end higher"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,8 @@ class FinalAnswer:
         """The chances, and why it was taken."""
         chosen = self.chosen
         return (
-            f"It is {percent(chosen.probability_within_002)} likely within {NEAR:g} of the best choice and "
-            f"{percent(chosen.probability_best)} likely the best; on average it ends {chosen.expected_regret:.3f} "
+            f"It is {chance(chosen.probability_within_002)} likely within {NEAR:g} of the best choice and "
+            f"{chance(chosen.probability_best)} likely the best; on average it ends {chosen.expected_regret:.3f} "
             f"below the best. {self.why[:1].upper()}{self.why[1:]}."
         )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.axes import named_configuration
+from planner.percent import percent
 from planner.prior.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
 from planner.recommending.choosing import Choice, Choices
 from planner.recommending.facts import ConfigurationFacts, octaves_between
@@ -96,7 +97,7 @@ def _stability(prospect: Prospect, chosen: int, choice: Choice) -> Iterator[Caut
             if other != here and its.collapsed_runs + its.declining_runs and octaves_between(other, here) <= NEIGHBOUR
         ]
         seen = f", seen at {'; '.join(near[:3])}" if near else ""
-        yield Caution("collapse", f"about {choice.collapse_risk:.0%} of runs near it collapse or decline{seen}")
+        yield Caution("collapse", f"about {percent(choice.collapse_risk)} of runs near it collapse or decline{seen}")
 
 
 def _separation(prospect: Prospect, choice: Choice, undecided: int, seed_sd: float) -> Iterator[Caution]:

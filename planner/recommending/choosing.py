@@ -14,6 +14,7 @@ import numpy as np
 
 from planner.axes import named_configuration
 from planner.curves.curve import Vector
+from planner.percent import percent
 from planner.recommending.prospect import Prospect, beats, interval, odds
 from planner.sweeping.chances import NEAR
 from planner.view import Axes, Configuration
@@ -88,7 +89,7 @@ def _reason(prospect: Prospect, rung: int, row: int, worths: Vector) -> str:
         return "no other is expected to score higher"
     bought, ended = _at_any_price(prospect, rung).mean(axis=0) - expected, prospect.ended_above(rung)
     gains = {
-        f"its risk to collapse is {risks[leader]:.1%}, not {risks[row]:.1%}": worths.mean(axis=0)
+        f"its risk to collapse is {percent(risks[leader], 1)}, not {percent(risks[row], 1)}": worths.mean(axis=0)
         - expected
         - bought
         - ended,

@@ -58,13 +58,6 @@ def alike(level: int, undecided: int) -> str:
     return f"{'two' if undecided == 2 else undecided} are not told apart yet" if level == 0 and undecided > 1 else ""
 
 
-def percent(probability: float) -> str:
-    """Write a probability as a person reads it; one near 0 or 1 as a bound, since it is neither."""
-    if 0.005 <= probability < 0.995:
-        return f"{100 * probability:.0f}%"
-    return "under 1%" if probability < 0.5 else "over 99%"
-
-
 def require_choice(facts: Facts, target_gpu_hours: float) -> None:
     """Raise unless some configuration has been seen, and one that has not failed can be afforded."""
     if not any(each.seen for each in facts.values()):

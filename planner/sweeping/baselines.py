@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.curves.curve import Vector
+from planner.percent import percent
 from planner.sweeping.actions import Action, Prune, Why
 from planner.sweeping.advancing import MOST_ALTERNATIVES, Reason, advances, at_end, named, nothing_left
 from planner.sweeping.table import TrialTable, next_boundary
@@ -168,7 +169,7 @@ def running_averages(trial: TrialView) -> Vector:
 def _why(trial: TrialView, numbers: dict[str, Any]) -> Why:
     best, median, peers = numbers["best_score"], numbers["median"], numbers["peers"]
     return Why(
-        f"the best score of {named(trial)} up to {numbers['fraction']:.0%} of its pilot is {best:.3f}, below "
+        f"the best score of {named(trial)} up to {percent(numbers['fraction'])} of its pilot is {best:.3f}, below "
         f"{median:.3f}, the median of the running averages of {peers} others there",
         numbers,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from planner.metrics import EQUIVALENCE_MARGIN
+from planner.percent import percent
 from planner.sweeping.actions import Action, Advance, Finish, Stop, Why
 from planner.sweeping.beliefs import curve_of
 from planner.sweeping.table import next_boundary
@@ -58,7 +59,7 @@ def left_of(trial: TrialView) -> RemainingGain | None:
 def said_of_won(left: RemainingGain) -> str:
     """Say that nothing is left to win, with the numbers that it rests on."""
     return (
-        f"{left.share:.0%} of the GPU-hours are left; they are expected to bring {left.expected:.3f}, and more than "
-        f"{EQUIVALENCE_MARGIN:g} with a probability of {left.chance:.2f}, below {LEAST_CHANCE:g}: nothing is left to "
-        "win"
+        f"{percent(left.share)} of the GPU-hours are left; they are expected to bring {left.expected:.3f}, and more "
+        f"than {EQUIVALENCE_MARGIN:g} with a probability of {left.chance:.2f}, below {LEAST_CHANCE:g}: nothing is "
+        "left to win"
     )

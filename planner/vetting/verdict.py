@@ -20,6 +20,7 @@ from budgets.memory import (
 )
 from budgets.signal import signal_fraction
 from budgets.work import Phase
+from planner.percent import percent
 from planner.pricing import Price
 from planner.vetting.launch import Launch
 
@@ -231,12 +232,12 @@ def _flags(found: Verdict) -> Iterator[Flag]:
         why = f"Does not fit: {what} needs at least {needed / 1e9:,.0f} of {gpu}."
         yield Flag("memory", why, None if launch.gpu_known else "--gpu")
     if found.surely_cut > MOST_CUT:
-        why = f"{found.cut_off:.0%} of the responses are cut off at {launch.workload.responses.cap:,} tokens."
+        why = f"{percent(found.cut_off)} of the responses are cut off at {launch.workload.responses.cap:,} tokens."
         yield Flag("cut", why, None if launch.length_known else "--mean-response-tokens")
     if found.surely_dead > MOST_DEAD and not launch.traits.refills_groups:
         rate, n = launch.workload.pass_rates.mean, launch.rollouts_per_prompt
-        why = f"{found.dead_groups:.0%} of the groups are dead at n = {n}, pass rate {rate:.2g}."
-        surely = f"At least {found.surely_dead:.0%} of the groups are dead at n = {n}, whatever the pass rates."
+        why = f"{percent(found.dead_groups)} of the groups are dead at n = {n}, pass rate {rate:.2g}."
+        surely = f"At least {percent(found.surely_dead)} of the groups are dead at n = {n}, whatever the pass rates."
         yield Flag("dead", why if launch.rates_known else surely)
     ends, schedule = launch.schedule_steps, launch.lr_schedule or "constant"
     if not schedule.startswith("constant") and ends and launch.steps and ends != launch.steps:

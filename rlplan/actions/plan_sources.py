@@ -8,6 +8,7 @@ from budgets.errors import InputError
 from planner.experience.experience import Experience, compared, most_alike
 from planner.experience.plain import from_plain, to_plain
 from planner.experience.teaching import ALL, TransferPriors
+from planner.percent import percent
 from planner.pooling.features import features
 from planner.store import Store
 from planner.store.experiences import stored_experiences
@@ -49,12 +50,12 @@ def sources_of(plan: Plan, named: Sequence[Experience] | None, known: Sequence[E
 def _said(source: Experience, what: Mapping[str, str], weights: Mapping[str, float]) -> str:
     told = f" ({compared(source, what)})" if source.about else ""
     weight = weights.get(source.name)
-    return f"{source.name}{told} {'has no axis of these' if weight is None else f'{weight:.0%}'}"
+    return f"{source.name}{told} {'has no axis of these' if weight is None else percent(weight)}"
 
 
 def _of_the_others(weights: Mapping[str, float]) -> str:
-    together = f"all together {weights[ALL]:.0%}; " if ALL in weights else ""
-    return f"{together}none {1 - sum(weights.values()):.0%}, before a curve is seen"
+    together = f"all together {percent(weights[ALL])}; " if ALL in weights else ""
+    return f"{together}none {percent(1 - sum(weights.values()))}, before a curve is seen"
 
 
 def left_in(store: Store) -> list[Experience]:

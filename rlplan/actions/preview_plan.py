@@ -11,6 +11,7 @@ from budgets.errors import BudgetError
 from planner.axes import RECIPE, text_of
 from planner.config import Config, Resolved, build_request
 from planner.config.layers import DEFAULT
+from planner.percent import percent
 from planner.pooling.priors import Teacher
 from planner.prior.foretelling import Priced, foretold
 from planner.prior.laws import Circumstances, Run
@@ -143,12 +144,12 @@ def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) 
     named = sorted((each for each in weighed if each[0] >= LEAST_NAMED), reverse=True)
     yield (
         "worlds are drawn from the prior by which the plan ranks, as widely as it is uncertain of it: "
-        f"{', '.join(f'{study} {weight:.0%}' for weight, study in named)}"
+        f"{', '.join(f'{study} {percent(weight)}' for weight, study in named)}"
     )
     yield (
-        f"of their curves {rates.crossing:.0%} of the cells' rise late and end higher, {rates.late_start:.0%} start "
-        f"late, {rates.second_rise:.0%} rise twice, {rates.slide:.0%} slide after a peak, and {rates.collapse:.0%} of "
-        "the runs collapse"
+        f"of their curves {percent(rates.crossing)} of the cells' rise late and end higher, "
+        f"{percent(rates.late_start)} start late, {percent(rates.second_rise)} rise twice, {percent(rates.slide)} "
+        f"slide after a peak, and {percent(rates.collapse)} of the runs collapse"
     )
     if one_of_several:
         yield (

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.metrics import EQUIVALENCE_MARGIN
+from planner.percent import percent
 from planner.vetting.changes import Improvement
 from planner.vetting.verdict import Interval, Memory, Verdict
 from rlplan.actions.checking import CheckedScript, check_script
@@ -108,8 +109,8 @@ def _rows(found: CheckedScript) -> list[Row]:
         ("A step", _step(verdict)),
         ("The run", _run(found)),
         ("Score", _score(found)),
-        ("Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average, {verdict.cut_off:.0%} cut off"),
-        ("Dead groups", f"{verdict.dead_groups:.0%} at a mean pass rate of {launch.workload.pass_rates.mean:.2g}"),
+        ("Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average, {percent(verdict.cut_off)} cut off"),
+        ("Dead groups", f"{percent(verdict.dead_groups)} at a mean pass rate of {launch.workload.pass_rates.mean:.2g}"),
         ("Learning rate", _rate(verdict)),
         ("Updates", _updates(verdict)),
         ("Validation", _validation(verdict)),
@@ -139,7 +140,7 @@ def part_line(memory: Memory) -> str:
 def _step(found: Verdict) -> str:
     whole = sum(each.median for each in found.price.phases)
     phases = sorted(found.price.phases, key=lambda each: -each.median)[:3]
-    shares = ", ".join(f"{each.phase.replace('_', ' ')} {each.median / whole:.0%}" for each in phases)
+    shares = ", ".join(f"{each.phase.replace('_', ' ')} {percent(each.median / whole)}" for each in phases)
     return f"{_between(found.step_seconds, ' s')}: {shares}"
 
 
@@ -200,7 +201,8 @@ def _validation(found: Verdict) -> str:
     if found.visible_difference is None:
         return "none"
     but = "" if found.visible_difference <= EQUIVALENCE_MARGIN else f", not {EQUIVALENCE_MARGIN:g}"
-    return f"{found.validation_share:.0%} of the time, sees differences from {found.visible_difference:.2g} on{but}"
+    share = percent(found.validation_share)
+    return f"{share} of the time, sees differences from {found.visible_difference:.2g} on{but}"
 
 
 def _checkpoints(found: Verdict) -> str:
@@ -234,16 +236,16 @@ def _gain(each: Improvement) -> str:
             f"fits: {max(after.memory.used, after.memory.engine) / GB:,.0f} of {after.memory.usable / GB:,.0f} GB"
         )
     if "cut" in each.cleared:
-        gains.append(f"{after.cut_off:.0%} cut off")
+        gains.append(f"{percent(after.cut_off)} cut off")
     if "dead" in each.cleared:
-        gains.append(f"{after.dead_groups:.0%} dead groups")
+        gains.append(f"{percent(after.dead_groups)} dead groups")
     if "schedule" in each.cleared:
         gains.append("the schedule ends with the run")
     gain, error = each.score_gain or (0.0, 0.0)
     if gain > error > 0:
         gains.append(f"score {gain:+.2g} (± {error:.2g})")
     if each.saved >= 0.01:
-        gains.append(f"{each.saved:.0%} fewer GPU-hours")
+        gains.append(f"{percent(each.saved)} fewer GPU-hours")
     return ", ".join(gains)
 
 

@@ -6,6 +6,7 @@ from operator import attrgetter
 
 from planner.curves.comparison import ComparedRecipe, Comparison, Difference
 from planner.metrics import Interval
+from planner.percent import percent
 from rlplan.actions.law_fitting import RecipeComparison, compare_recipes
 from rlplan.answers.fit import WIDE, compute, score
 from rlplan.wording.console import Part
@@ -50,7 +51,7 @@ def _difference(comparison: Comparison) -> str:
     """Say which of the first two ends higher, or that no difference can be measured."""
     apart, margin = comparison.difference, comparison.margin
     low, high = apart.A.low, apart.A.high
-    within = f"{comparison.level:.0%} interval {low:+.2g} to {high:+.2g}"
+    within = f"{percent(comparison.level)} interval {low:+.2g} to {high:+.2g}"
     if low > 0 or high < 0:
         one, other = (apart.first, apart.second) if low > 0 else (apart.second, apart.first)
         return f"{one} ends {abs(apart.A.median):.2g} higher than {other} ({within})."

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
+from planner.percent import percent
 from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview, preview
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
@@ -26,7 +27,7 @@ def parts(found: Preview, invocation: Invocation, canvas: Canvas) -> Iterator[Pa
         Column("time", lambda each: duration(each.pilot_wall_hours.mean)),
         Column("final score", lambda each: _with_error(each.score)),
         Column("below the best", lambda each: _with_error(each.regret)),
-        Column(f"within {EQUIVALENCE_MARGIN:g}", lambda each: f"{each.probability_near_best.mean:.0%}"),
+        Column(f"within {EQUIVALENCE_MARGIN:g}", lambda each: percent(each.probability_near_best.mean)),
     )
     shown = found.summaries if invocation.explain else found.summaries[:ROWS]
     yield table_of(shown, columns, canvas)

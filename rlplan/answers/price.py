@@ -11,6 +11,7 @@ from budgets.memory import Placement
 from budgets.memory_plan import MemoryPlan
 from planner.config.trainer import COMMAND
 from planner.metrics import Interval
+from planner.percent import percent
 from planner.pricing import Change, PhasePrice, Price
 from planner.pricing.runs import PricedRun, Summary, summary
 from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
@@ -238,7 +239,7 @@ def _told(found: Summary, rows: int) -> str:
         return f"{rows} rows, none of them with seconds_per_step to compare with."
     return (
         f"{found.rows} of {rows} rows can be compared: a typical miss of × {found.typical_miss:.2f}, nine of ten "
-        f"within × {found.within_90:.2f}, {found.inside_interval:.0%} inside their 90 % intervals."
+        f"within × {found.within_90:.2f}, {percent(found.inside_interval)} inside their 90 % intervals."
     )
 
 
@@ -251,7 +252,7 @@ def _screen(priced: Priced, planned: NextStep, invocation: Invocation, canvas: C
     price = priced.price
     least = LEAST_SHARE * sum(each.median for each in price.phases)
     yield from _answer(priced, [each for each in price.phases if each.median >= least], canvas)
-    yield from canvas.lines(f"{_layout(price)[:-1]}; training takes {price.memory_used:.0%} of the memory.")
+    yield from canvas.lines(f"{_layout(price)[:-1]}; training takes {percent(price.memory_used)} of the memory.")
     cheaper = [each for each in priced.changes if each.price is not None and (each.saved or 0) > 0]
     if cheaper:
         yield ""
@@ -302,7 +303,7 @@ CHANGES: Sequence[Column[Change]] = (
     Column("change", lambda each: each.what, Cells.NAMES),
     Column("s/step", lambda each: _first(each, "seconds")),
     Column("GPU-h/step", lambda each: _first(each, "gpu_hours")),
-    Column("price of a rollout", lambda each: UNKNOWN if each.saved is None else f"{-each.saved:+.0%}"),
+    Column("price of a rollout", lambda each: UNKNOWN if each.saved is None else f"{-100 * each.saved:+.0f} %"),
     Column("rollouts a second", lambda each: UNKNOWN if each.faster is None else f"× {each.faster:.2f}"),
 )
 
@@ -342,10 +343,10 @@ def _memory(price: Price) -> str:
     states, activations = plan.state_bytes / 1e9, plan.activation_bytes / 1e9
     width = f", shared by {plan.width} GPUs" if plan.width > 1 else ""
     beside = "after the training's states have left" if plan.sleep else "beside the training's states"
-    engines = f"Engines of {plan.engine_gpus} GPU{'s' * (plan.engine_gpus > 1)} take {plan.engine_share:.0%} of a GPU"
+    engines = f"Engines of {plural(plan.engine_gpus, 'GPU')} take {percent(plan.engine_share)} of a GPU"
     return (
         f"Memory: training takes {states + activations:,.0f} of {usable:,.0f} GB usable on each GPU, "
-        f"{1 - price.memory_used:.0%} to spare: {states:,.1f} for weights, gradients and optimizer, {activations:,.1f} "
-        f"for one sequence of {plan.tokens:,} tokens{width}. {engines}"
+        f"{percent(1 - price.memory_used)} to spare: {states:,.1f} for weights, gradients and optimizer, "
+        f"{activations:,.1f} for one sequence of {plan.tokens:,} tokens{width}. {engines}"
         f"{f', {beside}' if price.cost.placement.colocated else ''}."
     )

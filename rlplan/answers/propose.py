@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.axes import said, values_by_axis
+from planner.percent import percent
 from planner.prior.published import FEWEST_SUPPORTED_UPDATES, HARMFUL_EPOCHS, HARMLESS_EPOCHS, STUDIED_ROLLOUTS
 from planner.proposals import Candidate, Outlook, PilotGrant, Proposal
 from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, USUAL_NOTE
@@ -38,7 +39,7 @@ REMINDERS = {
     "many epochs": f"every prompt is repeated more than {HARMLESS_EPOCHS:g} times: more prompts would gain more",
     "far too many epochs": f"every prompt is repeated more than {HARMFUL_EPOCHS:g} times, which did harm: add prompts",
     "stops early": "the run stops early, since more passes over the prompts should do harm: add prompts",
-    "little signal": f"fewer than {LITTLE_SIGNAL:.0%} of the groups teach anything: a larger n has more that do",
+    "little signal": f"fewer than {percent(LITTLE_SIGNAL)} of the groups teach anything: a larger n has more that do",
     "memory tight": "memory is tight: shorter responses or smaller micro-batches make room",
     "batch beyond the study": "a batch has more rollouts than any study had: the score is a guess",
     "beyond the study": f"there are more than {STUDIED_ROLLOUTS[1]:,.0f} rollouts, more than in any study",

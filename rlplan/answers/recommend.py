@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from planner.axes import said
+from planner.percent import chance
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choosing import Choice
-from planner.recommending.facts import percent
 from planner.store.schema import SweepStatus
 from rlplan.reading.recommend_reading import Recommended as Answer
 from rlplan.reading.recommend_reading import outlook, recommended
@@ -74,7 +74,7 @@ def _how_sure(found: Answer) -> Iterator[str]:
     score = interval(chosen.expected_score, chosen.score_low, chosen.score_high)
     yield (
         f"Expected score {score} after {hours(chosen.gpu_hours)} GPU-hours; "
-        f"{percent(chosen.probability_within_002)} likely within 0.02 of the best choice."
+        f"{chance(chosen.probability_within_002)} likely within 0.02 of the best choice."
         f"{level_with_it(len(answer.level), len(answer.equivalent))}"
     )
     if pilot is not None:
@@ -87,7 +87,7 @@ def _runner_up(answer: FinalAnswer) -> Iterator[str]:
     if (rival := answer.runner_up) is not None:
         axes = f", {said(rival.choice.axes)}" if rival.choice.axes else ""
         name = f"n = {rival.choice.rollouts_per_prompt}, B = {rival.choice.prompts_per_batch}{axes}"
-        yield f"Runner-up: {name}, {percent(rival.probability_wins)} likely to end higher"
+        yield f"Runner-up: {name}, {chance(rival.probability_wins)} likely to end higher"
 
 
 def _run(found: Answer, invocation: Invocation) -> NextStep:
@@ -111,8 +111,8 @@ def _choices(answer: FinalAnswer, rows: int, canvas: Canvas) -> Part:
         *SIZE,
         axes_column(shown),
         Column("expected score", lambda each: interval(each.expected_score, each.score_low, each.score_high)),
-        Column("within 0.02", lambda each: percent(each.probability_within_002)),
-        Column("best", lambda each: percent(each.probability_best), gives_way=True),
+        Column("within 0.02", lambda each: chance(each.probability_within_002)),
+        Column("best", lambda each: chance(each.probability_best), gives_way=True),
         Column("pilot GPU-h", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
     )
     return table_of(shown, columns, canvas)

@@ -11,6 +11,7 @@ from planner.axes import named_configuration
 from planner.curves.reading.tabular import NAME, is_path, table_of
 from planner.experience.experience import Experience
 from planner.experience.teaching import TransferPriors
+from planner.percent import percent
 from planner.pooling.pool import Pool
 from planner.pooling.priors import NONE
 from planner.replaying.choosing import open_chooser
@@ -268,7 +269,7 @@ def parts(replays: Replay, _: Invocation, canvas: Canvas) -> Iterator[Part]:
     yield from canvas.lines(
         f"{len(recorded.runs)} runs of {len(recorded.configurations)} configurations{axes}; all of them once to "
         f"{hours(request.target)} GPU-hours would take {hours(replays.full_cost)}, and the pilots may take "
-        f"{hours(replays.budget)} ({replays.budget / replays.full_cost:.0%}).",
+        f"{hours(replays.budget)} ({percent(replays.budget / replays.full_cost)}).",
         "dim",
     )
     if replays.learnt:
@@ -321,7 +322,7 @@ def _learnt(replays: Replay) -> str:
     sources = ", ".join(f"{each.name} ({each.configurations} configurations)" for each in replays.learnt)
     if not replays.weights:
         return f"Learnt from {sources}: none of it was weighed, for no score was paid for."
-    weights = ", ".join(f"{WEIGHED.get(name, name)} {weight:.0%}" for name, weight in replays.weights.items())
+    weights = ", ".join(f"{WEIGHED.get(name, name)} {percent(weight)}" for name, weight in replays.weights.items())
     return f"Learnt from {sources}; weights after the first seed's last score: {weights}."
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.axes import said
 from planner.layering import flattened
+from planner.percent import percent
 from planner.trials import TrialState
 from planner.view import Seen
 from rlplan.printing.score_chart import chart
@@ -105,7 +106,7 @@ def _outlook(sheet: Sheet) -> str:
 def _money(sheet: Sheet) -> str:
     own = sheet.row.gpu_hours_spent
     total = sheet.picture.money.spent
-    share = f", {own / total:.0%} of what the sweep has spent" if total else ""
+    share = f", {percent(own / total)} of what the sweep has spent" if total else ""
     return f"It has taken {hours(own)} GPU-hours{share}."
 
 

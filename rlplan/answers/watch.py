@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgets.hardware import SECONDS_PER_HOUR
+from planner.percent import percent
 from planner.watching.left import RemainingGain
 from planner.watching.progress import Progress
 from rlplan.actions.watching import Seen, followed
@@ -120,5 +121,5 @@ def _line(seen: Seen) -> str:
 
 
 def _said_of_left(left: RemainingGain) -> str:
-    what = f"{left.share:.0%} of the run left, which should add {left.expected:.3f}"
+    what = f"{percent(left.share)} of the run left, which should add {left.expected:.3f}"
     return f"{what}: little left to gain, end it here" if left.won else f"{what} (end {left.end.mean:.3f})"

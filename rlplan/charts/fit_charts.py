@@ -6,6 +6,7 @@ from itertools import cycle
 import numpy as np
 
 from planner.curves.curve import Curve
+from planner.percent import percent
 from rlplan.charts.chart import MIND, MUTED, QUIET, SERIES, Chart, Trace, axis, band, layout, legend_below, text
 from rlplan.charts.fit_panels import Line, Panel
 
@@ -41,7 +42,7 @@ def _chart(name: str, panel: Panel, *, single: bool) -> Chart:
         )
         | legend_below(120),
     }
-    said = f"{panel.title}: {panel.y_name} against {panel.x_name}, with the fit's {panel.level:.0%} interval."
+    said = f"{panel.title}: {panel.y_name} against {panel.x_name}, with the fit's {percent(panel.level)} interval."
     return Chart(name, panel.title, said, figure, SINGLE_HEIGHT if single else SMALL_HEIGHT)
 
 

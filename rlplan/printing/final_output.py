@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from planner.percent import percent
 from rlplan.reading.finals import FinalStanding
 from rlplan.wording.console import Part
 from rlplan.wording.numbers import hours
@@ -21,7 +22,7 @@ def final_lines(final: FinalStanding, canvas: Canvas) -> Iterator[Part]:
     for warning in final.warnings:
         yield from canvas.lines(f"WARNING, {warning.said}", "red")
     if final.left is not None and not final.ended:
-        left = f"The last {final.left.share:.0%} should add {final.left.expected:.2g}"
+        left = f"The last {percent(final.left.share)} should add {final.left.expected:.2g}"
         yield from canvas.lines(f"Little left to gain: {left[:1].lower()}{left[1:]}." if final.left.won else f"{left}.")
     if final.switch is not None and not final.ended:
         yield from canvas.lines(capital(final.switch), "yellow")

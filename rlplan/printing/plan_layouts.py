@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from planner.axes import said
+from planner.percent import percent
 from planner.proposals import Layout, Proposal, StudyWeight
 from planner.view import Configuration
 from rlplan.wording.console import Part
@@ -101,7 +102,7 @@ def ground_lines(proposal: Proposal) -> list[str]:
 def _ground(ground: StudyWeight) -> str:
     far = " (far)" if ground.distance is not None and ground.distance > FAR else ""
     first = f"n = {ground.rollouts_per_prompt}, B = {ground.prompts_per_batch}"
-    return f"{ground.weight:>4.0%}  {ground.study}{far}: {first}"
+    return f"{percent(ground.weight):>5}  {ground.study}{far}: {first}"
 
 
 def _elsewhere(proposal: Proposal) -> Iterator[str]:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from budgets.cost import Z90
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from planner.axes import said, value_of, values_by_axis
+from planner.percent import percent
 from planner.proposals import Candidate, Proposal
 from planner.proposals.request import GapToFirst
 from rlplan.actions.proposing import StoredPlan
@@ -173,7 +174,7 @@ def candidates_table(proposal: Proposal, shown: Sequence[Candidate], canvas: Can
             lambda each: aligned_hours(each.cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
             gives_way=True,
         ),
-        Column("signal", lambda each: f"{each.cell.signal_fraction:.0%}", gives_way=True),
+        Column("signal", lambda each: percent(each.cell.signal_fraction), gives_way=True),
         Column("learning rate", lambda each: rate(each.learning_rate), gives_way=True),
         Column("expected score", _score),
         Column("against #1", _against),

@@ -9,6 +9,7 @@ from typing import Any
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import LEARNING_RATE, without
 from planner.curves.verdicts import before_collapse
+from planner.percent import percent
 from planner.recommending.cautions import FAR_TIMES
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.sweeping.chances import NEAR
@@ -113,7 +114,7 @@ def _money(money: Money) -> Iterator[Flag]:
         share = over / money.pilot_gpu_hours if money.pilot_gpu_hours > 0 else float("inf")
         yield Flag(
             Health.BAD,
-            f"the pilots took {aligned_hours(over)} GPU-hours ({share:.1%}) more than the "
+            f"the pilots took {aligned_hours(over)} GPU-hours ({percent(share, 1)}) more than the "
             f"{hours(money.pilot_gpu_hours)} they had",
         )
     elif money.spent > 0:
@@ -126,9 +127,9 @@ def _money(money: Money) -> Iterator[Flag]:
     wasted = sum(money.by_outcome.get(outcome, 0.0) for outcome in WASTED)
     beside = sum(money.by_charge.values())
     share = (wasted + beside) / money.spent
-    parts = [f"{wasted / money.spent:.1%} in segments that failed or were lost"] if wasted else []
-    parts += [f"{amount / money.spent:.1%} {kind}" for kind, amount in money.by_charge.items() if amount]
-    text = f"{share:.1%} of the GPU-hours trained nothing" + (f" ({', '.join(parts)})" if parts else "")
+    parts = [f"{percent(wasted / money.spent, 1)} in segments that failed or were lost"] if wasted else []
+    parts += [f"{percent(amount / money.spent, 1)} {kind}" for kind, amount in money.by_charge.items() if amount]
+    text = f"{percent(share, 1)} of the GPU-hours trained nothing" + (f" ({', '.join(parts)})" if parts else "")
     yield Flag(Health.BAD if share > TOO_MUCH else Health.MIND if share > MUCH else Health.GOOD, text)
 
 
@@ -149,7 +150,7 @@ def _accounts(ran: Sequence[Stretch], charged: Sequence[Charged], slots: float) 
         yield Flag(
             Health.MIND,
             f"workers lived {aligned_hours(lived)} GPU-hours and {aligned_hours(paid)} are charged: "
-            f"{1 - paid / lived:.1%} of their time is in no account",
+            f"{percent(1 - paid / lived, 1)} of their time is in no account",
         )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
+from planner.percent import percent
 from planner.pooling.draws import Worlds
 from planner.recommending.answer import FinalAnswer, RunnerUp, answer_data, restored
 from planner.recommending.cautions import Caution
@@ -318,8 +319,8 @@ def outlook(answer: FinalAnswer) -> list[str]:
     lines, enough = [answer.elsewhere], answer.enough
     if enough is not None:
         lines.append(
-            f"A final run of {enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%}) with "
-            f"n = {enough.rollouts_per_prompt}, B = {enough.prompts_per_batch} should already reach "
-            f"{enough.expected_score:.2f}, at most 0.02 less"
+            f"A final run of {enough.gpu_hours:.3g} GPU-hours "
+            f"({percent(enough.gpu_hours / answer.target_gpu_hours)}) with n = {enough.rollouts_per_prompt}, B = "
+            f"{enough.prompts_per_batch} should already reach {enough.expected_score:.2f}, at most 0.02 less"
         )
     return lines

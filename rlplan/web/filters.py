@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from planner.percent import percent
 from rlplan.charts.chart import Chart
 from rlplan.reading.sweep_words import remains
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, probability, rate, steps
@@ -16,7 +17,7 @@ def score(value: float | None) -> str:
 
 def share(value: float | None) -> str:
     """Write a share in percent."""
-    return UNKNOWN if value is None else f"{100 * value:.0f}%"
+    return UNKNOWN if value is None else percent(value)
 
 
 def clock(value: datetime | None) -> str:

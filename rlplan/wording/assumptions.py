@@ -16,6 +16,7 @@ from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
 from budgets.workload import RecipeTraits, Workload
 from planner.config.layers import DEFAULT, Resolved, collapse_single_values
 from planner.config.request import counted_prompts, length_name
+from planner.percent import percent
 from planner.proposals import PricedCell, Proposal, Request
 from rlplan.wording.numbers import count, plural, rate
 from rlplan.wording.tables import Cells, Column
@@ -59,7 +60,7 @@ def _pilot_share(proposal: Proposal, resolved: Resolved) -> Assumption:
     source = resolved.source("pilot.fraction")
     return Assumption(
         "pilot share",
-        f"{sharing.fraction:.0%} of the budget{gain}",
+        f"{percent(sharing.fraction)} of the budget{gain}",
         source if source != DEFAULT else "the best share by expected score",
     )
 
@@ -79,8 +80,8 @@ def width_and_evidence(factor: float, evidence: str, gpu: Gpu) -> tuple[str, str
     if not gpu.one_process:
         return f"{within}, what unseen set-ups were off by", unmeasured
     return (
-        f"{within}: decoding reaches {DECODE_BANDWIDTH_USE:.0%} of the memory bandwidth, training "
-        f"{TRAINING_FLOPS_USE:.0%} of the peak",
+        f"{within}: decoding reaches {percent(DECODE_BANDWIDTH_USE)} of the memory bandwidth, training "
+        f"{percent(TRAINING_FLOPS_USE)} of the peak",
         unmeasured,
     )
 
@@ -88,12 +89,12 @@ def width_and_evidence(factor: float, evidence: str, gpu: Gpu) -> tuple[str, str
 def told_lengths(workload: Workload, traits: RecipeTraits) -> str:
     """Say how long responses are, and what a recipe's interruptions make of them."""
     lengths, shortened = workload.responses, workload.under(traits).responses
-    told = f"{lengths.mean:,.0f} tokens on average, {lengths.cap:,} at most, {lengths.truncated_share:.0%} cut"
+    told = f"{lengths.mean:,.0f} tokens on average, {lengths.cap:,} at most, {percent(lengths.truncated_share)} cut"
     if not isinstance(shortened, InterruptedLengths):
         return told
     return (
         f"{told}; with interruptions {shortened.mean:,.0f} on average, none cut and "
-        f"{shortened.interrupted_share:.0%} made to answer before the end"
+        f"{percent(shortened.interrupted_share)} made to answer before the end"
     )
 
 

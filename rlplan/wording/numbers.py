@@ -50,8 +50,8 @@ def rate(value: float | None) -> str:
 
 
 def share(fraction: float) -> str:
-    """Write a share of the whole, such as 40% or 2.5%."""
-    return f"{100 * fraction:.3g}%"
+    """Write a share of the whole, such as 40 % or 2.5 %."""
+    return f"{100 * fraction:.3g} %"
 
 
 def plural(number: int, what: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from budgets.hardware import SECONDS_PER_HOUR
+from planner.percent import percent
 from planner.watching.progress import Progress
 from rlplan.wording.numbers import duration
 
@@ -23,5 +24,5 @@ def lines_of(progress: Progress) -> Iterator[str]:
         )
         yield f"Cost   {used} so far" + (f", {whole} at its end" if whole else "")
     waste = {"of the newest groups are dead": progress.dead_groups, "of the responses cut off": progress.cut_off}
-    if said := [f"{share:.0%} {what}" for what, share in waste.items() if share is not None]:
+    if said := [f"{percent(share)} {what}" for what, share in waste.items() if share is not None]:
         yield f"Waste  {', '.join(said)}"

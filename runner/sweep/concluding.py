@@ -9,6 +9,7 @@ import numpy as np
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.experience.plain import from_plain, to_plain
+from planner.percent import percent
 from planner.pooling.pool import DRAWS as FEWER_DRAWS
 from planner.pooling.pool import Pool
 from planner.pooling.priors import NONE
@@ -131,8 +132,8 @@ class Conclusions:
 
 
 def _said_of_sources(weights: Mapping[str, float]) -> str:
-    parts = [f"{name} {weight:.0%}" for name, weight in weights.items() if name != NONE]
-    return f"of what is believed rests on earlier sweeps: {', '.join(parts)}; on none {weights.get(NONE, 0.0):.0%}"
+    parts = [f"{name} {percent(weight)}" for name, weight in weights.items() if name != NONE]
+    return f"of what is believed rests on earlier sweeps: {', '.join(parts)}; on none {percent(weights.get(NONE, 0.0))}"
 
 
 def details(found: FinalAnswer) -> dict[str, Any]:

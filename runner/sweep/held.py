@@ -6,6 +6,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
+from planner.percent import percent
 from planner.pooling.pool import DRAWS, Pool
 from planner.recommending.promise import BROKEN, EndForecast, ForecastQuery, SwitchTarget, outlook
 from planner.store.curves import points_of
@@ -213,18 +214,14 @@ class HeldAgainst:
         journal.note(SWITCH, None, said, name=name, n=n, B=B, gain=worth.gain)
 
     def _line(self, now: Scored, run: TrialView, seen: EndForecast | None) -> str:
+        """Say in a line of 80 columns what came here and is expected of the end, beside what was promised."""
         share = now.x / self._promised.update_steps
         here, end = promised_at(self._promised.band, share), self._promised.end
-        said = (
-            f"at {share:.0%} of the final run: {now.score:.3f}, promised {here.score:.3f} ({here.low:.3f} to "
-            f"{here.high:.3f}) for here"
-        )
+        said = f"{percent(share)} done: {now.score:.2f}, promised {here.score:.2f}"
         if seen is None:
             return said
-        return (
-            f"{said}; end now expected {seen.end.score:.3f} ({seen.end.low:.3f} to {seen.end.high:.3f}), promised "
-            f"{end.score:.3f}; P({NEAR:g} or more below) {seen.probability_below:.2f}"
-        )
+        expected = f"{seen.end.score:.2f} ({seen.end.low:.2f}–{seen.end.high:.2f})"
+        return f"{said}; end {expected}, promised {end.score:.2f}"
 
     def _hold(self, seen: EndForecast, journal: Journal) -> None:
         """Warn where a notable shortfall is nearly certain: this is right when it comes, and comes late."""

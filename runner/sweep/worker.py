@@ -14,6 +14,7 @@ from typing import TextIO
 from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
+from planner.percent import percent
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, TrainerBackend, UnreadableError, never
 from runner.ports.executor import OF_FOLDER, Began, Ended, Event, Failed, Progress, Work
@@ -56,7 +57,7 @@ class _Trial(OpenTrial):
         if share > NOTED and not self._warned:
             self._warned = True
             why = ": ".join(["", *point.metrics.get("notes", [])[:1]])
-            self.notes.append(f"{share:.1%} of the rewards of step {point.optimizer_step} failed{why}")
+            self.notes.append(f"{percent(share, 1)} of the rewards of step {point.optimizer_step} failed{why}")
 
     def told(self) -> tuple[str, ...]:
         """Return what is to be noted of a segment, once."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError, TrainingError, suggest
+from planner.percent import percent
 from runner.machine import cpu_cores
 from runner.ports.task import Problem, Reward, Scores
 from runner.tasks.reward_child import ChildLost, JudgedResponse, Order, RewardChild
@@ -61,7 +62,7 @@ def require_judged(failed: int, of: int, reason: str) -> None:
     if failed > max(1.0, MOST_FAILED * of):
         raise TrainingError(
             "reward",
-            f"{failed} of {of} rewards failed, at most {MOST_FAILED:.0%} may: {reason}. Have the reward return a "
+            f"{failed} of {of} rewards failed, at most {percent(MOST_FAILED)} may: {reason}. Have the reward return a "
             "number for every response (0 for one that it cannot judge), within its time limit",
         )
 

@@ -108,7 +108,7 @@ def test_recipes_are_ranked_by_asymptote_and_ties_by_midpoint(run: Run, tmp_path
     assert sum(each["probability_best"] for each in found["recipes"]) == pytest.approx(1)
     assert found["recipes"][2]["probability_tied"] < 0.01
     out = run("compare", path, "--by", "variant").out
-    assert out.startswith("No measurable difference between early and steady (90% interval ")
+    assert out.startswith("No measurable difference between early and steady (90 % interval ")
     assert "What would settle it: " in out
     assert "early is ranked first: it is within 0.02 of steady, and learns earlier." in " ".join(out.split())
     assert max(len(line) for line in out.splitlines()) <= 80
@@ -129,6 +129,6 @@ def test_two_files_are_a_recipe_each(run: Run, tmp_path: Path) -> None:
         curve = curve_of(Sigmoid(0.3, A, 1.92, 2542.0), np.linspace(200, 12_000, 60), noise=0.01)
         table(tmp_path / f"{name}.csv", "step,score", zip(curve.x, curve.y, strict=True))
     ran = run("compare", "grpo.csv", "dapo.csv")
-    assert re.match(r"dapo ends 0\.1\d higher than grpo \(90% interval \+0\.0\d+ to \+0\.1\d\)", ran.out)
+    assert re.match(r"dapo ends 0\.1\d higher than grpo \(90 % interval \+0\.0\d+ to \+0\.1\d\)", ran.out)
     assert "That is settled" in ran.out
     assert "  rlplan fit grpo.csv dapo.csv " in ran.out

@@ -27,6 +27,7 @@ from rlplan.actions.sweeping import go_on, start
 from rlplan.answers import status
 from rlplan.answers.ended import Ended, FinalEnd
 from rlplan.charts.final import final_chart
+from rlplan.live.sweep_events import Position, news
 from rlplan.printing.status_output import final_of_sweep
 from rlplan.reading.believing import beliefs
 from rlplan.reading.finals import Record, final_standing, record_of, record_said
@@ -131,6 +132,11 @@ def test_the_promise_is_the_recommendations_and_every_validation_adds_a_forecast
     assert steps == sorted(set(steps))
     assert steps[-1] == promised.update_steps
     assert all(each.end_low <= each.end_score <= each.end_high for each in forecasts)
+    with open_store(launched, read_only=True) as store, store.read() as session:
+        lines = news(session, 2, picture(store, "sweep-1-final"), Position(0, 0, frozenset(), 0, 0))
+    validated = [line for line in lines if line.startswith("validation: ")]
+    assert len(validated) == len(forecasts)
+    assert max(map(len, validated)) <= 80  # of a log
     (ended,) = [each for each in rows(launched, Decision) if each.action == "ended"]
     assert f"ended with {forecasts[-1].score:.3f}" in ended.reason
 

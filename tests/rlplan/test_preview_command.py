@@ -101,9 +101,9 @@ def test_no_pilots_at_all_are_a_share_like_any_other(planned: Run) -> None:
 @pytest.mark.parametrize(
     ("piloted", "says"),
     [
-        ((0.3, 0.4, 0.2), "Pilots cost more than they gain: at best, with 20% of the budget"),
-        ((0.9, 0.2, 0.6), "No measurable difference between 20% of the budget for pilots and no pilots"),
-        ((0.8, 0.7, 0.9), "Best share for pilots: 20% of the budget. Its pilots take"),
+        ((0.3, 0.4, 0.2), "Pilots cost more than they gain: at best, with 20 % of the budget"),
+        ((0.9, 0.2, 0.6), "No measurable difference between 20 % of the budget for pilots and no pilots"),
+        ((0.8, 0.7, 0.9), "Best share for pilots: 20 % of the budget. Its pilots take"),
     ],
 )
 def test_what_is_said_first_is_whether_pilots_pay(

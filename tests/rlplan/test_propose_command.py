@@ -262,7 +262,7 @@ def test_a_share_of_pilots_that_costs_more_than_it_gains_is_said_once_and_each_r
 ) -> None:
     asked = ("propose", "--task", "sum-easy", "--budget", "0.03", "--pilot-fraction", "0.4")
     first = " ".join(run(*asked).out.split())
-    assert re.search(r"40% of the budget is given to pilots\. With (no|\d+% for) pilots .* higher \(± ", first)
+    assert re.search(r"40 % of the budget is given to pilots\. With (no|\d+ % for) pilots .* higher \(± ", first)
     assert "Pilots first" in first
     assert "Loss" not in first
     whole = " ".join(run("propose", "--task", "sum-easy", "--budget", "30", "--explain").out.split())

@@ -67,6 +67,7 @@ def check(screen: str) -> None:
     assert len(screen.splitlines()) <= 24, screen
     assert max(map(len, screen.splitlines())) <= 80, screen
     assert DIALECT.search(screen) is None, screen
+    assert re.search(r"\d%", screen.partition("\nNext\n")[0]) is None, screen  # 35 %, as everywhere
     group: Any = get_command(app)
     assert 1 <= len(next_of(screen)) <= 2, screen
     for _, verb, *words in next_of(screen):

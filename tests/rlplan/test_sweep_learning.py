@@ -104,9 +104,9 @@ def test_a_sweep_learns_unasked_from_one_that_is_alike_and_its_plan_says_so(data
     (line,) = [each for each in shown.json["assumptions"] if each["what"] == "learnt from"]
     *sources, together, none = line["value"].split("; ")
     said = {f"{name} (same task and model and recipe)" for name in left(database)}
-    assert {each.rpartition(" ")[0] for each in sources} == said
-    assert re.fullmatch(r"all together \d\d%", together)
-    assert re.fullmatch(r"none \d\d%, before a curve is seen", none)
+    assert {each.removesuffix(" %").rpartition(" ")[0] for each in sources} == said
+    assert re.fullmatch(r"all together \d\d %", together)
+    assert re.fullmatch(r"none \d\d %, before a curve is seen", none)
     assert "--learn-from none" in line["source"]
 
 

@@ -155,7 +155,7 @@ def test_a_small_prompt_set_bounds_the_batch_and_is_noted_for_its_epochs() -> No
         ),
         (
             lambda: propose(request(pass_rates=MeasuredPassRates((0.0, 0.0, 1.0)))),
-            r"at most 0\.0% of the groups carry signal .* choose prompts with pass rates",
+            r"at most 0\.0 % of the groups carry signal .* choose prompts with pass rates",
         ),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_budget_that_pays_for_no_update_has_no_choice() -> None:
     assert found.chosen.update_steps == 1
 
 
-@pytest.mark.parametrize(("second", "likely"), [(0.69, "24% likely"), (0.3, "under 1% likely")])
+@pytest.mark.parametrize(("second", "likely"), [(0.69, "24 % likely"), (0.3, "under 1 % likely")])
 def test_the_runner_up_is_said_with_its_chance(second: float, likely: str) -> None:
     found = answered(sigmoids({(8, 32): 0.7, (16, 32): second}, sd=0.01)).runner_up
     assert found is not None

@@ -33,7 +33,7 @@ def chosen(seen: Prospect) -> Chosen:
             sigmoids({(128, 64): 0.7, (4, 64): 0.65}, sd=0.0),
             [{"collapsed_runs": 2}],
             1,
-            "n = 128, B = 64 is expected 0.049 higher, but its risk to collapse is 60.4%, not 0.4%",
+            "n = 128, B = 64 is expected 0.049 higher, but its risk to collapse is 60.4 %, not 0.4 %",
         ),
         (
             sigmoids({(16, 64): 0.7, (8, 64): 0.69}, sd=0.0, falls_at={(16, 64): 1.1 * TARGET}),

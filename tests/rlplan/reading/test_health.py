@@ -62,15 +62,17 @@ def test_the_budget_is_kept_or_not(seeder: Seeder) -> None:
     with seeder.store.write() as session:
         session.execute(update(Plan).values(pilot_gpu_hours=300.0))
         session.get_one(Sweep, 1).config = {"pilot_gpu_hours": 300.0}
-    assert has(told(seeder), "bad: the pilots took 86.5 GPU-hours (28.8%) more than the 300 they had")
+    assert has(told(seeder), "bad: the pilots took 86.5 GPU-hours (28.8 %) more than the 300 they had")
 
 
 def test_gpu_hours_that_trained_nothing_are_shared_out(seeder: Seeder) -> None:
-    assert has(told(seeder), "good: 2.3% of the GPU-hours trained nothing (0.9% in segments that failed", "1.4% idle")
+    assert has(
+        told(seeder), "good: 2.3 % of the GPU-hours trained nothing (0.9 % in segments that failed", "1.4 % idle"
+    )
     seeder.charge("idle", 50.0)
-    assert has(told(seeder), "mind: 15.3% of the GPU-hours trained nothing")
+    assert has(told(seeder), "mind: 15.3 % of the GPU-hours trained nothing")
     seeder.charge("lost", 100.0)
-    assert has(told(seeder), "bad: 33.1% of the GPU-hours trained nothing", "21.0% lost")
+    assert has(told(seeder), "bad: 33.1 % of the GPU-hours trained nothing", "21.0 % lost")
 
 
 def accounts(seeder: Seeder, ran: Iterable[Stretch], slots: float) -> list[str]:
@@ -87,7 +89,7 @@ def test_the_time_of_workers_is_in_the_accounts(seeder: Seeder) -> None:
     whole = [stretch(0, 1, 0.5), stretch(1, 2, 1.0, 2)]  # the first waited half an hour for its worker's process
     assert has(accounts(seeder, whole, 1), "good: every second is charged: workers lived 1.50 GPU-hours")
     gap = [stretch(0, 1, 1.0), stretch(1.5, 2.5, 1.0, 2)]
-    assert has(accounts(seeder, gap, 1), "mind:", "20.0% of their time is in no account")
+    assert has(accounts(seeder, gap, 1), "mind:", "20.0 % of their time is in no account")
     assert has(accounts(seeder, whole, 8), "good: every second") is False  # eight GPUs, and the hours of one
     assert has(accounts(seeder, [stretch(0, 1, None)], 1), "bad: 1 segments have ended and were charged nothing")
 

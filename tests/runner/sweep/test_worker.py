@@ -239,7 +239,7 @@ def test_failed_rewards_and_what_a_judge_costs_are_noted_with_the_segment(works:
 
     ended = Bench(lambda _config: Judged(lambda: None)).run(works(to_step=2))
     assert ended.notes == (
-        "2.0% of the rewards of step 1 failed: problem 'p': raised: it hurts",
+        "2.0 % of the rewards of step 1 failed: problem 'p': raised: it hurts",
         "a judge was called 4,500 times, for $7.50",
     )
 
