@@ -29,9 +29,16 @@ def report(
     Example: rlplan report report.html sweep-1
     """
     from rlplan.web.report import write_report  # noqa: PLC0415
+    from rlplan.wording.console import print_drawn  # noqa: PLC0415
+    from rlplan.wording.next_steps import NextStep, command, next_steps  # noqa: PLC0415
 
     path = write_report(out, db, sweep)
     tell(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB): open it in any browser")
+    steps = [
+        NextStep(command("rank", sweep or "", db), "its ranking, here"),
+        NextStep(command("dashboard", "", db), "all sweeps in the browser, as they go on"),
+    ]
+    print_drawn(lambda canvas: next_steps(steps, canvas))
     if show:
         typer.launch(path.resolve().as_uri())
 

@@ -1,5 +1,6 @@
 """`rlplan sweep --slurm` and `rlplan resume --slurm`: what is stored, written and submitted. sbatch is a stand-in."""
 
+import re
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from planner.trials import TrialState
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.proposing import make_plan
 from tests.rlplan.conftest import Run
+from tests.rlplan.test_screens import check, next_of
 
 SWEEP = ("sweep", "--slurm")
 
@@ -61,8 +63,9 @@ def test_a_sweep_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_pat
     assert "8:00:00" not in text
     assert (script.parent / "logs").is_dir()  # Slurm makes no folder for a log
     said = " ".join(ran.out.split())
-    for words in ("sweep-1 of plan-1 on 3 nodes, 4:00:00 each time: submitted as job 41", "rlplan stop sweep-1"):
-        assert words in said
+    assert "sweep-1 of plan-1 on 3 nodes, 4:00:00 each time: submitted as job 41" in said
+    check(ran.out)
+    assert [words[1:] for words in next_of(ran.out)] == [["status", "--watch", "sweep-1"], ["stop", "sweep-1"]]
     assert "created" in run("status").out
 
 
@@ -77,6 +80,11 @@ def test_a_job_that_is_only_written_can_be_submitted_by_hand(
     assert (document["sweep"], document["job"], document["nodes"]) == ("sweep-1", None, 1)
     assert document["script"] == str(script_of(tmp_path))
     assert f"rlplan resume sweep-1 --db {tmp_path}/rlplan.db " in script_of(tmp_path).read_text()
+    screen = run(*SWEEP, "--dry-run").out
+    by_hand = re.search(r"^  sbatch (\S+)", re.sub(r" \\\n +", " ", screen), re.MULTILINE)
+    assert by_hand is not None, screen
+    assert Path(by_hand[1]).exists()
+    assert run(*next_of(screen)[0][1:]).code == 0
 
 
 def test_a_stored_sweep_is_submitted_and_a_script_that_was_changed_by_hand_is_kept(

@@ -13,7 +13,9 @@ from rlplan.reading.story import Beliefs, Story
 from rlplan.web import page, report
 from tests.planner.store import samples
 from tests.rlplan.charts.stories import NOTHING, empty, finished, under_way
+from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import ended
+from tests.rlplan.test_screens import check, next_of
 from tests.security.markup import Page
 
 STATES: list[tuple[Story, Beliefs | None]] = [
@@ -76,13 +78,14 @@ def test_the_file_needs_nothing_else() -> None:
     assert "</style" not in page.styles()
 
 
-def test_the_command_writes_the_report_of_a_sweep(tmp_path: Path) -> None:
-    database, out = ended(tmp_path / "rlplan.db"), tmp_path / "out.html"
-    result = CliRunner().invoke(app, ["report", str(out), "--db", str(database)])
-    assert result.exit_code == 0, result.output
-    assert f"wrote {out}" in result.stderr
-    assert result.stdout == ""
-    html = out.read_text(encoding="utf-8")
+def test_the_command_writes_the_report_of_a_sweep(run: Run, tmp_path: Path) -> None:
+    ended(tmp_path / "rlplan.db")
+    ran = run("report", "out.html", "sweep-1")
+    assert (ran.code, "wrote out.html" in ran.err) == (0, True)
+    assert [words[1:] for words in next_of(ran.out)] == [["rank", "sweep-1"], ["dashboard"]]
+    check(ran.out)
+    assert run(*next_of(ran.out)[0][1:]).code == 0
+    html = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert "<title>sweep-1" in html
     assert all(f'id="{name}"' in html for name in page.SECTIONS)
 
