@@ -94,13 +94,14 @@ def drive(database: Path, budget: float, slower: float) -> int:
         folder=database.parent / "sweeps",
         trainer=str(database.parent / "trainer.toml"),
         simulation=SimulationChoice(costs=costs).model_dump(mode="json"),
+        db=str(database),
     )
     with Interrupts() as interrupts:
 
         def began(_: str) -> None:
             interrupts.patient = True
 
-        return 130 if start(asked, str(database), interrupts=interrupts, began=began).interrupted else 0
+        return 130 if start(asked, interrupts=interrupts, began=began).interrupted else 0
 
 
 def described(folder: Path, trainer: str) -> None:

@@ -158,7 +158,7 @@ def adopt(asked: AdoptRequest) -> Adopted:
     found = compare_runs(entries, same_scores=bool(request.score))
     if request.dry_run:
         return Adopted(found.entries, (None,) * len(entries), {}, found.notes)
-    return _store(request, found, request.db)
+    return _store(request, found)
 
 
 def _listed(given: Any) -> list[Any] | None:
@@ -181,7 +181,7 @@ def _entry(path: Path, request: AdoptRequest) -> Entry:
     return Entry(run, settings, split=split)
 
 
-def _store(request: AdoptRequest, found: ComparableRuns, database: str) -> Adopted:
+def _store(request: AdoptRequest, found: ComparableRuns) -> Adopted:
     """Store what the runs' steps took, and those with a curve as trials of a sweep."""
     entries, curves, notes = found.entries, found.curves, list(found.notes)
     money = _money(request, curves) if curves else Money(1.0, 1.0, 1.0)
@@ -205,10 +205,10 @@ def _store(request: AdoptRequest, found: ComparableRuns, database: str) -> Adopt
             reward=request.reward,
             validation=request.validation,
             trainer=request.trainer,
-            folder=own_folder(request.folder, database),
+            folder=own_folder(request.folder, request.db),
         )
         require_runnable(plan, candidates, choice)  # before a database is made
-    with open_store(database) as store:
+    with open_store(request.db) as store:
         if curves:
             goes_on = money.goes_on and _trainable(request, resolved)
             if money.goes_on and not goes_on:

@@ -26,13 +26,13 @@ def wanted_of(row: Candidate) -> Wanted:
     return Wanted(configuration_of(row), row.update_steps, row.learning_rate, price, None, base)
 
 
-def unswept(store: Store, plan: Plan, row: Candidate, training: SweepRequest, database: str) -> Stored:
+def unswept(store: Store, plan: Plan, row: Candidate, training: SweepRequest) -> Stored:
     """Return the sweep without pilots that a row's final run is of, as it would be stored.
 
     Refused while another sweep of the plan has not ended.
     """
     _require_ended(store, plan)
-    spec = spec_of(replace(training, only=row.rank), plan, database)
+    spec = spec_of(replace(training, only=row.rank), plan)
     sweep = Sweep(name=plan.name, plan_id=plan.id, policy=spec.policy, seed=spec.seed, status=SweepStatus.FINISHED)
     board = Board(spec, SweepState(sweep, plan, [], {}, {}, {}, {}, Totals(), {}))
     return Stored(store.location, sweep, plan, board, None, None)

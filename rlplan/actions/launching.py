@@ -70,22 +70,18 @@ class Planned:
     plan: Plan
 
 
-def describe(request: LaunchRequest, database: str) -> Planned:
+def describe(request: LaunchRequest) -> Planned:
     """Say what would be launched, and store nothing."""
-    with open_store(database, read_only=True) as store:
-        return _ready(store, request, database)[2]
+    with open_store(request.db, read_only=True) as store:
+        return _ready(store, request)[2]
 
 
 def launch(
-    request: LaunchRequest,
-    database: str,
-    *,
-    interrupts: Interrupts | None = None,
-    began: Began = lambda sweep: None,
+    request: LaunchRequest, *, interrupts: Interrupts | None = None, began: Began = lambda sweep: None
 ) -> Finished:
     """Store a sweep's final run with what is promised of it, and drive it to its end."""
-    with open_store(database, existing=True) as store:
-        known, request, planned = _ready(store, request, database)
+    with open_store(request.db, existing=True) as store:
+        known, request, planned = _ready(store, request)
         if request.ray_address is None and planned.shortfall:
             raise InputError(planned.shortfall)
         driver = this_driver()
@@ -97,14 +93,14 @@ def launch(
         return finished(name, drive(store, name, spec, plan, seat))
 
 
-def store_only(request: LaunchRequest, database: str) -> str:
+def store_only(request: LaunchRequest) -> str:
     """Store a sweep's final run for a driver that comes later, and return its name."""
-    with open_store(database, existing=True) as store:
-        known, request, planned = _ready(store, request, database)
+    with open_store(request.db, existing=True) as store:
+        known, request, planned = _ready(store, request)
         return _store(store, known, planned, request, None)
 
 
-def _ready(store: Store, request: LaunchRequest, database: str) -> tuple[Stored, LaunchRequest, Planned]:
+def _ready(store: Store, request: LaunchRequest) -> tuple[Stored, LaunchRequest, Planned]:
     """Return the sweep, the request with what is switched to, and the final run that comes of both."""
     _require_sense(request)
     with store.read() as session:
@@ -113,7 +109,7 @@ def _ready(store: Store, request: LaunchRequest, database: str) -> tuple[Stored,
         if request.switch or request.from_best:
             raise InputError(f"--switch and --from-best are for a sweep with a final run, and {plan.name} is a plan")
         row = row_named(plan, request.row, _sizes(request.allocation))
-        known = unswept(store, plan, row, request.training or SweepRequest(), database)
+        known = unswept(store, plan, row, request.training or SweepRequest(db=request.db))
         return known, request, _planned(store, known, request, wanted_of(row))
     if request.row is not None or request.training is not None:
         raise InputError("--row, --trainer, --problems and the like are for a plan: a sweep has its own (--allocation)")

@@ -42,18 +42,18 @@ _AT_ONCE = 4  # trainers that look at a configuration
 _NAMED = 3  # trials of which the same is said
 
 
-def rehearse(request: SweepRequest, database: str, seconds: float = SECONDS) -> Iterator[Finding]:
+def rehearse(request: SweepRequest, seconds: float = SECONDS) -> Iterator[Finding]:
     """Yield what was found, as it is found; nothing is stored."""
-    plan = plan_meant(request, database)
-    spec = spec_of(request, plan, database)  # refused where a trial's configuration is not accepted
+    plan = plan_meant(request)
+    spec = spec_of(request, plan)  # refused where a trial's configuration is not accepted
     pilots = [each for each in plan.candidates if each.pilot_steps]
     yield ok("plan", f"{plan.name}: {plural(len(pilots), 'trial')}, {spec.workers} at once, {_layout(spec)} each")
     yield from _tried(_Asked(spec, plan, pilots, request.ray_address, seconds, request.config))
 
 
-def rehearse_final(request: LaunchRequest, database: str, seconds: float = SECONDS) -> Iterator[Finding]:
+def rehearse_final(request: LaunchRequest, seconds: float = SECONDS) -> Iterator[Finding]:
     """Yield what was found of a final run as it would be launched; nothing is stored."""
-    planned = describe(request, database)
+    planned = describe(request)
     run, spec, candidates = planned.run, planned.spec, planned.plan.candidates
     said = f"{named_configuration(run.configuration)}, {run.update_steps:,} updates on {_layout(spec)}"
     yield ok("final run", said)

@@ -64,16 +64,16 @@ class Submitted(Answer):
         return [self]
 
 
-def submit_new(request: SweepRequest, database: str) -> Submitted:
+def submit_new(request: SweepRequest) -> Submitted:
     """Store a sweep of a plan, new or given, and submit the job that drives it."""
     section = _section(request, request.config)
-    return _submitted(store_only(request, database), database, section, write_only=request.dry_run)
+    return _submitted(store_only(request), request.db, section, write_only=request.dry_run)
 
 
-def submit_final(request: LaunchRequest, database: str) -> Submitted:
+def submit_final(request: LaunchRequest) -> Submitted:
     """Store a sweep's final run, and submit the job that drives it."""
     section = _section(request)
-    return _submitted(store_final(request, database), database, section, write_only=request.dry_run)
+    return _submitted(store_final(request), request.db, section, write_only=request.dry_run)
 
 
 def submit_stored(request: ResumeRequest | RetryRequest) -> Submitted:

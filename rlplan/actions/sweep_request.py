@@ -72,12 +72,12 @@ class DryRun(Answer):
     notes: tuple[str, ...] = ()  # what is done otherwise than was asked for
 
 
-def describe(request: SweepRequest, database: str) -> DryRun:
+def describe(request: SweepRequest) -> DryRun:
     """Say what a sweep would run; nothing is stored and no worker started."""
-    plan = plan_meant(request, database)
-    spec, others = spec_of(request, plan, database), list[str]()
+    plan = plan_meant(request)
+    spec, others = spec_of(request, plan), list[str]()
     if not _makes_a_plan(request):
-        with open_store(database, read_only=True) as store:
+        with open_store(request.db, read_only=True) as store:
             spec, others = within_plan(store, plan, spec)
     trials = tuple(
         PlannedTrial(
@@ -147,27 +147,27 @@ def _left_out(spec: SweepSpec) -> tuple[str, ...]:
     return task.left_out
 
 
-def plan_to_run(request: SweepRequest, database: str) -> str | None:
+def plan_to_run(request: SweepRequest) -> str | None:
     """Return the plan to run: the one that is named, one made for the given budget, or None for the newest."""
     if not _makes_a_plan(request):
         return request.plan
-    resolved, require = _asked_plan(request, database)
-    plan = make_plan(resolved, database, require=require, learn_from=request.learn_from)
+    resolved, require = _asked_plan(request)
+    plan = make_plan(resolved, request.db, require=require, learn_from=request.learn_from)
     if warned := warned_of_pilots(plan.proposal.sharing, plan.proposal.request.budget_gpu_hours):
         tell(warned)
     return plan.name
 
 
-def plan_meant(request: SweepRequest, database: str) -> Plan:
+def plan_meant(request: SweepRequest) -> Plan:
     """Return the plan that would be run; one that would be made is not stored."""
     if _makes_a_plan(request):
-        resolved, require = _asked_plan(request, database)
-        return draft_plan(resolved, database, require=require, learn_from=request.learn_from)
-    with open_store(database, read_only=True) as store:
+        resolved, require = _asked_plan(request)
+        return draft_plan(resolved, request.db, require=require, learn_from=request.learn_from)
+    with open_store(request.db, read_only=True) as store:
         return store.plan(request.plan)
 
 
-def _asked_plan(request: SweepRequest, database: str) -> tuple[Resolved, Require]:
+def _asked_plan(request: SweepRequest) -> tuple[Resolved, Require]:
     """Return the configuration of the plan that is to be made, and what it has to be fit for."""
     if request.plan is not None:
         raise InputError(
@@ -181,7 +181,7 @@ def _asked_plan(request: SweepRequest, database: str) -> tuple[Resolved, Require
         if request.model is not None and (Path(request.model).expanduser() / "config.json").is_file():
             given["workload.model"] = ("--model", request.model)
         given = with_script(given, request.script)
-    return load_configuration(request.config, request.task, given), lambda draft: spec_of(request, draft, database)
+    return load_configuration(request.config, request.task, given), lambda draft: spec_of(request, draft)
 
 
 def _makes_a_plan(request: SweepRequest) -> bool:
@@ -189,12 +189,12 @@ def _makes_a_plan(request: SweepRequest) -> bool:
     return bool(request.further) or any(getattr(request, name) is not None for name in MAKES_A_PLAN)
 
 
-def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
+def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:
     """Return the settings of the sweep; refused where the plan cannot be run so."""
     choice = _choice(request)
     search = _search(choice.search, plan)
     open_policy(choice.policy, search=search)  # refuses what is not known, before anything is stored
-    folder = own_folder(choice.folder, database)
+    folder = own_folder(choice.folder, request.db)
     config = load_configuration(request.config).config
     storage = choice.storage or config.storage.url
     if storage is not None:
@@ -203,7 +203,7 @@ def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     if config.tracking.to is not None:
         require_tracker(config.tracking.to)
         spec = spec.model_copy(update={"tracking": config.tracking})
-    if sources := _sources(request, plan, database):
+    if sources := _sources(request, plan):
         learnt = Learnt(sources=sources, about=about(plan, spec.model_dump(mode="json")))
         spec = spec.model_copy(update={"learnt": learnt})
     return without_gpus(spec) if request.ray_address is None else spec
@@ -218,7 +218,7 @@ def _choice(request: SweepRequest) -> SweepChoice:
         raise explained(error, SweepChoice, names, "a flag") from error
 
 
-def _sources(request: SweepRequest, plan: Plan, database: str) -> list[dict[str, Any]]:
+def _sources(request: SweepRequest, plan: Plan) -> list[dict[str, Any]]:
     """Return what is learnt from, frozen as it is now: what is named, else what the plan has frozen.
 
     A plan that the request itself makes has frozen what is named.
@@ -226,7 +226,7 @@ def _sources(request: SweepRequest, plan: Plan, database: str) -> list[dict[str,
     require_learner(request.policy, request.learn_from or ())
     if request.learn_from is None or _makes_a_plan(request):
         return plan.config.get(LEARNT, []) if request.policy == BELIEVES else []
-    found = learnt_from(request.learn_from, database=database)
+    found = learnt_from(request.learn_from, database=request.db)
     return [to_plain(each) for each in found]
 
 

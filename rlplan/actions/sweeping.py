@@ -71,18 +71,14 @@ class Finished:
 
 
 def start(
-    request: SweepRequest,
-    database: str,
-    *,
-    interrupts: Interrupts | None = None,
-    began: Began = lambda sweep: None,
+    request: SweepRequest, *, interrupts: Interrupts | None = None, began: Began = lambda sweep: None
 ) -> Finished:
     """Store a sweep of a plan, new or given, and run it."""
     require_for_sweeps()
-    plan_name = plan_to_run(request, database)
-    with open_store(database, existing=True) as store:
+    plan_name = plan_to_run(request)
+    with open_store(request.db, existing=True) as store:
         seat = DriversSeat(this_driver(), request.ray_address, interrupts, began, config=request.config)
-        return begin(store, *_asked_for(store, request, plan_name, database), seat)
+        return begin(store, *_asked_for(store, request, plan_name), seat)
 
 
 def begin(store: Store, plan: Plan, spec: SweepSpec, seat: DriversSeat) -> Finished:
@@ -93,17 +89,17 @@ def begin(store: Store, plan: Plan, spec: SweepSpec, seat: DriversSeat) -> Finis
     return finished(sweep, drive(store, sweep, own, plan, seat))
 
 
-def store_only(request: SweepRequest, database: str) -> str:
+def store_only(request: SweepRequest) -> str:
     """Store a sweep of a plan, new or given, for a driver that comes later, and return its name."""
-    plan_name = plan_to_run(request, database)
-    with open_store(database, existing=True) as store:
-        return _store(store, *_asked_for(store, request, plan_name, database), None)[0]
+    plan_name = plan_to_run(request)
+    with open_store(request.db, existing=True) as store:
+        return _store(store, *_asked_for(store, request, plan_name), None)[0]
 
 
-def _asked_for(store: Store, request: SweepRequest, plan_name: str | None, database: str) -> tuple[Plan, SweepSpec]:
+def _asked_for(store: Store, request: SweepRequest, plan_name: str | None) -> tuple[Plan, SweepSpec]:
     """Return the plan and the settings that are asked for, and say what is done otherwise."""
     plan = store.plan(plan_name)
-    spec, others = within_plan(store, plan, spec_of(request, plan, database))
+    spec, others = within_plan(store, plan, spec_of(request, plan))
     for note in (*notes_of(request, spec), *others):
         tell(note)
     return plan, spec

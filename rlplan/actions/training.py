@@ -115,7 +115,7 @@ def spec_of_run(request: TrainRequest, plan: Plan) -> SweepSpec:
     own = own_problems(request)
     problems = None if own is None else Path(own)
     alone = SweepRequest(db=request.db, policy="full", workers=1, problems=problems, **given)
-    spec = spec_of(alone, plan, request.db)
+    spec = spec_of(alone, plan)
     here = {"threads": request.threads or (1 if own is None else cpu_cores()), "compile": request.compile}
     training: dict[str, Any] = {"machine": spec.training.machine.model_copy(update=here)}
     training["warmup_steps"] = request.warmup

@@ -66,12 +66,12 @@ def answer(asked: LaunchRequest) -> LaunchPlan | Line | ClusterFile | Findings |
     if rehearses(asked):
         from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
 
-        return rehearsal(rehearse_final(asked, asked.db))
+        return rehearsal(rehearse_final(asked))
     if for_slurm(asked):
-        return submit_final(asked, asked.db)
+        return submit_final(asked)
     if asked.dry_run:
-        return LaunchPlan(launching.describe(asked, asked.db))
-    return Ended(followed(partial(launching.launch, asked, asked.db), asked.db), asked.db)
+        return LaunchPlan(launching.describe(asked))
+    return Ended(followed(partial(launching.launch, asked), asked.db), asked.db)
 
 
 def parts(found: LaunchPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

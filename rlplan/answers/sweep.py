@@ -24,12 +24,12 @@ def answer(asked: SweepRequest) -> Findings | Submitted | DryRun | Ended:
     if rehearses(asked):
         from rlplan.actions.rehearsing import rehearse  # noqa: PLC0415
 
-        return rehearsal(rehearse(asked, asked.db))
+        return rehearsal(rehearse(asked))
     if for_slurm(asked):
-        return submit_new(asked, asked.db)
+        return submit_new(asked)
     if asked.dry_run:
-        return sweep_request.describe(asked, asked.db)
-    return Ended(followed(partial(sweeping.start, asked, asked.db), asked.db), asked.db)
+        return sweep_request.describe(asked)
+    return Ended(followed(partial(sweeping.start, asked), asked.db), asked.db)
 
 
 def rehearses(asked: SweepRequest | LaunchRequest) -> bool:

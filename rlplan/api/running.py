@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from rlplan.actions import launching, sweeping, training
@@ -13,6 +12,7 @@ from rlplan.api.book import Book
 from rlplan.api.functions import function
 from rlplan.api.sweep import Sweep
 from rlplan.live.sweep_running import Began, followed
+from rlplan.requests.request import StoredRequest
 from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest, TrainRequest
 from rlplan.wording.arguments import arguments_named
 from rlplan.wording.formats import database_at
@@ -22,7 +22,7 @@ OF_SHELL = ("rehearse", "slurm", "sbatch", "dry_run", "wait", "print_for")  # in
 
 def _start(asked: SweepRequest) -> Sweep:
     plan, database = _which(asked.plan, asked.db)
-    return _run(database, partial(sweeping.start, replace(asked, plan=plan, db=database), database))
+    return _run(sweeping.start, replace(asked, plan=plan, db=database))
 
 
 def _go_on(asked: ResumeRequest | RetryRequest) -> Sweep:
@@ -30,33 +30,33 @@ def _go_on(asked: ResumeRequest | RetryRequest) -> Sweep:
     asked = replace(asked, sweep=sweep, db=database)
     if isinstance(asked, RetryRequest) and isinstance(asked.trial, str):
         asked = replace(asked, trial=[asked.trial])
-    return _run(database, partial(sweeping.go_on, asked))
+    return _run(sweeping.go_on, asked)
 
 
 def _launch(asked: LaunchRequest) -> Sweep:
     sweep, database = _which(asked.sweep, asked.db)
-    return _run(database, partial(launching.launch, replace(asked, sweep=sweep, db=database), database))
+    return _run(launching.launch, replace(asked, sweep=sweep, db=database))
 
 
 def _train(asked: TrainRequest) -> Sweep:
-    return _run(asked.db, partial(training.train, asked))
+    return _run(training.train, asked)
 
 
-def _run(database: str, drive: Callable[..., Finished]) -> Sweep:
+def _run(drive: Callable[..., Finished], asked: StoredRequest) -> Sweep:
     heard: list[Interrupts] = []
 
     def listening(*, interrupts: Interrupts, began: Began) -> Finished:
         heard.append(interrupts)
-        return drive(interrupts=interrupts, began=began)
+        return drive(asked, interrupts=interrupts, began=began)
 
     with arguments_named():
-        finished = followed(listening, database)
+        finished = followed(listening, asked.db)
     # Who asks for a stop from another process interrupts no script: that goes on with a sweep that was stopped.
     if finished.interrupted and any(each.requested for each in heard):
         raise KeyboardInterrupt(
             f"{finished.sweep} was stopped and its state is saved; go on with rlplan.resume({finished.sweep!r})"
         )
-    return Sweep(Book(database), finished.sweep)
+    return Sweep(Book(asked.db), finished.sweep)
 
 
 def _which(given: Any, database: str) -> tuple[str | None, str]:

@@ -24,10 +24,10 @@ def main(what: str, database: str) -> int:
             pilots = request(Path(database), SIMULATION, None)
             # What the pilots leave over pays for what is lost of the final run, which has a twentieth.
             short = {**(pilots.further or {}), "pilot.fraction": ("", 0.95), "pilot.most_pilots": ("", 2)}
-            asked = replace(pilots, budget=0.1, further=short)
-            ended = start(asked, database, interrupts=interrupts, began=began)
+            asked = replace(pilots, budget=0.1, further=short, db=database)
+            ended = start(asked, interrupts=interrupts, began=began)
         elif what == "launch":
-            ended = launch(LaunchRequest(validations=VALIDATIONS), database, interrupts=interrupts, began=began)
+            ended = launch(LaunchRequest(validations=VALIDATIONS, db=database), interrupts=interrupts, began=began)
         else:
             ended = go_on(ResumeRequest(db=database), interrupts=interrupts, began=began)
     return 130 if ended.interrupted else 5 if ended.failed_trials else 0

@@ -10,7 +10,7 @@ from tests.faults.sweeper import SIMULATION, request
 
 def main(database: str, pause: str, limit: str) -> None:
     world = SIMULATION.model_copy(update={"sleep_seconds_per_update": float(pause)})
-    submit_new(replace(request(Path(database), world, None), sbatch=[f"--time={limit}"]), database)
+    submit_new(replace(request(Path(database), world, None), sbatch=[f"--time={limit}"], db=database))
 
 
 if __name__ == "__main__":

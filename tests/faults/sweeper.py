@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def main(what: str, database: str, ray_address: str | None = None, storage: str 
 
         if what == "start":
             asked = request(Path(database), SIMULATION, ray_address, storage)
-            finished = start(asked, database, interrupts=interrupts, began=began)
+            finished = start(replace(asked, db=database), interrupts=interrupts, began=began)
         else:
             finished = go_on(
                 ResumeRequest(db=database, accept_changes=True, ray_address=ray_address),

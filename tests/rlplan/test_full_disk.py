@@ -87,7 +87,7 @@ def test_a_sweep_that_cannot_begin_leaves_no_folder(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     no_room(monkeypatch)
     with pytest.raises(sweeping.InputError, match=r"sweep-1 cannot be written to \(the disk is full"):
-        start(request(budget=0.1), str(tmp_path / "rlplan.db"))
+        start(request(budget=0.1, db=str(tmp_path / "rlplan.db")))
     assert list((tmp_path / "rlplan-sweeps").iterdir()) == []
 
 
@@ -108,7 +108,7 @@ def test_a_sweep_that_finds_its_disk_full_stops_and_fails_no_trial(
     monkeypatch.setattr(sweeping, "RayExecutor", Full)
     database = str(tmp_path / "rlplan.db")
     with pytest.raises(CheckpointError, match=r"the disk is full.*go on with `rlplan resume`"):
-        start(request(budget=0.1), database)
+        start(request(budget=0.1, db=database))
     assert stored(database).status is SweepStatus.INTERRUPTED
     assert TrialState.FAILED not in {trial.state for trial in trials(database).values()}
 

@@ -52,8 +52,9 @@ def swept(folder: Path) -> None:
         workers=2,
         trainer=str(folder / "trainer.toml"),
         simulation=WORLD.model_dump(mode="json"),
+        db=str(folder / "rlplan.db"),
     )
-    assert not start(request, str(folder / "rlplan.db")).interrupted
+    assert not start(request).interrupted
 
 
 @dataclass(frozen=True)

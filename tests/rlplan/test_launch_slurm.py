@@ -60,11 +60,11 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
     stops = Stopping()
     monkeypatch.setattr(Interrupting, "stops", stops, raising=False)
     monkeypatch.setattr(sweeping, "RayExecutor", Interrupting)
-    assert launch(LaunchRequest(validations=20), "rlplan.db", interrupts=stops).interrupted
+    assert launch(LaunchRequest(validations=20, db="rlplan.db"), interrupts=stops).interrupted
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
-    asked = LaunchRequest(validations=20, from_best=True)
+    asked = LaunchRequest(validations=20, from_best=True, db="rlplan.db")
     with pytest.raises(NotFoundError, match="sweep-1-final has kept no best checkpoint in"):
-        describe(asked, "rlplan.db")
+        describe(asked)
     with open_store("rlplan.db", read_only=True) as store, store.read() as session:
         row, trial = newest(session)
         before = {each.optimizer_step: each.score for each in points_of(session, trial.id)}
@@ -73,8 +73,8 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
     best.mkdir(parents=True)
     checkpoints.save(best, step, {"config": trial.config, "step": step}, checkpoints.PLAIN)
 
-    assert any("at the same learning rate" in note for note in describe(asked, "rlplan.db").notes)
-    ended = launch(replace(asked, learning_rate=1e-7), "rlplan.db")
+    assert any("at the same learning rate" in note for note in describe(asked).notes)
+    ended = launch(replace(asked, learning_rate=1e-7))
     assert (ended.sweep, ended.interrupted) == ("sweep-1-final-2", False)
     with open_store("rlplan.db", read_only=True) as store, store.read() as session:
         own, again = newest(session)
@@ -91,7 +91,7 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
         half = spent / 2
         session.execute(update(Plan).values(budget_gpu_hours=spent, pilot_gpu_hours=half, final_gpu_hours=half))
     with pytest.raises(BudgetError, match=f"the best checkpoint stays in {best}"):
-        describe(asked, "rlplan.db")
+        describe(asked)
     config = TrialConfig.model_validate(again.config)
     assert checkpoints.resumed(Path(own.config["folder"]) / again.name, config, checkpoints.PLAIN).state["step"] == step
 

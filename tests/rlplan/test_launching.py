@@ -60,7 +60,7 @@ def launched(swept_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> st
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         simulate(patch)
-        finished = launch(LaunchRequest(validations=8), database)
+        finished = launch(LaunchRequest(validations=8, db=database))
     assert (finished.sweep, finished.interrupted, finished.failed_trials) == ("sweep-1-final", False, 0)
     return database
 
@@ -68,11 +68,11 @@ def launched(swept_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> st
 def test_sweeps_of_one_plan_share_its_budget_and_say_so(swept_folder: Path, tmp_path: Path) -> None:
     shutil.copytree(swept_folder, tmp_path, dirs_exist_ok=True)
     database = str(tmp_path / "rlplan.db")
-    again = request(task=None, budget=None, plan="plan-1")
-    (said,) = [note for note in sweeping_as_asked(again, database).notes if "sweep-1" in note]
+    again = request(task=None, budget=None, plan="plan-1", db=database)
+    (said,) = [note for note in sweeping_as_asked(again).notes if "sweep-1" in note]
     assert said.startswith("other sweeps of plan-1 have spent sweep-1 0.")
-    start(again, database)
-    planned = describe(LaunchRequest(), database)
+    start(again)
+    planned = describe(LaunchRequest(db=database))
     assert any("other sweeps of plan-1 have spent sweep-1 0." in note for note in planned.notes)
     with open_store(database, read_only=True) as store, store.read() as session:
         spent = [sweep_state(session, name).spent_gpu_hours for name in ("sweep-1", "sweep-2")]
@@ -82,9 +82,9 @@ def test_sweeps_of_one_plan_share_its_budget_and_say_so(swept_folder: Path, tmp_
     with sqlite3.connect(database) as connection:  # as if the first had spent it all
         connection.execute("UPDATE segments SET charged_gpu_hours = 0.5 WHERE id = 1")
     with pytest.raises(BudgetError, match=r"nothing is left of the 0\.5 GPU-hours .*sweep-1 0\.\d+ of its 0\.5"):
-        describe(LaunchRequest(), database)
+        describe(LaunchRequest(db=database))
     with pytest.raises(BudgetError, match="nothing is left: make a plan with a larger budget"):
-        start(again, database)
+        start(again)
 
 
 def rows(database: str, kind: type) -> list[Any]:
@@ -121,7 +121,7 @@ def test_the_recommendation_is_run_to_its_end_within_the_plans_budget(launched: 
 
 
 def test_the_promise_is_the_recommendations_and_every_validation_adds_a_forecast(launched: str, swept: str) -> None:
-    planned = describe(LaunchRequest(validations=8), swept)
+    planned = describe(LaunchRequest(validations=8, db=swept))
     assert rows(swept, Final) == []
     (promised,) = rows(launched, Final)
     assert promised.promised_score == planned.promise.end.score
@@ -143,10 +143,10 @@ def test_the_promise_is_the_recommendations_and_every_validation_adds_a_forecast
 
 def test_a_final_run_that_was_interrupted_is_what_resume_goes_on_with(swept: str) -> None:
     interrupts = Stopping()
-    stopped = launch(LaunchRequest(validations=8), swept, interrupts=interrupts, began=interrupts.began)
+    stopped = launch(LaunchRequest(validations=8, db=swept), interrupts=interrupts, began=interrupts.began)
     assert stopped.interrupted
     with pytest.raises(InputError, match=r"was launched already \(interrupted\): `rlplan resume sweep-1-final`"):
-        launch(LaunchRequest(), swept)
+        launch(LaunchRequest(db=swept))
     finished = go_on(ResumeRequest(db=swept))
     assert (finished.sweep, finished.interrupted) == ("sweep-1-final", False)
     (promised,) = rows(swept, Final)
@@ -155,18 +155,18 @@ def test_a_final_run_that_was_interrupted_is_what_resume_goes_on_with(swept: str
 
 def test_what_has_ended_is_not_launched_again_and_what_another_costs_must_be_left(launched: str) -> None:
     with pytest.raises(NotFoundError, match="nothing is left to launch"):
-        launch(LaunchRequest(), launched)
+        launch(LaunchRequest(db=launched))
     cells = {(each.rollouts_per_prompt, each.prompts_per_batch) for each in rows(launched, Trial)}
     n, B = min(cells - {sizes(launched)})
     with pytest.raises(BudgetError, match=r"needs at least|nothing is left"):
-        launch(LaunchRequest(allocation=f"n={n},B={B}", validations=1), launched)
+        launch(LaunchRequest(allocation=f"n={n},B={B}", validations=1, db=launched))
     assert len(rows(launched, Final)) == 1
 
 
 def test_without_a_recommendation_nothing_is_launched(database: str) -> None:
     interrupted(database)
     with pytest.raises(NotFoundError, match="has no recommendation yet"):
-        launch(LaunchRequest(), database)
+        launch(LaunchRequest(db=database))
 
 
 class Falling(Simulated):
@@ -199,9 +199,9 @@ def test_a_fall_is_warned_of_until_the_score_comes_back(
     swept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], high: float, warned: bool
 ) -> None:
     monkeypatch.setattr(Falling, "high", high)
-    monkeypatch.setattr(Falling, "steps", describe(LaunchRequest(validations=20), swept).run.update_steps)
+    monkeypatch.setattr(Falling, "steps", describe(LaunchRequest(validations=20, db=swept)).run.update_steps)
     monkeypatch.setattr(sweeping, "RayExecutor", Falling)
-    ended = launch(LaunchRequest(validations=20), swept)
+    ended = launch(LaunchRequest(validations=20, db=swept))
     told = [
         (each.action, each.seen["rule"]) for each in rows(swept, Decision) if each.action in ("warning", "all-clear")
     ]
@@ -263,7 +263,7 @@ def test_report_and_page_begin_with_the_final_run_and_its_promise(launched: str,
 
 def test_a_broken_promise_is_warned_of_and_counted(swept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fallen_from_the_beginning(monkeypatch)
-    launch(LaunchRequest(sweep="sweep-1", validations=8), swept)
+    launch(LaunchRequest(sweep="sweep-1", validations=8, db=swept))
     (warning,) = [each for each in rows(swept, Decision) if each.action == "warning" and each.seen["rule"] == "promise"]
     assert "02 or more below the promised" in warning.reason
     assert "rlplan launch sweep-1 --allocation n=" in warning.reason
@@ -294,16 +294,16 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
     swept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(NotFoundError, match="has no final run to switch from"):
-        launch(LaunchRequest(switch=True), swept)
+        launch(LaunchRequest(switch=True, db=swept))
     monkeypatch.setattr(Interrupting, "stops", Stopping(), raising=False)
     fallen_from_the_beginning(monkeypatch, Interrupting)
-    stopped = launch(LaunchRequest(validations=40), swept, interrupts=Interrupting.stops)
+    stopped = launch(LaunchRequest(validations=40, db=swept), interrupts=Interrupting.stops)
     assert stopped.interrupted
     advice = [each for each in rows(swept, Decision) if each.action == "switch"][-1]
     status.answer(StatusRequest("sweep-1", db=swept)).emit(Format.TABLE, Invocation((), swept))
     assert "GPU-hours that are left, n = " in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
-    switched = launch(LaunchRequest(validations=8, switch=True), swept)
+    switched = launch(LaunchRequest(validations=8, switch=True, db=swept))
     assert switched.sweep == "sweep-1-final-2"
     assert sizes(swept) == (advice.seen["n"], advice.seen["B"])
     former, other = rows(swept, Sweep)[1:]
@@ -312,7 +312,7 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
         spent = sum(sweep_state(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         assert spent <= store.plan().budget_gpu_hours
     with pytest.raises(NotFoundError, match="nothing is to be switched to"):
-        launch(LaunchRequest(switch=True), swept)
+        launch(LaunchRequest(switch=True, db=swept))
 
 
 def test_what_asks_for_a_recommendation_gets_that_of_the_pilots(launched: str) -> None:
@@ -344,7 +344,7 @@ def test_what_the_updates_of_a_final_run_took_prices_the_next_plan(swept: str, m
     with open_store(swept, read_only=True) as store:
         assert store.cost_records() == []
     monkeypatch.setattr(sweeping, "RayExecutor", Timed)
-    launch(LaunchRequest(validations=8), swept)
+    launch(LaunchRequest(validations=8, db=swept))
     with open_store(swept, read_only=True) as store:
         records = store.cost_records(gpu="cpu")
     assert {each.trial_id for each in records} == {rows(swept, Trial)[-1].id}
@@ -376,7 +376,7 @@ def test_a_loss_that_is_no_number_is_warned_of_once(
     swept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sweeping, "RayExecutor", Diverging)
-    ended = launch(LaunchRequest(validations=8), swept)
+    ended = launch(LaunchRequest(validations=8, db=swept))
     with open_store(swept, read_only=True) as store, store.read() as session:
         told = session.query(Decision).filter(Decision.action == "warning")
         (reason,) = [each.reason for each in told if each.seen["rule"] == "not-finite"]

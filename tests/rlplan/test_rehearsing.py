@@ -40,8 +40,8 @@ def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 def rehearsed(database: Path, **asked: Any) -> dict[str, Finding]:
-    request = SweepRequest(**({"task": "sum-easy", "budget": 0.5, "workers": 2} | asked))
-    return {each.what: each for each in rehearsing.rehearse(request, str(database))}
+    request = SweepRequest(**({"task": "sum-easy", "budget": 0.5, "workers": 2, "db": database} | asked))
+    return {each.what: each for each in rehearsing.rehearse(request)}
 
 
 def test_a_sweep_that_fits_is_said_to_and_nothing_of_it_is_left(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: 
             return Played([], {"n8-B64-s0": "out-of-memory: CUDA out of memory"}, ["n16-B32-s0"])
 
     monkeypatch.setattr(rehearsing, "Playing", Failing)
-    request = SweepRequest(task="sum-easy", budget=0.5)
-    said = [each for each in rehearsing.rehearse(request, str(tmp_path / "rlplan.db")) if each.health is Health.BAD]
+    request = SweepRequest(task="sum-easy", budget=0.5, db=str(tmp_path / "rlplan.db"))
+    said = [each for each in rehearsing.rehearse(request) if each.health is Health.BAD]
     assert [(each.found, each.why) for each in said] == [
         ("n8-B64-s0", "out-of-memory: CUDA out of memory"),
         ("1 trial", "not through within the minute: n16-B32-s0"),
@@ -116,8 +116,8 @@ def test_the_final_runs_layout_is_placed_on_the_cluster(
     monkeypatch.setattr(rehearsing, "RayExecutor", Cluster)
     monkeypatch.setattr(rehearsing, "try_folder", lambda folder, address: try_folder(folder, None))
     (tmp_path / "rlplan.toml").write_text("[hardware]\ngpus_per_trial = 64\n")
-    request = SweepRequest(**(LARGE | {"ray_address": "somewhere:6379"}))
-    played = rehearsing.rehearse(request, str(tmp_path / "rlplan.db"), seconds=10_000)
+    request = SweepRequest(**(LARGE | {"ray_address": "somewhere:6379", "db": str(tmp_path / "rlplan.db")}))
+    played = rehearsing.rehearse(request, seconds=10_000)
     found = {each.what: each for each in played}
     assert found["stand-in"].health is Health.OK
     assert (found["final run"].health, found["final run"].found) == (health, said)
@@ -158,7 +158,7 @@ def test_a_machine_that_cannot_store_is_named(tmp_path: Path, monkeypatch: pytes
 
 def test_a_final_run_is_rehearsed_on_its_own_layout_and_nothing_is_stored(swept: str, tmp_path: Path) -> None:
     before = sorted(path.name for path in tmp_path.rglob("*") if path.is_dir())
-    found = {each.what: each for each in rehearsing.rehearse_final(LaunchRequest(), swept)}
+    found = {each.what: each for each in rehearsing.rehearse_final(LaunchRequest(db=swept))}
 
     assert set(found) == {"final run", "trainer", "storage", "stand-in"}
     assert {each.health for name, each in found.items() if name != "storage"} == {Health.OK}

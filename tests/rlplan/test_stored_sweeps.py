@@ -47,11 +47,11 @@ def plans(database: str) -> int:
 def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     (tmp_path / "mine.toml").write_text(UNTRAINABLE)
     with pytest.raises(InputError, match=said):
-        start(request(**changes), "rlplan.db")
+        start(request(**changes, db="rlplan.db"))
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
     begun("rlplan.db")
     with pytest.raises(InputError, match=said):
-        start(request(**changes), "rlplan.db")
+        start(request(**changes, db="rlplan.db"))
     assert plans("rlplan.db") == 1
 
 

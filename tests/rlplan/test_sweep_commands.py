@@ -60,7 +60,7 @@ def test_sweep_asks_for_what_the_flags_say(run: Run, driven: Driven, database: s
     flags = ("--task", "sum-easy", "--budget", "1,000", "--policy", "asha", "--search", "none", "--seed", "3")
     assert run("sweep", *flags).code == 0
     asked = SweepRequest(task="sum-easy", budget=1000.0, policy="asha", search="none", seed=3)
-    assert driven.asked == (asked, "rlplan.db")
+    assert driven.asked == (asked,)
     run("sweep", "plan-1", "--workers", "2", "--folder", "runs/x", "--problems", "mine.jsonl", "--engine", "vllm")
     given = driven.asked[0]
     assert (given.plan, given.workers, given.folder) == ("plan-1", 2, Path("runs/x"))
@@ -167,7 +167,7 @@ def test_the_first_interrupt_is_announced_and_the_second_says_how_to_go_on(
 def test_a_dry_run_says_what_would_run(run: Run, driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
     pilots = (PlannedTrial("n512-B32-s0", 512, 32, 40, 20, 280.0), PlannedTrial("n8-B32-s0", 8, 32, 70, 10, 79.8))
     plan = DryRun("plan-1", pilots, 2, 1000.0, 22.5, "each trial of plan-1 needs 64 h100 where 0 GPUs are")
-    monkeypatch.setattr(rlplan.actions.sweep_request, "describe", lambda request, database: plan)
+    monkeypatch.setattr(rlplan.actions.sweep_request, "describe", lambda request: plan)
     ran = run("sweep", "--dry-run")
     assert ran.code == 0
     assert (

@@ -34,7 +34,7 @@ def project(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     simulate(monkeypatch, Halting)
     place = tmp_path / "a"
     place.mkdir()
-    start(request(further=None), str(place / "rlplan.db"))
+    start(request(further=None, db=str(place / "rlplan.db")))
     Simulated.made.clear()
     return place
 
@@ -140,7 +140,7 @@ def test_a_folder_that_was_moved_or_deleted_is_missed_before_anything_is_charged
 
 
 def test_the_folder_of_another_sweep_is_refused(run: Run, project: Path) -> None:
-    start(request(task=None, budget=None), str(project / "rlplan.db"))
+    start(request(task=None, budget=None, db=str(project / "rlplan.db")))
     Simulated.made.clear()
     refused = resumed(run, project, "sweep-1", "--folder", str(folder_of(project).with_name("sweep-2")))
     assert (refused.code, went_on_in()) == (3, [])

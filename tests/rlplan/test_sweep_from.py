@@ -94,8 +94,9 @@ def test_a_stand_in_is_swept_with_what_a_script_sets(tmp_path: Path, trainer: st
         trainer=str(written(tmp_path, "trainer.toml", own)),
         script=path,
         simulation=WORLD.model_dump(mode="json"),
+        db=str(tmp_path / "rlplan.db"),
     )
-    assert not start(request, str(tmp_path / "rlplan.db")).interrupted
+    assert not start(request).interrupted
     with open_store(tmp_path / "rlplan.db", read_only=True) as store, store.read() as session:
         assert session.query(Segment).count()
         for each in session.query(Trial):

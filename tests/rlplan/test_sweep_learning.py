@@ -40,7 +40,7 @@ def newest(database: str) -> tuple[dict[str, Any], SweepStatus, list[Decision]]:
 
 
 def test_status_and_report_tell_what_was_learnt_from_where(database: str, run: Run) -> None:
-    start(learning(), database)
+    start(learning(db=database))
     config, status, (weighed,) = newest(database)
     assert status is SweepStatus.FINISHED
     assert set(weighed.seen["weights"]) == {NONE, "sweep-1"}
@@ -77,7 +77,7 @@ def test_a_sweep_under_way_names_its_sources_before_they_are_weighed(database: s
 )
 def test_what_cannot_be_learnt_from_is_refused(database: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        start(learning(**changes), database)
+        start(learning(**changes, db=database))
     assert newest(database)[0]["learnt"] is None
 
 
@@ -94,7 +94,7 @@ def decided(database: str) -> list[tuple[Any, ...]]:
 
 
 def test_a_sweep_learns_unasked_from_one_that_is_alike_and_its_plan_says_so(database: str, run: Run) -> None:
-    start(learning(learn_from=None), database)
+    start(learning(learn_from=None, db=database))
     config, _, (told,) = newest(database)
     assert [each["name"] for each in config["learnt"]["sources"]] == ["sweep-1"]
     assert config["learnt"]["sources"] == list(left(database).values())[1:]
@@ -133,10 +133,10 @@ def test_a_sweep_of_another_scale_is_not_learnt_from_unasked(database: str, run:
 
 def test_the_plan_decides_what_its_sweep_learns_from_unless_it_is_told_otherwise(database: str, run: Run) -> None:
     run("propose", "--task", "sum-easy", "--budget", "0.5", "--learn-from", "none", "--db", database)
-    alone = request(policy="rlplan", task=None, budget=None)
-    assert all("learnt from" not in note for note in describe(alone, database).notes)
-    told = request(policy="rlplan", task=None, budget=None, learn_from=["sweep-1"])
-    assert "learnt from: sweep-1" in describe(told, database).notes
+    alone = request(policy="rlplan", task=None, budget=None, db=database)
+    assert all("learnt from" not in note for note in describe(alone).notes)
+    told = request(policy="rlplan", task=None, budget=None, learn_from=["sweep-1"], db=database)
+    assert "learnt from: sweep-1" in describe(told).notes
 
 
 def test_what_nobody_can_read_is_named_and_left_out(database: str, run: Run) -> None:
@@ -152,9 +152,9 @@ def test_decisions_are_those_of_the_undisturbed_sweep_when_sources_change_meanwh
 ) -> None:
     """Stopped at its beginning, its source gone, and gone on with: bit by bit the same decisions."""
     shutil.copy(database, tmp_path / "other.db")
-    start(learning(learn_from=None, seed=3), database)
+    start(learning(learn_from=None, seed=3, db=database))
     other, interrupts = str(tmp_path / "other.db"), Stopping()
-    began = start(learning(learn_from=None, seed=3), other, interrupts=interrupts, began=interrupts.began)
+    began = start(learning(learn_from=None, seed=3, db=other), interrupts=interrupts, began=interrupts.began)
     with open_store(other) as store, store.write() as session:
         session.query(StoredExperience).delete()
     go_on(ResumeRequest(began.sweep, db=other))

@@ -74,7 +74,7 @@ def swept_in(folder: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         simulate(patch)
-        start(request(budget=0.5), str(folder / "rlplan.db"))
+        start(request(budget=0.5, db=str(folder / "rlplan.db")))
     return folder
 
 
@@ -97,14 +97,14 @@ class Stopping(Interrupts):
 
 def interrupted(database: str, **changes: Any) -> None:
     interrupts = Stopping()
-    finished = start(request(**changes), database, interrupts=interrupts, began=interrupts.began)
+    finished = start(request(**changes, db=database), interrupts=interrupts, began=interrupts.began)
     assert finished.interrupted
 
 
 def test_propose_and_sweep_in_one_go(database: str, tmp_path: Path) -> None:
     names: list[str] = []
     (tmp_path / "rlplan.toml").write_text("[cluster]\nstart_seconds = 900\naccelerator = 'H100'\n")
-    finished = start(request(budget=0.5), database, began=names.append)
+    finished = start(request(budget=0.5, db=database), began=names.append)
     assert names == [finished.sweep] == ["sweep-1"]
     assert not finished.interrupted
     assert finished.failed_trials == 0
@@ -128,7 +128,7 @@ def test_two_sweeps_never_share_a_folder(tmp_path: Path) -> None:
     used = []
     for name in ("one.db", "another.db"):
         database = str(tmp_path / name)
-        finished = start(request(folder=mine), database)
+        finished = start(request(folder=mine, db=database))
         assert finished.sweep == "sweep-1"
         used.append(Path(stored(database).config["folder"]).name)
         with open_store(database, read_only=True) as store, store.read() as session:
@@ -141,7 +141,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_a_sweep_is_stored(databa
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone" / "far")
     for place in ("file", "nowhere"):
         with pytest.raises(InputError, match="give another --folder"):
-            start(request(folder=tmp_path / place), database)
+            start(request(folder=tmp_path / place, db=database))
     assert stored(database) is None
 
 
@@ -167,7 +167,7 @@ def test_what_cannot_run_is_refused_before_a_sweep_is_stored(
     database: str, changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error) as refusal:
-        start(request(**changes), database)
+        start(request(**changes, db=database))
     assert message in str(refusal.value)
     if Path(database).exists():
         assert stored(database) is None
@@ -187,12 +187,12 @@ def test_a_trainer_that_would_not_train_what_is_compared_is_refused(
     database: str, tmp_path: Path, command: str, recipes: str | None, message: str | None
 ) -> None:
     (tmp_path / "mine.toml").write_text(f"command = '{command}'\nresume = ''\n")
-    asked = SweepRequest(task="sum-easy", budget=0.5, recipes=recipes, trainer="mine.toml")
+    asked = SweepRequest(task="sum-easy", budget=0.5, recipes=recipes, trainer="mine.toml", db=database)
     if message is None:
-        assert describe(asked, database).trials
+        assert describe(asked).trials
         return
     with pytest.raises(InputError) as refusal:
-        start(asked, database)
+        start(asked)
     assert message in str(refusal.value)
     assert not Path(database).exists()
 
@@ -217,27 +217,27 @@ def test_an_environment_of_the_trainers_is_swept_without_problems(database: str,
         "hardware.gpus_per_trial": ("--gpus-per-trial", 4),
     }
     asked = {"budget": 500, "further": further, "config": tmp_path / "rlplan.toml"}
-    told = describe(SweepRequest(**asked, model=str(save_checkpoint(tmp_path / "model"))), database)
+    told = describe(SweepRequest(**asked, model=str(save_checkpoint(tmp_path / "model")), db=database))
     assert told.trials
     assert any("problems, rewards and scores are the environment's" in note for note in told.notes)
     with pytest.raises(InputError, match=r"give --model, and \[task\] prompt_length"):
-        describe(SweepRequest(**asked), database)
+        describe(SweepRequest(**asked, db=database))
 
 
 def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> None:
     """A real second counts for many, prices are the plan's, and none of this machine's GPUs is occupied."""
     further = {"trainer.options": ("rlplan.toml", {"time_scale": 600}), "trainer.name": ("rlplan.toml", "standin")}
     asked = {"task": None, "budget": 5000, "pilot_fraction": 0.2, "simulation": None}
-    told = describe(request(**asked, trainer="standin"), database)
+    told = describe(request(**asked, trainer="standin", db=database))
     assert sum(trial.gpu_hours for trial in told.trials) <= told.pilot_gpu_hours
     assert not Path(database).exists()
-    scaled = describe(request(**asked, further=further), database)
+    timed = request(**asked, further=further, db=database)
+    scaled = describe(timed)
     assert scaled.trials == told.trials
     assert scaled.shortfall is None
     assert scaled.wall_hours == pytest.approx(told.wall_hours / 600)
-    timed = request(**asked, further=further)
-    plan = plan_meant(timed, database)
-    spec = spec_of(timed, plan, database)
+    plan = plan_meant(timed)
+    spec = spec_of(timed, plan)
     for each in [each for each in plan.candidates if each.pilot_steps]:
         config = spec.trial(each.rollouts_per_prompt, each.prompts_per_batch, each.learning_rate, 0)
         took = course_of(config).seconds(40) / 40 / 600  # real seconds of a step
@@ -293,7 +293,7 @@ def test_changed_code_or_files_are_refused_unless_accepted(
 
 
 def test_failed_trials_are_run_again_only_when_asked(database: str) -> None:
-    finished = start(request(failures={"most_rollouts": 100}), database)
+    finished = start(request(failures={"most_rollouts": 100}, db=database))
     failed = [name for name, trial in trials(database).items() if trial.state is TrialState.FAILED]
     assert finished.failed_trials == len(failed) > 0
     with pytest.raises(NotFoundError, match="has ended"):
@@ -326,7 +326,7 @@ def test_a_sweep_whose_cluster_is_lost_or_not_there_is_left_free_and_goes_on(
 ) -> None:
     monkeypatch.setattr(sweeping, "RayExecutor", executor)
     with pytest.raises((ClusterLostError, InputError), match=r"Ray was lost 6 times|no cluster there") as raised:
-        start(request(), database)
+        start(request(db=database))
     assert exit_code(raised.value) is code
     sweep = stored(database)
     assert (sweep.status, sweep.driver_id) == (SweepStatus.INTERRUPTED, None)
@@ -346,7 +346,7 @@ def test_a_cluster_that_has_no_room_for_a_while_is_no_end(database: str, monkeyp
             return 0 if self.asked < 50 else super().workers
 
     monkeypatch.setattr(sweeping, "RayExecutor", Crowded)
-    assert not start(request(budget=0.5), database).interrupted
+    assert not start(request(budget=0.5, db=database)).interrupted
     assert all(trial.state is TrialState.FINISHED for trial in trials(database).values())
 
 
@@ -356,10 +356,11 @@ def test_a_tracker_that_is_not_installed_is_refused_before_anything_is_stored(
     (tmp_path / "rlplan.toml").write_text("[tracking]\nto = 'mlflow'\n")
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"\[tracking\] to = 'mlflow'.*pip install 'rlplan\[tracking\]'"):
-        describe(request(), database)
+        describe(request(db=database))
     monkeypatch.setattr(extras, "find_spec", lambda name: name)
-    describe(request(), database)
-    spec = spec_of(request(), plan_meant(request(), database), database)
+    asked = request(db=database)
+    describe(asked)
+    spec = spec_of(asked, plan_meant(asked))
     assert spec.tracking is not None
     assert (spec.tracking.to, spec.tracking.project) == ("mlflow", "rlplan")
     assert configuration_fingerprint(spec) == configuration_fingerprint(spec.model_copy(update={"tracking": None}))

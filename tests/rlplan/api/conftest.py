@@ -47,7 +47,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[Interrupts], No
     calls: list[Callable[[Interrupts], None]] = []
     real = sweeping.start
 
-    def start(request: SweepRequest, database: str, *, interrupts: Interrupts, began: Began) -> Finished:
+    def start(request: SweepRequest, *, interrupts: Interrupts, began: Began) -> Finished:
         def told(sweep: str) -> None:
             began(sweep)
             for call in calls:
@@ -55,7 +55,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[Interrupts], No
 
         simulation = SimulationChoice(costs=COSTS).model_dump(mode="json")
         simulated = replace(request, simulation=simulation)
-        return real(simulated, database, interrupts=interrupts, began=told)
+        return real(simulated, interrupts=interrupts, began=told)
 
     monkeypatch.setattr(sweeping, "start", start)
     return calls
