@@ -62,9 +62,13 @@ def require_choice(facts: Facts, target_gpu_hours: float) -> None:
     """Raise unless some configuration has been seen, and one that has not failed can be afforded."""
     if not any(each.seen for each in facts.values()):
         failed = sum(each.failed for each in facts.values())
+        remedy = (
+            f"{failed} failed, and `rlplan retry` runs these again"
+            if failed
+            else "`rlplan resume` goes on with its sweep; if that has ended, plan one with more GPU-hours"
+        )
         raise NotFoundError(
-            f"no recommendation: none of {len(facts)} configurations has a score after its first update ({failed} "
-            "failed); give the sweep more GPU-hours, or run `rlplan retry` for the failed ones"
+            f"no recommendation: none of {len(facts)} configurations has a score after its first update. {remedy}"
         )
     able = [each for each in facts.values() if not each.failed]
     if not able:
