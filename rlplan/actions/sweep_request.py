@@ -174,12 +174,13 @@ def _asked_plan(request: SweepRequest) -> tuple[Resolved, Require]:
             f"a plan ({request.plan}) and what makes a new one (--budget, --task, …) are both given: the plan has its "
             "own, leave one of them out"
         )
-    given = flagged({name: getattr(request, name) for name in MAKES_A_PLAN}) | (request.further or {})
+    flags = {name: getattr(request, name) for name in MAKES_A_PLAN}
+    given: Mapping[str, tuple[str, Any]] = {**flagged(flags), **(request.further or {})}
     if request.script is not None and request.task is None:
         from rlplan.actions.from_script import with_script  # noqa: PLC0415  (reads what no other sweep needs)
 
         if request.model is not None and (Path(request.model).expanduser() / "config.json").is_file():
-            given["workload.model"] = ("--model", request.model)
+            given = {**given, "workload.model": ("--model", request.model)}
         given = with_script(given, request.script)
     return load_configuration(request.config, request.task, given), lambda draft: spec_of(request, draft)
 

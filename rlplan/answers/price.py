@@ -235,7 +235,7 @@ RUN_COLUMNS: Sequence[Column[PricedRun]] = (
 
 
 def _told(found: Summary, rows: int) -> str:
-    if found.typical_miss is None:
+    if found.typical_miss is None or found.inside_interval is None:
         return f"{rows} rows, none of them with seconds_per_step to compare with."
     return (
         f"{found.rows} of {rows} rows can be compared: a typical miss of × {found.typical_miss:.2f}, nine of ten "
