@@ -2,13 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from planner.axes import MODEL
 from planner.pooling.draws import Worlds
 from planner.pooling.features import features
-from planner.pooling.model import SCATTER, SCATTERS, JointFit, JointModel, inverse, sigmoid
+from planner.pooling.model import SCATTER, SCATTERS, JointFit, JointModel
 from planner.pooling.points import binned, stacked
 from planner.pooling.pool import joint_of
 from planner.view import Cell, Seen, View
@@ -43,21 +41,6 @@ def interval(worlds: Worlds, cell: Cell) -> tuple[float, float]:
 def width(worlds: Worlds, cell: Cell) -> float:
     low, high = interval(worlds, cell)
     return high - low
-
-
-@given(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3))
-def test_the_inverse_is_that_of_linear_algebra(seed: int, scale: float) -> None:
-    root = np.random.default_rng(seed).normal(size=(2, 5, 3, 3))
-    matrices = scale * (root @ root.swapaxes(-1, -2) + 0.1 * np.eye(3))
-    assert np.allclose(inverse(matrices) @ matrices, np.eye(3), atol=1e-8)
-    assert np.allclose(inverse(matrices), np.linalg.inv(matrices), rtol=1e-6)
-
-
-def test_the_sigmoid_starts_where_it_starts_and_is_half_way_in_the_middle() -> None:
-    local = np.array([0.5, -1.0, 0.3])
-    score, _, top, _ = sigmoid(local, np.array(0.2), np.array([-60.0, -1.0, 60.0]))
-    assert score == pytest.approx([0.2, 0.2 + (float(top) - 0.2) / 2, float(top)])
-    assert 0.2 < float(top) < 1.0
 
 
 def test_smooth_truths_lie_within_their_intervals() -> None:

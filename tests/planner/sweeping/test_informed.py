@@ -7,7 +7,7 @@ from planner.pooling.draws import Worlds
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
 from planner.sweeping.informed import InformedPolicy
-from planner.view import Cell, OpenCell, View
+from planner.view import Cell, View
 from tests.planner.pooling.sweeps import Curve, along, open_cell, smooth
 from tests.planner.sweeping.test_policies import check_affordable, check_legal
 from tests.planner.sweeping.test_value import CELLS as SOME_CELLS
@@ -134,18 +134,6 @@ def test_an_open_cell_that_promises_more_is_proposed() -> None:
 
 def test_no_more_is_proposed_than_there_is_room_for() -> None:
     assert not any(isinstance(each, Propose) for each in decided(proposing(2)))
-
-
-@pytest.mark.parametrize("free", [3, 4])
-def test_what_was_bought_before_is_no_money_for_a_proposal(free: int) -> None:
-    truth = smooth(1)
-    runs = [along(n, cell, truth[cell], 10) for n, cell in enumerate(CELLS[:4], start=1)]
-    opened = [OpenCell(*cell, 5, 4.0, 0.1) for cell in CELLS[4:]]
-    seen = view(runs, left=40.0, free=free, open_cells=opened)
-    actions = decided(seen)
-    assert {Advance, Propose} <= {type(action) for action in actions}
-    check_legal(seen, actions)
-    check_affordable(seen, actions)
 
 
 TOLD = [replace(along(n, LINE[n], curve, 60), most_steps=100) for n, curve in ((1, GOOD), (3, POOR))]

@@ -43,18 +43,6 @@ def test_nothing_is_proposed_without_open_cells_or_money() -> None:
     assert proposal(view(trials, open_cells=open_cells(trials)), "tpe", gpu_hours=1.0) is None
 
 
-def test_the_sequence_of_qmc_goes_on_with_the_trials() -> None:
-    trials = sweep()
-    found = []
-    for _ in range(6):
-        asked = proposal(view(trials, open_cells=[*OPEN]), "qmc")
-        assert asked is not None
-        cell = asked.rollouts_per_prompt, asked.prompts_per_batch
-        found.append(cell)
-        trials.append(trial(10 + len(found), cell=cell))
-    assert len(set(found)) > 3
-
-
 def test_optunas_log_is_left_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
     before = optuna.logging.get_verbosity()
     optuna.logging.enable_propagation()
