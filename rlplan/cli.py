@@ -1,6 +1,7 @@
 """The command line: registers the commands, and turns every error into one message and an exit code."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from errno import ENOSPC
@@ -143,6 +144,9 @@ def _usage(error: TyperException, words: Sequence[str]) -> str:
     message = error.format_message().replace("Value error, ", "")
     names = {each.__name__ for commands in PANELS.values() for each in commands}
     asked = " ".join(["rlplan", *(word for word in words[:1] if word in names)])
+    told = getattr(getattr(getattr(error, "ctx", None), "command", None), "help", None)
+    if message.startswith("Missing argument") and (example := re.search(r"Example: (.+)", told or "")):
+        message = f"{message.rstrip('.')}, as in `{example.group(1)}`"
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} Run `{asked} --help` for what there is."
 
 
