@@ -113,6 +113,11 @@ class RecipeComparison(Several[ComparedRecipe]):
     notes = Read[tuple[str, ...]]("found.notes", "What to mind.")
 
     @property
+    def summary(self) -> str:
+        """Its first sentence, however long its names are."""
+        return " ".join(str(self).partition(".\n")[0].split()) + "."
+
+    @property
     def listed(self) -> Sequence[Any]:
         """A row for each recipe."""
         rows = []

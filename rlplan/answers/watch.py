@@ -20,23 +20,37 @@ from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part, print_drawn
 from rlplan.wording.documents import plain
 from rlplan.wording.formats import Format
+from rlplan.wording.frames import columns
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import duration, plural
 from rlplan.wording.progress import lines_of
 from rlplan.wording.terminal import Canvas, harmless, tell
 
 NEWEST = 12  # validations on the first screen
-COLUMNS = ("curve", "x", "score", "standard_error", "training_reward", "rule", "evidence", "advice")
+COLUMNS = columns("""
+    text curve, number x, number score, number standard_error, number training_reward, text rule, text evidence,
+    text advice
+""")
 
 
 @dataclass(frozen=True, repr=False)
 class Watched(Answer):
     """What a run says as it goes on: each look is an iteration."""
 
+    COLUMNS = COLUMNS
+
     asked: WatchRequest
 
     def __iter__(self) -> Iterator[Seen]:
         return followed(self.asked)
+
+    def __str__(self) -> str:
+        return f"{self.asked.run}: iterate over it for each validation" + (
+            ", or take frame() of what is there" if self.asked.once else "; once=True ends with what is there"
+        )
+
+    def _repr_html_(self) -> str | None:
+        return super()._repr_html_() if self.asked.once else None  # a run that goes on would keep the notebook waiting
 
     @property
     def document(self) -> Sequence[Seen]:

@@ -1,17 +1,21 @@
 """Functions made of requests: the flags of a command are the arguments of the function of its name."""
 
 from collections.abc import Callable, Sequence
-from inspect import cleandoc, signature
+from dataclasses import replace
+from inspect import Parameter, cleandoc, signature
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_args, get_type_hints, overload
 
+from budgets.errors import suggest
 from planner.curves.reading.tabular import Tabular
 from rlplan.actions.fitting import Fits
 from rlplan.actions.law_fitting import FittedLaws, compare_recipes
+from rlplan.actions.previewing import Preview
 from rlplan.answers.adopt import answer as answer_adopt
 from rlplan.answers.check import answer as answer_check
 from rlplan.answers.fit import answer as answer_fit
 from rlplan.answers.fits import answer as answer_fits
+from rlplan.answers.plan import Plan
 from rlplan.answers.preview import answer as answer_preview
 from rlplan.answers.price import answer as answer_price
 from rlplan.answers.propose import answer as answer_propose
@@ -39,16 +43,20 @@ def function(
     flags = flags_of(cast(type[Request], request))
     without = [name for name in taken.parameters if name in without or name not in flags]
 
+    shown = [each.replace(annotation=kinds[name]) for name, each in taken.parameters.items() if name not in without]
+    returned = getattr(answer, "__annotations__", {}).get("return", Parameter.empty)
+    told = taken.replace(parameters=shown, return_annotation=returned)
+
     def call(*given: P.args, **named: P.kwargs) -> A:
-        if unknown := [each for each in without if each in named]:
-            raise TypeError(f"{name}() got an unexpected keyword argument '{unknown[0]}'")
+        if unknown := next((each for each in named if each not in told.parameters), None):
+            found = suggest(unknown, told.parameters)
+            raise TypeError(f"{name}() got an unexpected keyword argument '{unknown}': {found}")
         with arguments_named():
             return answer(request(*given, **named))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = _documented(request, without)
-    shown = [each.replace(annotation=kinds[name]) for name, each in taken.parameters.items() if name not in without]
-    vars(call).update(__signature__=taken.replace(parameters=shown))  # what `help` shows
+    vars(call).update(__signature__=told)  # what `help` shows
     return call
 
 
@@ -77,6 +85,18 @@ def _adopted(asked: AdoptRequest) -> Sweep | None:
     return None if found.sweep is None else Book(asked.db).sweep(found.sweep)
 
 
+def which(given: Any, database: str) -> tuple[str | None, str]:
+    """Return the name of a plan or sweep, and its own database where no other is named."""
+    if isinstance(given, Plan | Sweep):
+        return given.name, given.database if database == database_at(None) else database
+    return given, database
+
+
+def _previewed(asked: PreviewRequest) -> Preview:
+    plan, database = which(asked.plan, asked.db)
+    return answer_preview(replace(asked, plan=plan, db=database))
+
+
 adopt = function("adopt", AdoptRequest, _adopted)
 watch = function("watch", WatchRequest, answer_watch)
 fit = _fitting(FitRequest)
@@ -84,7 +104,7 @@ check = function("check", CheckRequest, answer_check)
 fits = function("fits", FitsRequest, answer_fits)
 compare = function("compare", CompareRequest, compare_recipes)
 propose = function("propose", ProposeRequest, answer_propose)
-preview = function("preview", PreviewRequest, answer_preview)
+preview = function("preview", PreviewRequest, _previewed)
 price = function("price", PriceRequest, answer_price)
 replay = function("replay", ReplayRequest, answer_replay)
 

@@ -7,26 +7,24 @@ from typing import Any
 from rlplan.actions import launching, sweeping, training
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import Finished
-from rlplan.answers.plan import Plan
 from rlplan.api.book import Book
-from rlplan.api.functions import function
+from rlplan.api.functions import function, which
 from rlplan.api.sweep import Sweep
 from rlplan.live.sweep_running import Began, followed
 from rlplan.requests.request import StoredRequest
 from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest, TrainRequest
 from rlplan.wording.arguments import arguments_named
-from rlplan.wording.formats import database_at
 
 OF_SHELL = ("rehearse", "slurm", "sbatch", "dry_run", "wait", "print_for")  # in Python it runs, here and now
 
 
 def _start(asked: SweepRequest) -> Sweep:
-    plan, database = _which(asked.plan, asked.db)
+    plan, database = which(asked.plan, asked.db)
     return _run(sweeping.start, replace(asked, plan=plan, db=database))
 
 
 def _go_on(asked: ResumeRequest | RetryRequest) -> Sweep:
-    sweep, database = _which(asked.sweep, asked.db)
+    sweep, database = which(asked.sweep, asked.db)
     asked = replace(asked, sweep=sweep, db=database)
     if isinstance(asked, RetryRequest) and isinstance(asked.trial, str):
         asked = replace(asked, trial=[asked.trial])
@@ -34,7 +32,7 @@ def _go_on(asked: ResumeRequest | RetryRequest) -> Sweep:
 
 
 def _launch(asked: LaunchRequest) -> Sweep:
-    sweep, database = _which(asked.sweep, asked.db)
+    sweep, database = which(asked.sweep, asked.db)
     return _run(launching.launch, replace(asked, sweep=sweep, db=database))
 
 
@@ -57,13 +55,6 @@ def _run(drive: Callable[..., Finished], asked: StoredRequest) -> Sweep:
             f"{finished.sweep} was stopped and its state is saved; go on with rlplan.resume({finished.sweep!r})"
         )
     return Sweep(Book(asked.db), finished.sweep)
-
-
-def _which(given: Any, database: str) -> tuple[str | None, str]:
-    """Return the name of a plan or sweep, and its own database where no other is named."""
-    if isinstance(given, Plan | Sweep):
-        return given.name, given.database if database == database_at(None) else database
-    return given, database
 
 
 run = function("run", SweepRequest, _start, OF_SHELL)

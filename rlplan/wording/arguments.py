@@ -8,7 +8,7 @@ from operator import attrgetter
 from budgets.errors import RlplanError
 from rlplan.wording.documents import Read
 
-_FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=-?[\d'\"]))?")
+_FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=-?[\d'\"]|[A-Z]{2}))?")
 _COMMAND = re.compile(r"`?rlplan [a-z]+ ")
 
 

@@ -1,6 +1,7 @@
 """Fits and replays of what is given from Python."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,23 @@ def test_a_replay_of_a_frame_is_that_of_its_file(run: Run, tmp_path: Path) -> No
     assert "asha" in of_file._repr_html_()
     assert max(len(repr(each)) for each in (of_file, of_file.played[0])) <= 1000
     assert of_file.notes == of_frame.notes
+
+
+def test_a_comparison_is_summed_up_in_a_whole_sentence(tmp_path: Path) -> None:
+    curves = [{"recipe": f"{'a long name ' * 6}{each}", "x": x, "score": x / 99} for each in "ab" for x in range(9)]
+    found = rlplan.compare(curves, by="recipe")
+    assert re.search(r"^<RecipeComparison: .*interval .* to .*\)\.>$", repr(found))
+
+
+def test_what_is_watched_shows_itself_without_waiting_for_its_run(tmp_path: Path) -> None:
+    (tmp_path / "run.csv").write_text("step,score\n" + "".join(f"{x},{x / 99}\n" for x in range(9)))
+    followed, now = (rlplan.watch(tmp_path / "run.csv", once=once) for once in (False, True))
+    assert "run.csv: iterate over it" in repr(followed)
+    assert followed._repr_html_() is None
+    assert "0.0808" in now._repr_html_()
+    assert [row["x"] for row in now.frame("rows")] == list(range(9))
+
+
+def test_an_error_names_two_arguments_as_they_are_written() -> None:
+    with pytest.raises(rlplan.InputError, match="x=NAME y=NAME"):
+        rlplan.fit({"a": [1, 2], "b": [1, 2]})

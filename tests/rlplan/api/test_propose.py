@@ -1,5 +1,6 @@
 """Plans from Python, made and stored."""
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -57,3 +58,16 @@ def test_errors_speak_of_arguments(given: dict[str, Any], kind: type[Exception],
         rlplan.propose(**given)
     assert "--" not in str(raised.value)
     assert not Path("rlplan.db").exists()
+
+
+def test_a_mistyped_argument_is_named_with_the_nearest_and_functions_say_what_they_return() -> None:
+    with pytest.raises(TypeError, match=r"^propose\(\) got .* argument 'budgt': did you mean 'budget'"):
+        rlplan.propose(budgt=5000)  # type: ignore[call-arg]
+    for function in (rlplan.propose, rlplan.fit, rlplan.price, rlplan.preview, rlplan.run, rlplan.adopt, rlplan.watch):
+        assert inspect.signature(function).return_annotation not in (None, inspect.Parameter.empty)
+
+
+def test_a_plan_is_previewed_as_it_was_returned() -> None:
+    plan = rlplan.propose(budget=0.02, task="sum-easy", db="other.db")
+    found = rlplan.preview(plan, draws=1, pilot_fractions="0,0.2")  # type: ignore[arg-type]
+    assert found.to_dict()["plan"] == plan.name
