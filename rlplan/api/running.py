@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from rlplan.actions import launching, sweeping, training
 from rlplan.actions.interrupts import Interrupts

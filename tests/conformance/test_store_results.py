@@ -66,8 +66,12 @@ def test_the_view_has_its_columns_in_order(store: Store) -> None:
     with store.read() as session:
         result = session.execute(text("SELECT * FROM ranked_allocations"))
         assert list(result.keys()) == (columns := RANKED_ALLOCATIONS.c.keys())
-    assert columns[:3] == ["sweep", "rank", "rollouts_per_prompt"]
-    assert columns[-3:] == ["status", "plan", "axes"]
+    assert columns[:14] == [
+        *("sweep", "rank", "rollouts_per_prompt", "prompts_per_batch", "update_steps", "learning_rate", "recipe"),
+        *("expected_score", "score_low", "score_high", "probability_best", "gpu_hours_spent", "gpu_hours_to_target"),
+        "status",
+    ]
+    assert columns[14:] == ["plan", "axes"]
     assert samples.look(store, results.ranked_allocations) == []
 
 

@@ -28,12 +28,30 @@ class Ran:
         return json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
     @property
+    def text(self) -> str:
+        """What stands on stdout, wherever its lines are broken."""
+        return " ".join(self.out.split())
+
+    @property
     def rows(self) -> list[dict[str, str]]:
         """Return the rows of CSV."""
         return list(csv.DictReader(io.StringIO(self.out)))
 
 
-Run = Callable[..., Ran]
+@dataclass(frozen=True)
+class Run:
+    """Runs commands."""
+
+    call: Callable[..., Ran]
+
+    def __call__(self, *args: str, **options: Any) -> Ran:
+        return self.call(*args, **options)
+
+    def json(self, *args: str) -> Any:
+        """Return the document of a command that does what it is asked."""
+        ran = self(*args, "--format", "json")
+        assert ran.code == 0, ran.err
+        return ran.json
 
 
 @pytest.fixture
@@ -49,7 +67,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             raise result.exception
         return Ran(result.exit_code, result.stdout, result.stderr)
 
-    return call
+    return Run(call)
 
 
 @pytest.fixture
@@ -63,7 +81,7 @@ def process(tmp_path: Path) -> Run:
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    return call
+    return Run(call)
 
 
 @pytest.fixture

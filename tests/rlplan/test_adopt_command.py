@@ -3,15 +3,12 @@
 import math
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 import rlplan
 from planner.store import open_store
-from planner.store.schema import CostRecord, Plan, Point, SweepStatus, Trial
-from planner.store.sweeps import sweep_named
+from planner.store.schema import Candidate, CostRecord, Plan, Point, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from tests.rlplan.adopted_runs import (
     FIVE,
@@ -22,6 +19,7 @@ from tests.rlplan.adopted_runs import (
     verl_folder,
 )
 from tests.rlplan.conftest import Run
+from tests.rlplan.stored_rows import rows
 
 GIVEN = ("--gpu", "h100", "--validation-problems", "500", "--validation-samples", "4")
 
@@ -32,20 +30,14 @@ def five(tmp_path: Path) -> list[str]:
     return [str(path) for path in folders(tmp_path / "runs", FIVE)]
 
 
-def read(run: Run, *arguments: str) -> Any:
-    ran = run(*arguments, "--format", "json")
-    assert ran.code == 0, ran.err
-    return ran.json
-
-
 def test_five_runs_of_two_trainers_are_ranked_without_training_anything(run: Run, five: list[str]) -> None:
-    found = read(run, "adopt", *five, *GIVEN)
+    found = run.json("adopt", *five, *GIVEN)
     assert found["sweep"] == "sweep-1"
     assert [each["trainer"] for each in found["runs"]] == ["verl", "openrlhf"] * 2 + ["verl"]
     assert [each["trial"] for each in found["runs"]][:2] == ["n8-B64-s0", "n16-B64-s0"]
-    ranked = [(row["rollouts_per_prompt"], row["prompts_per_batch"]) for row in read(run, "rank")["ranking"]]
+    ranked = [(row["rollouts_per_prompt"], row["prompts_per_batch"]) for row in run.json("rank")["ranking"]]
     assert ranked == [(32, 64), (64, 64), (16, 64), (8, 64), (16, 128)]
-    chosen = read(run, "recommend")["recommendation"]
+    chosen = run.json("recommend")["recommendation"]
     assert (chosen["rollouts_per_prompt"], chosen["prompts_per_batch"]) == (32, 64)
     assert chosen["expected_score"] == pytest.approx(0.8, abs=0.06)
     assert run("status").code == 0
@@ -53,12 +45,9 @@ def test_five_runs_of_two_trainers_are_ranked_without_training_anything(run: Run
 
 
 def test_what_is_stored_is_what_the_runs_did(run: Run, five: list[str]) -> None:
-    read(run, "adopt", *five[:2], *GIVEN)
-    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
-        trial = session.scalars(select(Trial).order_by(Trial.id)).first()
-        assert trial is not None
-        points = list(session.scalars(select(Point).where(Point.trial_id == trial.id).order_by(Point.optimizer_step)))
-        costs = list(session.scalars(select(CostRecord).order_by(CostRecord.id)))
+    run.json("adopt", *five[:2], *GIVEN)
+    trial, costs = rows("rlplan.db", Trial)[0], rows("rlplan.db", CostRecord)
+    points = [each for each in rows("rlplan.db", Point) if each.trial_id == trial.id]
     hours = (10 + 60 * SECONDS) / 3600
     assert trial.state is TrialState.FINISHED
     assert trial.gpu_hours_spent == pytest.approx(hours)
@@ -81,7 +70,7 @@ def test_a_dry_run_shows_what_was_read_and_what_is_lacking_and_stores_nothing(
     run: Run, five: list[str], tmp_path: Path
 ) -> None:
     Path(five[0], "run_grpo.sh").unlink()
-    found = read(run, "adopt", *five, "--dry-run")
+    found = run.json("adopt", *five, "--dry-run")
     asked = ["--rollouts-per-prompt", "--prompts-per-batch", "--learning-rate", "--model", "--gpus"]
     assert found["runs"][0]["missing"] == asked
     assert [each["missing"] for each in found["runs"][1:]] == [[]] * 4
@@ -100,7 +89,7 @@ def test_flags_say_what_cannot_be_read(run: Run, tmp_path: Path) -> None:
     folder = verl_folder(tmp_path / "one", FIVE[0])
     (folder / "run_grpo.sh").unlink()
     sizes = ("--rollouts-per-prompt", "8", "--prompts-per-batch", "64", "--learning-rate", "2e-6", "--gpus", "4")
-    found = read(run, "adopt", str(folder), *GIVEN, *sizes, "--model", "qwen2.5-7b", "--recipe", "dapo")
+    found = run.json("adopt", str(folder), *GIVEN, *sizes, "--model", "qwen2.5-7b", "--recipe", "dapo")
     one = found["runs"][0]
     assert (one["learning_rate"], one["recipe"], one["gpus"]) == (2e-6, "dapo", 4)
     assert one["gpu_hours"] == pytest.approx(4 * (10 + 60 * SECONDS) / 3600)
@@ -123,9 +112,9 @@ def test_what_does_not_compare_is_refused_by_name(run: Run, tmp_path: Path, chan
 def test_two_learning_rates_are_an_axis_and_a_rule_is_none(run: Run, tmp_path: Path) -> None:
     rates = [rising(16, 64, 0.6, rate=1e-6), rising(16, 64, 0.5, rate=3e-6), rising(32, 64, 0.7, rate=1e-6)]
     runs = [str(path) for path in folders(tmp_path / "runs", rates)]
-    found = read(run, "adopt", *runs, *GIVEN)
+    found = run.json("adopt", *runs, *GIVEN)
     assert [each["axes"] for each in found["runs"]] == [{"learning_rate": f} for f in (1.0, 3.0, 1.0)]
-    assert [row["learning_rate"] for row in read(run, "rank")["ranking"]] == [1e-6, 1e-6, 3e-6]
+    assert [row["learning_rate"] for row in run.json("rank")["ranking"]] == [1e-6, 1e-6, 3e-6]
 
 
 def test_runs_may_differ_in_recipe_seed_and_the_name_of_their_score(run: Run, tmp_path: Path) -> None:
@@ -134,42 +123,49 @@ def test_runs_may_differ_in_recipe_seed_and_the_name_of_their_score(run: Run, tm
     runs = [verl_folder(tmp_path / name, each, series=other if name == "b" else one) for name, each in trained_.items()]
     script = runs[1] / "run_grpo.sh"
     script.write_text(script.read_text().replace("main_ppo", "main_ppo algorithm.filter_groups.enable=True"))
-    found = read(run, "adopt", *map(str, runs), *GIVEN, "--score", one, "--score", other)
+    found = run.json("adopt", *map(str, runs), *GIVEN, "--score", one, "--score", other)
     assert [each["axes"] for each in found["runs"]] == [{"recipe": name} for name in ("grpo", "dapo", "grpo")]
     assert [each["trial"][-2:] for each in found["runs"]] == ["s0", "s0", "s1"]
-    assert read(run, "rank")["ranking"][0]["recipe"] == "dapo"
+    assert run.json("rank")["ranking"][0]["recipe"] == "dapo"
 
 
 def test_a_run_without_a_validation_has_a_price_and_no_trial(run: Run, tmp_path: Path) -> None:
     blind = Trained(16, 64, 1e-6, tuple((step, SECONDS, None) for step in range(1, 30)))
     folder = str(verl_folder(tmp_path / "blind", blind))
-    found = read(run, "adopt", folder, *GIVEN)
+    found = run.json("adopt", folder, *GIVEN)
     assert (found["sweep"], found["runs"][0]["trial"], found["prices"]) == (None, None, 1)
     with open_store("rlplan.db", read_only=True) as store:
         stored = [(record.rollouts_per_prompt, record.steps) for record in store.cost_records(model="qwen2.5-0.5b")]
         assert {n for n, _ in stored} == {16}
         assert sum(steps or 0 for _, steps in stored) == 29
-    found = read(run, "adopt", folder, *GIVEN, "--score", "critic/score/mean")
+    found = run.json("adopt", folder, *GIVEN, "--score", "critic/score/mean")
     assert found["sweep"] == "sweep-1"
     with open_store("rlplan.db", read_only=True) as store:  # adopted once more, it counts once
         assert sum(record.steps or 0 for record in store.cost_records()) == 29
 
 
-def test_a_budget_that_the_runs_have_used_up_is_refused(run: Run, five: list[str]) -> None:
-    ran = run("adopt", *five, *GIVEN, "--budget", "5")
-    assert ran.code == 4
-    assert "a budget of 5 GPU-hours does not hold the 7.508 of the adopted runs" in ran.err
+@pytest.mark.parametrize(
+    ("flags", "code", "says"),
+    [
+        ((*GIVEN, "--budget", "5"), 4, "a budget of 5 GPU-hours does not hold the 7.508 of the adopted runs"),
+        ((), 2, "no log says which GPU it ran on: give --gpu"),
+        ((*GIVEN, "--trainer", "nobodys"), 2, "nobodys"),
+    ],
+)
+def test_what_cannot_be_adopted_leaves_no_database(
+    run: Run, five: list[str], tmp_path: Path, flags: tuple[str, ...], code: int, says: str
+) -> None:
+    ran = run("adopt", *five, *flags)
+    assert (ran.code, says in ran.err) == (code, True), ran.err
+    assert not (tmp_path / "rlplan.db").exists()
 
 
 def test_a_sweep_with_something_to_train_can_go_on(run: Run, five: list[str], tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('[trainer]\nname = "standin"\n')
-    read(run, "adopt", *five, *GIVEN, "--budget", "60", "--target", "40", "--trainer", "standin")
-    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
-        sweep = sweep_named(session, None)
-        plan = session.get_one(Plan, sweep.plan_id)
-        assert sweep.status is SweepStatus.INTERRUPTED
-        assert (plan.pilot_gpu_hours, plan.final_gpu_hours) == (pytest.approx(20), pytest.approx(40))
-        candidates = store.plan().candidates
+    run.json("adopt", *five, *GIVEN, "--budget", "60", "--target", "40", "--trainer", "standin")
+    (sweep,), (plan,), candidates = (rows("rlplan.db", each) for each in (Sweep, Plan, Candidate))
+    assert sweep.status is SweepStatus.INTERRUPTED
+    assert (plan.pilot_gpu_hours, plan.final_gpu_hours) == (pytest.approx(20), pytest.approx(40))
     assert sum(each.pilot_steps > 0 for each in candidates) == 5
     assert len(candidates) > 20
     prices = [each.gpu_hours_per_step for each in candidates]
@@ -182,19 +178,7 @@ def test_percentages_and_scores_of_no_share_are_told_apart(run: Run, tmp_path: P
     ran = run("adopt", folder, *GIVEN)
     assert ran.code == 2
     assert "scores from 10 to 70" in ran.err
-    assert read(run, "adopt", folder, *GIVEN, "--percent")["runs"][0]["last_score"] == pytest.approx(0.7)
-
-
-def test_no_run_and_no_gpu_are_named(run: Run, five: list[str]) -> None:
-    ran = run("adopt", *five)
-    assert ran.code == 2
-    assert "no log says which GPU it ran on: give --gpu" in ran.err
-
-
-def test_a_refused_trainer_leaves_no_database(run: Run, five: list[str], tmp_path: Path) -> None:
-    ran = run("adopt", *five, *GIVEN, "--trainer", "nobodys")
-    assert ran.code == 2
-    assert not (tmp_path / "rlplan.db").exists()
+    assert run.json("adopt", folder, *GIVEN, "--percent")["runs"][0]["last_score"] == pytest.approx(0.7)
 
 
 def test_from_python(run: Run, five: list[str]) -> None:
@@ -206,19 +190,19 @@ def test_from_python(run: Run, five: list[str]) -> None:
 
 
 def test_what_runs_taught_of_prices_is_shown_counts_and_can_be_taken_back(run: Run, five: list[str]) -> None:
-    before = read(run, "price", "--model", "qwen2.5-0.5b", "--gpu", "h100", "--gpus", "1")
-    found = read(run, "adopt", *five[:2], *GIVEN)
+    before = run.json("price", "--model", "qwen2.5-0.5b", "--gpu", "h100", "--gpus", "1")
+    found = run.json("adopt", *five[:2], *GIVEN)
     assert found["times_price"] > 0
     shown = run("adopt", *five[:2], *GIVEN, width=150)
     assert f"Their steps took {found['times_price']:.2g} times what they were priced at." in shown.out
     priced = ("price", "--model", "qwen2.5-0.5b", "--gpu", "h100", "--gpus", "1")
-    source = {each["what"]: each["source"] for each in read(run, *priced)["assumptions"]}["cost of a step"]
+    source = {each["what"]: each["source"] for each in run.json(*priced)["assumptions"]}["cost of a step"]
     assert source == "calibrated by 60 steps of run-0, 1 h100; 60 steps of run-1, 1 h100"
 
-    assert read(run, "price", "--forget", five[0]) == {"run": five[0], "records": 10}
+    assert run.json("price", "--forget", five[0]) == {"run": five[0], "records": 10}
     assert rlplan.forget_prices("run-1") == 10
-    assert read(run, *priced) == before
-    assert read(run, "rank")["ranking"]  # the curves stay
+    assert run.json(*priced) == before
+    assert run.json("rank")["ranking"]  # the curves stay
     again = run("price", "--forget", "run-1")
     assert again.code == 3
     assert "nothing was measured of 'run-1', or of any other run" in again.err

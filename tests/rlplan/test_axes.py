@@ -1,21 +1,16 @@
 """Recipes, base models and learning rates on the command line: a plan's document and table, a sweep of it."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from planner.store import open_store, sweeps
 from planner.store.schema import Candidate, Plan, Trial
-from rlplan.actions.sweeping import go_on
-from rlplan.cli import app
-from rlplan.requests.running import ResumeRequest
 from tests.planner.store import samples
 from tests.rlplan.conftest import Run
-from tests.rlplan.test_sweeping import interrupted, stored, trials
+from tests.rlplan.test_sweeping import interrupted, stored
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
 
@@ -23,9 +18,7 @@ BOTH = ("--recipes", "easy,dapo")
 
 
 def plan(run: Run, *args: str) -> dict[str, Any]:
-    ran = run("propose", "--task", "sum-easy", "--budget", "0.5", "--format", "json", *args)
-    assert ran.code == 0, ran.err
-    return ran.json
+    return run.json("propose", "--task", "sum-easy", "--budget", "0.5", *args)
 
 
 def test_the_document_has_axes_where_there_are_any(run: Run) -> None:
@@ -92,24 +85,6 @@ def test_each_model_is_priced_from_its_own_measured_steps(run: Run, tmp_path: Pa
     assert spreads(after, "qwen3-4b")[first] < 0.75 * wide
     other = spreads(after, "qwen3-8b")
     assert other == pytest.approx({cell: spreads(before, "qwen3-8b")[cell] for cell in other})
-
-
-def test_a_sweep_of_two_recipes_is_interrupted_and_goes_on(database: str) -> None:
-    interrupted(database, recipes=["easy", "dapo"])
-    before = {name: trial.config for name, trial in trials(database).items()}
-    assert not go_on(ResumeRequest(db=database)).interrupted
-    after = trials(database)
-    assert {name: trial.config for name, trial in after.items()} == before
-    assert {trial.recipe for trial in after.values()} == {"easy", "dapo"}
-    shown = CliRunner().invoke(app, ["status", "--db", database, "--format", "json"], env={"COLUMNS": "80"})
-    document = json.loads(shown.stdout)
-    assert {each["axes"]["recipe"] for each in document["trials"]} == {"easy", "dapo"}
-    assert document["recommendation"]["axes"] in [{"recipe": "easy"}, {"recipe": "dapo"}]
-    assert all(set(each["axes"]) == {"recipe"} for each in document["ranking"])
-    table = CliRunner().invoke(app, ["status", "--db", database], env={"COLUMNS": "80"}).stdout
-    assert "with" in table
-    assert max(map(len, table.partition("\nNext")[0].splitlines())) <= 80
-    assert any(line.split()[3:4] == ["dapo"] for line in table.splitlines())
 
 
 @pytest.mark.parametrize(("asked", "used"), [(None, "tpe"), ("none", None), ("qmc", "qmc")])

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.planner.store.samples import at
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import SETTINGS, seeded
 
+Offered = Callable[[str], list[str]]
 RLPLAN = str(Path(sys.executable).with_name("rlplan"))
 
 
@@ -30,7 +32,7 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> "Run":
+def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> Offered:
     """Return what a shell offers at the end of a line, as bash asks for it."""
 
     def call(line: str) -> list[str]:
@@ -66,7 +68,7 @@ def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> "Run":
         ("rlplan propose --recipes easy,da", ["easy,dapo"]),
     ],
 )
-def test_a_shell_is_offered(offered: "Run", line: str, names: list[str]) -> None:
+def test_a_shell_is_offered(offered: Offered, line: str, names: list[str]) -> None:
     assert offered(line) == names
 
 
@@ -79,7 +81,7 @@ def test_what_is_written_down_here_is_what_there_is() -> None:
 
 @pytest.mark.parametrize("by", ["path", "url", "environment"])
 def test_the_database_is_the_one_the_line_or_the_environment_names(
-    offered: "Run", database: Path, monkeypatch: pytest.MonkeyPatch, by: str
+    offered: Offered, database: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     elsewhere = database.with_name("other.db")
     database.rename(elsewhere)
@@ -92,7 +94,7 @@ def test_the_database_is_the_one_the_line_or_the_environment_names(
 
 @pytest.mark.parametrize("content", [None, b"", b"no database at all", b"SQLite format 3\0 and then nonsense"])
 def test_what_cannot_be_read_offers_nothing_and_says_nothing(
-    offered: "Run", tmp_path: Path, content: bytes | None
+    offered: Offered, tmp_path: Path, content: bytes | None
 ) -> None:
     if content is not None:
         (tmp_path / "rlplan.db").write_bytes(content)

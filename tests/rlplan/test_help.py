@@ -38,17 +38,12 @@ def test_help_shows_the_example_and_every_flag(run: Run, name: str, width: int) 
     ran = run(name, "--help", width=width)
     assert ran.code == 0
     assert max(map(len, ran.out.splitlines())) <= width
-    shown = " ".join(ran.out.split())
+    shown = ran.text
     assert f"Example: {' '.join(['rlplan', name])}" in shown
     for parameter in COMMANDS[name].params:
+        assert getattr(parameter, "help", None), f"{parameter.name} is not explained"
         for flag in parameter.opts if parameter.param_type_name == "option" else ():
             assert flag in shown, flag
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_flag_and_argument_is_explained(name: str) -> None:
-    unexplained = [each.name for each in COMMANDS[name].params if not getattr(each, "help", None)]
-    assert unexplained == []
 
 
 def test_the_help_of_all_fits_and_names_every_command(run: Run) -> None:

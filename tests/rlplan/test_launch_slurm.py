@@ -14,7 +14,6 @@ from planner.store import open_store
 from planner.store.curves import points_of
 from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
-from planner.store.state import sweep_state
 from rlplan.actions import sweeping
 from rlplan.actions.launching import describe, launch
 from rlplan.requests.running import LaunchRequest
@@ -22,6 +21,7 @@ from runner.ports.executor import Event
 from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
 from tests.rlplan.conftest import Run
+from tests.rlplan.stored_rows import rows, spent_of
 from tests.rlplan.test_slurm_commands import sbatch  # noqa: F401  (a fixture)
 from tests.rlplan.test_sweeping import Simulated, Stopping
 
@@ -37,9 +37,9 @@ def test_a_final_run_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp
     assert script == tmp_path / "rlplan-sweeps" / "sweep-1-final" / "slurm.sh"
     assert sbatch.read_text() == f"--parsable {script} \n"
     assert f"rlplan resume sweep-1-final --db {tmp_path}/rlplan.db " in script.read_text()
-    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
-        assert session.query(Final).one().promised_score > 0
-        assert session.query(Sweep).order_by(Sweep.id.desc()).first().status is SweepStatus.CREATED
+    (final,) = rows("rlplan.db", Final)
+    assert final.promised_score > 0
+    assert rows("rlplan.db", Sweep)[-1].status is SweepStatus.CREATED
     assert run("launch", "--slurm").code == 2
     ended = run("resume", "sweep-1-final", "--format", "json")  # as the job does
     assert (ended.code, json.loads(ended.out)["final"]["status"]) == (0, "finished")
@@ -51,8 +51,7 @@ class Interrupting(Simulated):
     stops: Stopping
 
     def wait(self, seconds: float) -> Sequence[Event]:
-        with open_store("rlplan.db", read_only=True) as store, store.read() as session:
-            self.stops.requested |= session.query(ForecastOfFinal).count() >= 3
+        self.stops.requested |= len(rows("rlplan.db", ForecastOfFinal)) >= 3
         return super().wait(seconds)
 
 
@@ -83,10 +82,9 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
         assert {at: score for at, score in before.items() if at <= step}.items() <= after.items()
         assert max(after) > step
         assert session.query(Sweep).filter(Sweep.name == "sweep-1-final").one().status is SweepStatus.FINISHED
-        spent = sum(sweep_state(session, each.name).spent_gpu_hours for each in session.query(Sweep))
-        assert spent <= store.plan().budget_gpu_hours
     best = Path(own.config["folder"]) / again.name / "best"
     checkpoints.save(best, step, {"config": again.config, "step": step}, checkpoints.PLAIN)
+    spent = spent_of("rlplan.db")
     with open_store("rlplan.db") as store, store.write() as session:
         half = spent / 2
         session.execute(update(Plan).values(budget_gpu_hours=spent, pilot_gpu_hours=half, final_gpu_hours=half))

@@ -30,9 +30,9 @@ checkpoints = {{pattern = "ckpt/it-{{step}}", complete = "done"}}
 
 
 def test_steps_of_our_trainer_narrow_the_price_and_can_be_taken_back(run: Run) -> None:
-    before = run("price", *SUMS, "--format", "json").json["seconds_per_step"]
+    before = run.json("price", *SUMS)["seconds_per_step"]
     shown = run("price", "--measure", *SUMS).out.splitlines()
-    after = run("price", *SUMS, "--format", "json").json["seconds_per_step"]
+    after = run.json("price", *SUMS)["seconds_per_step"]
 
     assert len(shown) <= 24
     assert max(map(len, shown)) <= 80
@@ -43,13 +43,13 @@ def test_steps_of_our_trainer_narrow_the_price_and_can_be_taken_back(run: Run) -
     in_full, back = next_of("\n".join(shown))
     assert run(*in_full[1:]).code == 0
     assert run(*back[1:]).code == 0
-    assert run("price", *SUMS, "--format", "json").json["seconds_per_step"] == before
+    assert run.json("price", *SUMS)["seconds_per_step"] == before
 
 
 def test_a_trainer_described_by_a_file_is_measured_as_a_whole_in_place_of_what_it_took_before(run: Run) -> None:
     Path("mine.toml").write_text(COMMAND)
     for _ in range(2):
-        found = run("price", "--measure", *SUMS, "--trainer", "mine.toml", "--format", "json").json
+        found = run.json("price", "--measure", *SUMS, "--trainer", "mine.toml")
     with open_store("rlplan.db") as store:
         (record,) = store.cost_records()
 

@@ -58,7 +58,7 @@ def test_the_seed_decides_everything(planned: Run) -> None:
 
 def test_the_worlds_are_those_that_the_plan_ranks_by_with_one_value_of_each_further_axis(run: Run) -> None:
     axes = ("--recipes", "grpo,scalerl")
-    plan = run("propose", "--budget", "5000", "--gpus-per-trial", "8", *axes, "--format", "json").json
+    plan = run.json("propose", "--budget", "5000", "--gpus-per-trial", "8", *axes)
     ran = run("preview", "plan-1", *QUICK, "--pilot-fractions", "0.1", "--format", "json")
     document = ran.json
     assert document["workers"] == plan["hardware"]["pilots_at_once"] > 1
@@ -77,7 +77,7 @@ def test_the_worlds_are_those_that_the_plan_ranks_by_with_one_value_of_each_furt
 def test_the_share_that_a_plan_has_is_among_those_that_cannot_be_told_from_the_best(
     run: Run, asked: tuple[str, ...]
 ) -> None:
-    plan = run("propose", *asked, "--format", "json").json
+    plan = run.json("propose", *asked)
     share = f"{plan['pilots']['fraction']:g}"
     others = [each for each in ("0", "0.1", "0.4") if each != share]
     call = ("preview", "--draws", "3", "--pilot-fractions", ",".join((share, *others)), "--format", "json")
@@ -87,14 +87,14 @@ def test_the_share_that_a_plan_has_is_among_those_that_cannot_be_told_from_the_b
 
 
 def test_no_pilots_at_all_are_a_share_like_any_other(planned: Run) -> None:
-    document = planned("preview", *QUICK, "--pilot-fractions", "0.2,0", "--format", "json").json
+    document = planned.json("preview", *QUICK, "--pilot-fractions", "0.2,0")
     none, some = document["fractions"]
     assert (none["pilot_fraction"], none["gpu_hours_spent"]["mean"], none["pilot_wall_hours"]["mean"]) == (0, 0, 0)
     assert none["final_gpu_hours"] == 0.5
     assert none["score"] == document["without_pilots"]["first_ranked"]["score"]
     assert none["gain_over_first_ranked"] == {"mean": 0.0, "standard_error": 0.0}
     assert document["best_pilot_fraction"] == max(none, some, key=lambda each: each["score"]["mean"])["pilot_fraction"]
-    alone = planned("preview", *QUICK, "--pilot-fractions", "0", "--format", "json").json
+    alone = planned.json("preview", *QUICK, "--pilot-fractions", "0")
     assert (alone["best_pilot_fraction"], alone["fractions"][0]["score"]) == (0, none["score"])
 
 

@@ -19,11 +19,6 @@ CANDIDATE_KEYS = (
     "learning_rate epochs signal_fraction expected_score notes"
 )
 
-CONTRACT_COLUMNS = (
-    "sweep rank rollouts_per_prompt prompts_per_batch update_steps learning_rate recipe expected_score score_low "
-    "score_high probability_best gpu_hours_spent gpu_hours_to_target status"
-)
-
 
 def test_json_is_one_document_with_the_fields_of_the_contract(run: Run) -> None:
     ran = run("propose", "--budget", "5000", "--format", "json")
@@ -47,14 +42,8 @@ def test_json_is_one_document_with_the_fields_of_the_contract(run: Run) -> None:
     assert [entry["budget_factor"] for entry in plan["outlook"]] == [0.25, 1.0, 4.0]
 
 
-def proposed(run: Run, *args: str) -> dict[str, Any]:
-    ran = run("propose", "--format", "json", *args)
-    assert ran.code == 0, ran.err
-    return ran.json
-
-
 def test_a_plan_says_what_its_ranking_can_bear(run: Run) -> None:
-    plan = proposed(run, "--budget", "5000", "--baseline", "n=8, B=500")
+    plan = run.json("propose", "--budget", "5000", "--baseline", "n=8, B=500")
     (usual,) = plan["baselines"]
     sentence = " ".join(run("propose", "--budget", "5000", "--baseline", "n=8, B=500").out.split())
     assert re.search(r"; row \d+ \(\*\), nearest to n = 8, B = 500, is ", sentence)
@@ -76,7 +65,7 @@ def test_a_plan_says_what_its_ranking_can_bear(run: Run) -> None:
         told,
     )
     assert all(re.search(rf"^ *\*\d+ +8 +{B} ", out, re.MULTILINE) for B in (64, 128))
-    told = " ".join(run("propose", "--budget", "5000", "--explain").out.split())
+    told = run("propose", "--budget", "5000", "--explain").text
     assert "What the first place rests on" in told
     assert "with 60,000 prompts" in told
 
@@ -96,7 +85,7 @@ def test_a_row_has_one_standing_on_a_screen(run: Run) -> None:
 
 
 def test_csv_has_a_row_for_every_candidate(run: Run) -> None:
-    plan = run("propose", "--budget", "5000", "--format", "json").json
+    plan = run.json("propose", "--budget", "5000")
     ran = run("propose", "--budget", "5000", "--format", "csv")
     rows = ran.rows
     assert len(rows) == len(plan["candidates"])
@@ -105,7 +94,7 @@ def test_csv_has_a_row_for_every_candidate(run: Run) -> None:
 
 
 def test_all_of_a_plan_shows_every_pilot_and_fits_the_terminal(run: Run) -> None:
-    plan = run("propose", "--budget", "5000", "--format", "json").json
+    plan = run.json("propose", "--budget", "5000")
     out = run("propose", "--budget", "5000", "--top", "2", "--explain").out
     assert max(len(line) for line in out.splitlines()) <= 80
     ranking, split, assumptions = (
@@ -116,23 +105,6 @@ def test_all_of_a_plan_shows_every_pilot_and_fits_the_terminal(run: Run) -> None
     assert out.count(" steps\n") >= sum(candidate["pilot_steps"] > 0 for candidate in plan["candidates"])
     assert f"--top {len(plan['candidates'])}" in out
     assert "more rows: --top" not in run("propose", "--budget", "5000", "--top", "999", "--explain").out
-
-
-def test_the_plan_is_stored_and_ranked_allocations_answers(run: Run, tmp_path: Path) -> None:
-    plan = run("propose", "--budget", "5000", "--format", "json").json
-    with sqlite3.connect(tmp_path / "rlplan.db") as database:
-        cursor = database.execute("select * from ranked_allocations")
-        names = [column[0] for column in cursor.description]
-        rows = [dict(zip(names, row, strict=True)) for row in cursor]
-    database.close()
-    assert names[:14] == CONTRACT_COLUMNS.split()
-    assert len(rows) == len(plan["candidates"])
-    for row, candidate in zip(rows, plan["candidates"], strict=True):
-        assert row["rank"] == candidate["rank"]
-        assert row["rollouts_per_prompt"] == candidate["rollouts_per_prompt"]
-        assert row["update_steps"] == candidate["update_steps"]
-        assert row["sweep"] is None
-        assert row["gpu_hours_spent"] == 0
 
 
 def test_the_stored_plan_holds_the_resolved_configuration_and_its_sources(run: Run, tmp_path: Path) -> None:
@@ -149,13 +121,13 @@ def test_the_stored_plan_holds_the_resolved_configuration_and_its_sources(run: R
 
 
 def test_a_task_is_planned_for_this_machine(run: Run, tmp_path: Path) -> None:
-    plan = proposed(run, "--task", "sum-easy", "--budget", "0.03")
+    plan = run.json("propose", "--task", "sum-easy", "--budget", "0.03")
     assert plan["hardware"]["gpu"] == "cpu"
     assert plan["hardware"]["gpus_per_trial"] == 1
     assert all(32 <= c["rollouts_per_prompt"] * c["prompts_per_batch"] <= 1024 for c in plan["candidates"])
     assert "GPU-s/step" in run("propose", "--task", "sum-easy", "--budget", "0.03").out
     (tmp_path / "own.toml").write_text('[workload]\ntask = "sum-hard"\n[budget]\ngpu_hours = 0.05\n')
-    plan = proposed(run, "--config", "own.toml")
+    plan = run.json("propose", "--config", "own.toml")
     assert (plan["difficulty"], plan["budget_gpu_hours"]) == ("hard", 0.05)
 
 
@@ -166,7 +138,7 @@ def test_a_local_config_json_is_a_model(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "my-model"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(shape))
-    plan = run("propose", "--budget", "5000", "--model", "./my-model", "--format", "json").json
+    plan = run.json("propose", "--budget", "5000", "--model", "./my-model")
     assert plan["workload"]["model"] == "my-model"
     assert plan["workload"]["parameters"] == pytest.approx(1.236e9, rel=0.001)
 
@@ -192,7 +164,7 @@ def test_measured_steps_say_how_long_responses_are_unless_that_is_given(
         samples.put(store, sweeps.add_cost_records, growing)
 
     def assumed(*flags: str) -> dict[str, Any]:
-        plan = proposed(run, "--budget", "5000", "--db", "~/rlplan.db", *flags)
+        plan = run.json("propose", "--budget", "5000", "--db", "~/rlplan.db", *flags)
         told = {each["what"]: (each["value"], each["source"]) for each in plan["assumptions"]}
         return told | {"mean": plan["workload"]["mean_response_tokens"]}
 
@@ -203,7 +175,7 @@ def test_measured_steps_say_how_long_responses_are_unless_that_is_given(
     assert measured["cost of a step"][1] == "calibrated by 240 steps of verl.log, 8 h100"
     assert (given["mean"], given["responses"][1]) == (2400, "--mean-response-tokens")
     assert given["cost of a step"][1] == "calibrated by 240 steps of verl.log, 8 h100"
-    price = run("price", "--format", "json", "--db", "sqlite:///rlplan.db").json
+    price = run.json("price", "--db", "sqlite:///rlplan.db")
     told = {each["what"]: each["source"] for each in price["assumptions"]}
     assert told["cost of a step"] == "calibrated by 240 steps of verl.log, 8 h100"
     assert told["responses"] == measured["responses"][1]
@@ -214,7 +186,7 @@ def test_measured_steps_say_how_long_responses_are_unless_that_is_given(
 def test_a_recipe_of_ones_own_is_priced_as_its_file_says(run: Run, tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text('inherits = "easy"\n[objective]\nkl = 0.0\n')
     own, shipped, cheaper = (
-        proposed(run, "--budget", "5000", "--recipe", name) for name in ("my.toml", "easy", "dr-grpo")
+        run.json("propose", "--budget", "5000", "--recipe", name) for name in ("my.toml", "easy", "dr-grpo")
     )
     assert own["recipe"] == "my"
     priced = [entry["candidates"][0]["gpu_hours_per_step"] for entry in (own, shipped, cheaper)]
@@ -223,7 +195,7 @@ def test_a_recipe_of_ones_own_is_priced_as_its_file_says(run: Run, tmp_path: Pat
     assumed = next(entry for entry in own["assumptions"] if entry["what"] == "recipe")
     assert (assumed["value"], assumed["source"]) == ("my (synchronous)", "--recipe")
     (tmp_path / "rlplan.toml").write_text('[recipe]\nname = "my.toml"\n')
-    assert proposed(run, "--budget", "5000")["recipe"] == "my"
+    assert run.json("propose", "--budget", "5000")["recipe"] == "my"
 
 
 def measured(recipe: str) -> CostRecord:
@@ -244,7 +216,7 @@ def test_a_measured_step_counts_as_its_own_recipe_and_an_unknown_one_as_the_requ
 def test_models_and_deadlines_are_said_with_what_they_take_for_granted(run: Run) -> None:
     models = run("propose", "--budget", "5000", "--models", "qwen3-4b,qwen3-8b").out
     assert "Models are ranked as if their pass rates were equal" in models
-    out = " ".join(run("propose", "--budget", "5000", "--within", "3d").out.split())
+    out = run("propose", "--budget", "5000", "--within", "3d").text
     unspent, price = (re.search(each, out) for each in (r"leaves ([\d,.]+) GPU-hours unspent", r"\$([\d,]+) in all"))
     assert unspent is not None
     assert price is not None
@@ -254,16 +226,16 @@ def test_models_and_deadlines_are_said_with_what_they_take_for_granted(run: Run)
 
 def test_the_grids_edge_is_said_where_row_1_is_there(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rlplan.toml").write_text("[grid]\nmost_rollouts_per_prompt = 16\n")
-    assert "n = 16 is the largest of the grid ([grid])." in " ".join(run("propose", "--budget", "5000").out.split())
+    assert "n = 16 is the largest of the grid ([grid])." in run("propose", "--budget", "5000").text
 
 
 def test_a_share_of_pilots_that_costs_more_than_it_gains_is_said_once_and_each_reminder_says_what_to_do(
     run: Run,
 ) -> None:
     asked = ("propose", "--task", "sum-easy", "--budget", "0.03", "--pilot-fraction", "0.4")
-    first = " ".join(run(*asked).out.split())
+    first = run(*asked).text
     assert re.search(r"40 % of the budget is given to pilots\. With (no|\d+ % for) pilots .* higher \(± ", first)
     assert "Pilots first" in first
     assert "Loss" not in first
-    whole = " ".join(run("propose", "--task", "sum-easy", "--budget", "30", "--explain").out.split())
+    whole = run("propose", "--task", "sum-easy", "--budget", "30", "--explain").text
     assert re.search(r"In rows 1, .* the run stops early, since more passes .* add prompts\.", whole)

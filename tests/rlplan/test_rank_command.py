@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import delete
@@ -44,14 +43,8 @@ ROWS = (
 )
 
 
-def document(run: Run, *args: str) -> Any:
-    ran = run("rank", *args, "--format", "json")
-    assert ran.code == 0, ran.err
-    return ran.json
-
-
 def test_a_sweep_that_has_ended_shows_what_it_stored(run: Run, finished: str) -> None:
-    found = document(run)
+    found = run.json("rank")
     assert (found["sweep"], found["plan"], found["source"], found["status"]) == (
         "sweep-1",
         "plan-1",
@@ -62,7 +55,7 @@ def test_a_sweep_that_has_ended_shows_what_it_stored(run: Run, finished: str) ->
         stored = samples.look(store, results.ranked_allocations, sweep="sweep-1")
     assert [row["rank"] for row in found["ranking"]] == [row["rank"] for row in stored]
     assert [row["expected_score"] for row in found["ranking"]] == [row["expected_score"] for row in stored]
-    assert found == document(run, "plan-1") == document(run, "--sweep", "sweep-1") == document(run, "--stored")
+    assert found == run.json("rank", "plan-1") == run.json("rank", "--sweep", "sweep-1") == run.json("rank", "--stored")
     rows = run("rank", "--sort", "n", "--format", "csv").rows
     assert {row["sweep"] for row in rows} == {"sweep-1"}
     assert [int(row["rollouts_per_prompt"]) for row in rows] == sorted(each["rollouts_per_prompt"] for each in stored)
@@ -71,7 +64,7 @@ def test_a_sweep_that_has_ended_shows_what_it_stored(run: Run, finished: str) ->
 def test_a_sweep_that_has_stored_no_answer_is_ranked_by_what_is_believed_now(run: Run, finished: str) -> None:
     with open_store(finished) as store, store.write() as session:
         session.execute(delete(Recommendation))
-    found = document(run)
+    found = run.json("rank")
     answer = recommended(finished, None).answer
     assert (found["source"], found["made_at"], found["note"]) == ("now", None, None)
     assert [(row["rollouts_per_prompt"], row["prompts_per_batch"]) for row in found["ranking"]] == [
@@ -79,7 +72,7 @@ def test_a_sweep_that_has_stored_no_answer_is_ranked_by_what_is_believed_now(run
         *((each.rollouts_per_prompt, each.prompts_per_batch) for each in answer.left_out),
     ]
     assert "as they look now" in run("rank").out
-    assert document(run, "--stored")["source"] == "proposed"
+    assert run.json("rank", "--stored")["source"] == "proposed"
 
 
 def test_where_nothing_can_be_said_now_the_rows_are_shown_with_the_reason(run: Run, tmp_path: Path) -> None:
@@ -132,10 +125,3 @@ def test_the_table_says_how_many_rows_it_leaves_out(run: Run, finished: str) -> 
     shown = run("rank", "--status", "paused", "--top", "2").out
     assert re.search(r"\d+ of 30 allocations are what --status and --where ask for", shown)
     assert "None of 30 allocations" in run("rank", "--status", "lost").out
-
-
-@pytest.mark.parametrize("width", [40, 80, 200])
-def test_it_fits_whatever_it_is_drawn_on(run: Run, finished: str, width: int) -> None:
-    lines = run("rank", width=width).out.splitlines()
-    assert max(map(len, lines)) <= width
-    assert ("learning rate" in "\n".join(lines)) == (width == 200)

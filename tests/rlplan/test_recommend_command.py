@@ -3,22 +3,18 @@
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from planner.store import open_store
 from planner.store.schema import Recommendation
+from planner.view import Configuration
+from rlplan.reading.launching import Final, launch
+from runner.sweep.answering import stored_board
+from runner.sweep.board import Board
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import PILOTED, SWEEP, ended, trials
-
-
-def document(run: Run, *args: str) -> dict[str, Any]:
-    ran = run("recommend", "--format", "json", *args)
-    assert ran.code == 0, ran.err
-    assert not ran.err
-    return ran.json
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -26,7 +22,7 @@ def test_the_whole_answer_has_all_parts_and_fits(run: Run, tmp_path: Path, width
     ended(tmp_path / "rlplan.db")
     ran = run("recommend", "--target", PILOTED, "--explain", width=width)
     assert (ran.code, ran.err) == (0, "")
-    text = " ".join(ran.out.split())
+    text = ran.text
     assert re.match(r"\d+ are not told apart yet; take n = \d+, B = \d+ for ", text)
     for part in ("expected P(best)", "Runner-up: n = ", "× this budget", "Mind", "To run it"):
         assert part in text
@@ -39,7 +35,7 @@ def test_the_whole_answer_has_all_parts_and_fits(run: Run, tmp_path: Path, width
 
 def test_the_document_is_the_whole_answer(run: Run, tmp_path: Path) -> None:
     ended(tmp_path / "rlplan.db")
-    found = document(run)
+    found = run.json("recommend")
     assert (found["sweep"], found["status"], found["policy"]) == (SWEEP, "finished", "asha")
     assert found["spent_gpu_hours"] <= found["pilot_gpu_hours"]
     assert found["ranking"][0] == found["recommendation"] | {"rank": 1}
@@ -53,48 +49,48 @@ def test_the_document_is_the_whole_answer(run: Run, tmp_path: Path) -> None:
 
 def test_another_target_and_a_whole_budget(run: Run, tmp_path: Path) -> None:
     ended(tmp_path / "rlplan.db")
-    plain = document(run)
-    more = document(run, "--target", "100")
+    plain = run.json("recommend")
+    more = run.json("recommend", "--target", "100")
     assert more["target_gpu_hours"] == 100
     assert more["recommendation"]["update_steps"] > plain["recommendation"]["update_steps"]
-    whole = document(run, "--budget", "1,000")
+    whole = run.json("recommend", "--budget", "1,000")
     assert whole["target_gpu_hours"] == pytest.approx(1000 - plain["spent_gpu_hours"])
 
 
 def test_the_command_launches_what_is_recommended(run: Run, tmp_path: Path) -> None:
     ended(tmp_path / "rlplan.db")
-    found = document(run)
+    found = run.json("recommend")
     assert found["launch"]["arguments"] == ["rlplan", "launch", SWEEP]
     planned = run(*found["launch"]["arguments"][1:], "--dry-run", "--format", "json")
     assert planned.code == 0, planned.err
     for size in ("rollouts_per_prompt", "prompts_per_batch", "learning_rate"):
         assert planned.json[size] == found["recommendation"][size]
-    elsewhere = document(run, "--target", "100", "--db", str(tmp_path / "rlplan.db"))
+    elsewhere = run.json("recommend", "--target", "100", "--db", str(tmp_path / "rlplan.db"))
     n, B = (elsewhere["recommendation"][size] for size in ("rollouts_per_prompt", "prompts_per_batch"))
     assert elsewhere["launch"]["command"] == f"rlplan launch {SWEEP} --allocation n={n},B={B}"
     tmp_path.joinpath("rlplan.db").rename(tmp_path / "other.db")
-    assert document(run, "--db", "other.db")["launch"]["command"] == f"rlplan launch {SWEEP} --db other.db"
+    assert run.json("recommend", "--db", "other.db")["launch"]["command"] == f"rlplan launch {SWEEP} --db other.db"
 
 
 def test_an_answer_says_of_when_it_is_and_one_that_cannot_be_read_is_worked_out(run: Run, tmp_path: Path) -> None:
     ended(tmp_path / "rlplan.db")
-    stored = document(run)
+    stored = run.json("recommend")
     assert (stored["source"], stored["so_far"]) == ("stored", False)
-    assert "the answer stored at its end, 2026-01-01 " in " ".join(run("recommend", "--explain").out.split())
-    assert document(run, "--target", "0.6")["source"] == "now"
+    assert "the answer stored at its end, 2026-01-01 " in run("recommend", "--explain").text
+    assert run.json("recommend", "--target", "0.6")["source"] == "now"
     with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
         row = session.scalars(select(Recommendation)).one()
         row.details = {"reason": row.details["reason"]}
-    again = document(run)
+    again = run.json("recommend")
     assert (again["source"], again["made_at"]) == ("now", None)
-    assert "no answer is stored that can be read" in " ".join(run("recommend", "--explain").out.split())
+    assert "no answer is stored that can be read" in run("recommend", "--explain").text
     for figure in ("rollouts_per_prompt", "prompts_per_batch", "update_steps", "expected_score", "score_low"):
         assert again["recommendation"][figure] == pytest.approx(stored["recommendation"][figure])
 
 
 def test_a_pilot_becomes_the_final_run(run: Run, tmp_path: Path) -> None:
     ended(tmp_path / "rlplan.db", saved=True)
-    found = document(run, "--target", PILOTED)
+    found = run.json("recommend", "--target", PILOTED)
     launch, chosen = found["launch"], found["recommendation"]
     pilot = launch["continues"]
     known = {trial.name: trial for trial in trials(tmp_path / "rlplan.db")}[pilot["trial"]]
@@ -106,6 +102,27 @@ def test_a_pilot_becomes_the_final_run(run: Run, tmp_path: Path) -> None:
 def test_a_pilot_that_has_gone_all_the_way_is_the_final_run(run: Run, tmp_path: Path) -> None:
     path = ended(tmp_path / "rlplan.db", saved=True)
     longest = max(trials(path), key=lambda trial: trial.step * trial.gpu_hours_per_step)
-    found = document(run, "--target", str(longest.gpu_hours_per_step * 3))
+    found = run.json("recommend", "--target", str(longest.gpu_hours_per_step * 3))
     assert found["launch"]["command"] is None
     assert "it is the final run" in found["launch"]["note"]
+
+
+def board_of(path: Path) -> Board:
+    with open_store(path, read_only=True) as store, store.read() as session:
+        return stored_board(session, SWEEP)
+
+
+def test_the_final_run_of_somebody_elses_trainer_has_its_own_layout(tmp_path: Path) -> None:
+    path = ended(
+        tmp_path / "rlplan.db",
+        trainer={"name": "trl"},
+        machine={"gpus": 8},
+        task={"name": str(tmp_path / "problems.jsonl"), "model": "/models/base", "reward": "exact"},
+    )
+    board = board_of(path)
+    board.spec = board.spec.model_copy(update={"final_gpus": 64, "final_nodes": 8})
+    chosen = Final(Configuration(16, 32), update_steps=1234, gpu_hours=1.0)
+    found = launch(board, SWEEP, str(path), chosen)
+    assert found.line == f"rlplan launch {SWEEP} --db {path}"
+    assert found.machine is not None
+    assert (found.machine.gpus, found.machine.nodes) == (64, 8)

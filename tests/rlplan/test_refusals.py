@@ -16,6 +16,7 @@ from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import write as write_curve
 from tests.rlplan.recommend_sweeps import ended
+from tests.rlplan.stored_rows import rows
 from tests.rlplan.test_replay_command import write as write_runs
 from tests.runner.trainers.test_fitting import shaped
 
@@ -45,8 +46,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (tmp_path / "picture.json").write_bytes(b'{"\xff\xfe')
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     yield tmp_path
-    with open_store(tmp_path / "rlplan.db", read_only=True) as store, store.read() as session:
-        assert [session.query(kind).count() for kind in (Plan, Sweep, Final)] == [2, 1, 0]
+    assert [len(rows(tmp_path / "rlplan.db", kind)) for kind in (Plan, Sweep, Final)] == [2, 1, 0]
 
 
 def names(folder: Path) -> list[str]:
@@ -115,6 +115,12 @@ def names(folder: Path) -> list[str]:
         ("launch --validations 0", 2, "--validations 0"),
         ("launch --allocation n=4", 2, "give the rollouts per prompt and the prompts"),
         ("launch --allocation n=3,B=5", 2, "has none like it that can be run; it has n="),
+        ("launch plan-2 --print verll", 2, "did you mean 'verl'"),
+        ("launch plan-2 --print verl --row 900", 2, "rows 1 to "),
+        ("dashboard --host 0.0.0.0", 2, "--token auto"),
+        ("dashboard --token short", 2, "--token auto"),
+        ("dashboard --host http://here", 2, "is no host"),
+        ("dashboard --db none.db", 3, "there is no results database"),
         ("launch --from-best", 3, "sweep-1 has no final run to go back in"),
         ("launch --from-best --switch", 2, "leave --switch and --allocation out"),
         ("launch --from-best --allocation n=4,B=4", 2, "leave --switch and --allocation out"),
@@ -237,7 +243,6 @@ def test_a_model_that_the_planned_gpus_cannot_hold_is_refused_before_anything_is
     refused = run(*sweep, shaped(tmp_path / "large", "72b"))
     assert refused.code == 2
     assert re.search(r"large with 8,\d+ tokens does not fit 4 GPUs of 80 GB .* Use 8 GPUs", refused.err)
-    with open_store("rlplan.db") as store, store.read() as session:
-        assert session.query(Sweep).count() == 0
+    assert rows("rlplan.db", Sweep) == []
     # The planned size fits, with vLLM, which generates on GPUs unless --engine says otherwise.
     assert run(*sweep, shaped(tmp_path / "planned", "8b"), "--dry-run", "--approximate").code == 0

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from budgets.errors import CheckpointError
-from planner.store import open_store
 from planner.store.schema import Sweep
 from rlplan.actions import rehearsing
 from rlplan.answers.doctor import rehearsal
@@ -23,6 +22,7 @@ from runner.rehearsal.playing import Played
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.placing import ClusterResources
+from tests.rlplan.stored_rows import rows
 
 
 class Simulated(SimulatedExecutor):
@@ -165,5 +165,4 @@ def test_a_final_run_is_rehearsed_on_its_own_layout_and_nothing_is_stored(swept:
     assert re.fullmatch(r"n = \d+, B = \d+, [\d,]+ updates on .*", found["final run"].found)
     assert found["stand-in"].found.startswith("1 trial trained, scored and saved")
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_dir()) == before
-    with open_store(swept) as store, store.read() as session:
-        assert session.query(Sweep).count() == 1
+    assert len(rows(swept, Sweep)) == 1

@@ -56,7 +56,7 @@ def test_further_axes_are_part_of_the_choice(run: Run, tmp_path: Path) -> None:
 
 def test_repeats_have_a_mean_with_its_error(run: Run, table: str) -> None:
     call = ("replay", table, *ARGUMENTS, "--policy", "random", "--repeat", "4", "--workers", "8")
-    document = run(*call, "--format", "json").json
+    document = run.json(*call)
     assert set(document) == KEYS | {"repeats"}
     repeats = document["repeats"]
     assert repeats["seeds"] == [0, 1, 2, 3]
@@ -69,7 +69,7 @@ def test_repeats_have_a_mean_with_its_error(run: Run, table: str) -> None:
 
 def test_the_table_says_what_was_chosen_and_fits_the_screen(run: Run, table: str) -> None:
     ran = run("replay", table, *ARGUMENTS, "--policy", "asha")
-    said = " ".join(ran.out.split())
+    said = ran.text
     assert "16 runs of 8 configurations; all of them once to 100 GPU-hours would take 800" in said
     assert "Chosen: n = " in said
     assert "would have chosen" in said
@@ -112,7 +112,7 @@ def test_earlier_tables_are_learnt_from_and_their_weights_are_said(
     assert set(document) == KEYS | {"sources"}
     assert [each["source"] for each in document["sources"]] == ["none", earlier, other, "all together"]
     assert sum(each["weight"] for each in document["sources"]) == pytest.approx(1.0)
-    shown = " ".join(run(*call, earlier).out.split())
+    shown = run(*call, earlier).text
     assert "(8 configurations)" in shown
     assert "no source" in shown
     assert run(*call, "none", "--format", "json").out == run("replay", table, *ARGUMENTS, "--format", "json").out

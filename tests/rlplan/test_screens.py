@@ -91,6 +91,17 @@ def test_an_answer_is_one_screen_that_ends_with_what_works(
             assert run(*words).code == 0, words
 
 
+@pytest.mark.parametrize("width", [40, 200])
+@pytest.mark.parametrize("asked", ["rank", "show n2", "status --explain", "recommend --explain", "fit one.csv"])
+def test_no_line_is_wider_than_what_it_is_drawn_on(
+    run: Run, folder: Path, asked: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    ran = run(*asked.split(), width=width)
+    assert ran.code == 0, ran.err
+    assert max(map(len, ran.out.partition("\nNext\n")[0].splitlines())) <= width
+
+
 def test_a_sweep_ends_with_one(run: Run, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ended = Finished("sweep-1", interrupted=False, failed_trials=0, all_failed=None, spent_gpu_hours=0.2, notes=())
     Ended(ended, str(folder / "rlplan.db")).emit(Format.TABLE, Invocation(()))

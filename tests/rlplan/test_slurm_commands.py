@@ -14,6 +14,7 @@ from planner.trials import TrialState
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.proposing import make_plan
 from tests.rlplan.conftest import Run
+from tests.rlplan.stored_rows import rows
 from tests.rlplan.test_screens import check, next_of
 
 SWEEP = ("sweep", "--slurm")
@@ -62,7 +63,7 @@ def test_a_sweep_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_pat
         assert text.count(f"#SBATCH --{option}\n") == 1
     assert "8:00:00" not in text
     assert (script.parent / "logs").is_dir()  # Slurm makes no folder for a log
-    said = " ".join(ran.out.split())
+    said = ran.text
     assert "sweep-1 of plan-1 on 3 nodes, 4:00:00 each time: submitted as job 41" in said
     check(ran.out)
     assert [words[1:] for words in next_of(ran.out)] == [["status", "--watch", "sweep-1"], ["stop", "sweep-1"]]
@@ -125,8 +126,7 @@ def test_what_cannot_be_submitted_is_refused_before_anything_is_stored(
     monkeypatch.setenv("PATH", str(tmp_path))
     ran = run(*SWEEP, *flags)
     assert (ran.code, said in ran.err) == (2, True), ran.err
-    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
-        assert not session.query(Sweep).all()
+    assert rows("rlplan.db", Sweep) == []
 
 
 def test_a_sweep_that_is_driven_is_not_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:
@@ -150,9 +150,8 @@ def failed(database: Path) -> list[str]:
 
 
 def states(database: Path) -> tuple[SweepStatus, list[TrialState]]:
-    with open_store(database, read_only=True) as store, store.read() as session:
-        trials = session.query(Trial).order_by(Trial.id).limit(2)
-        return session.query(Sweep).one().status, [trial.state for trial in trials]
+    (sweep,) = rows(database, Sweep)
+    return sweep.status, [trial.state for trial in rows(database, Trial)[:2]]
 
 
 def test_failed_trials_are_run_again_by_a_job(run: Run, sbatch: Path, tmp_path: Path) -> None:

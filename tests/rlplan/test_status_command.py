@@ -1,13 +1,11 @@
 """`rlplan status`: the list of all sweeps, and the trials that are asked for."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from planner.store import open_store, sweeps
-from planner.store.driving import Driver, request, take, take_lease, waiting
-from planner.store.schema import RequestKind, SweepStatus
+from planner.store.schema import SweepStatus
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 from tests.rlplan.conftest import Run
@@ -33,7 +31,7 @@ def test_all_sweeps_are_listed_with_what_they_say(run: Run, database: str) -> No
     assert row.split() == ["sweep-1", "plan-1", "qwen3-8b", "finished", "326/1,000", "512", "32", "0.74", "(0.68–0.79)"]
     assert unrun == "Plans that no sweep has run: plan-2"
     assert further == "  rlplan status sweep-2  how it stands"
-    document = run("status", "--all", "--format", "json").json
+    document = run.json("status", "--all")
     first = document["sweeps"][1]
     assert (first["trials"], first["spent_gpu_hours"], first["rollouts_per_prompt"]) == (7, 326.5, 512)
     assert document["plans_without_sweep"] == ["plan-2"]
@@ -43,7 +41,7 @@ def test_all_sweeps_are_listed_with_what_they_say(run: Run, database: str) -> No
 
 def test_the_list_is_sorted_and_filtered(run: Run, database: str) -> None:
     def names(*args: str) -> list[str]:
-        document = run("status", "--all", *args, "--format", "json").json
+        document = run.json("status", "--all", *args)
         return [each["sweep"] for each in document["sweeps"]]
 
     assert names("--sort", "score") == ["sweep-1", "sweep-2"]
@@ -52,24 +50,6 @@ def test_the_list_is_sorted_and_filtered(run: Run, database: str) -> None:
     assert names("--status", "finished") == ["sweep-1"]
     assert "1 more sweep not shown" in run("status", "--all", "--top", "1").out
     assert "No sweep is what is asked for" in run("status", "--all", "--status", "failed").out
-
-
-def test_a_sweep_that_somebody_paused_says_so(run: Run, tmp_path: Path) -> None:
-    now = datetime.now(UTC)
-    with seeded(tmp_path / "rlplan.db").store as store:
-        with store.write() as session:
-            take_lease(session, "sweep-1", Driver("living@1", "node-7", 12), now, former_is_dead=True)
-        with store.write() as session:
-            request(session, "sweep-1", RequestKind.PAUSE, "anna", now)
-        states = [run("status", "--all", "--format", "csv").out.splitlines()[1].split(",")[5]]
-        for kind in (None, RequestKind.RESUME):
-            with store.write() as session:
-                if kind is not None:
-                    request(session, "sweep-1", kind, "anna", now)
-                for asked in waiting(session, 1):
-                    take(session, asked, now)
-            states.append(run("status", "--all", "--format", "csv").out.splitlines()[1].split(",")[5])
-    assert states == ["running", "paused", "running"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +66,7 @@ def test_a_sweep_that_somebody_paused_says_so(run: Run, tmp_path: Path) -> None:
 def test_trials_are_sorted_and_filtered_in_every_format(
     run: Run, database: str, args: tuple[str, ...], names: list[str]
 ) -> None:
-    document = run("status", "sweep-1", *args, "--format", "json").json
+    document = run.json("status", "sweep-1", *args)
     assert [trial["trial"] for trial in document["trials"]] == names
     rows = run("status", "sweep-1", *args, "--format", "csv").rows
     assert [row["trial"] for row in rows] == names
@@ -105,7 +85,7 @@ def test_what_a_sweeps_checkpoints_take_is_said(run: Run, database: str, tmp_pat
         path = tmp_path / "sweep-1" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(size))
-    said = " ".join(run("status", "sweep-1", "--explain").out.split())
+    said = run("status", "sweep-1", "--explain").text
     assert "3 MiB checkpoints, 1 MiB other files in" in said
-    assert run("status", "sweep-1", "--format", "json").json["storage"]["checkpoints"] == 3 << 20
-    assert run("status", "sweep-2", "--format", "json").json["storage"] is None
+    assert run.json("status", "sweep-1")["storage"]["checkpoints"] == 3 << 20
+    assert run.json("status", "sweep-2")["storage"] is None

@@ -99,7 +99,7 @@ Next
 def test_the_json_document_keeps_its_contract(run: Run, driven: Driven, database: str) -> None:
     ran = run("sweep", "--format", "json")
     document = ran.json
-    assert document == run("status", "--format", "json").json
+    assert document == run.json("status")
     assert document.keys() >= {
         "sweep", "plan", "status", "budget", "recommendation", "ranking", "trials", "decisions", "failures",
     }  # fmt: skip
@@ -120,7 +120,7 @@ def test_the_json_document_keeps_its_contract(run: Run, driven: Driven, database
 def test_a_sweep_without_a_recommendation_says_so(run: Run, driven: Driven, tmp_path: Path) -> None:
     seeded(tmp_path / "rlplan.db").store.close()
     assert "sweep-1 ended without a recommendation" in run("sweep").out
-    document = run("sweep", "--format", "json").json
+    document = run.json("sweep")
     assert (document["recommendation"], document["ranking"]) == (None, [])
     assert run("sweep", "--format", "csv").out.startswith("rank,rollouts_per_prompt")
 
@@ -188,7 +188,7 @@ Next
 """
     )
     assert driven.asked == ()
-    assert run("sweep", "--dry-run", "--format", "json").json["shortfall"] == plan.shortfall
+    assert run.json("sweep", "--dry-run")["shortfall"] == plan.shortfall
     assert run("sweep", "--dry-run", "--format", "csv").out.splitlines()[1] == "n512-B32-s0,512,32,40,20,280.0"
 
 
@@ -212,7 +212,7 @@ def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> Non
         "15  2026-03-01 13:20:00  prune   n16-B128-s0     P(n = 16, B = 128 is best at 4,000 GPU-hours) is 0.004, below"
     )
     assert ran.out.splitlines()[2].startswith(pruned)
-    document = run("decisions", "--trial", "n32-B32-s0", "--format", "json").json
+    document = run.json("decisions", "--trial", "n32-B32-s0")
     assert document["sweep"] == "sweep-1"
     assert [each["action"] for each in document["decisions"]] == ["start", "continue", "prune"]
     assert document["decisions"][0]["seen"] == {"p": 0.5}

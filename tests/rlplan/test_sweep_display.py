@@ -112,23 +112,12 @@ def test_an_unreadable_database_keeps_the_last_picture_and_is_told_once(
 
 
 def test_a_display_that_breaks_does_not_reach_the_sweep(seeder: Seeder) -> None:
-    class Broken(Recorded):
-        def show(self, picture: Picture, news: Sequence[str]) -> None:
-            raise OSError("the terminal has gone")
+    def gone(*_: object) -> None:
+        raise OSError("the terminal has gone")
 
-        def trouble(self, reason: str) -> None:
-            raise OSError("still gone")
-
-        def open(self) -> None:
-            raise OSError("still gone")
-
-        def stopping(self) -> None:
-            raise OSError("still gone")
-
-        def close(self) -> None:
-            raise OSError("still gone")
-
-    with Follower(seeder.store.location, Broken()) as follower:
+    broken = Display()
+    vars(broken).update(dict.fromkeys(("show", "trouble", "open", "stopping", "close"), gone))
+    with Follower(seeder.store.location, broken) as follower:
         follower.begin(seeder.sweep)
 
 

@@ -1,4 +1,4 @@
-"""Projects that are copied, moved and deleted, and what `rlplan resume` and `retry` do about their sweeps' folders."""
+"""Where the files of sweeps lie: projects that are copied, moved and deleted, and copies of trials at a URL."""
 
 import shutil
 from pathlib import Path
@@ -6,19 +6,25 @@ from typing import Any
 
 import pytest
 
+from budgets.errors import InputError
 from planner.store import open_store
-from planner.store.schema import Charge, Decision, Segment, Sweep, SweepStatus, Trial
+from planner.store.schema import Charge, Decision, Plan, Segment, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.actions import sweeping
-from rlplan.actions.sweeping import start
+from rlplan.actions.sweeping import go_on, start
+from rlplan.answers import status
+from rlplan.requests.reading import StatusRequest
+from rlplan.requests.running import ResumeRequest
 from runner.ports.executor import Event, Failed
+from runner.storage.place import Place
 from runner.sweep.driver import MISSING_SECONDS
 from runner.sweep.home import MARK, AstrayError, home_of, mark_folder
 from runner.training import checkpoints
 from tests.rlplan.conftest import Ran, Run
 from tests.rlplan.recommend_sweeps import PILOTED, ended, trials
-from tests.rlplan.test_sweeping import Simulated, request, simulate
+from tests.rlplan.stored_rows import rows
+from tests.rlplan.test_sweeping import Simulated, interrupted, request, simulate, stored
 
 
 class Halting(Simulated):
@@ -51,18 +57,16 @@ def folder_of(place: Path) -> Path:
     return place / "rlplan-sweeps" / "sweep-1"
 
 
-def rows(place: Path, *tables: Any) -> list[Any]:
-    with open_store(place / "rlplan.db", read_only=True) as store, store.read() as session:
-        return [row for table in tables for row in session.query(table)]
-
-
 def accounts(place: Path) -> list[tuple[Any, ...]]:
-    segments = [(each.trial_id, each.number, each.outcome, each.charged_gpu_hours) for each in rows(place, Segment)]
-    return [*segments, *((each.worker, each.gpu_hours) for each in rows(place, Charge))]
+    segments = [
+        (each.trial_id, each.number, each.outcome, each.charged_gpu_hours)
+        for each in rows(place / "rlplan.db", Segment)
+    ]
+    return [*segments, *((each.worker, each.gpu_hours) for each in rows(place / "rlplan.db", Charge))]
 
 
 def remembered(place: Path) -> str:
-    (sweep,) = rows(place, Sweep)
+    (sweep,) = rows(place / "rlplan.db", Sweep)
     return str(sweep.config["folder"])
 
 
@@ -92,7 +96,7 @@ def test_a_moved_project_goes_on_where_it_is_now_without_a_change_to_accept(
     ran = resumed(run, moved)
     assert (ran.code, went_on_in()) == (130, [folder_of(moved)])
     assert "its folder was moved along with its database" in ran.err
-    (decision,) = [row for row in rows(moved, Decision) if row.action == "folder"]
+    (decision,) = [row for row in rows(moved / "rlplan.db", Decision) if row.action == "folder"]
     assert f"from {project}" in decision.reason
     assert resumed(run, moved).code == 130
     renamed = moved / "rlplan.db"
@@ -175,9 +179,9 @@ def test_a_folder_that_goes_while_its_sweep_runs_fails_no_trial(
     ran = resumed(run, project)
     assert ran.code == 3
     assert "was moved or removed while it ran" in ran.err
-    (sweep,) = rows(project, Sweep)
+    (sweep,) = rows(project / "rlplan.db", Sweep)
     assert sweep.status is SweepStatus.INTERRUPTED
-    assert TrialState.FAILED not in {trial.state for trial in rows(project, Trial)}
+    assert TrialState.FAILED not in {trial.state for trial in rows(project / "rlplan.db", Trial)}
     monkeypatch.setattr(sweeping, "RayExecutor", Halting)
     assert resumed(run, project).code == 3
     assert resumed(run, project, "--folder", str(project / "away")).code == 130
@@ -213,9 +217,7 @@ def test_the_final_run_of_a_copy_goes_on_from_its_own_pilot_or_from_none(run: Ru
     alone.mkdir()
     shutil.copy(path, alone)
     told = {
-        place: run("recommend", "--db", str(place / "rlplan.db"), "--target", PILOTED, "--format", "json").json[
-            "launch"
-        ]
+        place: run.json("recommend", "--db", str(place / "rlplan.db"), "--target", PILOTED)["launch"]
         for place in (project, copy, alone)
     }
     for place in (project, copy):
@@ -223,3 +225,81 @@ def test_the_final_run_of_a_copy_goes_on_from_its_own_pilot_or_from_none(run: Ru
         assert f"--db {place.name}/rlplan.db" in told[place]["command"]
     assert told[alone]["continues"] is None
     assert f"is driven by {path}" in told[alone]["note"]
+
+
+pytestmark = pytest.mark.usefixtures("simulated_workers")
+
+UNTRAINABLE = 'command = "train {rollouts_per_prompt} {prompts_per_batch} {learning_rate}"\nresume = ""\n'
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"file://{tmp_path}/copies"
+
+
+def begun(database: str, **changes: Any) -> Sweep:
+    interrupted(database, **changes)
+    return stored(database)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"storage": "xyz://nowhere"}, "Protocol not known: xyz"),
+        ({"storage": "file:///proc/nowhere"}, "cannot be written"),
+        ({"trainer": "mine.toml", "simulation": None}, "names no {to_step}"),
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    (tmp_path / "mine.toml").write_text(UNTRAINABLE)
+    with pytest.raises(InputError, match=said):
+        start(request(**changes, db="rlplan.db"))
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+    begun("rlplan.db")
+    with pytest.raises(InputError, match=said):
+        start(request(**changes, db="rlplan.db"))
+    assert len(rows("rlplan.db", Plan)) == 1
+
+
+def test_each_sweep_has_a_place_of_its_own_which_status_shows(tmp_path: Path, url: str) -> None:
+    for name in ("one", "another"):
+        sweep = begun(f"{name}.db", storage=f"{url}/")
+        place = sweep.config["storage"]
+        assert place.startswith(f"{url}/sweep-1-")
+        assert Place(place).names().keys() == {"sweep.json"}
+        found = status.answer(StatusRequest(sweep.name, db=f"{name}.db"))
+        assert found["stored_at"] == place
+        assert f"acopyofeachtrialin{place}" in "".join(str(found).split())  # it may be two lines
+    assert len(list((tmp_path / "copies").iterdir())) == 2
+
+
+def test_the_file_may_say_where_copies_go_and_the_flag_wins(tmp_path: Path, url: str) -> None:
+    (tmp_path / "rlplan.toml").write_text(f'[storage]\nurl = "{url}"\n')
+    assert begun("one.db").config["storage"].startswith(f"{url}/sweep-1-")
+    assert begun("another.db", storage=f"{url}-2").config["storage"].startswith(f"{url}-2/sweep-1-")
+    with open_store("one.db", read_only=True) as store:
+        assert "storage" not in store.plan().config
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_sweep_whose_folder_is_gone_goes_on_from_its_copies(tmp_path: Path, url: str, elsewhere: bool) -> None:
+    sweep = begun("rlplan.db", storage=url)
+    shutil.rmtree(tmp_path / "rlplan-sweeps")
+    folder = tmp_path / "new" / "place" if elsewhere else Path(sweep.config["folder"])
+    finished = go_on(ResumeRequest(db="rlplan.db", folder=folder if elsewhere else None))
+    assert not finished.interrupted
+    assert (folder / "sweep.json").exists()
+    after = stored("rlplan.db")
+    assert (after.config["folder"], after.config["storage"]) == (str(folder), sweep.config["storage"])
+    (note,) = [each.reason for each in rows("rlplan.db", Decision) if each.action == "folder"]
+    assert f"its trials go on from their copies in {sweep.config['storage']}" in note
+
+
+def test_a_copied_database_does_not_overwrite_the_copies_of_the_first(tmp_path: Path, url: str) -> None:
+    begun("rlplan.db", storage=url)
+    (tmp_path / "copy").mkdir()
+    shutil.copy("rlplan.db", "copy/rlplan.db")
+    shutil.copytree("rlplan-sweeps", "copy/rlplan-sweeps")
+    with pytest.raises(InputError, match=r"go on with --db .*rlplan\.db"):
+        go_on(ResumeRequest(db="copy/rlplan.db"))
+    assert not go_on(ResumeRequest(db="rlplan.db")).interrupted

@@ -52,7 +52,7 @@ def test_a_dry_run_says_what_is_kept_and_what_the_plan_decides(
     run("propose", "--budget", "5000", "--response-tokens", "16", "--mean-response-tokens", "8")
     told = run("sweep", "plan-1", "--trainer", trainer, "--from", str(path), "--dry-run", "--approximate", *task)
     assert told.code == 0, told.err
-    said = " ".join(told.out.split()) + " ".join(told.err.split())
+    said = told.text + " ".join(told.err.split())
     assert all(key in said.partition("these are kept")[2].partition("of " + given.name)[0] for key in given.kept)
     assert all(key in said.partition("decided by the plan")[2] for key in list(given.replaced)[:2])
 

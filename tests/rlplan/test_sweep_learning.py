@@ -17,6 +17,7 @@ from rlplan.actions.sweep_request import describe
 from rlplan.actions.sweeping import go_on, start
 from rlplan.requests.running import ResumeRequest, SweepRequest
 from tests.rlplan.conftest import Run
+from tests.rlplan.stored_rows import rows
 from tests.rlplan.test_sweeping import Stopping, interrupted, request
 
 
@@ -33,10 +34,9 @@ def learning(**changes: Any) -> SweepRequest:
 
 
 def newest(database: str) -> tuple[dict[str, Any], SweepStatus, list[Decision]]:
-    with open_store(database, read_only=True) as store, store.read() as session:
-        sweep = session.query(Sweep).order_by(Sweep.id.desc()).first()
-        told = session.query(Decision).filter_by(sweep_id=sweep.id, action="learnt").all()
-        return sweep.config, sweep.status, told
+    sweep = rows(database, Sweep)[-1]
+    told = [each for each in rows(database, Decision) if (each.sweep_id, each.action) == (sweep.id, "learnt")]
+    return sweep.config, sweep.status, told
 
 
 def test_status_and_report_tell_what_was_learnt_from_where(database: str, run: Run) -> None:
@@ -48,7 +48,7 @@ def test_status_and_report_tell_what_was_learnt_from_where(database: str, run: R
     (source,) = config["learnt"]["sources"]
     assert (source["name"], source["about"]["task"]) == ("sweep-1", "sum-easy")
     assert config["learnt"]["about"]["task"] == "sum-easy"
-    document = run("status", "--db", database, "--format", "json").json
+    document = run.json("status", "--db", database)
     assert document["learnt_from"]["sources"] == {"sweep-1": source["about"]}
     assert sum(document["learnt_from"]["weights"].values()) == pytest.approx(1.0)
     told = document["learnt_from"]["weighed"]
@@ -61,10 +61,10 @@ def test_status_and_report_tell_what_was_learnt_from_where(database: str, run: R
 
 def test_a_sweep_under_way_names_its_sources_before_they_are_weighed(database: str, run: Run) -> None:
     interrupted(database, **LEARNING)
-    document = run("status", "--db", database, "--format", "json").json
+    document = run.json("status", "--db", database)
     assert list(document["learnt_from"]["sources"]) == ["sweep-1"]
     assert document["learnt_from"]["weights"] is None
-    assert "comes when the sweep has ended" in " ".join(run("status", "--explain", "--db", database).out.split())
+    assert "comes when the sweep has ended" in run("status", "--explain", "--db", database).text
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,9 @@ def left(database: str) -> dict[str, dict[str, Any]]:
 
 
 def decided(database: str) -> list[tuple[Any, ...]]:
-    with open_store(database, read_only=True) as store, store.read() as session:
-        sweep = session.query(Sweep).order_by(Sweep.id.desc()).first()
-        rows = session.query(Decision).filter_by(sweep_id=sweep.id).order_by(Decision.number)
-        return [(row.number, row.action, row.trial_id, row.reason, row.seen) for row in rows]
+    sweep = rows(database, Sweep)[-1]
+    told = [each for each in rows(database, Decision) if each.sweep_id == sweep.id]
+    return [(each.number, each.action, each.trial_id, each.reason, each.seen) for each in told]
 
 
 def test_a_sweep_learns_unasked_from_one_that_is_alike_and_its_plan_says_so(database: str, run: Run) -> None:

@@ -42,7 +42,7 @@ def test_a_fall_is_said_once_and_the_exit_code_is_5(run: Run, tmp_path: Path) ->
 
     assert ran.code == 5
     assert ran.out.count("WARNING (fall)") == 1
-    assert "Go back to the checkpoint at 70" in " ".join(ran.out.split())
+    assert "Go back to the checkpoint at 70" in ran.text
     ran = run("watch", "run.csv", "--once", "--answers", "2000", "--format", "csv")
     assert [row["rule"] for row in ran.rows].count("fall") == 1
 
@@ -56,16 +56,6 @@ def test_json_is_a_line_a_validation_with_what_is_left(run: Run, tmp_path: Path)
     assert lines[0]["left"] is None
     assert lines[-1]["left"]["won"] is True
     assert lines[-1]["left"]["share"] == pytest.approx(0.2)
-
-
-def test_a_training_reward_that_does_not_fall_makes_it_reward_hacking(run: Run, tmp_path: Path) -> None:
-    rewards = [0.3 + 0.01 * step for step in range(40)]
-    log = verl_log(tmp_path / "verl.log", rewards, [0.3, 0.5, 0.6, 0.6, 0.6, 0.3, 0.2, 0.2])
-
-    ran = run("watch", str(log), "--once", "--answers", "2000")
-
-    assert ran.code == 5
-    assert "WARNING (hacking)" in ran.out
 
 
 def test_a_log_that_grows_is_followed_until_it_warns(tmp_path: Path) -> None:
@@ -98,7 +88,7 @@ def test_time_cost_and_the_best_come_last_with_the_end_that_a_progress_bar_says(
     log = verl_log(tmp_path / "verl.log", [0.4] * 20, [0.3, 0.5, 0.45, 0.4])
     log.write_text(f"{log.read_text()}Training Progress:  50%|█████     | 20/40 [00:20<00:20,  1.00s/it]\n")
     ran = run("watch", str(log), "--once", "--gpus", "7200", "--gpu", "h100")
-    said = " ".join(ran.out.split())
+    said = ran.text
     assert "Best 0.500 at step 10; now 0.400 at step 20" in said
     assert "Time step 20 of 40, 20 s left; a step takes 1 s" in said
     assert "Cost 40 GPU-hours ($100) so far, 80 GPU-hours ($200) at its end" in said

@@ -14,8 +14,6 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from tests.rlplan.agents.walk import answer_of, text_of
-
 PRICED = {"budget": 5000, "gpus_per_trial": 16}
 
 
@@ -80,3 +78,13 @@ def test_what_may_run_stores_its_plan_and_hands_out_the_line_to_start(tmp_path: 
     n = plan["candidates"][0]["rollouts_per_prompt"]
     assert f"rollout.n={n}" in json.dumps(printed)
     assert (tmp_path / "rlplan.db").is_file()
+
+
+def answer_of(result: Any) -> Any:
+    assert not result.is_error, result.content[0].text
+    return result.structured_content["answer"]
+
+
+def text_of(result: Any, *, failed: bool) -> str:
+    assert result.is_error is failed
+    return str(result.content[0].text)

@@ -7,8 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.rlplan.agents.test_server import agent
-from tests.rlplan.agents.walk import answer_of
+from tests.rlplan.agents.test_server import agent, answer_of
 
 pytestmark = pytest.mark.soak
 

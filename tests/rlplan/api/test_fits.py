@@ -58,22 +58,18 @@ def test_a_fit_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
     path = str(write(tmp_path / "one.csv"))
     fits = rlplan.fit(path, fit_fraction=0.5, predict_at=["end", 100], level=0.8)
     flags = ("--fit-fraction", "0.5", "--predict-at", "end", "--predict-at", "100", "--level", "0.8")
-    printed = run("fit", path, *flags, "--format", "json").json
+    printed = run.json("fit", path, *flags)
     document = fits.to_dict()
     for each in (*printed["curves"], *document["curves"]):
         each.pop("fit_ms")
     assert document == printed
     (fit,) = fits
-    assert (fit.verdict, fit.noise_sd) == (printed["curves"][0]["verdict"], printed["curves"][0]["noise_sd"])
-    assert set(fit.parameters) == {"R0", "A", "B", "C_mid"}
     assert fit.observed[0] is not None
-    assert fit.evidence
     rows = fits.frame("rows")
     assert [row["x"] for row in rows] == [prediction.x for prediction in fit.predictions]
     assert rows[0]["A_median"] == fit.parameters["A"].median
     assert rows[1]["observed"] is None
     assert fit.curve in repr(fits)
-    assert fit.verdict in fits._repr_html_()
 
 
 def test_a_law_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
@@ -84,8 +80,6 @@ def test_a_law_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
     )
     assert laws.to_dict() == printed
     (law,) = laws
-    assert (laws.law, law.name, law.identified, law.evidence) == ("sigmoid", "one", True, ())
-    assert law.predictions[0].median < law.parameters["A"].median < law.parameters["A"].high
     assert [row["what"] for row in laws.frame("rows")] == ["R0", "A", "B", "C_mid", "prediction"]
     assert "LawFit of one: R0=" in repr(law)
     assert "C_mid" in laws._repr_html_()
@@ -148,18 +142,9 @@ def test_a_replay_of_a_frame_is_that_of_its_file(run: Run, tmp_path: Path) -> No
     of_file, of_frame = rlplan.replay(path, **given), rlplan.replay(pandas.read_csv(path), **given)
     assert of_file.to_dict() == of_frame.to_dict()
     flags = ("--budget", "20%", "--target", "100", "--policy", "asha", "--repeat", "2")
-    assert run("replay", path, *flags, "--format", "json").json == json.loads(json.dumps(of_file.to_dict()))
-    document = of_file.to_dict()
-    assert (of_file.policy, of_file.regret, of_file.mean_regret) == (
-        "asha",
-        document["regret"],
-        document["repeats"]["mean_regret"],
-    )
-    assert of_file.chosen.rollouts_per_prompt == document["chosen"]["rollouts_per_prompt"]
-    assert of_file.score_at_target + of_file.regret == pytest.approx(document["best_at_target"])
-    assert of_file.gpu_hours_spent == document["gpu_hours_spent"]
-    assert of_file.best in {played.chosen for played in of_file.played} or of_file.mean_regret > 0
-    assert [row["regret"] for row in of_file.frame("rows")] == [mark["regret"] for mark in document["trace"]]
+    assert run.json("replay", path, *flags) == json.loads(json.dumps(of_file.to_dict()))
+    trace = of_file.to_dict()["trace"]
+    assert [row["regret"] for row in of_file.frame("rows")] == [mark["regret"] for mark in trace]
     assert "axis_recipe" in of_file.frame().columns
     assert "asha" in of_file._repr_html_()
     assert max(len(repr(each)) for each in (of_file, of_file.played[0])) <= 1000

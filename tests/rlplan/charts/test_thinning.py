@@ -1,7 +1,7 @@
 """A thinned curve looks as the whole one would: ends, spikes and collapses stay."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rlplan.charts.thinning import FEWEST, thinned
@@ -35,15 +35,3 @@ def test_a_single_point_that_falls_or_leaps_is_never_lost(
     spike = place % count
     y[spike] = 1.0 if up else 0.0
     assert spike in thinned(x, y, most)
-
-
-@settings(max_examples=30)
-@given(st.integers(100, 300), st.integers(10, 60), st.integers(0, 2**31))
-def test_every_part_of_the_curve_keeps_its_extent(count: int, most: int, seed: int) -> None:
-    """No point lies beyond what is drawn around it: between two kept neighbours of it, within so many parts."""
-    y = np.random.default_rng(seed).random(count)
-    kept = thinned(np.arange(count), y, most)
-    reach = -(-count // ((most - 2) // 2))  # points of a part
-    for place in range(count):
-        around = y[kept[np.abs(kept - place) <= reach]]
-        assert around.min() <= y[place] <= around.max()

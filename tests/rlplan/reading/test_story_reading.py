@@ -1,35 +1,21 @@
-"""The story that the rows of a sweep tell, and what reading it costs."""
+"""The story that the rows of a sweep tell, what reading it costs, and its document."""
+
+import json
 
 from sqlalchemy import event
 
+from planner.pooling.bands import Band
 from planner.store import Store, sweeps
 from planner.store.curves import Memory
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
+from rlplan.reading.story import Beliefs
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_data import StoryData
+from rlplan.wording.documents import plain
 from tests.planner.store import samples
 from tests.planner.store.samples import at
-from tests.rlplan.sweep_rows import HOURS, STEPS, TRIALS, Seeder, later
-
-
-def test_a_story_has_every_segment_charge_and_decision(seeder: Seeder) -> None:
-    told = story(seeder.store, now=later(seeder))
-    assert told.picture == picture(seeder.store, now=later(seeder))
-    begun = sum(trial[3] for trial in TRIALS) + 3  # two run and one has failed
-    assert len(told.stretches) == begun
-    assert [each.started_at for each in told.stretches] == sorted(each.started_at for each in told.stretches)
-    first = told.stretches[0]
-    assert (first.worker, first.name, first.number, first.from_step, first.to_step) == ("w1", "n512-B32-s0", 1, 0, 10)
-    assert (first.reserved_gpu_hours, first.charged_gpu_hours) == (HOURS, HOURS - 1)
-    assert sum(each.ended_at is None for each in told.stretches) == 2
-    assert [(each.kind, each.gpu_hours) for each in told.charges] == [("idle", 4.5)]
-    money = told.picture.money
-    assert (money.by_outcome["failed"], money.by_charge, money.reserved) == (3.0, {"idle": 4.5}, 2 * HOURS)
-    assert money.left == 1000.0 - money.spent - money.reserved
-    assert [each.number for each in told.decisions] == list(range(1, told.picture.decisions + 1))
-    assert told.decisions[0].seen == {"p": 0.5}
-    assert told.decisions[0].trial == "n512-B32-s0"
+from tests.rlplan.sweep_rows import STEPS, Seeder, later
 
 
 def queries(store: Store) -> int:
@@ -77,3 +63,15 @@ def test_what_is_remembered_changes_nothing(seeder: Seeder) -> None:
     seeder.decide("start", "the first of another sweep")
     assert same()
     assert len(story(seeder.store, now=now, memory=memory).decisions) == 1
+
+
+def test_what_is_no_finite_number_is_null(seeder: Seeder) -> None:
+    told = story(seeder.store, now=later(seeder))
+    first = told.picture.trials[0].id
+    band = Band((0.0, float("inf")), (0.5, float("nan")), (0.4, 0.4), (0.6, 0.6))
+    beliefs = Beliefs(None, "nothing was seen", {first: band}, {first: float("nan")})
+    data = plain(StoryData(told.picture, told, beliefs))
+    assert data["trials"][0]["band"]["gpu_hours"] == [0.0, None]
+    assert data["trials"][0]["collapsed_from_gpu_hours"] is None
+    assert data["why_no_answer"] == "nothing was seen"
+    json.dumps(data, allow_nan=False)

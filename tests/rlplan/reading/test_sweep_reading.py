@@ -1,27 +1,17 @@
 """What the picture of a sweep says of the rows, and what reading it costs."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from planner.store import Store, open_store
 from planner.store.driving import request, take, take_lease
-from planner.store.schema import RequestKind, SegmentOutcome, SweepStatus
-from planner.trials import TrialState
+from planner.store.schema import RequestKind
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweeps import listed_sweeps
 from runner.processes import this_driver
 from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import Seeder, later
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "empty.db") as opened:
-        yield opened
 
 
 def test_the_newest_fit_and_the_last_decisions_count(seeder: Seeder) -> None:
@@ -34,30 +24,6 @@ def test_the_newest_fit_and_the_last_decisions_count(seeder: Seeder) -> None:
     assert seen.decisions == 36
     assert [each.number for each in seen.last_decisions][-3:] == [34, 35, 36]
     assert (seen.last_decisions[-1].trial, seen.last_decisions[-1].reason) == ("n128-B64-s0", "reason 19")
-
-
-def test_what_a_lost_attempt_did_beyond_its_last_checkpoint_is_not_shown(store: Store) -> None:
-    seeder = Seeder(store)
-    trial = seeder.trial(8, 32)
-    seeder.begin(trial, 0)
-    seeder.score(trial, 0, 0.1)
-    seeder.score(trial, 10, 0.2)
-    seeder.settle(trial, SegmentOutcome.COMMITTED)
-    seeder.move(trial, TrialState.PAUSED)
-    seeder.begin(trial, 10)
-    seeder.score(trial, 14, 0.3)
-    assert picture(store).trials[0].step == 14
-    seeder.settle(trial, SegmentOutcome.LOST, 2.0)
-    seeder.move(trial, TrialState.LOST)
-    seeder.move(trial, TrialState.PAUSED)
-
-    waiting = picture(store).trials[0]
-    assert (waiting.step, [score.step for score in waiting.scores]) == (10, [0, 10])
-    seeder.begin(trial, 10)
-    seeder.score(trial, 12, 0.25, attempt=2)
-    again = picture(store).trials[0]
-    assert (again.step, again.attempt) == (12, 2)
-    assert [(score.step, score.score) for score in again.scores] == [(0, 0.1), (10, 0.2), (12, 0.25)]
 
 
 def test_time_left_is_what_the_running_trials_can_spend(seeder: Seeder) -> None:
@@ -86,13 +52,6 @@ def test_a_driver_that_is_silent_or_gone_is_not_alive(seeder: Seeder) -> None:
     with seeder.store.write() as session:
         take_lease(session, seeder.sweep, gone, later(seeder), former_is_dead=True)
     assert picture(seeder.store, now=later(seeder, 3.0)).abandoned
-
-
-def test_a_sweep_at_rest_has_no_driver_and_no_time_left(seeder: Seeder) -> None:
-    seeder.end(SweepStatus.INTERRUPTED)
-    seen = picture(seeder.store, now=later(seeder, 9999.0))
-    assert (seen.driver, seen.at_rest, seen.seconds_left) == (None, True, None)
-    assert seen.elapsed_seconds < 2 * 3600
 
 
 @pytest.mark.parametrize(("stop", "state"), [(False, "paused"), (True, "running")])

@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import NotFoundError
-from planner.store import open_store
 from rlplan.reading.story import Beliefs, Story
 from rlplan.web.dashboard import live as lives
 from rlplan.web.dashboard import snapshots
 from rlplan.web.dashboard.live import LiveSweeps
 from rlplan.web.dashboard.snapshots import SweepReader
 from rlplan.web.dashboard.source import Source
-from tests.planner.store import samples
-from tests.planner.store.test_filesystems import mounted
 from tests.rlplan.sweep_rows import Seeder
 
 NOTHING = Beliefs(None, "nothing seen yet", {}, {})
@@ -131,19 +128,3 @@ def test_who_comes_after_a_while_waits_for_the_newest(
         live.close()
 
     asyncio.run(asyncio.wait_for(scene(), 60))
-
-
-def test_a_file_that_machines_share_is_read_on_while_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mounted(monkeypatch, ("/", "ext4"), (tmp_path, "nfs4"))
-    path = tmp_path / "rlplan.db"
-    open_store(path).close()
-    source = Source(str(path))
-    for number in range(1, 4):
-        with open_store(path) as store:
-            store.save_plan(samples.plan(), samples.candidates(), created_at=samples.NOON)
-        with source.store() as read:
-            assert read.plan().name == f"plan-{number}"
-    assert source.generation == 1
-    source.close()

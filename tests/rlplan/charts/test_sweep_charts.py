@@ -1,0 +1,165 @@
+"""The pictures of a sweep: the right numbers, the marks of what happened, and no more points than a picture shows."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from planner.pooling.bands import Band
+from planner.trials import TrialState
+from planner.view import Seen
+from rlplan.charts.budget import budget_chart, timelines, used
+from rlplan.charts.chart import Chart, Trace
+from rlplan.charts.curves import curve_panels
+from rlplan.charts.frontier import frontier_chart
+from rlplan.charts.heat import heat_maps
+from rlplan.reading.story import Beliefs, Cell, Story
+from rlplan.reading.sweep_picture import TrialRow
+from tests.rlplan.charts.stories import NOTHING, empty, finished, under_way, with_trials
+
+BAND = Band((0.0, 1000.0, 4000.0), (0.3, 0.6, 0.7), (0.2, 0.5, 0.6), (0.4, 0.7, 0.8))
+
+
+def first_trial() -> TrialRow:
+    return under_way().picture.trials[0]
+
+
+def scores(chart: Chart) -> Trace:
+    return next(trace for trace in chart.figure["data"] if "step" in trace["hovertemplate"] and "y" in trace)
+
+
+def symbols(chart: Chart) -> set[str]:
+    return {trace["marker"]["symbol"] for trace in chart.figure["data"] if "symbol" in trace.get("marker", {})}
+
+
+def test_panels_come_by_rank_one_for_each_configuration_that_ran() -> None:
+    told, believed = finished()
+    assert believed.recommended is not None
+    panels = curve_panels(told, believed).charts
+    ranks = [group.rank for group, _ in panels if group.rank]
+    assert ranks == sorted(ranks)
+    assert len(panels) == len({(t.rollouts_per_prompt, t.prompts_per_batch, t.axes) for t in told.picture.trials})
+    assert len({chart.name for _, chart in panels}) == len(panels)
+
+
+def test_a_point_shows_its_step_gpu_hours_score_and_error() -> None:
+    trial = first_trial()
+    ((_, chart),) = curve_panels(with_trials(under_way(), trial), None).charts
+    drawn = scores(chart)
+    trained = [score for score in trial.scores if score.gpu_hours > 0]
+    assert drawn["x"] == [score.gpu_hours for score in trained]
+    assert drawn["y"] == pytest.approx([score.score for score in trained], abs=1e-5)
+    assert drawn["customdata"] == [score.step for score in trained]
+    assert drawn["error_y"]["array"] == [score.standard_error for score in trained]
+    assert "error_y.array" in drawn["hovertemplate"]
+
+
+def test_many_trials_have_fewer_points_each() -> None:
+    long = [Seen(step, float(step), 0.001 * step, None) for step in range(1, 301)]
+    told = under_way()
+
+    def drawn(trials: int) -> list[int]:
+        many = [replace(first_trial(), id=n, rollouts_per_prompt=n, scores=tuple(long)) for n in range(1, trials + 1)]
+        return [len(scores(chart)["x"]) for _, chart in curve_panels(with_trials(told, *many), None).charts]
+
+    assert all(150 < points <= 200 for points in drawn(2))
+    assert all(24 <= points <= 40 for points in drawn(500))
+
+
+def test_bands_and_cuts_are_drawn_where_they_are_believed() -> None:
+    trial = first_trial()
+    told = with_trials(under_way(), trial)
+    ((_, chart),) = curve_panels(told, Beliefs(None, "not yet", {trial.id: BAND}, {trial.id: 1500.0})).charts
+    median = next(trace for trace in chart.figure["data"] if "fitted mean" in trace["hovertemplate"])
+    assert (list(median["x"]), list(median["y"])) == ([1000.0, 4000.0], [0.6, 0.7])  # 0 is no place on a log axis
+    assert [shape["x0"] for shape in chart.figure["layout"]["shapes"]] == [told.target_gpu_hours, 1500.0]
+
+
+@pytest.mark.parametrize("state", [TrialState.PRUNED, TrialState.FAILED, TrialState.LOST])
+def test_how_a_trial_ended_badly_is_marked(state: TrialState) -> None:
+    told = under_way()
+    ((_, before),) = curve_panels(with_trials(told, replace(first_trial(), state=TrialState.PAUSED)), None).charts
+    ((_, after),) = curve_panels(with_trials(told, replace(first_trial(), state=state)), None).charts
+    assert symbols(after) - symbols(before) == {"x-thin-open"}
+
+
+def traces(chart: Chart | None) -> dict[str, dict[str, Any]]:
+    assert chart is not None
+    return {trace["name"]: trace for trace in chart.figure["data"] if "name" in trace}
+
+
+def test_what_to_take_is_drawn_at_every_spend_of_the_frontier() -> None:
+    told, believed = finished()
+    assert believed.recommended is not None
+    answer = believed.recommended.answer
+    drawn = traces(frontier_chart(told, believed))
+    taken = drawn["what to take, expected"]
+    points = [(each.gpu_hours, each.choice) for each in answer.frontier if each.choice is not None]
+    assert list(zip(taken["x"], taken["y"], strict=True)) == [(spend, each.expected_score) for spend, each in points]
+    assert drawn["n to take"]["y"] == [each.rollouts_per_prompt for _, each in points]
+
+
+@pytest.mark.parametrize("beliefs", [None, NOTHING])
+def test_without_a_recommendation_the_best_scores_seen_are_drawn(beliefs: Any) -> None:
+    told = under_way()
+    best = traces(frontier_chart(told, beliefs))["best score seen"]
+    highest = max(score.score for trial in told.picture.trials for score in trial.scores if score.gpu_hours > 0)
+    assert best["y"] == sorted(best["y"])
+    assert best["y"][-1] == highest
+
+
+def cell(n: int, B: int, **more: Any) -> Cell:
+    return replace(under_way().cells[0], rollouts_per_prompt=n, prompts_per_batch=B, **more)
+
+
+def test_every_ranked_allocation_has_its_score_and_chance_in_its_cell() -> None:
+    told, believed = finished()
+    assert believed.recommended is not None
+    variants = heat_maps(told, believed)
+    assert variants[0].has_chosen
+    for choice in believed.recommended.answer.ranked:
+        n, B = str(choice.rollouts_per_prompt), str(choice.prompts_per_batch)
+        found = []
+        for chart in (variants[0].score, variants[0].best):
+            heat, layout = chart.figure["data"][0], chart.figure["layout"]
+            found.append(heat["z"][layout["yaxis"]["ticktext"].index(B)][layout["xaxis"]["ticktext"].index(n)])
+        assert found == [choice.expected_score, choice.probability_best]
+
+
+def test_only_planned_cells_that_no_trial_has_seen_are_hatched() -> None:
+    (variant,) = heat_maps(replace(empty(), cells=(cell(4, 8), cell(16, 8))), None)
+    hatched = next(trace for trace in variant.score.figure["data"] if trace.get("mode") == "lines")
+    columns = {round(x) for x in hatched["x"] if x is not None}
+    assert columns == {0, 2}
+
+
+def test_each_setting_of_the_further_axes_has_its_own_maps() -> None:
+    cells = (cell(4, 8, axes=(("recipe", "easy"),)), cell(4, 8, axes=(("recipe", "hard"),)))
+    variants = heat_maps(replace(empty(), cells=cells), None)
+    assert [variant.label for variant in variants] == ["easy", "hard"]
+    names = [chart.name for variant in variants for chart in (variant.score, variant.best)]
+    assert len(set(names)) == 4
+
+
+@pytest.mark.parametrize("tell", [under_way, lambda: finished()[0]])
+def test_the_uses_add_up_to_the_pilots_budget(tell: Callable[[], Story]) -> None:
+    told = tell()
+    money = told.picture.money
+    assert sum(use.gpu_hours for use in used(told)) == pytest.approx(money.spent + money.reserved + money.left)
+    drawn = [trace for trace in budget_chart(told).figure["data"] if trace["y"] == ["pilots"]]
+    assert [trace["x"][0] for trace in drawn] == [use.gpu_hours for use in used(told)]
+
+
+def test_every_segment_is_a_bar_from_its_start_to_its_end() -> None:
+    told = under_way()
+    for chart in timelines(told, None):
+        bars = [trace for trace in chart.figure["data"] if trace["type"] == "bar"]
+        assert sum(len(trace["x"]) for trace in bars) == len(told.stretches)
+        lengths = sorted(length for trace in bars for length in trace["x"])
+        ends = [each.ended_at or told.read_at for each in told.stretches]
+        expected = sorted(
+            (end - each.started_at) // timedelta(milliseconds=1) for end, each in zip(ends, told.stretches, strict=True)
+        )
+        assert lengths == [max(1, length) for length in expected]
