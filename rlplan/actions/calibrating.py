@@ -21,6 +21,7 @@ from planner.store.costs import counted_costs, forget_costs, sweeps_of
 from planner.store.records import WHOLE
 from planner.store.schema import CostRecord
 from rlplan.actions.configuring import absent
+from rlplan.wording.numbers import plural
 
 if TYPE_CHECKING:
     from budgets.calibration import Calibration, MeasuredStep
@@ -124,14 +125,12 @@ def evidence(records: Iterable[CostRecord | Row[*tuple[Any, ...]]], gpu: Gpu, sw
         name = os.path.basename(record.source or "") or sweeps.get(record.trial_id or 0, "")
         placement = Placement(record.generator_gpus, record.trainer_gpus, record.colocated)
         steps[name, placement.gpus] += record.steps or 1
-    told = [f"{_counted(count, name)}, {gpus} {gpu.name}" for (name, gpus), count in steps.most_common()]
+    told = [
+        f"{plural(count, 'step' if name else 'measured step')}{f' of {name}' if name else ''}, {gpus} {gpu.name}"
+        for (name, gpus), count in steps.most_common()
+    ]
     rest = len(told) - NAMED
     return "; ".join([*told[:NAMED], *([f"and {rest} more"] if rest > 0 else [])])
-
-
-def _counted(steps: int, name: str) -> str:
-    counted = "step" if steps == 1 else "steps"
-    return f"{steps:,} {counted} of {name}" if name else f"{steps:,} measured {counted}"
 
 
 def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":

@@ -20,7 +20,7 @@ from rlplan.actions.launching import describe
 from rlplan.actions.sweep_request import machine, plan_meant, spec_of
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok, verdict
 from rlplan.requests.running import LaunchRequest, SweepRequest
-from rlplan.wording.numbers import duration, hours, plural
+from rlplan.wording.numbers import duration, hours, plural, some_of
 from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig
 from runner.processes import sweep_orphans, sweep_tag
@@ -120,8 +120,7 @@ def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator
             for said in answer:
                 refused.setdefault(said, []).append(trial)
     for said, names in refused.items():
-        shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-        yield bad("trainer", name, f"{said} ({shown})", "see docs/trainers.md")
+        yield bad("trainer", name, f"{said} ({some_of(names, _NAMED)})", "see docs/trainers.md")
     if not refused and name == COMMAND:
         yield mind("trainer", f"{name}: its program is there", "it is not started here: its patterns are not tried")
     elif not refused:
@@ -198,8 +197,7 @@ def _final_run(playing: Playing, spec: SweepSpec, plan: Plan, seconds: float) ->
     if spec.final_gpus is None or first is None:
         return None
     config = spec.trial(first.rollouts_per_prompt, first.prompts_per_batch, first.learning_rate, spec.seed, first.axes)
-    nodes = "one node" if spec.final_nodes == 1 else f"{spec.final_nodes} nodes"
-    layout = f"{spec.final_gpus} {spec.resources.gpu} on {nodes}"
+    layout = f"{spec.final_gpus} {spec.resources.gpu} on {plural(spec.final_nodes, 'node')}"
     said = playing.place("final", spec.as_final(config), seconds)
     if said is None:
         return ok("final run", f"{layout}: placed")
@@ -210,12 +208,10 @@ def _judged(played: Played, spec: SweepSpec, plan: Plan) -> Iterator[Finding]:
     for trial, said in played.failures.items():
         yield bad("stand-in", trial, said, "its trainer would fare no better")
     if played.waiting:
-        names = ", ".join(played.waiting[:_NAMED])
-        yield bad(
-            "stand-in", plural(len(played.waiting), "trial"), f"not through within the minute: {names}", "is it busy?"
-        )
+        found = f"not through within the minute: {some_of(played.waiting, _NAMED)}"
+        yield bad("stand-in", plural(len(played.waiting), "trial"), found, "is it busy?")
     if played.trials:
-        begin, first = statistics.median(played.begin_seconds), _median(played.first_point_seconds)
+        begin, first = statistics.median(played.begin_seconds), statistics.median(played.first_point_seconds or [0.0])
         yield ok(
             "stand-in",
             f"{plural(len(played.trials), 'trial')} trained, scored and saved; a worker begins {begin:.1f} s after it "
@@ -230,10 +226,6 @@ def _judged(played: Played, spec: SweepSpec, plan: Plan) -> Iterator[Finding]:
         yield mind("sweep", found, f"the plan reckons with {spec.workers} at once")
     else:
         yield ok("sweep", found)
-
-
-def _median(values: list[float]) -> float:
-    return statistics.median(values) if values else 0.0
 
 
 def _layout(spec: SweepSpec) -> str:

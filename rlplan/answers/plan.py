@@ -97,11 +97,9 @@ class Plan(Answer):
 
     def report(self, path: str | Path) -> Path:
         """Write the plan, with its split and its priced grid, into one HTML file, and return its path."""
-        from rlplan.web.report import checked, save, stored_plan_report  # noqa: PLC0415 (jinja2)
+        from rlplan.web.report import write_report  # noqa: PLC0415 (jinja2)
 
-        file = checked(Path(path))
-        save(file, stored_plan_report(self.database, self.name))
-        return file
+        return write_report(Path(path), self.database, self.name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `rlplan propose --format json` prints.

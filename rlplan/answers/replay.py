@@ -29,7 +29,7 @@ from rlplan.wording.console import Part
 from rlplan.wording.documents import AxisValues, Key, Read, View
 from rlplan.wording.frames import REPLAYS, TRACE, Frame, Library, make_frame
 from rlplan.wording.next_steps import Invocation
-from rlplan.wording.numbers import aligned_hours, duration, hours
+from rlplan.wording.numbers import aligned_hours, duration, hours, plural
 from rlplan.wording.tables import Cells, Column
 from rlplan.wording.terminal import Canvas, Progress, progress_shown
 from rlplan.wording.typed_numbers import plain_number
@@ -310,11 +310,11 @@ def _summary(replays: Replay, played: Played) -> str:
             f"the best, {named_configuration(replays.best)}, has {played.best_at_target:.3f}: a regret of "
             f"{played.regret:.3f}"
         )
-    workers = "one worker" if replays.request.workers == 1 else f"{replays.request.workers:,} workers"
     return (
         f"Chosen: {named_configuration(played.chosen)}. At {hours(replays.request.target)} GPU-hours it scores "
         f"{played.score_at_target:.3f}; {best}. Spent: {hours(played.gpu_hours_spent)} GPU-hours in "
-        f"{played.decisions:,} decisions, {duration(played.wall_hours)} with {workers}."
+        f"{played.decisions:,} decisions, {duration(played.wall_hours)} with "
+        f"{plural(replays.request.workers, 'worker')}."
     )
 
 

@@ -19,7 +19,7 @@ from rlplan.reading.sweep_words import with_error
 from rlplan.requests.running import TrainRequest
 from rlplan.wording.console import Part, print_drawn
 from rlplan.wording.formats import Format
-from rlplan.wording.next_steps import Invocation, NextStep, command, next_steps
+from rlplan.wording.next_steps import Invocation, NextStep, command, next_steps, typed_here
 from rlplan.wording.numbers import hours, steps
 from rlplan.wording.terminal import Canvas
 from runner.training.trial import METRICS
@@ -61,14 +61,9 @@ def _drawn(seen: Picture, database: str, canvas: Canvas) -> Iterator[Part]:
         yield from canvas.lines(f"Stopped before update {steps(trial.pilot_steps)}: {limit}; --budget gives more.")
     yield ""
     yield from canvas.lines(f"Stored as {trial.name} of {seen.sweep}.")
-    curve = shlex.join(["rlplan", "fit", str(_near(Path(seen.config["folder"]) / trial.name / METRICS))])
+    curve = shlex.join(["rlplan", "fit", typed_here(str(Path(seen.config["folder"]) / trial.name / METRICS))])
     steps_after = [
         NextStep(curve, "where its curve goes"),
         NextStep(command("show", trial.name, database), "all of it"),
     ]
     yield from next_steps(steps_after, canvas)
-
-
-def _near(path: Path) -> Path:
-    """Return a path as it is typed here."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

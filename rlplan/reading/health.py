@@ -19,7 +19,7 @@ from rlplan.reading.story import Cell, Charged, Flag, Health, Stretch
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow, overrun
 from rlplan.reading.sweep_words import last_line
 from rlplan.wording.next_steps import command
-from rlplan.wording.numbers import aligned_hours, duration, hours, some_of
+from rlplan.wording.numbers import aligned_hours, duration, hours, plural, some_of
 
 SILENT_SECONDS = 20.0  # a driver gives a sign of life every five
 MUCH, TOO_MUCH = 0.10, 0.25  # share of GPU-hours that trained nothing
@@ -196,9 +196,9 @@ def _prices(trials: Sequence[TrialRow], planned: Mapping[tuple[int, int, Any], P
     if not ratios:
         return
     ratio, low, high = (statistics.median(each) for each in (ratios, lows, highs))
-    runs = "one run" if len(ratios) == 1 else f"{len(ratios)} runs"
     text = (
-        f"a step takes {ratio:.2g} × the planned GPU-hours (the median of {runs}; planned with {low:.2g} to {high:.2g})"
+        f"a step takes {ratio:.2g} × the planned GPU-hours (the median of {plural(len(ratios), 'run')}; planned with "
+        f"{low:.2g} to {high:.2g})"
     )
     if low <= ratio <= high:
         yield Flag(Health.GOOD, f"prices hold: {text}")

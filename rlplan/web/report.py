@@ -8,7 +8,6 @@ from typing import Any
 from budgets.errors import InputError
 from planner.store import open_store
 from planner.store.schema import Plan
-from planner.store.sweeps import plan_named
 from rlplan.reading.approximating import approximated
 from rlplan.reading.plans import about_plan, plan_meant
 from rlplan.reading.story import Beliefs, Story
@@ -55,12 +54,6 @@ def report(story: Story, beliefs: Beliefs | None) -> str:
         read_at=story.read_at,
         titles=page.TITLES,
     )
-
-
-def stored_plan_report(database: str, name: str) -> str:
-    """Return the whole page of a plan, whether it was run or not."""
-    with open_store(database, read_only=True) as store, store.read() as session:
-        return plan_report(plan_named(session, name), database)
 
 
 def plan_report(plan: Plan, database: str) -> str:

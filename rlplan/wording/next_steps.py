@@ -60,7 +60,7 @@ def command(verb: str, name: str, database: str) -> str:
 
 
 def typed_here(location: str) -> str:
-    """Return the place of a database as it is typed in this folder."""
+    """Return the place of a file, or of a database, as it is typed in this folder."""
     place, here = Path(location), Path.cwd()
     return str(place.relative_to(here)) if place.is_relative_to(here) else location
 
