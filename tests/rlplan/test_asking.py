@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import rlplan.actions.asking
 from planner.store import open_store
 from planner.store.driving import Driver, take, take_lease, waiting
 from planner.store.schema import RequestKind
-from rlplan.actions.asking import Asked, ask
+from rlplan.actions.asking import ask
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded
 
@@ -89,10 +90,7 @@ def test_a_stop_is_asked_for_and_told(run: Run, database: Path) -> None:
 def test_a_driver_that_does_not_answer_at_once_is_not_waited_for_long(
     run: Run, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def impatient(*given: object) -> Asked:
-        return ask(str(given[0]), None, RequestKind.PAUSE, patience=0.0)
-
-    monkeypatch.setattr(rlplan.actions.asking, "ask", impatient)
+    monkeypatch.setattr("rlplan.answers.asking.ask", partial(ask, patience=0.0))
     ran = run("pause")
     assert ran.code == 0
     assert ran.text == (

@@ -15,6 +15,8 @@ from tests.rlplan.stored_rows import rows, spent_of
 from tests.rlplan.test_launching import open_plan, sizes
 from tests.rlplan.test_sweeping import Stopping, request
 
+pytestmark = pytest.mark.usefixtures("simulated_workers")
+
 
 def test_a_plans_row_is_run_without_pilots_and_held_to_what_the_plan_expects(database: str) -> None:
     training = request(task=None, budget=None)
