@@ -1,6 +1,7 @@
 """`rlplan watch`: what a run that is followed says, a line a validation, or JSON lines."""
 
 import csv
+import html
 import json
 import shlex
 import sys
@@ -49,8 +50,8 @@ class Watched(Answer):
             ", or take frame() of what is there" if self.asked.once else "; once=True ends with what is there"
         )
 
-    def _repr_html_(self) -> str | None:
-        return super()._repr_html_() if self.asked.once else None  # a run that goes on would keep the notebook waiting
+    def _repr_html_(self) -> str:  # of a run that goes on only what it is: the next look may be minutes away
+        return super()._repr_html_() if self.asked.once else html.escape(str(self))
 
     @property
     def document(self) -> Sequence[Seen]:

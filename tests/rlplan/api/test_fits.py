@@ -161,7 +161,7 @@ def test_what_is_watched_shows_itself_without_waiting_for_its_run(tmp_path: Path
     (tmp_path / "run.csv").write_text("step,score\n" + "".join(f"{x},{x / 99}\n" for x in range(9)))
     followed, now = (rlplan.watch(tmp_path / "run.csv", once=once) for once in (False, True))
     assert "run.csv: iterate over it" in repr(followed)
-    assert followed._repr_html_() is None
+    assert "iterate over it" in followed._repr_html_()
     assert "0.0808" in now._repr_html_()
     assert [row["x"] for row in now.frame("rows")] == list(range(9))
 
