@@ -176,13 +176,6 @@ def test_a_stop_that_a_killed_driver_did_not_carry_out_is_told(tmp_path: Path, t
     assert "the driver was gone; process 2 on here" in told
 
 
-def test_a_paused_sweep_whose_driver_was_killed_is_resumed_without_the_pause(tmp_path: Path) -> None:
-    given = sweep(tmp_path)
-    run_until_killed(given, {15.0: PAUSE}, killed_at=100.0)
-    assert goes_on(given)
-    assert all(each.ended_at is not None for each in rows(given, Request))
-
-
 def test_a_request_that_cannot_be_read_is_looked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given, failures, read = sweep(tmp_path), [StoreUnavailableError("locked")] * 5, driving.waiting
     with given.store() as store:

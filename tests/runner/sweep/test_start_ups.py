@@ -1,7 +1,6 @@
 """What somebody else's trainer takes to start is measured, and then decides with."""
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,8 @@ from sqlalchemy import select
 
 from planner.store.schema import Decision, Segment, SegmentOutcome
 from planner.store.state import sweep_state
-from planner.sweeping.actions import Action
 from planner.sweeping.policies import open_policy
-from planner.view import View
 from runner.ports.simulation import SimulationChoice
-from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.board import Board
 from runner.sweep.measured import StartUps
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
@@ -104,22 +100,3 @@ def test_a_worker_that_holds_its_trial_is_expected_to_take_less() -> None:
     assert start_ups.of(()) == 4.0
     start_ups.at_least((), 30.0)
     assert start_ups.of(()) == 17.0
-
-
-def test_a_held_trial_is_priced_without_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = slow(tmp_path, workers=1, every_steps=20)
-    with given.store() as store:
-        executor = SimulatedExecutor(None, 1)
-        seen: list[tuple[bool, float]] = []
-        policy = open_policy("full")
-        of_policy = policy.decide
-
-        def decide(view: View) -> Sequence[Action]:
-            seen.extend((each.step > 0, each.start_up_gpu_hours * HOUR) for each in view.trials.values())
-            return of_policy(view)
-
-        monkeypatch.setattr(policy, "decide", decide)
-        given.driver(executor, policy, store).run()
-    begun = [seconds for has_begun, seconds in seen if has_begun]
-    assert min(begun) < 10
-    assert max(seconds for has_begun, seconds in seen if not has_begun) == pytest.approx(60, rel=0.1)

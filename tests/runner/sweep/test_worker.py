@@ -1,26 +1,23 @@
 """A worker's core, without Ray: with simulated trials, and with a backend that fails as it is told."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
-from planner.recipes.schema import Recipe
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, Saved, Segment, TrainerBackend
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep import worker as worker_module
 from runner.sweep.worker import LOG, Worker
-from runner.training.trial import METRICS, read_points
+from runner.training.trial import METRICS
 from tests.conformance.works import Works
-from tests.runner.words import save_words, words_config
 
 benches: "list[Bench]" = []
 
@@ -338,26 +335,3 @@ def test_a_segment_whose_time_its_start_takes_up_makes_an_update_all_the_same(wo
     assert isinstance(ended, Ended)
     assert ended.step == 4  # it would never get any farther otherwise, and be paid for again and again
     assert bench.steps(work) == [[4]]
-
-
-def test_a_reward_whose_process_cannot_start_costs_the_segment_and_no_score(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "reward.py").write_text("def score(problem, response):\n    return len(response) / 9\n")
-    task = save_words(tmp_path).model_copy(update={"reward": f"{tmp_path / 'reward.py'}:score"})
-    config = words_config(task, Recipe(name="plain")).model_dump(mode="json")
-    calm, disturbed = (replace(Works(tmp_path / name)(to_step=2), config=config) for name in ("calm", "disturbed"))
-    for work in (calm, disturbed):
-        Path(work.folder).parent.mkdir()
-    assert Bench().run(calm).step == 2
-
-    def refusing(*_: object, **__: object) -> None:
-        raise OSError("no process to be had")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(subprocess, "Popen", refusing)
-        failed = Bench().run(disturbed)
-    assert (failed.kind, "could not be started, twice" in failed.message) == ("lost", True)
-    assert Bench().run(disturbed).step == 2
-    one, other = ([point.score for point in read_points(Path(work.folder))] for work in (calm, disturbed))
-    assert one == other

@@ -119,36 +119,23 @@ def test_the_process_ends_with_its_parent(tmp_path: Path, under_way: str) -> Non
     until(lambda: not any(map(lives, map(int, pids.split()))))
 
 
-def test_a_process_that_cannot_be_started_loses_the_segment_instead_of_scoring_0(
+def test_a_process_is_started_twice_and_where_none_can_be_the_segment_is_lost_instead_of_scoring_0(
     reward: ProcessReward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reward.close()
-    starts: list[object] = []
-
-    def refusing(*given: object, **_: object) -> None:
-        starts.append(given)
-        raise OSError(errno.EAGAIN, "no process to be had")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(subprocess, "Popen", refusing)
-        with pytest.raises(TrainingError, match=r"could not be started, twice: .*no process to be had") as raised:
-            reward.score([PROBLEM], ["equal 4"])
-    assert (raised.value.kind, len(starts)) == ("lost", 2)
-    assert reward.score([PROBLEM], ["equal 4"]).values == [1.0]
-
-
-def test_a_process_that_starts_at_the_second_try_scores_as_ever(
-    reward: ProcessReward, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reward.close()
-    popen, tries = subprocess.Popen, iter([OSError("slow"), None])
+    popen, error = subprocess.Popen, OSError(errno.EAGAIN, "no process to be had")
+    failing = [error, error]
 
     def hesitant(*given: Any, **named: Any) -> subprocess.Popen[bytes]:
-        if error := next(tries):
-            raise error
+        if failing:
+            raise failing.pop()
         return popen(*given, **named)
 
     monkeypatch.setattr(subprocess, "Popen", hesitant)
+    with pytest.raises(TrainingError, match=r"could not be started, twice: .*no process to be had") as raised:
+        reward.score([PROBLEM], ["equal 4"])
+    assert (raised.value.kind, failing) == ("lost", [])
+    failing.append(error)
     assert reward.score([PROBLEM], ["equal 4"]) == Scores([1.0], {})
 
 

@@ -49,13 +49,9 @@ def ids(text: str) -> list[int]:
     return [IDS[word] for word in text.split()]
 
 
-def test_a_text_is_one_turn_of_the_user(tmp_path: Path) -> None:
+def test_a_text_is_one_turn_of_the_user_and_messages_are_turns_of_their_own(tmp_path: Path) -> None:
     tokenizer = load_tokenizer(save_checkpoint(tmp_path))
     assert tokenizer.encode_prompt("what is 2 + 2") == ids("<user> what is 2 + 2 <turn> <model>")
-
-
-def test_messages_are_turns_of_their_own(tmp_path: Path) -> None:
-    tokenizer = load_tokenizer(save_checkpoint(tmp_path))
     turns = [("user", "be brief"), ("assistant", "4"), ("user", "what is 2")]
     prompt = tuple({"role": role, "content": content} for role, content in turns)
     assert tokenizer.encode_prompt(prompt) == ids(

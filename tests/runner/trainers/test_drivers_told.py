@@ -163,6 +163,7 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
                 f"{TRAINER}.use_kl_loss": False,  # its own is a term of 0.001
                 "trainer.policy.optimizer_config.weight_decay": 0.0,  # its own is 0.01
                 "generator.eval_sampling_params.temperature": 1.0,  # its own is 0
+                "generator.max_turns": 1,
                 "generator.batched": False,  # else it scores no response before the last one is generated
                 "data.dataloader.num_workers": 0,
                 "trainer.logger": "console",  # its own wants an account
@@ -175,10 +176,9 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         ("skyrl", "gspo", {}, {f"{TRAINER}.eps_clip_low": 3e-4, "trainer.train_batch_size": 32}),
         ("skyrl", "cispo", {}, {f"{TRAINER}.cispo.cispo_eps_clip_low": 1.0, f"{TRAINER}.cispo.cispo_eps_clip_high": 4}),
         ("skyrl", "scalerl", {}, {f"{TRAINER}.cispo.cispo_anchor": "rollout", f"{TRAINER}.policy_loss_type": "cispo"}),
-        ("skyrl", "dapo", {}, {f"{TRAINER}.dynamic_sampling.type": "filter", "generator.batched": True}),
-        ("skyrl", "dapo", {}, {f"{TRAINER}.eps_clip_high": 0.28}),
-        ("skyrl", "minimax", {}, {f"{TRAINER}.loss_reduction": "prompt_mean"}),
-        ("skyrl", "minimax", {}, {f"{TRAINER}.zero_variance_filter": True, "generator.batched": True}),
+        ("skyrl", "dapo", {}, {f"{TRAINER}.dynamic_sampling.type": "filter", f"{TRAINER}.eps_clip_high": 0.28}),
+        ("skyrl", "minimax", {}, {f"{TRAINER}.loss_reduction": "prompt_mean", "generator.batched": True}),
+        ("skyrl", "plain", {"options": {"settings": {"generator.max_turns": 4}}}, {"generator.max_turns": 4}),
         (
             "nemo-rl",
             "gspo",

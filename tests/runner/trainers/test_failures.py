@@ -84,19 +84,21 @@ def undisturbed(plain: list[Point]) -> list[tuple[int, float | None]]:
 
 
 @pytest.mark.parametrize(
-    ("faults", "kinds", "message", "log"),
+    ("faults", "every", "kinds", "message", "log"),
     [
-        (["hang"], ["hang"], "nothing was heard of the trainer for", "in _hang"),
-        (["out-of-memory"], ["out-of-memory"], "CUDA out of memory", "CUDA out of memory"),
-        (["killed"], ["lost"], "SIGKILL", ""),
-        (["refused"], ["input"], "unrecognized arguments: --rollouts", "unrecognized"),
-        (["torn-checkpoint", "killed"], ["lost", "checkpoint"], "SIGKILL", ""),
-        (["cut-line", "slow-start"], [], "", ""),
+        (["hang"], 2, ["hang"], "nothing was heard of the trainer for", "in _hang"),
+        (["out-of-memory"], 2, ["out-of-memory"], "CUDA out of memory", "CUDA out of memory"),
+        (["killed"], 2, ["lost"], "SIGKILL", ""),
+        (["refused"], 2, ["input"], "unrecognized arguments: --rollouts", "unrecognized"),
+        (["torn-checkpoint", "killed"], 2, ["lost", "checkpoint"], "SIGKILL", ""),
+        (["torn-checkpoint", "killed"], 4, ["lost", "checkpoint"], "SIGKILL", ""),  # the only one: it begins anew
+        (["cut-line", "slow-start"], 2, [], "", ""),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else None,
 )
 def test_a_failure_has_a_class_and_the_trial_goes_on_as_if_undisturbed(
     faults: list[str],
+    every: int,
     kinds: list[str],
     message: str,
     log: str,
@@ -106,7 +108,7 @@ def test_a_failure_has_a_class_and_the_trial_goes_on_as_if_undisturbed(
 ) -> None:
     at = {"torn-checkpoint": 4}
     told = [{"kind": kind, "at_step": at.get(kind, 5)} for kind in faults]
-    config = standin_config(PATIENCE, faults=told, save_every_steps=2, slow_seconds=0.5)
+    config = standin_config(PATIENCE, faults=told, save_every_steps=every, slow_seconds=0.5)
     failures = trained(config, tmp_path)
     assert [failure.kind for failure in failures] == kinds
     if kinds:
@@ -114,15 +116,6 @@ def test_a_failure_has_a_class_and_the_trial_goes_on_as_if_undisturbed(
         assert log in failures[0].tail
     assert scores(read_points(tmp_path)) == undisturbed
     assert tagged({tag}) == set()
-
-
-def test_a_trial_whose_only_checkpoint_is_torn_begins_anew(
-    tag: str, undisturbed: list[tuple[int, float | None]], tmp_path: Path
-) -> None:
-    faults = [{"kind": "torn-checkpoint", "at_step": 4}, {"kind": "killed", "at_step": 5}]
-    failures = trained(standin_config(PATIENCE, faults=faults, save_every_steps=4), tmp_path)
-    assert [failure.kind for failure in failures] == ["lost", "checkpoint"]
-    assert scores(read_points(tmp_path)) == undisturbed
 
 
 @pytest.mark.parametrize("trainer", ["prime-rl", "nemo-rl", "slime"])

@@ -267,12 +267,3 @@ def test_a_problem_with_an_environment_of_skyrl_is_handed_on_with_its_fields() -
     assert row.pop("prompt") == [{"role": "user", "content": "who?"}]
     assert (row.pop("data_source"), row.pop("number")) == ("rlplan", 3)  # by which the score is found
     assert row == {"env_class": "search", "reward_spec": {"method": "rule", "ground_truth": "Ada"}, "db_id": 7}
-
-
-def test_turns_of_skyrl_are_the_users(tmp_path: Path) -> None:
-    def turns(**settings: int) -> list[str]:
-        files = launched(trial("skyrl", options={"settings": settings}), attempt(tmp_path)).files
-        return [word for word in json.loads(files["run.json"])["words"] if word.startswith("generator.max_turns")]
-
-    assert turns() == ["generator.max_turns=1"]
-    assert turns(**{"generator.max_turns": 4}) == ["generator.max_turns=4"]
