@@ -186,8 +186,10 @@ class RunPrices(Answer):
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw the rows, what could not be priced and why, and how far the others are off."""
-        yield from _table(self.runs, canvas)
-        yield from next_steps([invocation.with_flags("each row by phase", "--format", "json")], canvas)
+        everything = invocation.explain
+        yield from _table(self.runs, len(self.runs) if everything else SHOWN_ROWS, canvas)
+        rest = [] if everything else [invocation.explained("every row, and why some have no price")]
+        yield from next_steps([*rest, invocation.with_flags("each row by phase", "--format", "json")], canvas)
 
 
 @dataclass(frozen=True)
@@ -211,18 +213,28 @@ class ForgottenPrices(Answer):
 
 
 NAMED = 3  # rows that cannot be priced for one reason
+SHOWN_ROWS = 12
 
 
-def _table(runs: Sequence[PricedRun], canvas: Canvas) -> Iterator[Part]:
-    yield table_of([run for run in runs if run.predicted], RUN_COLUMNS, canvas)
+def _table(runs: Sequence[PricedRun], most: int, canvas: Canvas) -> Iterator[Part]:
+    """Return how far prices are off, so many rows, and why others have none."""
+    yield from canvas.lines(_told(summary(runs), len(runs)))
     yield ""
     refused: dict[str, list[str]] = {}
     for run in runs:
         if run.predicted is None:
             refused.setdefault("; ".join(run.notes), []).append(run.row_id)
+    priced = [run for run in runs if run.predicted]
+    yield table_of(priced[:most], RUN_COLUMNS, canvas)
+    if len(priced) > most:
+        yield canvas.line(f"{plural(len(priced) - most, 'more row')}: --explain", "dim")
+    if len(runs) > most:
+        left_out = sum(map(len, refused.values()))
+        refused = {}
+        if left_out:
+            yield canvas.line(f"{plural(left_out, 'row')} without a price: --explain says why", "dim")
     for why, rows in refused.items():
         yield from canvas.lines(f"{some_of(rows, NAMED)}: {why}", "dim")
-    yield from canvas.lines(_told(summary(runs), len(runs)))
 
 
 RUN_COLUMNS: Sequence[Column[PricedRun]] = (

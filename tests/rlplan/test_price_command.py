@@ -169,3 +169,13 @@ def test_a_log_tells_how_long_responses_are(run: Run, tmp_path: Path) -> None:
     assert (twice.code, "leave one out" in twice.err) == (2, True)
     log.write_text('{"step": 1, "loss": 0.5}\n')
     assert "no response lengths" in run("price", "--from-log", str(log)).err
+
+
+def test_a_long_table_of_runs_is_one_screen_with_its_answer_first(run: Run, tmp_path: Path) -> None:
+    rows = [RUN | {"row_id": f"r{number}"} for number in range(40)]
+    file = table(tmp_path, *rows, RUN | {"row_id": "odd", "gpu_kind": "tpu-v5"})
+    short, whole = (run("price", file, *more).out for more in ((), ("--explain",)))
+    assert short.startswith("40 of 41 rows can be compared")
+    assert len(short.splitlines()) <= 24
+    assert ("28 more rows: --explain" in short, "1 row without a price" in short) == (True, True)
+    assert ("r39" in whole, "unknown GPU 'tpu-v5'" in whole) == (True, True)

@@ -171,7 +171,8 @@ def read_lines(stream: TextIO, name: str) -> Table:
         raise InputError(
             f'\'{name}\' is not JSONL: line {broken[0]} is no JSON object like {{"step": 1, "reward": 0.5}}'
         )
-    notes = [f"{len(broken)} broken lines left out (the first is line {broken[0]})"] if broken else []
+    lines = "line" if len(broken) == 1 else "lines"
+    notes = [f"{len(broken)} broken {lines} left out (the first is line {broken[0]})"] if broken else []
     return table_of(rows, name, notes)
 
 

@@ -4,6 +4,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+import numpy as np
+
 from budgets.errors import InputError, UnknownNameError
 from planner.curves.reading.table import LISTED, Table, listing
 from planner.logs.series import matching
@@ -100,11 +102,27 @@ def guess_score(table: Table, open_names: list[str]) -> str | None:
 
 
 def unguessed(what: str, table: Table) -> InputError:
-    """Make the error for a column that could not be guessed."""
+    """Make the error for a column that could not be guessed: of a score, what its column holds instead of numbers."""
+    without = [name for name, values in table.columns.items() if not np.isfinite(values).any()]
+    for pattern in SCORES if what == "score" else ():
+        for name in matching(pattern, [*table.text, *without]):
+            wrong = next(filter(_is_text, table.text.get(name, ())), None)
+            holds = f"holds {wrong!r}, which is no number" if wrong else "holds no finite number"
+            return InputError(
+                f"column '{name}' of '{table.name}' {holds}: mend that, or name another with --y NAME"
+            )
     return InputError(
         f"no column of '{table.name}' is known as the {what}; its columns of numbers are {listing(table.columns)}. "
         "Name them with --x NAME --y NAME"
     )
+
+
+def _is_text(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return bool(cell)
+    return False
 
 
 def _worth_naming(folded: str, names: list[str]) -> list[str]:

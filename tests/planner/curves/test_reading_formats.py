@@ -116,7 +116,7 @@ CUT = '{"step": 1, "reward": NaN}\n{"step": 2, "reward": 0.5}\n{"step": 3, "rew'
             [(1, 0), (2, 1)],
             "",
         ),
-        (CUT, [(2, 0.5)], "1 broken lines left out (the first is line 3)"),
+        (CUT, [(2, 0.5)], "1 broken line left out (the first is line 3)"),
         ('{"step": 1, "reward": 1' + "0" * 400 + '}\n{"step": 2, "reward": true}\n', [(2, 1)], ""),
     ],
     ids=["a counter with a path", "a duration is no step", "cut off in the middle", "beyond floats"],

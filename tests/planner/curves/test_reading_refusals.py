@@ -18,7 +18,12 @@ from tests.planner.curves.reading_samples import csv_file
         ("a.csv", b"step,score\n", r"a\.csv' holds a header but no rows"),
         ("s.sh", b"python train.py --n 8\n", r"`rlplan check .*s\.sh` reads a script"),
         ("a.csv", b"1,2,3\n4,5,6\n", "must name the columns"),
-        ("a.csv", b"step,score\n1,\n2,\n", "--y NAME"),
+        (
+            "a.csv",
+            b"step,score\n1,\n2,\n",
+            "column 'score' of 'a' holds no finite number: .* with --y NAME",
+        ),
+        ("a.csv", b"step,score\n1,0.1\n2,x\n", "column 'score' of 'a' holds 'x', which is no number: mend that, or"),
         ("a.csv", b"just some words\nand more\n", r"columns of numbers are \(none\)"),
         ("a.csv", b"step,score\n1,\xff\n", "not UTF-8"),
         ("a.bin", bytes(range(256)) * 20, "not UTF-8"),

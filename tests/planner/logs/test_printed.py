@@ -63,7 +63,7 @@ def test_bytes_of_no_text_are_survived(tmp_path: Path) -> None:
     rows.write_bytes(rows.read_bytes() + b'\x00\x00\xff{"step": 20, "da')
     curve = only(rows)
     assert curve.y.size == 20
-    assert noted(curve, "1 broken lines left out")
+    assert noted(curve, "1 broken line left out")
 
 
 def test_each_set_of_validation_problems_is_a_curve(tmp_path: Path) -> None:
