@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_args, get_type_h
 
 from budgets.errors import suggest
 from planner.curves.reading.tabular import Tabular
+from rlplan.actions.adopting import Adopted
 from rlplan.actions.fitting import Fits
 from rlplan.actions.law_fitting import FittedLaws, compare_recipes
 from rlplan.actions.previewing import Preview
@@ -80,9 +81,10 @@ def _fitting(request: Callable[P, FitRequest]) -> Fitting[P]:
     return cast(Fitting[P], function("fit", request, answer_fit))
 
 
-def _adopted(asked: AdoptRequest) -> Sweep | None:
+def _adopted(asked: AdoptRequest) -> Sweep | Adopted:
+    """Return the sweep that the runs became; what was read of them where there is none."""
     found = answer_adopt(asked)
-    return None if found.sweep is None else Book(asked.db).sweep(found.sweep)
+    return found if found.sweep is None else Book(asked.db).sweep(found.sweep)
 
 
 def which(given: Any, database: str) -> tuple[str | None, str]:

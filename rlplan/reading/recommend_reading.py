@@ -29,7 +29,9 @@ from rlplan.reading.sweep_picture import Source, StoredAnswer
 from rlplan.reading.sweep_reading import stored_answer
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import Key, Read, View
+from rlplan.wording.formats import DEFAULT_DATABASE
 from rlplan.wording.frames import CHOICES
+from rlplan.wording.next_steps import typed_here
 from rlplan.wording.numbers import moment, probability, steps
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
@@ -103,6 +105,7 @@ class Recommended(Answer):
     launch: Launch = field(repr=False)
     kept: StoredAnswer | None = field(repr=False)  # that it is; None where it was worked out now
     asked_for: bool = False  # a final run other than the sweep's own
+    database: str = field(default=DEFAULT_DATABASE, repr=False)  # as a command names it
 
     found = Read[FinalAnswer]("answer", "The answer itself, with other budgets and the frontier.")
     best = Read[Choice](
@@ -266,6 +269,7 @@ def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint:
         launch=launch(board, known.sweep.name, known.database, final, known.astray),
         kept=kept,
         asked_for=target_gpu_hours is not None,
+        database=typed_here(known.database),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from rlplan.exits import ExitCode
 from rlplan.wording.console import Part, drawn, print_csv, print_drawn, print_json
 from rlplan.wording.documents import plain
-from rlplan.wording.formats import Format
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 from rlplan.wording.frames import Columns, Frame, Library, make_frame, spread
 from rlplan.wording.next_steps import Invocation
 from rlplan.wording.terminal import Canvas, tell
@@ -90,7 +90,8 @@ class Answer:
         return f"<{type(self).__name__}: {self.summary}>"
 
     def __str__(self) -> str:
-        return drawn(lambda canvas: self.parts(Invocation((), explain=True), canvas), WIDTH).rstrip("\n")
+        called = Invocation((), getattr(self, "database", DEFAULT_DATABASE), explain=True)
+        return drawn(lambda canvas: self.parts(called, canvas), WIDTH).rstrip("\n")
 
     def _repr_html_(self) -> str:
         columns, rows = self.table()

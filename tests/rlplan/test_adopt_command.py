@@ -182,8 +182,12 @@ def test_percentages_and_scores_of_no_share_are_told_apart(run: Run, tmp_path: P
 
 
 def test_from_python(run: Run, five: list[str]) -> None:
+    read = rlplan.adopt(five, gpu="h100", validation_problems=500, db="own.db", dry_run=True)
+    assert not isinstance(read, rlplan.Sweep)
+    assert len(read["runs"]) == len(five)
+    assert not Path("own.db").exists()
     sweep = rlplan.adopt(five, gpu="h100", validation_problems=500, db="own.db")
-    assert sweep is not None
+    assert isinstance(sweep, rlplan.Sweep)
     assert sweep.answer is not None
     assert sweep.answer.rollouts_per_prompt == 32
     shutil.rmtree("own-sweeps")

@@ -108,9 +108,7 @@ def unguessed(what: str, table: Table) -> InputError:
         for name in matching(pattern, [*table.text, *without]):
             wrong = next(filter(_is_text, table.text.get(name, ())), None)
             holds = f"holds {wrong!r}, which is no number" if wrong else "holds no finite number"
-            return InputError(
-                f"column '{name}' of '{table.name}' {holds}: mend that, or name another with --y NAME"
-            )
+            return InputError(f"column '{name}' of '{table.name}' {holds}: mend that, or name another with --y NAME")
     return InputError(
         f"no column of '{table.name}' is known as the {what}; its columns of numbers are {listing(table.columns)}. "
         "Name them with --x NAME --y NAME"

@@ -135,3 +135,11 @@ def test_what_is_not_there_yet_is_not_drawn(tmp_path: Path) -> None:
     sweep = rlplan.open().sweep()
     assert sweep.beliefs.recommended is None
     assert sweep.plot("timeline").data
+
+
+def test_what_an_answer_names_next_is_in_its_own_database(sweep: rlplan.Sweep) -> None:
+    Path("rlplan.db").rename("own.db")
+    told = str(rlplan.open("own.db").sweep().recommend())
+    lines = [line.strip() for line in told.partition("Next")[2].splitlines() if line.strip().startswith("rlplan")]
+    assert lines
+    assert all("--db own.db" in line for line in lines)
