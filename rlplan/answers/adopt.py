@@ -1,12 +1,13 @@
 """`rlplan adopt`: what was read of runs, and what became of them."""
 
+import shlex
 from collections.abc import Iterator
 
 from planner.axes import said
 from rlplan.actions.adopting import Adopted, AdoptedRun, adopt
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
-from rlplan.wording.numbers import hours, plural
+from rlplan.wording.numbers import hours, plural, rate
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
@@ -26,11 +27,11 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
         Column("trainer", lambda row: row.entry.run.trainer or "-", Cells.NAMES),
         Column("n", lambda row: _or_ask(row.entry.settings.rollouts_per_prompt)),
         Column("B", lambda row: _or_ask(row.entry.settings.prompts_per_batch)),
-        Column("lr", lambda row: "?" if (rate := row.entry.settings.learning_rate) is None else f"{rate:.3g}"),
+        Column("lr", lambda row: "?" if (lr := row.entry.settings.learning_rate) is None else rate(lr)),
         Column("axes", lambda row: said(row.entry.axes), Cells.NAMES, shown=any(row.entry.axes for row in rows)),
         Column("GPUs", lambda row: _or_ask(row.entry.settings.gpus)),
         Column("steps", lambda row: f"{row.entry.run.last_step:,}"),
-        Column("GPU-h", lambda row: hours(row.entry.gpu_hours)),
+        Column("GPU-h", lambda row: "?" if row.entry.settings.gpus is None else hours(row.entry.gpu_hours)),
         Column("scores", lambda row: len(row.entry.run.scores)),
         Column("last", lambda row: f"{s[-1].score:.3f}" if (s := row.entry.run.scores) else "-"),
         Column("score is", lambda row: row.entry.run.score or "-", Cells.PATHS, shown=in_full, gives_way=True),
@@ -49,7 +50,12 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
             NextStep(invocation.command("rank", adopted.sweep), "all of them, ranked"),
         ]
     else:  # to explain them once more would store them once more
-        steps = [invocation.without("stores them", "--dry-run")]
+        runs = shlex.join(["rlplan", "fit", *(str(row.entry.run.path) for row in shown)])
+        steps = [
+            NextStep(runs, "their curves, which need no settings")
+            if adopted.missing
+            else invocation.without("stores them", "--dry-run")
+        ]
         steps += [] if in_full else [invocation.explained("which series are the scores")]
     yield from next_steps(steps, canvas)
 
@@ -58,7 +64,12 @@ def _what(adopted: Adopted) -> str:
     """Say what became of the runs."""
     runs = plural(len(adopted.entries), "run")
     times = adopted.times_price
-    off = "" if times is None else f" Their steps took {times:.2g} times what they were priced at."
+    whose = "Its" if len(adopted.entries) == 1 else "Their"
+    off = "" if times is None else f" {whose} steps took {times:.2g} times what they were priced at."
+        ""
+        if times is None
+        else f" {'Its' if len(adopted.entries) == 1 else 'Their'} steps took {times:.2g} times what they were priced at."
+    )
     priced = f"{off} The steps of {plural(adopted.prices, 'run')} count for prices now." if adopted.prices else ""
     if adopted.sweep is None:
         return f"{runs} read.{priced}"

@@ -1,6 +1,7 @@
 """`rlplan adopt`: runs of other people's trainers become trials of a sweep, and their steps prices."""
 
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -79,6 +80,9 @@ def test_a_dry_run_shows_what_was_read_and_what_is_lacking_and_stores_nothing(
     assert len(run("adopt", *five, "--dry-run", "--format", "csv").out.splitlines()) == 6
     shown = run("adopt", *five, "--dry-run", width=150)
     assert "not read, so give --rollouts-per-prompt, --prompts-per-batch" in shown.out
+    assert re.search(r"run-0 .* \?  +\?  +\?  +\?  +60  +\? ", shown.out)
+    (offered,) = re.findall(r"^  rlplan (fit .*?)(?:  .*)?$", shown.out, re.MULTILINE)
+    assert run(*offered.split()).code == 0
     refused = run("adopt", *five, *GIVEN)
     assert refused.code == 2
     assert "run-0 lacks --rollouts-per-prompt" in refused.err
