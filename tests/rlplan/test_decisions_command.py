@@ -18,9 +18,7 @@ def database(tmp_path: Path) -> None:
 
 
 def numbers(run: Run, *args: str) -> list[int]:
-    ran = run("decisions", *args, "--format", "json")
-    assert ran.code == 0, ran.err
-    return [each["number"] for each in ran.json["decisions"]]
+    return [each["number"] for each in run.json("decisions", *args)["decisions"]]
 
 
 def test_decisions_are_chosen_by_action_and_time(run: Run) -> None:

@@ -138,9 +138,7 @@ def test_replay_reads_what_was_exported_for_it(run: Run, tmp_path: Path) -> None
     needed = ["run", "rollouts_per_prompt", "prompts_per_batch", "seed", "gpu_hours", "score"]
     assert list(rows[0])[:6] == needed
     assert len({row["run"] for row in rows}) == 8
-    ran = run("replay", "runs.csv", "--budget", "50%", "--target", "0.02", "--policy", "asha", "--format", "json")
-    assert ran.code == 0, ran.err
-    played = ran.json
+    played = run.json("replay", "runs.csv", "--budget", "50%", "--target", "0.02", "--policy", "asha")
     assert played["regret"] >= 0
     chosen = (str(played["chosen"]["rollouts_per_prompt"]), str(played["chosen"]["prompts_per_batch"]))
     assert chosen in {(row["rollouts_per_prompt"], row["prompts_per_batch"]) for row in rows}

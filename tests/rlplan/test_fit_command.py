@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,14 @@ from rlplan.charts.fit_panels import BAND_POINTS, curve_panels
 from rlplan.requests.elsewhere import FitRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import rising, write
+
+KEYS = {"curve", "points", "used_points", "verdict", "parameters", "noise_sd", "predictions", "fit_ms", "notes"}
+
+
+def only(run: Run, *args: str) -> dict[str, Any]:
+    """Return the one curve that is fitted."""
+    (curve,) = run.json("fit", *args)["curves"]
+    return curve
 
 
 def test_a_window_is_a_part_of_the_x_range(run: Run, one: str) -> None:
@@ -53,9 +62,6 @@ def test_columns_are_chosen_by_name(run: Run, tmp_path: Path) -> None:
     found = only(run, path, "--x", "tokens", "--y", "mine")
     assert (found["x"], found["y"], found["points"]) == ("tokens", "mine", 60)
     assert only(run, path, "--y", "loss")["verdict"] in ("declining", "collapsed")
-    assert "unknown column 'nope'" in refused(run, path, "--y", "nope")
-    assert "unknown column 'nope'" in refused(run, path, "--x", "nope")
-    assert "unknown column 'nope'" in refused(run, path, "--by", "nope")
 
 
 @pytest.mark.parametrize(("constant", "may_rise"), [(0.0, True), (0.5, True), (1.0, False), (12.0, True)])
@@ -90,8 +96,8 @@ def test_a_file_that_fails_does_not_hide_the_others(run: Run, tmp_path: Path, on
 def test_curves_of_one_name_are_told_apart_by_their_folders(run: Run, tmp_path: Path) -> None:
     paths = [str(write(tmp_path / folder / "log.csv").relative_to(tmp_path)) for folder in ("n8", "n16")]
     renamed = [str(write(tmp_path / folder / "curve.csv").relative_to(tmp_path)) for folder in ("n8", "n16")]
-    assert [curve["curve"] for curve in curves(run, *renamed)] == ["n8/curve", "n16/curve"]
-    assert [curve["curve"] for curve in curves(run, *paths)] == ["n8", "n16"]
+    assert [curve["curve"] for curve in run.json("fit", *renamed)["curves"]] == ["n8/curve", "n16/curve"]
+    assert [curve["curve"] for curve in run.json("fit", *paths)["curves"]] == ["n8", "n16"]
 
 
 def test_the_size_of_the_evaluation_sets_the_noise_of_few_points(run: Run, tmp_path: Path) -> None:
@@ -100,9 +106,6 @@ def test_the_size_of_the_evaluation_sets_the_noise_of_few_points(run: Run, tmp_p
         run.json("fit", "few.csv", "--answers", answers)["curves"][0]["noise_sd"] for answers in ("64", "6400")
     )
     assert small > 3 * large
-
-
-KEYS = {"curve", "points", "used_points", "verdict", "parameters", "noise_sd", "predictions", "fit_ms", "notes"}
 
 
 def test_json_has_the_fields_of_the_contract(run: Run, one: str) -> None:
@@ -127,7 +130,7 @@ def test_json_has_the_fields_of_the_contract(run: Run, one: str) -> None:
 def test_csv_has_a_row_for_every_prediction(run: Run, tmp_path: Path, one: str) -> None:
     two = str(write(tmp_path / "two.csv"))
     asked = ["--fit-fraction", "0.5", "--predict-at", "end", "--predict-at", "100"]
-    found = curves(run, one, two, *asked)
+    found = run.json("fit", one, two, *asked)["curves"]
     rows = run("fit", one, two, *asked, "--format", "csv").rows
     assert [(row["curve"], float(row["x"])) for row in rows] == [
         (curve["curve"], prediction["x"]) for curve in found for prediction in curve["predictions"]
@@ -188,23 +191,3 @@ def test_the_band_holds_its_median_and_meets_the_predictions(tmp_path: Path, sha
     assert (band.x[-1], band.low[-1], band.high[-1]) == pytest.approx((last.x, last.low, last.high))
     assert line.used.x.size + line.unused.x.size == curve.x.size
     assert panel.leftmost < line.used.x[line.used.x > 0].min()
-
-
-def curves(run: Run, *args: str) -> list[dict[str, object]]:
-    ran = run("fit", *args, "--format", "json")
-    assert (ran.code, ran.err) == (0, "")
-    return ran.json["curves"]
-
-
-def only(run: Run, *args: str) -> dict:
-    (curve,) = curves(run, *args)
-    return curve
-
-
-def refused(run: Run, *args: str) -> str:
-    ran = run("fit", *args)
-    assert ran.code == 2
-    assert ran.out == ""
-    assert ran.err.startswith("rlplan: ")
-    assert ran.err.count("\n") == 1
-    return ran.err

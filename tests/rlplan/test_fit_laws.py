@@ -43,9 +43,7 @@ def recipes(path: Path) -> str:
 
 
 def fitted(run: Run, law: str, *args: str) -> list[dict[str, Any]]:
-    ran = run("fit", "--law", law, *args, "--format", "json")
-    assert (ran.code, ran.err) == (0, "")
-    document = ran.json
+    document = run.json("fit", "--law", law, *args)
     assert document["law"] == law
     return document["fits"]
 
@@ -97,9 +95,7 @@ def test_laws_are_drawn(run: Run, tmp_path: Path, law: str, make: Callable[[Path
 
 def test_recipes_are_ranked_by_asymptote_and_ties_by_midpoint(run: Run, tmp_path: Path) -> None:
     path = recipes(tmp_path / "recipes.csv")
-    ran = run("compare", path, "--by", "variant", "--format", "json")
-    assert (ran.code, ran.err) == (0, "")
-    found = ran.json
+    found = run.json("compare", path, "--by", "variant")
     assert [(each["name"], each["tie_group"], each["runs"]) for each in found["recipes"]] == [
         ("early", 1, 1),
         ("steady", 1, 2),

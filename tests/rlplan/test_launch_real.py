@@ -15,9 +15,7 @@ from tests.rlplan.stored_rows import spent_of
 
 
 def launched(run: Run, *further: str) -> dict[str, Any]:
-    ran = run("launch", "--validations", "5", *further, "--format", "json")
-    assert ran.code == 0, ran.err
-    document: dict[str, Any] = ran.json["final"]
+    document: dict[str, Any] = run.json("launch", "--validations", "5", *further)["final"]
     return document
 
 

@@ -29,9 +29,7 @@ pytestmark = pytest.mark.usefixtures("swept")
 
 
 def test_a_final_run_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:  # noqa: F811
-    ran = run("launch", "--slurm", "--sbatch=--time=4:00:00", "--validations", "8", "--format", "json")
-    assert ran.code == 0, ran.err
-    submitted = ran.json
+    submitted = run.json("launch", "--slurm", "--sbatch=--time=4:00:00", "--validations", "8")
     assert (submitted["sweep"], submitted["job"]) == ("sweep-1-final", "41")
     script = Path(submitted["script"])
     assert script == tmp_path / "rlplan-sweeps" / "sweep-1-final" / "slurm.sh"

@@ -28,9 +28,7 @@ def planned(run: Run) -> Run:
 
 
 def test_json_has_every_fraction_with_its_figures_and_their_errors(planned: Run) -> None:
-    ran = planned("preview", *QUICK, "--pilot-fractions", "0.2,0.1", "--format", "json")
-    assert (ran.code, ran.err) == (0, "")
-    document = ran.json
+    document = planned.json("preview", *QUICK, "--pilot-fractions", "0.2,0.1")
     assert (document["plan"], document["policy"], document["draws"], document["seed"]) == ("plan-1", "full", 2, 0)
     assert [each["pilot_fraction"] for each in document["fractions"]] == [0.1, 0.2]
     for each in document["fractions"]:

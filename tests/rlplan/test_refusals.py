@@ -188,6 +188,7 @@ def names(folder: Path) -> list[str]:
         ("fit one.csv --level 90", 2, "--level 90"),
         ("fit one.csv --plot fit.png", 2, "--plot fit.png"),
         ("fit one.csv --plot nowhere/fit.html", 2, "no folder 'nowhere'"),
+        *((f"fit one.csv --{axis} nope", 2, "unknown column 'nope'") for axis in ("x", "y", "by")),
         ("fit one.csv --answers many", 2, "--answers 'many' is not a whole number"),
         ("fit one.csv --answers 0", 2, "--answers 0: it must be at least 1"),
         ("fit reward.csv --answers 100", 2, "only pass rates have a binomial error"),

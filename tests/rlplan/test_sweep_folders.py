@@ -26,6 +26,10 @@ from tests.rlplan.recommend_sweeps import PILOTED, ended, trials
 from tests.rlplan.stored_rows import rows
 from tests.rlplan.test_sweeping import Simulated, interrupted, request, simulate, stored
 
+pytestmark = pytest.mark.usefixtures("simulated_workers")
+
+UNTRAINABLE = 'command = "train {rollouts_per_prompt} {prompts_per_batch} {learning_rate}"\nresume = ""\n'
+
 
 class Halting(Simulated):
     """Is interrupted at once: that it was made shows that a sweep went on, and where."""
@@ -225,11 +229,6 @@ def test_the_final_run_of_a_copy_goes_on_from_its_own_pilot_or_from_none(run: Ru
         assert f"--db {place.name}/rlplan.db" in told[place]["command"]
     assert told[alone]["continues"] is None
     assert f"is driven by {path}" in told[alone]["note"]
-
-
-pytestmark = pytest.mark.usefixtures("simulated_workers")
-
-UNTRAINABLE = 'command = "train {rollouts_per_prompt} {prompts_per_batch} {learning_rate}"\nresume = ""\n'
 
 
 @pytest.fixture

@@ -16,6 +16,9 @@ from budgets import errors
 from rlplan.actions.interrupts import Interrupts
 from tests.rlplan.recommend_sweeps import ended
 
+DOCUMENT = Path(__file__).parents[3] / "docs" / "python.md"
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+HEAVY = {"numpy", "sqlalchemy", "pydantic", "typer", "rich", "scipy", "torch", "ray", "pandas", "polars", "plotly"}
 SCRIPT = """
 from pathlib import Path
 
@@ -76,10 +79,6 @@ def test_mypy_sees_the_types_of_the_package(tmp_path: Path) -> None:
     assert all(want in line for want, line in zip(wanted, lines, strict=True)), said
 
 
-ROOT = Path(__file__).parents[3]
-HEAVY = {"numpy", "sqlalchemy", "pydantic", "typer", "rich", "scipy", "torch", "ray", "pandas", "polars", "plotly"}
-
-
 def modules_after(code: str) -> set[str]:
     command = [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules)"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -94,10 +93,6 @@ def test_every_error_can_be_caught_by_name() -> None:
     raised = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
     assert raised - {"IllegalTransitionError"} == set(rlplan._ERRORS)
     assert all(issubclass(getattr(rlplan, name), rlplan.RlplanError) for name in rlplan._ERRORS)
-
-
-DOCUMENT = Path(__file__).parents[3] / "docs" / "python.md"
-BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 def test_the_document_runs_from_its_first_to_its_last_line(

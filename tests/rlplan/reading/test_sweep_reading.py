@@ -14,18 +14,6 @@ from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import Seeder, later
 
 
-def test_the_newest_fit_and_the_last_decisions_count(seeder: Seeder) -> None:
-    seeder.fit(1, 0.5, 0.01)
-    for number in range(20):
-        seeder.decide("prune", f"reason {number}", 2)
-    seen = picture(seeder.store, now=later(seeder))
-    assert seen.trials[0].forecast is not None
-    assert seen.trials[0].forecast.mean == 0.5
-    assert seen.decisions == 36
-    assert [each.number for each in seen.last_decisions][-3:] == [34, 35, 36]
-    assert (seen.last_decisions[-1].trial, seen.last_decisions[-1].reason) == ("n128-B64-s0", "reason 19")
-
-
 def test_time_left_is_what_the_running_trials_can_spend(seeder: Seeder) -> None:
     now = later(seeder)
     seen = picture(seeder.store, now=now)
