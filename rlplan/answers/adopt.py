@@ -66,10 +66,6 @@ def _what(adopted: Adopted) -> str:
     times = adopted.times_price
     whose = "Its" if len(adopted.entries) == 1 else "Their"
     off = "" if times is None else f" {whose} steps took {times:.2g} times what they were priced at."
-        ""
-        if times is None
-        else f" {'Its' if len(adopted.entries) == 1 else 'Their'} steps took {times:.2g} times what they were priced at."
-    )
     priced = f"{off} The steps of {plural(adopted.prices, 'run')} count for prices now." if adopted.prices else ""
     if adopted.sweep is None:
         return f"{runs} read.{priced}"
