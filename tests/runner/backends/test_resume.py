@@ -58,23 +58,6 @@ def test_what_was_done_after_a_checkpoint_is_done_again_alike(tmp_path: Path) ->
     assert without_time(again) == without_time(points[3:])
 
 
-def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(tmp_path: Path) -> None:
-    config = tiny_config()
-    backend = BuiltinBackend()
-    backend.start(config, tmp_path)
-    for step in (2, 4):
-        list(backend.advance(Segment(step)))
-        newest = backend.checkpoint().path
-    newest.write_bytes(newest.read_bytes()[:-100])
-    backend = BuiltinBackend()
-    assert backend.restore(config, tmp_path) == 2
-    assert backend.notes == (
-        f"{newest.name} is damaged: its checksum does not match its {newest.stat().st_size:,} bytes",
-    )
-    points = list(backend.advance(Segment(5)))
-    assert without_time(points) == without_time(run(config, tmp_path / "whole", 5)[0][3:])
-
-
 def test_a_checkpoint_of_another_configuration_is_refused_and_another_machine_told_about_the_bits(
     tmp_path: Path,
 ) -> None:

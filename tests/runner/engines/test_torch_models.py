@@ -12,19 +12,11 @@ from tests.runner.engines.models import CONFIGS, END, PAD, PROMPTS, build
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_logprobs_are_those_of_a_full_pass(name: str) -> None:
+@pytest.mark.parametrize("prompts", [PROMPTS, [[5, 6, 7], [8, 9, 10]]], ids=["padded", "of one length"])
+def test_logprobs_are_those_of_a_full_pass(name: str, prompts: list[list[int]]) -> None:
     model = build(name)
-    engine = TorchEngine(model, end_id=END, pad_id=PAD)
-    rollouts = engine.generate(PROMPTS, 3, Sampling(10, 0.6), seed=5)
-    expected = expected_logprobs(model, rollouts, 0.6)
-    torch.testing.assert_close(rollouts.logprobs, expected, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_logprobs_are_right_without_any_padding(name: str) -> None:
-    model = build(name)
-    rollouts = TorchEngine(model, end_id=END, pad_id=PAD).generate([[5, 6, 7], [8, 9, 10]], 4, Sampling(8), seed=6)
-    torch.testing.assert_close(rollouts.logprobs, expected_logprobs(model, rollouts), atol=1e-5, rtol=0)
+    rollouts = TorchEngine(model, end_id=END, pad_id=PAD).generate(prompts, 3, Sampling(10, 0.6), seed=5)
+    torch.testing.assert_close(rollouts.logprobs, expected_logprobs(model, rollouts, 0.6), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
