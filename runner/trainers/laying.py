@@ -19,6 +19,7 @@ _REWARD_PARTS = (  # of rlplan, which mean the same wherever they run; each impo
     "budgets/errors.py",
     "planner/__init__.py",
     "planner/metrics.py",
+    "planner/percent.py",
     "runner/__init__.py",
     "runner/machine.py",
     "runner/ports/__init__.py",
