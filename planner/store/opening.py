@@ -5,6 +5,7 @@ import sqlite3
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from shlex import quote
 
 from sqlalchemy import Connection, inspect
 
@@ -81,10 +82,11 @@ def _check_file(path: Path, read_only: bool, existing: bool) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is a directory; give a file in it: --db {path / 'rlplan.db'}")
     if not path.parent.is_dir():
-        raise StoreError(f"{path} cannot be made: its directory does not exist. Run: mkdir -p {path.parent}")
+        folder = quote(str(path.parent))
+        raise StoreError(f"{path} cannot be made: its directory does not exist. Run: mkdir -p {folder}")
     if not path.exists():
         if existing:
-            raise NotFoundError(f"there is no results database at {path}. {_HOW_TO_BEGIN} --db {path}")
+            raise NotFoundError(f"there is no results database at {path}. {_HOW_TO_BEGIN} --db {quote(str(path))}")
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise StoreError(f"{path} cannot be made: this user may not write there; give another path with --db")
         return

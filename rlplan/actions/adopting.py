@@ -40,6 +40,8 @@ from rlplan.requests.elsewhere import AdoptRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import AxisValues, Key, plain
 from rlplan.wording.frames import Columns, Kind
+from rlplan.wording.numbers import plural
+from rlplan.wording.terminal import tell
 from runner.sweep.planning import AnyPath, SweepChoice, Text
 
 FINAL_RUN = 4.0  # times the longest run's GPU-hours: the final run, where neither it nor a budget is given
@@ -152,13 +154,22 @@ class Money:
 def adopt(asked: AdoptRequest) -> Adopted:
     """Read runs, have those that compare become finished trials of a sweep, and store what their steps took."""
     request = checked(replace(asked, runs=_listed(asked.runs), score=_listed(asked.score)), **KINDS)
-    entries = [_entry(path, request) for path in request.runs]
+    entries = [_entry(path, request) for path in _distinct(request.runs)]
     if request.dry_run and (missing := missing_flags(entries)):
         return Adopted(tuple(entries), (None,) * len(entries), missing, ())
     found = compare_runs(entries, same_scores=bool(request.score))
     if request.dry_run:
         return Adopted(found.entries, (None,) * len(entries), {}, found.notes)
     return _store(request, found)
+
+
+def _distinct(runs: Sequence[Path]) -> list[Path]:
+    """Return runs without those that are named before: one run is no two seeds."""
+    by_place = {path.resolve(): path for path in reversed(runs)}
+    found = sorted(by_place.values(), key=runs.index)
+    if repeated := len(runs) - len(found):
+        tell(f"note: {plural(repeated, 'run')} given more than once, and read once")
+    return found
 
 
 def _listed(given: Any) -> list[Any] | None:

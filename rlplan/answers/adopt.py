@@ -1,7 +1,9 @@
 """`rlplan adopt`: what was read of runs, and what became of them."""
 
 import shlex
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from planner.axes import said
 from rlplan.actions.adopting import Adopted, AdoptedRun, adopt
@@ -22,8 +24,9 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
     rows, in_full = adopted.rows, invocation.explain
     yield from canvas.lines(_what(adopted), "bold")
     yield ""
+    names = _names([row.entry.run.path for row in rows])
     columns: list[Column[AdoptedRun]] = [
-        Column("run", lambda row: row.entry.run.path.name, Cells.PATHS),
+        Column("run", lambda row: names[row.entry.run.path], Cells.PATHS),
         Column("trainer", lambda row: row.entry.run.trainer or "-", Cells.NAMES),
         Column("n", lambda row: _or_ask(row.entry.settings.rollouts_per_prompt)),
         Column("B", lambda row: _or_ask(row.entry.settings.prompts_per_batch)),
@@ -41,7 +44,7 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
     yield table_of(shown, columns, canvas)
     if hidden := len(rows) - len(shown):
         yield canvas.line(f"{plural(hidden, 'run')} not shown", "dim")
-    lacking = [f"{path.name}: not read, so give {', '.join(flags)}." for path, flags in adopted.missing.items()]
+    lacking = [f"{names[path]}: not read, so give {', '.join(flags)}." for path, flags in adopted.missing.items()]
     for text in lacking if in_full else lacking[:SHOWN_LINES]:
         yield from canvas.lines(text)
     if adopted.sweep is not None:
@@ -58,6 +61,12 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
         ]
         steps += [] if in_full else [invocation.explained("which series are the scores")]
     yield from next_steps(steps, canvas)
+
+
+def _names(paths: Sequence[Path]) -> dict[Path, str]:
+    """Return a name for each run: that of its file or folder, with where it is if others are called so too."""
+    alike = Counter(path.name for path in paths)
+    return {path: path.name if alike[path.name] == 1 else str(path) for path in paths}
 
 
 def _what(adopted: Adopted) -> str:

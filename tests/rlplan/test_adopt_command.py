@@ -89,6 +89,14 @@ def test_a_dry_run_shows_what_was_read_and_what_is_lacking_and_stores_nothing(
     assert not (tmp_path / "rlplan.db").exists()
 
 
+def test_a_run_that_is_given_twice_is_no_second_seed_and_names_tell_runs_apart(run: Run, tmp_path: Path) -> None:
+    folders = [verl_folder(tmp_path / place / "run", one) for place, one in zip("ab", FIVE, strict=False)]
+    ran = run("adopt", *map(str, folders), f"{folders[0]}/../run", *GIVEN, "--dry-run", width=200)
+    assert ran.out.startswith("2 runs read.")
+    assert "1 run given more than once, and read once" in ran.err
+    assert all(str(folder) in ran.out for folder in folders)
+
+
 def test_flags_say_what_cannot_be_read(run: Run, tmp_path: Path) -> None:
     folder = verl_folder(tmp_path / "one", FIVE[0])
     (folder / "run_grpo.sh").unlink()

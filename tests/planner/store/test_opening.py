@@ -123,6 +123,8 @@ def test_reading_what_is_not_there(tmp_path: Path) -> None:
         open_store(tmp_path / "rlplan.db", read_only=True)
     assert str(tmp_path) in str(raised.value)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(NotFoundError, match=r"--budget 5000 --db '.*/two words.db'$"):
+        open_store(tmp_path / "two words.db", read_only=True)
 
 
 def test_an_empty_file_becomes_a_database_when_written_and_holds_nothing_when_read(tmp_path: Path) -> None:
