@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from errno import ENOSPC
+from errno import EACCES, ELOOP, ENAMETOOLONG, ENOSPC, ENOTDIR, EPERM, EROFS
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +22,7 @@ from rlplan.wording.terminal import tell
 
 EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 failures or warnings, 130 interrupted."
 
+REFUSED = (EACCES, EPERM, EROFS, ENOTDIR, ENAMETOOLONG, ELOOP)  # what a system says of a path that is no good
 # By what a person is doing, the everyday ones first.
 PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Plan": (
@@ -86,20 +87,15 @@ class Face(TyperGroup):
         except BrokenPipeError:
             _silence_stdout()
         except OSError as error:
-            if debug or error.errno != ENOSPC:
+            if debug:
                 raise
-            _silence_stdout()
-            _fail(f"what is printed cannot be written: {error.strerror}", ExitCode.BAD_INPUT)
+            _fail(*_by_system(error))
         except Exception as error:  # what nobody foresaw is our bug, and is told in a line
             if debug:
                 raise
             if isinstance(error, ModuleNotFoundError) and (remedy := extra_with(error.name)) is not None:
                 _fail(remedy, ExitCode.BAD_INPUT)
-            kind = type(error).__name__
-            first_line = str(error).partition("\n")[0]
-            _fail(
-                f"internal error, {kind}: {first_line}. Please report it with the output of --debug", ExitCode.OUR_BUG
-            )
+            _fail(_bug(error), ExitCode.OUR_BUG)
         else:
             raise SystemExit(result if isinstance(result, int) else ExitCode.DONE)
 
@@ -148,6 +144,20 @@ def _usage(error: TyperException, words: Sequence[str]) -> str:
     if message.startswith("Missing argument") and (example := re.search(r"Example: (.+)", told or "")):
         message = f"{message.rstrip('.')}, as in `{example.group(1)}`"
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} Run `{asked} --help` for what there is."
+
+
+def _by_system(error: OSError) -> tuple[str, ExitCode]:
+    if error.errno == ENOSPC:
+        _silence_stdout()
+        return f"what is printed cannot be written: {error.strerror}", ExitCode.BAD_INPUT
+    if error.filename is None or error.errno not in REFUSED:
+        return _bug(error), ExitCode.OUR_BUG
+    return f"{error.filename} cannot be used: {error.strerror}; give another path", ExitCode.BAD_INPUT
+
+
+def _bug(error: Exception) -> str:
+    first_line = str(error).partition("\n")[0]
+    return f"internal error, {type(error).__name__}: {first_line}. Please report it with the output of --debug"
 
 
 def _fail(message: str, code: ExitCode) -> None:

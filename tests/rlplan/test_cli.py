@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -131,3 +132,16 @@ def test_output_that_cannot_be_written_is_no_bug_of_ours() -> None:
     with open("/dev/full", "w") as full:
         ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (2, "rlplan: what is printed cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.EACCES, 2), (errno.ENAMETOOLONG, 2), (errno.EIO, 1)])
+def test_a_path_that_the_system_refuses_is_named_in_a_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, number: int, code: int
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number), "locked/out.html")
+
+    monkeypatch.setattr("rlplan.web.report.checked", refused)
+    ran = run("report", "locked/out.html")
+    assert (ran.code, ran.err.count("\n")) == (code, 1)
+    assert ("locked/out.html cannot be used: " in ran.err) == (code == 2)
