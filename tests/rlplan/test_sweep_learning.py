@@ -151,9 +151,10 @@ def test_decisions_are_those_of_the_undisturbed_sweep_when_sources_change_meanwh
 ) -> None:
     """Stopped at its beginning, its source gone, and gone on with: bit by bit the same decisions."""
     shutil.copy(database, tmp_path / "other.db")
-    start(learning(learn_from=None, seed=3, db=database))
+    few: dict[str, Any] = {"learn_from": None, "seed": 3, "further": {"pilot.most_pilots": ("pilot.most_pilots", 3)}}
+    start(learning(**few, db=database))
     other, interrupts = str(tmp_path / "other.db"), Stopping()
-    began = start(learning(learn_from=None, seed=3, db=other), interrupts=interrupts, began=interrupts.began)
+    began = start(learning(**few, db=other), interrupts=interrupts, began=interrupts.began)
     with open_store(other) as store, store.write() as session:
         session.query(StoredExperience).delete()
     go_on(ResumeRequest(began.sweep, db=other))
