@@ -27,6 +27,9 @@ FREEDOM: Final = 0.5  # of what a model without a plan lets (n, B) do: what the 
 GAIN_ERROR: Final = 0.005  # to which a study's curve is read
 WIDTHS: Vector = np.array([1.5, 2.0, 0.5])  # of what it may be read as, about INTERCEPTS
 ROUNDS: Final = 10
+# A normal about each level in Gauss and Hermite's three nodes along each of logit A and log C_mid.
+NODES: Vector = np.sqrt(3.0) * np.array([[top, middle] for top in (-1, 0, 1) for middle in (-1, 0, 1)])
+NODE_WEIGHTS: Vector = np.outer((1 / 6, 2 / 3, 1 / 6), (1 / 6, 2 / 3, 1 / 6)).ravel()
 STEPS, SMALL = 30, 1e-5  # of Levenberg's method, and of its differences
 
 
@@ -66,7 +69,9 @@ def _gains_of(configuration: Configuration, foretold: Foretold) -> tuple[tuple[f
 
 def _ending_at(surface: Vector, ends: Vector, levels: Vector, weights: Vector) -> Vector:
     """Return a surface with logit A such that, at the levels the model reckons with, ends differ as those given do."""
-    surface, at = surface.copy(), np.insert(levels, 2, INTERCEPTS[2][0], axis=1)
+    surface, around = surface.copy(), levels[:, None] + NODES * [sd for _, sd in INTERCEPTS[:2]]
+    at = np.insert(around.reshape(-1, 2), 2, INTERCEPTS[2][0], axis=1)
+    weights = np.outer(weights, NODE_WEIGHTS).ravel()
     for _ in range(ROUNDS):
         local = surface + at[:, None]
         gained = _gain(local, np.zeros(1))[..., 0]
