@@ -23,6 +23,8 @@ from planner.watching.rules import Scored, UpdateWatch, Warned, fall
 from rlplan.requests.elsewhere import WatchRequest
 from rlplan.wording.documents import Key, View
 
+TABLES = (".csv", ".tsv")  # half a number is a number too; other readers leave out a line that has no end
+
 
 class LeftData(View[RemainingGain]):
     """What the rest of a run should add."""
@@ -76,10 +78,13 @@ def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) 
     if request.end is not None and not request.end > 0:
         raise InputError(f"--end {request.end:g}: it is where the run ends on its x axis, more than 0")
     known: dict[tuple[str, str], int] = {}
+    before: int | None = None
     while True:
         found: list[Seen] = []
+        size = None if request.once else _unended(run)
+        held, before = int(size is not None and size != before), size
         try:
-            found = _looked(run, request, known)
+            found = _looked(run, request, known, held)
             if found:
                 found[-1] = replace(found[-1], progress=_progress(run, request))
         except InputError:
@@ -91,14 +96,27 @@ def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) 
         wait(request.every)
 
 
-def _looked(run: Path, request: WatchRequest, known: dict[tuple[str, str], int]) -> list[Seen]:
-    """Return what is new in a log; a part of it without scores is passed over where another has some."""
+def _unended(run: Path) -> int | None:
+    """Return the size of a table whose last line has no end, since it is being written: a number may lack digits."""
+    if run.suffix.casefold() not in TABLES or not run.is_file():
+        return None
+    with run.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - 1))
+        return None if file.read(1) in (b"\n", b"") else size
+
+
+def _looked(run: Path, request: WatchRequest, known: dict[tuple[str, str], int], held: int) -> list[Seen]:
+    """Return what is new in a log, without its newest validation where that is `held` back.
+
+    A part of it without scores is passed over where another has some.
+    """
     found: list[Seen] = []
     refusals: list[InputError] = []
     tables = read_table(run)
     for table in tables:
         try:
-            found += _seen(table, request, known)
+            found += _seen(table, request, known, held)
         except InputError as refusal:
             refusals.append(refusal)
     if len(refusals) == len(tables):
@@ -116,12 +134,13 @@ def _progress(run: Path, request: WatchRequest) -> Progress | None:
     return None
 
 
-def _seen(table: Table, request: WatchRequest, known: dict[tuple[str, str], int]) -> Iterator[Seen]:
+def _seen(table: Table, request: WatchRequest, known: dict[tuple[str, str], int], held: int) -> Iterator[Seen]:
     """Yield what is new of one table: `known` holds how many validations of each curve and series were told."""
     of_updates = _of_updates(table)
     for curve in curves_of(table, x=request.x, y=request.y, by=request.by, percent=request.percent):
         measured = curve.evaluated_on(request.answers) if request.answers is not None else _with_errors(curve, table)
         scored = _scored(measured, table)
+        scored = scored[: len(scored) - held]
         told = known.get((curve.name, curve.y_name), 0)
         for number in range(told, len(scored)):
             warned_before, warned = (fall(scored[:upto]) for upto in (number, number + 1))
@@ -133,7 +152,7 @@ def _seen(table: Table, request: WatchRequest, known: dict[tuple[str, str], int]
                 _left(measured, request.end) if number == len(scored) - 1 else None,
                 curve.notes if number == 0 else (),
             )
-        known[curve.name, curve.y_name] = len(scored)
+        known[curve.name, curve.y_name] = max(told, len(scored))
         if of_updates is not None:
             yield Seen(curve.name, curve.x_name, None, of_updates)
             of_updates = None

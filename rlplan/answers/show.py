@@ -17,7 +17,7 @@ from rlplan.reading.sweep_words import reached, with_error
 from rlplan.requests.reading import ShowRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import Invocation
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, probability, steps
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, probability, rate, steps
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
@@ -80,7 +80,7 @@ def _configuration(sheet: Sheet) -> str:
     axes = f" with {said(row.axes)}" if row.axes else ""
     return (
         f"n = {row.rollouts_per_prompt}, B = {row.prompts_per_batch}{axes}, recipe {sheet.recipe}, learning rate "
-        f"{row.learning_rate:.2g}, seed {row.seed}; {sheet.picture.workload}"
+        f"{rate(row.learning_rate)}, seed {row.seed}; {sheet.picture.workload}"
     )
 
 
@@ -95,7 +95,7 @@ def _outlook(sheet: Sheet) -> str:
     chance = "" if forecast.probability_best is None else f", P(best) {probability(forecast.probability_best)}"
     upto = "" if sheet.fitted_upto_gpu_hours is None else f" up to {hours(sheet.fitted_upto_gpu_hours)}"
     answer = sheet.picture.answer
-    whose = "its run, by its newest fit," if answer is None else "a new run of its configuration"
+    whose = "its run, by its newest fit," if answer is None else "its configuration"
     when = "" if forecast.at is None else f" ({'fitted' if answer is None else 'answered'} {moment(forecast.at)})"
     return (
         f"{scored}. At {hours(forecast.target_gpu_hours)} {whose} is expected to score {expected}, "

@@ -251,7 +251,7 @@ def by_show(faces: Faces) -> Iterator[Said]:
     for trial, cell in list(faces.trials.items())[:2]:
         known = faces.json("show", trial)
         yield from cells([known])
-        line = rf"At {NUMBER} a new run of its configuration is expected to score {SCORE}, .*? P\(best\) ([\d.<>]+\d)"
+        line = rf"At {NUMBER} its configuration is expected to score {SCORE}, .*? P\(best\) ([\d.<>]+\d)"
         ((target, *figures),) = re.findall(line, _flat(faces.out("show", trial)))
         yield None, "target", target
         yield from ((cell, name, said) for name, said in zip(FIGURES[1:], figures, strict=True))

@@ -67,7 +67,7 @@ def test_a_trial_is_told_from_its_plan_to_its_end(run: Run, database: str) -> No
     out = run("show", "n512-B32-s0").out
     for said in (
         "n512-B32-s0 of sweep-1, plan-1: paused at step 30/40",
-        "n = 512, B = 32, recipe grpo, learning rate 1e-06, seed 0; qwen3-8b",
+        "n = 512, B = 32, recipe grpo, learning rate 1e-6, seed 0; qwen3-8b",
         "Scores, the last 6 of 16",
         "4  30–40      30.0     7.00  lost       w1",
         "lost     its worker is gone",
@@ -75,7 +75,7 @@ def test_a_trial_is_told_from_its_plan_to_its_end(run: Run, database: str) -> No
         assert said in out
     assert "0.24 │" in out
     assert (
-        "Score 0.620 ± 0.011 (mean@1) at 90 GPU-hours. At 3,997 a new run of its configuration is expected to score "
+        "Score 0.620 ± 0.011 (mean@1) at 90 GPU-hours. At 3,997 its configuration is expected to score "
         "0.74 (0.68–0.79), 90 % interval, P(best) 0.62 (answered 2026-03-01 "
     ) in " ".join(out.split())
     assert "Its curve up to 30: rising." in " ".join(out.split())

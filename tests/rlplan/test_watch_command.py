@@ -74,6 +74,25 @@ def test_a_log_that_grows_is_followed_until_it_warns(tmp_path: Path) -> None:
     assert [each.warned is not None for each in seen].count(True) == 1
 
 
+@pytest.mark.parametrize("ends", ["5\n", ""])
+def test_a_line_that_is_being_written_is_read_when_it_has_ended(tmp_path: Path, ends: str) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("step,score\n0,0.5\n5,0.6")
+    seen: list[list[float | None]] = []
+
+    def wait(_: float) -> None:
+        seen.append([each.score for each in found])
+        path.write_text(f"step,score\n0,0.5\n5,0.6{ends}")
+
+    found: list[Seen] = []
+    for each in followed(WatchRequest(path), wait):
+        found.append(each)
+        if len(found) == 2:
+            break
+    assert seen == [[0.5]]
+    assert [each.score for each in found] == [0.5, float(f"0.6{ends}")]
+
+
 def test_validations_are_followed_from_the_first_where_there_was_training_alone(tmp_path: Path) -> None:
     rewards, scores = [0.3 + 0.01 * step for step in range(20)], [0.3, 0.4, 0.5, 0.6]
     log = verl_log(tmp_path / "verl.log", rewards[:4], [])
