@@ -58,9 +58,10 @@ class Workload:
             raise InputError(f"a prompt set of {self.prompt_set_size}: it must hold at least 1 prompt")
         if self.longest_sequence > self.model.context:
             room = self.model.context - self.prompt_tokens
+            most = f"a response may have at most {room:,.0f} tokens" if room >= 1 else "no response has room beside it"
             raise InputError(
                 f"a prompt of {self.prompt_tokens:g} and a response of {self.responses.cap:,} tokens exceed the "
-                f"context of {self.model.name}, {self.model.context:,}: a response may have at most {room:,.0f} tokens"
+                f"context of {self.model.name}, {self.model.context:,}: {most}"
             )
 
     @property

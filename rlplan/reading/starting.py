@@ -11,6 +11,7 @@ from planner.store import open_store
 from planner.store.engine import locate
 from planner.store.records import RankedRow
 from rlplan.reading.rank_reading import Ranking, ranking
+from rlplan.reading.sweep_picture import Source
 from rlplan.wording.documents import AxisValues, Key, View
 from runner.clusters import manifest
 from runner.sweep.planned import CPU, nodes_of
@@ -50,7 +51,10 @@ def by_hand(database: str, name: str | None, trainer: str, row: int = 1) -> ByHa
         load_recipe(taken.recipe).schedule.updates_per_batch if taken.recipe in recipe_names() else 1,
         text_of(taken.axes, RECIPE),
     )
-    return ByHand(found.sweep or found.plan, taken, trainer, tuple(line_of(trainer, start)), note_of(trainer, start))
+    unmeasured = found.sweep is not None and found.source is Source.PROPOSED
+    notes = ["as proposed: the sweep recommends nothing yet"] if unmeasured else []
+    notes += [note] if (note := note_of(trainer, start)) else []
+    return ByHand(found.sweep or found.plan, taken, trainer, tuple(line_of(trainer, start)), "; ".join(notes) or None)
 
 
 def cluster_file(database: str, name: str | None, cluster: str, row: int | None) -> str:

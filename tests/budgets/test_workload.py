@@ -12,6 +12,8 @@ def test_prompt_and_response_stay_within_the_context() -> None:
     assert workload_of(cap=40960 - 256).longest_sequence == 40960
     with pytest.raises(InputError, match=r"context of qwen3-8b, 40,960: a response may have at most 40,704 tokens"):
         workload_of(cap=40960 - 255)
+    with pytest.raises(InputError, match="exceed the context of qwen3-8b, 40,960: no response has room beside it"):
+        workload_of(prompt=50_000)
     with pytest.raises(InputError, match="prompts of 0 tokens: it must be positive"):
         workload_of(prompt=0)
     with pytest.raises(InputError, match="a prompt set of 0"):

@@ -7,6 +7,7 @@ import yaml
 
 from planner.store import open_store
 from tests.rlplan.conftest import Run
+from tests.rlplan.sweep_rows import Seeder
 
 
 @pytest.fixture
@@ -34,6 +35,13 @@ def test_json_has_the_row_and_the_arguments(planned: Run) -> None:
     third = planned.json("launch", "--print", "slime", "--row", "3")
     assert (third["of"], third["row"]["rank"], third["trainer"]) == ("plan-1", 3, "slime")
     assert f"--rollout-batch-size {third['row']['prompts_per_batch']}" in third["arguments"]
+
+
+def test_a_sweep_without_an_answer_says_that_its_row_is_as_proposed(run: Run, seeder: Seeder) -> None:
+    seeder.store.close()
+    said = run("launch", "sweep-1", "--print", "verl")
+    assert said.code == 0
+    assert "\n# as proposed: the sweep recommends nothing yet\n" in said.out
 
 
 def test_skypilot_is_asked_for_the_machines_of_the_final_run(planned: Run) -> None:
