@@ -20,7 +20,7 @@ from bench.deciding import ours, tables
 from bench.deciding.statistics import estimated
 from planner.curves.curve import Vector
 from planner.metrics import EQUIVALENCE_MARGIN
-from planner.pooling.draws import Worlds, shares_of_best
+from planner.pooling.draws import JointDraws, shares_of_best
 from planner.pooling.pool import Pool
 from planner.recommending.prospect import DRAWS
 from planner.replaying.recorded import AROUND, Recorded, RecordedRun
@@ -78,7 +78,7 @@ def judged(name: str, repeat: int, share: float) -> tuple[Judged, Judged]:
     budget = share * recorded.full_cost(target)
     policy = ours.opened(ours.RLPLAN)
     _, view = ours.seen_to_the_end(*policy, recorded, budget=budget, target=target, seed=repeat, workers=1)
-    worlds = Pool().worlds(view, DRAWS)
+    worlds = Pool().joint_draws(view, DRAWS)
     came, errors = truth(recorded, target, view, worlds)
     noise = np.random.default_rng([repeat, *name.encode()]).standard_normal(worlds.at_target.shape)
     draws = worlds.at_target + errors * noise
@@ -91,7 +91,7 @@ def judged(name: str, repeat: int, share: float) -> tuple[Judged, Judged]:
     )
 
 
-def truth(recorded: Recorded, target: float, view: View, worlds: Worlds) -> tuple[Vector, Vector]:
+def truth(recorded: Recorded, target: float, view: View, worlds: JointDraws) -> tuple[Vector, Vector]:
     """Return what each configuration's run, or else its mean, scored at the target, and the errors of that."""
     runs = dict(zip(view.trials, recorded.in_order(view.seed), strict=True))
     means = recorded.truth(target)

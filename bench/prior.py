@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from bench.deciding import tables
-from bench.foretelling import OWN_BENCH, TINY, prices
+from bench.plan_prior import OWN_BENCH, TINY, prices
 from budgets.signal import BetaPassRates, signal_fraction
 from planner.prior import draws
 from planner.prior.comparing import interval

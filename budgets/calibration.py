@@ -97,12 +97,12 @@ def calibrate(
     timings = _timings(workload, gpu, measured)
     log_mean, log_covariance, noise = posterior(timings, before)
     heard = sum(step.response_known for step in measured)
-    told = math.sqrt(1 + heard * (before.length_log_sd / LENGTH_STEP_LOG_SD) ** 2)
+    shrinkage = math.sqrt(1 + heard * (before.length_log_sd / LENGTH_STEP_LOG_SD) ** 2)
     return Calibration(
         Coefficients(
             log_mean=dict(zip(Driver, log_mean.tolist(), strict=True)),
             log_covariance=dict(zip(product(Driver, Driver), log_covariance.ravel().tolist(), strict=True)),
-            length_log_sd=math.hypot(before.length_log_sd / told, GIVEN_LOG_SD) if heard else before.length_log_sd,
+            length_log_sd=math.hypot(before.length_log_sd / shrinkage, GIVEN_LOG_SD) if heard else before.length_log_sd,
             unmodelled_log_sd=noise,
         ),
         mean_response=mean_response(measured),
@@ -173,11 +173,11 @@ def _timings(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> 
 
 def _base_seconds(workload: Workload, gpu: Gpu, step: MeasuredStep) -> dict[Phase, Seconds]:
     """Return the nominal seconds of each phase at the lengths that were measured, of a whole validation and a save."""
-    seen = replace(workload, prompt_tokens=step.mean_prompt_tokens).with_mean_response(step.mean_response_tokens)
-    base = phase_seconds(seen, gpu, step.placement, step.traits.uninterrupted, step.load, Coefficients())
+    actual = replace(workload, prompt_tokens=step.mean_prompt_tokens).with_mean_response(step.mean_response_tokens)
+    base = phase_seconds(actual, gpu, step.placement, step.traits.uninterrupted, step.load, Coefficients())
     generators, engine = step.placement.generator_gpus, step.placement.engine_gpus
-    base[Phase.EVALUATE] = evaluate_seconds(seen, gpu, generators, engine, step.traits.execution)
-    base[Phase.SAVE] = save_seconds(seen, gpu, step.placement.trainer_gpus, step.traits.execution)
+    base[Phase.EVALUATE] = evaluate_seconds(actual, gpu, generators, engine, step.traits.execution)
+    base[Phase.SAVE] = save_seconds(actual, gpu, step.placement.trainer_gpus, step.traits.execution)
     return base
 
 

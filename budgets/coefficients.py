@@ -105,8 +105,8 @@ class Efficiencies:
 
     def coefficients(self, trainer: str | None = None) -> Coefficients:
         """Return the prior of a trainer's coefficients, as wide as workloads that the fit has not seen."""
-        seen = self.trainers.get(trainer or "")
-        offset, remains = (seen.log_value, self.known_log_sd) if seen else (0.0, self.unknown_log_sd)
+        effect = self.trainers.get(trainer or "")
+        offset, remains = (effect.log_value, self.known_log_sd) if effect else (0.0, self.unknown_log_sd)
         log_mean, covariance = dict.fromkeys(Driver, 0.0), Coefficients().log_covariance
         for name, fitted in self.constants.items():
             drivers = CONSTANTS[name]
@@ -115,7 +115,7 @@ class Efficiencies:
         return Coefficients(
             log_mean,
             covariance,
-            unmodelled_log_sd=math.hypot(remains, seen.log_sd if seen else 0.0),
+            unmodelled_log_sd=math.hypot(remains, effect.log_sd if effect else 0.0),
         )
 
 

@@ -12,7 +12,7 @@ from budgets.models import BYTES_PER_WEIGHT, ModelShape
 from budgets.workload import RecipeTraits, Workload
 
 # Mixed-precision Adam: bf16 weights and gradients, float32 master weights and two moments.
-KEPT_BYTES, OPTIMIZER_BYTES = 2 + 2, 4 + 4 + 4
+STATIC_BYTES, OPTIMIZER_BYTES = 2 + 2, 4 + 4 + 4
 # Of a weight that adapters leave as it is: trainers load it in float32 (verl's fsdp.yaml, model_dtype: fp32; prime-rl's
 # trainer.model.optimization_dtype).
 FROZEN_BYTES = 4
@@ -68,8 +68,8 @@ def states(model: ModelShape, *, reference: bool, lora_rank: int | None) -> tupl
     """
     if lora_rank is not None:
         adapters = model.adapter_parameters(lora_rank)
-        return FROZEN_BYTES * model.parameters + KEPT_BYTES * adapters, OPTIMIZER_BYTES * adapters
-    return model.parameters * (KEPT_BYTES + reference * BYTES_PER_WEIGHT), OPTIMIZER_BYTES * model.parameters
+        return FROZEN_BYTES * model.parameters + STATIC_BYTES * adapters, OPTIMIZER_BYTES * adapters
+    return model.parameters * (STATIC_BYTES + reference * BYTES_PER_WEIGHT), OPTIMIZER_BYTES * model.parameters
 
 
 def _state_bytes(workload: Workload, traits: RecipeTraits) -> float:

@@ -85,13 +85,13 @@ def _plans(demand: Demand, means: Means, most: float) -> Iterator[MemoryPlan]:
 
 def _plan(demand: Demand, means: Means, most: float, way: tuple[int, int, bool], tokens: float) -> MemoryPlan:
     model, (head, width, offload), gpus = demand.model, way, demand.placement.trainer_gpus
-    kept, optimizer = states(model, reference=demand.reference, lora_rank=demand.lora_rank)
+    static, optimizer = states(model, reference=demand.reference, lora_rank=demand.lora_rank)
     experts = math.gcd(min(demand.per_node, gpus), model.experts or 1)
     if means.shares == "megatron":
         spread = model.expert_weights / model.parameters
-        kept += BYTES_PER_WEIGHT * model.parameters  # gradients are summed in float32
-        kept *= gpus * ((1 - spread) / width + spread / experts)
-    resident = (kept + (0 if offload else optimizer)) / gpus
+        static += BYTES_PER_WEIGHT * model.parameters  # gradients are summed in float32
+        static *= gpus * ((1 - spread) / width + spread / experts)
+    resident = (static + (0 if offload else optimizer)) / gpus
     sleep = means.sleeps
     if sleep is None:  # where an engine of the usual size has no room beside what stays
         sleep = resident > demand.usable - means.engine_share * demand.memory

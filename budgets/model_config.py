@@ -57,7 +57,7 @@ def _shape(name: str, config: Table, text: Table) -> ModelShape:
         experts=experts,
         experts_per_token=int(text.get("num_experts_per_tok") or 0),
         approximated="; ".join(
-            dict.fromkeys(said for key, said in APPROXIMATED.items() if text.get(key) or config.get(key))
+            dict.fromkeys(note for key, note in APPROXIMATED.items() if text.get(key) or config.get(key))
         ),
         **_attention(text, hidden, heads),
         **{

@@ -127,8 +127,8 @@ class ModelShape:
         passes 2 · window · length − window² of these, and a linear layer updates and reads its state once per token.
         """
         full = self.layers - self.window_layers - self.linear_layers
-        seen = squared if tokens <= self.window else 2 * self.window * tokens - self.window**2
-        pairs = full * squared + self.window_layers * min(squared, seen)
+        in_window = squared if tokens <= self.window else 2 * self.window * tokens - self.window**2
+        pairs = full * squared + self.window_layers * min(squared, in_window)
         return 2 * self.heads * self.head_dim * pairs + 4 * self.linear_layers * self.linear_state * tokens
 
     @property

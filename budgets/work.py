@@ -87,9 +87,9 @@ class StepLoad:
     def of(cls, rollouts_per_prompt: int, prompts: int, traits: RecipeTraits, signal: float) -> "StepLoad":
         """Count the rollouts that a recipe generates and keeps when only a share of the groups carries signal."""
         refills = min(MOST_REFILLS, 1 / max(signal, 1e-9)) if traits.refills_groups else 1.0
-        kept = signal if traits.drops_groups else 1.0
+        share = signal if traits.drops_groups else 1.0
         rollouts = rollouts_per_prompt * prompts
-        return cls(prompts=prompts * refills, generated=rollouts * refills, trained=rollouts * kept)
+        return cls(prompts=prompts * refills, generated=rollouts * refills, trained=rollouts * share)
 
 
 def generate_seconds(

@@ -53,9 +53,9 @@ def rounded_rate(factor: float, between: tuple[float, float]) -> float:
     return min(high, max(low, float(f"{factor:.3g}")))
 
 
-def said(axes: Axes) -> str:
+def format_axes(axes: Axes) -> str:
     """Write the values for a person, such as 'scalerl, 0.5 × lr'."""
-    return ", ".join(_said(name, value) for name, value in axes)
+    return ", ".join(_format_axis(name, value) for name, value in axes)
 
 
 def suffix(axes: Axes) -> str:
@@ -83,7 +83,7 @@ def values_by_axis(all_axes: Iterable[Axes]) -> dict[str, list[Value]]:
     return {name: list(values) for name, values in found.items()}
 
 
-def _said(name: str, value: Value) -> str:
+def _format_axis(name: str, value: Value) -> str:
     if name == LEARNING_RATE:
         return f"{value:.3g} × lr" if isinstance(value, float) else f"{value} × lr"
     return str(value) if name in (RECIPE, MODEL) else f"{name} {value}"
@@ -103,4 +103,4 @@ def _part(name: str, value: Value) -> str:
 def named_configuration(configuration: Configuration) -> str:
     """How a sentence calls a configuration."""
     n, B, axes = configuration
-    return f"n = {n}, B = {B}" + (f", {said(axes)}" if axes else "")
+    return f"n = {n}, B = {B}" + (f", {format_axes(axes)}" if axes else "")

@@ -39,7 +39,7 @@ def explained(
     error: ValidationError,
     model: type[BaseModel],
     sources: Mapping[str, str],
-    elsewhere: str,
+    fallback: str,
     further_keys: Sequence[str] = (),
 ) -> ConfigError:
     """Return the error that says of each mistake where it stands, what was given and what is allowed.
@@ -48,7 +48,7 @@ def explained(
     `further_keys` are top-level keys of the file which the model does not hold.
     """
     return ConfigError(
-        "; ".join(_explain(problem, model, sources, elsewhere, further_keys) for problem in error.errors())
+        "; ".join(_explain(problem, model, sources, fallback, further_keys) for problem in error.errors())
     )
 
 
@@ -56,13 +56,13 @@ def _explain(
     problem: ErrorDetails,
     model: type[BaseModel],
     sources: Mapping[str, str],
-    elsewhere: str,
+    fallback: str,
     further_keys: Sequence[str],
 ) -> str:
     path = [str(part) for part in problem["loc"]]
     place = ".".join(path)
     below = (name for key, name in sources.items() if key.startswith(f"{place}."))
-    source = sources.get(place) or next(below, elsewhere)
+    source = sources.get(place) or next(below, fallback)
     if problem["type"] == "value_error":
         return f"{source}: {problem['msg'].removeprefix('Value error, ')}"
     if problem["type"] == "extra_forbidden":

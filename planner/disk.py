@@ -13,11 +13,11 @@ _MB = 1e6
 
 def is_full(error: BaseException) -> bool:
     """Whether an error, or what led to it, is that no room is left, or none that this user may take."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError) and seen.errno in FULL:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in FULL:
             return True
-        seen = seen.__cause__ or seen.__context__
+        cause = cause.__cause__ or cause.__context__
     return False
 
 
@@ -51,8 +51,8 @@ def why(error: BaseException, path: Path, needed: int | None = None) -> str:
 
 def unwritten(path: Path, error: OSError, remedy: str, needed: int | None = None) -> str:
     """Say that a path could not be written, why, and what to do: the remedy, or to make room."""
-    said = f"{path} cannot be written: {why(error, path, needed)}"
-    return said if is_full(error) else f"{said}; {remedy}"
+    message = f"{path} cannot be written: {why(error, path, needed)}"
+    return message if is_full(error) else f"{message}; {remedy}"
 
 
 def _existing(path: Path) -> Path:

@@ -26,7 +26,7 @@ READY = frozenset({TrialState.PLANNED, TrialState.PAUSED})
 ALIVE = frozenset({TrialState.PLANNED, TrialState.RUNNING, TrialState.PAUSED})
 
 
-class Seen(NamedTuple):
+class ScorePoint(NamedTuple):
     """One score of a trial; there may be tens of thousands, and a tuple is made fastest."""
 
     step: int
@@ -52,7 +52,7 @@ class TrialView:
     gpu_hours_per_step: float  # measured as soon as it can be, the plan's price before
     start_up_gpu_hours: float
     gpu_hours_spent: float
-    scores: tuple[Seen, ...] = ()
+    scores: tuple[ScorePoint, ...] = ()
     resting: bool = False  # it failed a moment ago and waits before it is tried again
     proposed: bool = False  # by the policy, during the sweep; not by the plan
     axes: Axes = ()
@@ -126,7 +126,7 @@ PARTS = (1 / 64, 1 / 16, 1 / 4, 1.0)  # of the target's GPU-hours, where a plan 
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class PlanPrior:
     """What the plan expected before any pilot: gains of runs by each study of its prior, as shares of what is lacking.
 
     What a base model lacks is what its score falls short of 1.
@@ -153,7 +153,7 @@ class View:
     rest_to_final: bool = False  # whether what pilots leave over lengthens the final run
     continues_pilot: bool = False  # whether the pilot of what is chosen does, which the final run goes on from
     replicates: bool = False  # whether further seeds of a configuration can be proposed
-    foretold: Foretold | None = None  # recorded runs that belong to no plan have none
+    plan_prior: PlanPrior | None = None  # recorded runs that belong to no plan have none
 
     @property
     def final_gpu_hours(self) -> float:
@@ -180,4 +180,4 @@ def by_configuration(trials: Iterable[TrialView]) -> dict[Configuration, list[Tr
 
 def has_curve(trial: TrialView) -> bool:
     """Whether the trial was scored after training had begun."""
-    return any(seen.gpu_hours > 0 for seen in trial.scores)
+    return any(point.gpu_hours > 0 for point in trial.scores)

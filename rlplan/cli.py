@@ -15,7 +15,7 @@ from budgets.errors import RlplanError
 from rlplan.commands.reading import dashboard, report
 from rlplan.commands.setting_up import init, mcp
 from rlplan.exits import ExitCode, exit_code
-from rlplan.requests import checking, elsewhere, planning, reading, running, setting_up
+from rlplan.requests import checking, foreign, planning, reading, running, setting_up
 from rlplan.requests.request import command
 from rlplan.wording.extras import extra_with
 from rlplan.wording.terminal import tell
@@ -51,12 +51,12 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
         dashboard,
         command(reading.ExportRequest),
     ),
-    "From elsewhere": (
-        command(elsewhere.FitRequest),
-        command(elsewhere.CompareRequest),
-        command(elsewhere.WatchRequest),
-        command(elsewhere.AdoptRequest),
-        command(elsewhere.ReplayRequest),
+    "From foreign": (
+        command(foreign.FitRequest),
+        command(foreign.CompareRequest),
+        command(foreign.WatchRequest),
+        command(foreign.AdoptRequest),
+        command(foreign.ReplayRequest),
     ),
     "Set up": (command(setting_up.DoctorRequest), init, mcp),
 }

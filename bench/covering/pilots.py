@@ -8,7 +8,7 @@ from planner.curves.curve import Vector
 from planner.pooling.pool import joint_of
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.trials import TrialState
-from planner.view import Seen, TrialView, View
+from planner.view import ScorePoint, TrialView, View
 
 DRAWS = 1000
 MOST_SCORES = 8  # of a pilot: what a short segment is validated
@@ -63,7 +63,7 @@ def belief(table: str, distance: float, scores: int, draws: Vector, truth: float
     return Belief(table, distance, scores, float(draws.mean()), float(low), float(high), crps, truth, scores > 0)
 
 
-def scores_until(run: RecordedRun, until: float, most: int = MOST_SCORES) -> tuple[Seen, ...]:
+def scores_until(run: RecordedRun, until: float, most: int = MOST_SCORES) -> tuple[ScorePoint, ...]:
     """Return a run's scores until a compute, the first one and so many spread over those that followed."""
     inside = np.flatnonzero(run.gpu_hours <= until * (1 + 1e-9))
     trained = inside[run.gpu_hours[inside] > 0]
@@ -74,14 +74,14 @@ def scores_until(run: RecordedRun, until: float, most: int = MOST_SCORES) -> tup
         kept = np.concatenate([[0], kept])
     errors = run.standard_errors
     return tuple(
-        Seen(
+        ScorePoint(
             int(place), float(run.gpu_hours[place]), float(run.scores[place]), None if errors is None else errors[place]
         )
         for place in kept
     )
 
 
-def _trial(number: int, run: RecordedRun, scores: tuple[Seen, ...], target: float) -> TrialView:
+def _trial(number: int, run: RecordedRun, scores: tuple[ScorePoint, ...], target: float) -> TrialView:
     n, B, axes = run.configuration
     done = scores[-1].gpu_hours if scores else 0.0
     return TrialView(

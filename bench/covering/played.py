@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bench.covering.pilots import DRAWS, Belief, belief
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.pooling.pool import Pool
 from planner.replaying.game import Game
 from planner.replaying.recorded import Recorded
@@ -53,13 +53,13 @@ def played(table: str, recorded: Recorded, target: float, share: float, seed: in
     }
     pruned = []
     for action, view in watched.pruned:
-        worlds = pool.worlds(view, DRAWS)
+        worlds = pool.joint_draws(view, DRAWS)
         pruned += [one for trial, one in _beliefs(table, worlds, view, truth) if trial == action.trial]
-    ended = [one for _, one in _beliefs(table, pool.worlds(last, DRAWS), last, truth)]
+    ended = [one for _, one in _beliefs(table, pool.joint_draws(last, DRAWS), last, truth)]
     return Play(pruned, ended)
 
 
-def _beliefs(table: str, worlds: Worlds, view: View, truth: Mapping[int, float]) -> Iterator[tuple[int, Belief]]:
+def _beliefs(table: str, worlds: JointDraws, view: View, truth: Mapping[int, float]) -> Iterator[tuple[int, Belief]]:
     """Yield what is believed of every run that has been trained, by its trial, where its truth is known."""
     curves = np.arange(len(worlds.runs.of))
     ends = worlds.observed(worlds.runs.of, curves, np.ones((len(curves), 1)))[:, :, 0].clip(0.0, 1.0)

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from planner.pooling.pool import Pool
-from planner.pooling.priors import Teacher
+from planner.pooling.priors import PriorSource
 from planner.proposals.request import USUAL as USUAL_SIZES
-from planner.replaying.choosing import Chooser, highest_of_the_longest, highest_seen, open_chooser
+from planner.replaying.choosing import Chooser, highest_last_score, highest_of_the_longest, open_chooser
 from planner.replaying.play import play
 from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.actions import Policy
@@ -19,7 +19,7 @@ from planner.view import Configuration, View
 RLPLAN: Final = "rlplan"
 SOURCED: Final = "rlplan with a source"  # of pairs of tables
 OURS: Final = (RLPLAN, SOURCED)
-RULES: Final[dict[str, Chooser]] = {"last": highest_seen, "long": highest_of_the_longest}
+RULES: Final[dict[str, Chooser]] = {"last": highest_last_score, "long": highest_of_the_longest}
 ONE_RULE: Final = "own"
 USUAL: Final = "usual"  # what recipes use, without any pilot: its run has the pilots' GPU-hours too
 # Ours with a final run that has what pilots leave over and goes on from its own: as long a way for the same money.
@@ -70,7 +70,7 @@ class _Kept:
         return self.chooser(view)
 
 
-def opened(name: str, teacher: Teacher | None = None) -> tuple[Policy, Chooser]:
+def opened(name: str, teacher: PriorSource | None = None) -> tuple[Policy, Chooser]:
     """Return a policy with what it chooses by; a teacher says what rlplan has learnt."""
     pool = Pool(teacher)
     return open_policy(name, search=None, pool=pool), open_chooser(name, pool)
@@ -84,7 +84,7 @@ def answers(
     target: float,
     seed: int,
     workers: int,
-    teacher: Teacher | None = None,
+    teacher: PriorSource | None = None,
 ) -> dict[str, Answer]:
     """Return the answer of a policy by each rule of choice; rlplan has its own alone."""
     policy, chooser = opened(name, teacher)

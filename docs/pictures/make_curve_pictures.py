@@ -19,7 +19,7 @@ from planner.curves.curve import Curve
 from planner.curves.verdicts import Verdict
 from rlplan.actions.fitting import fit_curves_of
 from rlplan.charts.fit_panels import Panel, curve_panels
-from rlplan.requests.elsewhere import FitRequest
+from rlplan.requests.foreign import FitRequest
 from rlplan.web.fits import fit_page
 
 LEVEL = 0.9

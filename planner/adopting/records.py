@@ -83,8 +83,8 @@ class LoggedRun:
 
     def typical(self, name: str) -> float | None:
         """Return the median of one of our values over the updates; None where it was never said."""
-        said = [each.values[name] for each in self.steps if name in each.values and np.isfinite(each.values[name])]
-        return statistics.median(said) if said else None
+        finite = [each.values[name] for each in self.steps if name in each.values and np.isfinite(each.values[name])]
+        return statistics.median(finite) if finite else None
 
     def phases(self) -> dict[str, float]:
         """Return the median seconds of each phase, over the steps in which it occurred."""
@@ -99,7 +99,7 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
     columns = dict.fromkeys(name for each in tables for name in each.columns)
     trainer = trainer_of(columns, table.trainer)
     series, why, others = _score(tables, trainer, scores)
-    said, notes = [], list(table.notes)
+    step_rows, notes = [], list(table.notes)
     for each in tables:
         counter = next((column for name in _STEPS for column in matching(name, each.columns)), None)
         if counter is None:
@@ -109,7 +109,7 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
         notes += restarted
         for row in rows[placed[rows]].tolist():
             values = {name: float(column[row]) for name, column in each.columns.items() if not np.isnan(column[row])}
-            said.append((int(values.pop(counter)), values))
+            step_rows.append((int(values.pop(counter)), values))
     clock = next((name for name in _CLOCKS if name in columns), None)
     return LoggedRun(
         name=path.name if path.is_dir() else table.name,
@@ -118,7 +118,7 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
         score=series,
         why=why,
         others=others,
-        steps=tuple(_steps(said, trainer, series, clock)),
+        steps=tuple(_steps(step_rows, trainer, series, clock)),
         notes=tuple(notes),
         log=_printed(path) if table.trainer else None,
     )
@@ -164,33 +164,33 @@ def _score(
 
 
 def _steps(
-    said_rows: Sequence[tuple[int, dict[str, float]]], trainer: Trainer | None, score: str | None, clock: str | None
+    step_rows: Sequence[tuple[int, dict[str, float]]], trainer: Trainer | None, score: str | None, clock: str | None
 ) -> Sequence[Step]:
     """Put what was said of each step together, in their order, and say what each took."""
     rows: dict[int, dict[str, float]] = {}
     early: dict[str, float] = {}  # a validation of the base model beside a first update that is called 0
-    for step, said in said_rows:
-        (early if step == 0 and not _trained(trainer, said) else rows.setdefault(step, {})).update(said)
+    for step, values in step_rows:
+        (early if step == 0 and not _trained(trainer, values) else rows.setdefault(step, {})).update(values)
     ahead = int(0 in rows)  # updates are counted from 0
     if ahead and score in rows[0] and trainer is not None and trainer.validates_first:
         early[score] = rows[0].pop(score)
     placed = ([(0, early)] if early else []) + [(step + ahead, rows[step]) for step in sorted(rows)]
     found, before, at = [], 0, None
-    for step, said in placed:
-        ours, seconds = ours_of(trainer, said) if trainer else ({}, {})
-        now = said.get(clock) if clock else None
+    for step, values in placed:
+        ours, seconds = ours_of(trainer, values) if trainer else ({}, {})
+        now = values.get(clock) if clock else None
         took = _took(trainer, seconds, max(1, step - before) if step else 0)
         if took is None and now is not None:
             took = max(0.0, now - at) if at is not None else None
         at = now if now is not None else at
-        found.append(Step(step, said.get(score) if score else None, seconds, took, ours))
+        found.append(Step(step, values.get(score) if score else None, seconds, took, ours))
         before = step
     return _filled(found)
 
 
-def _trained(trainer: Trainer | None, said: Mapping[str, float]) -> bool:
+def _trained(trainer: Trainer | None, values: Mapping[str, float]) -> bool:
     """Whether a row is of an update, not of a validation alone."""
-    ours, seconds = ours_of(trainer, said) if trainer else ({}, {})
+    ours, seconds = ours_of(trainer, values) if trainer else ({}, {})
     return bool(ours.keys() & {"reward", "loss", "grad_norm", "response_tokens"} or "update" in seconds)
 
 

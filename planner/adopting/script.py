@@ -39,7 +39,7 @@ class ScriptFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ScriptSettings:
     """What one or several files set, by the trainer's own keys, and the words that start it."""
 
     trainer: str | None
@@ -63,18 +63,18 @@ class _Start:
         for name in trainer_names():
             trainer = load_trainer(name)
             started = any(fnmatchcase(word, entry) for entry in trainer.entries for word in pairs)
-            said = {ours for ours, keys in trainer.keys.items() if any(key in self.found for key in keys)}
-            counts[name] = (len(said) + _ENTRY * started) * (started or not said.isdisjoint(_OF_ROLLOUTS))
+            matches = {ours for ours, keys in trainer.keys.items() if any(key in self.found for key in keys)}
+            counts[name] = (len(matches) + _ENTRY * started) * (started or not matches.isdisjoint(_OF_ROLLOUTS))
         return counts
 
 
 def read_script(paths: Sequence[Path], given: Flat | None = None) -> ScriptFacts:
     """Read what people start a trainer with; of several files the later wins, over them what is given by our names."""
-    said = what_it_sets(paths)
-    return facts_of(said.trainer, said.found | (given or {}), said.notes)
+    script = what_it_sets(paths)
+    return facts_of(script.trainer, script.found | (given or {}), script.notes)
 
 
-def what_it_sets(paths: Sequence[Path]) -> Said:
+def what_it_sets(paths: Sequence[Path]) -> ScriptSettings:
     """Read what people start a trainer with, by the keys of that trainer."""
     found: Flat = {}
     words: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ def what_it_sets(paths: Sequence[Path]) -> Said:
     own = [f"{name} is not found" for name in load_trainer(trainer).own_files]
     notes = [note for note in dict.fromkeys(notes) if not any(fnmatchcase(note, each) for each in own)]
     known = trainer if counts[trainer] >= _ENOUGH else None
-    return Said(known, resolved(found), words, notes)
+    return ScriptSettings(known, resolved(found), words, notes)
 
 
 def facts_of(trainer: str | None, found: Flat, notes: Sequence[str] = ()) -> ScriptFacts:
@@ -149,8 +149,8 @@ def _of_command(command: Command, shell: Shell, folder: Path) -> _Start:
                 python = read_python(path.read_text(encoding="utf-8", errors="replace")[:LARGEST])
                 found, words = found | python.found, (*words, *python.calls)
             else:
-                said = read_named(path, shell.files)
-                found |= {f"{prefix}.{key}": value for key, value in said.items()} if prefix else said
+                entries = read_named(path, shell.files)
+                found |= {f"{prefix}.{key}": value for key, value in entries.items()} if prefix else entries
         except (OSError, ValueError):
             notes.append(f"{name} cannot be read")
     return _Start(found | dict(words_set(command.words)), words, notes)
@@ -183,10 +183,10 @@ def _is_file(word: str) -> bool:
 
 def _of_python(text: str, folder: Path) -> list[_Start]:
     """Return what a Python script could start: the commands at its head, and what its own calls set, which win."""
-    said = read_python(text)
-    commands = read_shell(said.head, folder).commands if "--" in said.head else []
+    python = read_python(text)
+    commands = read_shell(python.head, folder).commands if "--" in python.head else []
     starts = [_of_command(each, Shell(), folder) for each in commands if len(each.words) > 1]
     for start in starts:
-        start.found, start.words = start.found | said.found, (*start.words, *said.calls)
+        start.found, start.words = start.found | python.found, (*start.words, *python.calls)
         start.notes = [note for note in start.notes if ".py is" not in note]
-    return [*starts, _Start(said.found, said.calls)]
+    return [*starts, _Start(python.found, python.calls)]

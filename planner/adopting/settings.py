@@ -187,14 +187,14 @@ def _on_nodes(known: Flat, kind: str) -> int | None:
 
 def named_by(names: Mapping[str, Mapping[str, Any]], found: Flat) -> str | None:
     """Return the first name any of whose keys has its value, or one of its values; None where none has."""
-    said = {key: str(value).casefold() for key, value in found.items()}
+    texts = {key: str(value).casefold() for key, value in found.items()}
     return next(
         (
             name
             for name, any_of in names.items()
             for key, values in any_of.items()
             for value in (values if isinstance(values, list) else [values])
-            if key in said and fnmatchcase(said[key], str(value).casefold())
+            if key in texts and fnmatchcase(texts[key], str(value).casefold())
         ),
         None,
     )

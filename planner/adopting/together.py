@@ -136,8 +136,8 @@ def _require_same(entries: Sequence[Entry], what: str, of: Callable[[Entry], str
     for each in entries:
         found.setdefault(of(each), each.run.path.name)
     if len(found) > 1:
-        said = ", ".join(f"{value} ({name})" for value, name in found.items())
-        raise InputError(f"the runs have different {what}: {said}. Their scores do not compare; {remedy}")
+        listing = ", ".join(f"{value} ({name})" for value, name in found.items())
+        raise InputError(f"the runs have different {what}: {listing}. Their scores do not compare; {remedy}")
 
 
 def _axes(entries: Sequence[Entry]) -> tuple[list[Axes], list[str]]:

@@ -43,15 +43,15 @@ def values_of(
     values |= _derived(known.values, values, split, settings.prompts_per_batch)
     sharding = named_by(load_trainer(trainer).sharding if trainer else {}, found)
     values["sharding"] = sharding or values.get("sharding") or known.values.get("sharding")
-    values = _said(values)
-    said = _said({each.name: getattr(settings, each.name) for each in fields(Settings)}) | values
-    keys = {name: key for name in said if (key := _place(name, known))}
-    assumed = {name: value for name, value in said.items() if name not in keys and _default(name, known)}
+    values = _drop_none(values)
+    present = _drop_none({each.name: getattr(settings, each.name) for each in fields(Settings)}) | values
+    keys = {name: key for name in present if (key := _place(name, known))}
+    assumed = {name: value for name, value in present.items() if name not in keys and _default(name, known)}
     open_ = [f"{key}={found[key]}" for name, key in known.keys.items() if name in _NEEDED and _is_open(found[key])]
     return values, keys, assumed, open_
 
 
-def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -68,15 +68,15 @@ def _derived(known: Flat, values: Mapping[str, Any], split: GpuSplit, prompts: i
     if tensor := _plain("", known.get("engine_tensor_parallel", known.get("engine_gpus"))):
         found["engine_tensor_parallel"] = tensor
     if (precision := known.get("precision")) is not None:
-        said = "bf16" if precision is True else str(precision).casefold()
-        found["precision"] = next((ours for name, ours in _PRECISIONS.items() if name in said), said)
+        text = "bf16" if precision is True else str(precision).casefold()
+        found["precision"] = next((ours for name, ours in _PRECISIONS.items() if name in text), text)
     if _truth(known.get("fp8_on")):
         found["precision"] = "fp8"
     if "fp8" in str(known.get("rollout_precision")).casefold():
         found["rollout_precision"] = "fp8"
     if (schedule := known.get("lr_schedule")) is not None:
-        said = str(schedule).casefold()
-        found["lr_schedule"] = next((name for name in _SCHEDULES if name in said), said)
+        text = str(schedule).casefold()
+        found["lr_schedule"] = next((name for name in _SCHEDULES if name in text), text)
     if "lora_on" in known and not _truth(known["lora_on"]):
         found["lora_rank"] = None
     if (stage := _plain("", known.get("zero_stage"))) is not None:

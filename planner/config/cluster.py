@@ -49,10 +49,10 @@ class ClusterSection(Section):
     @field_validator("runtime_env")
     @classmethod
     def _no_secrets(cls, given: dict[str, Any]) -> dict[str, Any]:
-        if told := [name for name in given.get("env_vars", {}) if is_secret(name)]:
+        if keys := [name for name in given.get("env_vars", {}) if is_secret(name)]:
             raise ValueError(
-                f"[cluster.runtime_env.env_vars] {', '.join(told)}: whoever may look at the cluster sees it there: set "
-                f'it where the trainer runs, and name it alone, as [trainer] secrets = ["{told[0]}"]'
+                f"[cluster.runtime_env.env_vars] {', '.join(keys)}: whoever may look at the cluster sees it there: set "
+                f'it where the trainer runs, and name it alone, as [trainer] secrets = ["{keys[0]}"]'
             )
         return given
 

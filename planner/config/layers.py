@@ -81,7 +81,7 @@ def task_file(name: str) -> Path:
 
 def _without_earlier_rates(layers: Sequence[Layer]) -> list[Layer]:
     """Drop pass rates that a later layer gives in the other form: a flag then wins over a task's measured ones."""
-    kept: list[Layer] = []
+    remaining: list[Layer] = []
     given: set[str] = set()
     for layer in reversed(layers):
         workload = layer.tables.get("workload")
@@ -89,11 +89,11 @@ def _without_earlier_rates(layers: Sequence[Layer]) -> list[Layer]:
         if isinstance(workload, Mapping) and own and given:
             stale = own - given
             rest = {key: value for key, value in workload.items() if key not in stale}
-            kept.append(Layer(layer.source, {**layer.tables, "workload": rest}))
+            remaining.append(Layer(layer.source, {**layer.tables, "workload": rest}))
         else:
-            kept.append(layer)
+            remaining.append(layer)
         given = given or own
-    return kept[::-1]
+    return remaining[::-1]
 
 
 def _shipped(name: str) -> Tables:

@@ -42,8 +42,8 @@ def read_pass_rates(path: Path) -> MeasuredPassRates:
             f"pass rates file {path} holds {max(rates):g} as well as {small:g}: write all as fractions between 0 and "
             "1, or all in per cent"
         )
-    told = [f"column '{column}'"] * bool(column) + ["read as per cent"] * in_percent
-    return MeasuredPassRates(tuple(rate / 100 for rate in rates) if in_percent else tuple(rates), ", ".join(told))
+    notes = [f"column '{column}'"] * bool(column) + ["read as per cent"] * in_percent
+    return MeasuredPassRates(tuple(rate / 100 for rate in rates) if in_percent else tuple(rates), ", ".join(notes))
 
 
 def _numbers(text: str, path: Path) -> list[float] | None:

@@ -158,8 +158,8 @@ def difficulty_and_rates(config: Config) -> tuple[str, PassRates]:
 
 def counted_prompts(resolved: Resolved, rates: PassRates) -> int | None:
     """Return how many prompts have a measured rate, where nobody says how many there are; else None."""
-    said = resolved.source("workload.prompt_set_size") != DEFAULT
-    return None if said or not isinstance(rates, MeasuredPassRates) else len(rates.rates)
+    explicit = resolved.source("workload.prompt_set_size") != DEFAULT
+    return None if explicit or not isinstance(rates, MeasuredPassRates) else len(rates.rates)
 
 
 def recipe_traits(config: Config) -> RecipeTraits:

@@ -119,9 +119,9 @@ class TrainerChoice(Section):
 
     def with_variables(self, given: Mapping[str, str]) -> Self:
         """Return the choice with variables beside its own: of what looks like a secret the name alone."""
-        kept = {name: value for name, value in given.items() if name not in _OURS}
-        hidden = [name for name in kept if _SECRET.search(name) and name not in self.secrets]
-        open_ = {name: value for name, value in kept.items() if not _SECRET.search(name)}
+        variables = {name: value for name, value in given.items() if name not in _OURS}
+        hidden = [name for name in variables if _SECRET.search(name) and name not in self.secrets]
+        open_ = {name: value for name, value in variables.items() if not _SECRET.search(name)}
         changed = {"environment": {**open_, **self.environment}, "secrets": [*self.secrets, *hidden]}
         return self.model_copy(update=changed)
 
@@ -130,10 +130,10 @@ class TrainerChoice(Section):
     def _no_secrets(cls, environment: dict[str, str]) -> dict[str, str]:
         if taken := [name for name in environment if name in _OURS]:
             raise ValueError(f"[trainer.environment] {', '.join(taken)}: rlplan sets that itself: leave it out")
-        if told := [name for name in environment if is_secret(name)]:
+        if keys := [name for name in environment if is_secret(name)]:
             raise ValueError(
-                f"[trainer.environment] {', '.join(told)}: values are stored with each trial: set it where the trainer "
-                f'runs, and name it alone, as [trainer] secrets = ["{told[0]}"]'
+                f"[trainer.environment] {', '.join(keys)}: values are stored with each trial: set it where the trainer "
+                f'runs, and name it alone, as [trainer] secrets = ["{keys[0]}"]'
             )
         return environment
 
@@ -153,8 +153,8 @@ def chosen_trainer(
         source, where = f"--trainer {given}", Path(given).expanduser().absolute().parent
         own = _described(Path(given).expanduser(), source)
     elif given is not None and given != own.name:
-        kept = own.model_dump(include={"save_seconds", "patience", "environment", "secrets"})
-        own = _validated({"name": given, **kept}, "--trainer")
+        common = own.model_dump(include={"save_seconds", "patience", "environment", "secrets"})
+        own = _validated({"name": given, **common}, "--trainer")
     if own.name == BUILTIN:
         return None
     options = {HERE: str(where), **own.options} if own.name == COMMAND else own.options

@@ -169,12 +169,12 @@ def _check(curves: Sequence[Curve], wanted: Sequence[Sequence[float]], level: fl
 
 def cut_before(curve: Curve, x: float) -> Curve:
     """Drop the points before an x, except the one before training, which R0 is measured by."""
-    kept = (curve.x >= x) | (curve.x == 0)
-    if not np.any(curve.x[kept] > 0):
+    mask = (curve.x >= x) | (curve.x == 0)
+    if not np.any(curve.x[mask] > 0):
         raise InputError(
             f"cutting curve '{curve.name}' before {x:g} leaves no point of {curve.x.size}; the last lies at "
             f"{curve.x.max(initial=0.0):g}"
         )
-    dropped = int((~kept).sum())
+    dropped = int((~mask).sum())
     note = (f"{dropped} points before x = {x:g} left out",) if dropped else ()
-    return replace(curve.where(kept), notes=(*curve.notes, *note))
+    return replace(curve.where(mask), notes=(*curve.notes, *note))

@@ -38,7 +38,7 @@ class Mixtures:
             others = weight.copy()
             np.put_along_axis(others, top, 0.0, axis=1)
             parts = zip(chosen, _merged(others, mean, sd), strict=True)
-            weight, mean, sd = (np.hstack([kept, rest]) for kept, rest in parts)
+            weight, mean, sd = (np.hstack([heaviest, rest]) for heaviest, rest in parts)
         weight = np.maximum(weight, 1e-300)  # components that all underflow count alike
         return cls(weight / weight.sum(axis=1, keepdims=True), mean, sd, low, high)
 

@@ -65,12 +65,12 @@ class Posterior:
         drift_variance = design.drift**2
         reached = np.clip(time[:, None], 0.0, design.time)
         kernel = drift_variance[None, :, None] * reached[:, None, :]
-        seen = np.einsum("nhij,nhj->nhi", design.matrix, kernel)
-        carried = (seen[:, :, None, :] @ design.whitened)[:, :, 0]
+        cross_cov = np.einsum("nhij,nhj->nhi", design.matrix, kernel)
+        carried = (cross_cov[:, :, None, :] @ design.whitened)[:, :, 0]
         one, level = 1 - carried[:, :, :1], carried[:, :, 1:2]
         slope = _basis_at(log_x, design.origin, prior)[:, None, :] - carried[:, :, 2:]
         beyond = np.maximum(0.0, time - design.time[:, -1])
-        rest = drift_variance * np.maximum(time, 0.0)[:, None] - (seen**2).sum(axis=2)
+        rest = drift_variance * np.maximum(time, 0.0)[:, None] - (cross_cov**2).sum(axis=2)
         rest = np.maximum(rest, 0.0) + (prior.future_drift**2 - 1) * drift_variance * beyond[:, None]
         mean = level + one * self.start + slope * self.gain
         variance = one**2 * self.start_variance + 2 * one * slope * self.covariance + slope**2 * self.gain_variance
@@ -241,14 +241,14 @@ def _whitening(time: Vector, variance: Vector, drift: Vector) -> tuple[Vector, V
     passed = np.diff(time, axis=1, prepend=time[:, :1])
     for i in range(m):
         uncertainty = uncertainty + drift**2 * passed[:, i : i + 1]
-        seen = np.isfinite(variance[:, :, i])
-        total = np.where(seen, uncertainty + variance[:, :, i], 1.0)
+        observed = np.isfinite(variance[:, :, i])
+        total = np.where(observed, uncertainty + variance[:, :, i], 1.0)
         innovation = -level
         innovation[:, :, i] += 1.0
-        innovation = np.where(seen[:, :, None], innovation, 0.0)
+        innovation = np.where(observed[:, :, None], innovation, 0.0)
         matrix[:, :, i, :] = innovation / np.sqrt(total)[:, :, None]
-        log_determinant += np.where(seen, np.log(total), 0.0)
-        gain = np.where(seen, uncertainty / total, 0.0)
+        log_determinant += np.where(observed, np.log(total), 0.0)
+        gain = np.where(observed, uncertainty / total, 0.0)
         level = level + gain[:, :, None] * innovation
         uncertainty = uncertainty * (1 - gain)
     return matrix, log_determinant

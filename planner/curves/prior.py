@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.curves.curve import Vector
 
-SEEN_UNTIL = 0.4  # log compute beyond the last point, up to which a rise's foot shows before it
+VISIBLE_UNTIL = 0.4  # log compute beyond the last point, up to which a rise's foot shows before it
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,6 @@ class Prior:
         """Space midpoints by the width of the rise, 1/B, where points may have seen it, and coarsely beyond."""
         first, last = np.log(self.earliest_midpoint), np.log(self.latest_midpoint)
         step = min(self.coarsest_step, self.step_of_width / exponent)
-        seen = np.arange(SEEN_UNTIL, first - 1e-9, -step)[::-1]
-        unseen = np.arange(SEEN_UNTIL + self.coarsest_step, last, self.coarsest_step)
-        return np.concatenate([seen, unseen])
+        visible = np.arange(VISIBLE_UNTIL, first - 1e-9, -step)[::-1]
+        unseen = np.arange(VISIBLE_UNTIL + self.coarsest_step, last, self.coarsest_step)
+        return np.concatenate([visible, unseen])

@@ -74,17 +74,17 @@ def before_collapse(scores: Sequence[float], errors: Sequence[float] | None = No
     With standard errors the fall must be more than their noise. A run that has collapsed says nothing of how its
     configuration learns, and nearly always stays where it fell.
     """
-    kept, height = len(scores), max(scores)
-    while kept > 0 and scores[kept - 1] <= LEFT_OF_A_COLLAPSE * height:
-        kept -= 1
-    fallen = len(scores) - kept
-    if height < LEAST_HEIGHT or fallen < LEAST_FALLEN or max(scores[:kept], default=0.0) < height:
+    count, height = len(scores), max(scores)
+    while count > 0 and scores[count - 1] <= LEFT_OF_A_COLLAPSE * height:
+        count -= 1
+    fallen = len(scores) - count
+    if height < LEAST_HEIGHT or fallen < LEAST_FALLEN or max(scores[:count], default=0.0) < height:
         return len(scores)
     if errors is not None:
-        noise = np.hypot(errors[int(np.argmax(scores))], np.linalg.norm(errors[kept:]) / fallen)
-        if height - np.mean(scores[kept:]) <= (SIGNIFICANT + 1) * noise:
+        noise = np.hypot(errors[int(np.argmax(scores))], np.linalg.norm(errors[count:]) / fallen)
+        if height - np.mean(scores[count:]) <= (SIGNIFICANT + 1) * noise:
             return len(scores)
-    return kept
+    return count
 
 
 def states(prepared: Prepared) -> list[State]:

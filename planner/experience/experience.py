@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from planner.curves.curve import Vector
-from planner.pooling.features import Features, Line, Term
+from planner.pooling.features import CoefficientTerm, Features, NumericAxis
 
 WIDER = 3.0  # how much wider slopes and products are believed to spread than by a model without sources
 
@@ -22,8 +22,8 @@ class Experience:
     """
 
     name: str
-    lines: tuple[Line, ...]
-    terms: tuple[Term, ...]
+    lines: tuple[NumericAxis, ...]
+    terms: tuple[CoefficientTerm, ...]
     mean: Vector  # (t,)
     covariance: Vector  # (t, t)
     prior_mean: Vector
@@ -47,7 +47,7 @@ def widened(smooth: Features) -> Vector:
     return np.where(shapes, WIDER, 1.0) * smooth.sd[: len(smooth.terms)]
 
 
-def is_transferred(term: Term) -> bool:
+def is_transferred(term: CoefficientTerm) -> bool:
     """Whether a coefficient resembles that of a related sweep: slopes, curvatures and products of numeric axes do.
 
     Levels do not, and what a recipe or another name shifts was not measured on enough tables to be trusted.
@@ -67,7 +67,9 @@ MOST_SOURCES: Final = 3  # a decision was measured with so many
 COMPARED_BY: Final = ("task", "model", "recipe")
 
 
-def likeness(source: Experience, lines: Sequence[Line], target_gpu_hours: float, about: Mapping[str, str]) -> float:
+def likeness(
+    source: Experience, lines: Sequence[NumericAxis], target_gpu_hours: float, about: Mapping[str, str]
+) -> float:
     """Return 1 for a source that differs in nothing that is known, and less the more it differs."""
     found: float = WEIGHT_PER_DECADE ** _decades(source.target_gpu_hours, target_gpu_hours)
     for name in SCALES:
@@ -80,7 +82,7 @@ def likeness(source: Experience, lines: Sequence[Line], target_gpu_hours: float,
 
 
 def most_alike(
-    known: Sequence[Experience], lines: Sequence[Line], target_gpu_hours: float, about: Mapping[str, str]
+    known: Sequence[Experience], lines: Sequence[NumericAxis], target_gpu_hours: float, about: Mapping[str, str]
 ) -> tuple[Experience, ...]:
     """Return those that are alike enough, the most alike first; of equals the one that comes first among the known."""
     degrees = [likeness(each, lines, target_gpu_hours, about) for each in known]
@@ -100,7 +102,7 @@ def _decades(one: float, other: float) -> float:
     return max(0.0, abs(math.log10(one / other)) - 1.0)
 
 
-def _overlap(theirs: Sequence[Line], ours: Sequence[Line]) -> float:
+def _overlap(theirs: Sequence[NumericAxis], ours: Sequence[NumericAxis]) -> float:
     """Return how much of our axes, as far as both have them, their grid covers."""
     known = {line.name: line for line in theirs}
     shares = [

@@ -16,12 +16,12 @@ from planner.pooling.model import JointFit, JointModel
 from planner.pooling.points import binned, stacked
 from planner.pooling.pool import MOST_CURVES, MOST_RUNS
 from planner.replaying.recorded import Recorded, RecordedRun, order_of
-from planner.view import Configuration, Seen
+from planner.view import Configuration, ScorePoint
 
-SETTLED_BY = 0.1  # share of the runs that may end before the compute at which a table is read
+LENGTH_QUANTILE = 0.1  # share of the runs that may end before the compute at which a table is read
 FEWEST = 3  # configurations; fewer tell no slope along two axes
 
-Curves = Sequence[tuple[Configuration, tuple[Seen, ...]]]
+Curves = Sequence[tuple[Configuration, tuple[ScorePoint, ...]]]
 
 
 def experience_of(name: str, curves: Curves, target_gpu_hours: float, about: Mapping[str, str]) -> Experience:
@@ -58,27 +58,27 @@ def experience_of(name: str, curves: Curves, target_gpu_hours: float, about: Map
 
 def experience_of_runs(name: str, recorded: Recorded, about: Mapping[str, str]) -> Experience:
     """Read recorded runs at the compute that nine tenths of them reach."""
-    reached = float(np.quantile([run.length for run in recorded.runs], SETTLED_BY))
-    return experience_of(name, [(run.configuration, _seen(run)) for run in recorded.runs], reached, about)
+    reached = float(np.quantile([run.length for run in recorded.runs], LENGTH_QUANTILE))
+    return experience_of(name, [(run.configuration, _score_points(run)) for run in recorded.runs], reached, about)
 
 
-def _seen(run: RecordedRun) -> tuple[Seen, ...]:
+def _score_points(run: RecordedRun) -> tuple[ScorePoint, ...]:
     errors = [None] * len(run.scores) if run.standard_errors is None else run.standard_errors.tolist()
     points = zip(run.gpu_hours.tolist(), np.clip(run.scores, 0.0, 1.0).tolist(), errors, strict=True)
-    return tuple(Seen(step, hours, score, error) for step, (hours, score, error) in enumerate(points))
+    return tuple(ScorePoint(step, hours, score, error) for step, (hours, score, error) in enumerate(points))
 
 
 def _longest_curves(curves: Curves) -> Curves:
     """Return the curves that say something, in an order of their own, of each configuration the few longest."""
-    told = [each for each in curves if any(seen.gpu_hours > 0 for seen in each[1])]
-    runs = [list(group) for _, group in groupby(sorted(told, key=_order_of), key=itemgetter(0))]
+    informative = [each for each in curves if any(point.gpu_hours > 0 for point in each[1])]
+    runs = [list(group) for _, group in groupby(sorted(informative, key=_order_of), key=itemgetter(0))]
     most = min(MOST_RUNS, max(1, MOST_CURVES // max(1, len(runs))))
     return [each for group in runs for each in group[:most]]
 
 
-def _order_of(curve: tuple[Configuration, tuple[Seen, ...]]) -> tuple[object, ...]:
+def _order_of(curve: tuple[Configuration, tuple[ScorePoint, ...]]) -> tuple[object, ...]:
     configuration, scores = curve
-    return order_of(configuration), -scores[-1].gpu_hours, [(seen.gpu_hours, seen.score) for seen in scores]
+    return order_of(configuration), -scores[-1].gpu_hours, [(point.gpu_hours, point.score) for point in scores]
 
 
 def _moments(fit: JointFit) -> tuple[Vector, Vector]:

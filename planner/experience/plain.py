@@ -9,7 +9,7 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.curve import Vector
 from planner.experience.experience import Experience
-from planner.pooling.features import LOCALS, Line, Term
+from planner.pooling.features import LOCALS, CoefficientTerm, NumericAxis
 
 MARK: Final = "rlplan_experience"
 VERSION: Final = 1
@@ -58,9 +58,11 @@ PARTS: Final[dict[str, Callable[[Any], Any]]] = {
     "configurations": int,
     "curves": int,
     "lines": lambda lines: tuple(
-        Line(str(each["name"]), float(each["low"]), float(each["high"]), bool(each["log"])) for each in lines
+        NumericAxis(str(each["name"]), float(each["low"]), float(each["high"]), bool(each["log"])) for each in lines
     ),
-    "terms": lambda terms: tuple(Term(int(each["local"]), tuple(str(name) for name in each["of"])) for each in terms),
+    "terms": lambda terms: tuple(
+        CoefficientTerm(int(each["local"]), tuple(str(name) for name in each["of"])) for each in terms
+    ),
     **dict.fromkeys((*VECTORS, "covariance"), _vector),
 }
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.curves.curve import Vector
 from planner.experience.experience import Experience, is_transferred, likeness, widened
-from planner.pooling.features import LOCALS, Features, Line, Term
+from planner.pooling.features import LOCALS, CoefficientTerm, Features, NumericAxis
 from planner.pooling.priors import LearntPrior
 
 CORRELATION: Final = 0.97  # [A]: a quarter of the prior's spread stays a sweep's own, √(1 − 0.97²)
@@ -88,7 +88,7 @@ def _evidence_of(source: Experience, smooth: Features, spread: Vector) -> _Evide
     return _Evidence(tuple(places), moved.T @ precision @ moved, moved.T @ pull)
 
 
-def _change_of_frame(lines: Sequence[Line], smooth: Features, terms: Sequence[Term]) -> Vector:
+def _change_of_frame(lines: Sequence[NumericAxis], smooth: Features, terms: Sequence[CoefficientTerm]) -> Vector:
     found = np.zeros((len(terms), len(terms)))
     for local in range(LOCALS):
         own = [place for place, term in enumerate(terms) if term.local == local]
@@ -97,7 +97,9 @@ def _change_of_frame(lines: Sequence[Line], smooth: Features, terms: Sequence[Te
     return found
 
 
-def between(theirs: Sequence[Line], terms: Sequence[Term], ours: Sequence[Line], local: int) -> Vector:
+def between(
+    theirs: Sequence[NumericAxis], terms: Sequence[CoefficientTerm], ours: Sequence[NumericAxis], local: int
+) -> Vector:
     """Return the matrix that makes coefficients in our frame out of those in theirs, both in the order of `terms`.
 
     `terms` are all those of one parameter in shared axes. Both are polynomials in the same numbers, so that it is
@@ -108,18 +110,18 @@ def between(theirs: Sequence[Line], terms: Sequence[Term], ours: Sequence[Line],
     at = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=len(names)))).T
     own = dict(zip(names, at, strict=True))
     other = {name: _moved(own[name], frames[1][name], frames[0][name]) for name in names}
-    columns = [Term(local, ()), *terms]
+    columns = [CoefficientTerm(local, ()), *terms]
     found = np.linalg.lstsq(_columns(columns, own, at.shape[1]), _columns(columns, other, at.shape[1]), rcond=None)[0]
     return np.asarray(found[1:, 1:])
 
 
-def _moved(at: Vector, line: Line, other: Line) -> Vector:
+def _moved(at: Vector, line: NumericAxis, other: NumericAxis) -> Vector:
     """Return where places on one line lie on another."""
     middle, half = (line.low + line.high) / 2, (line.high - line.low) / 2
     return (middle + half * at - (other.low + other.high) / 2) / ((other.high - other.low) / 2)
 
 
-def _columns(terms: Sequence[Term], at: Mapping[str, Vector], rows: int) -> Vector:
+def _columns(terms: Sequence[CoefficientTerm], at: Mapping[str, Vector], rows: int) -> Vector:
     return np.stack([_column(term.of, at, rows) for term in terms], axis=1)
 
 

@@ -69,7 +69,7 @@ class PredictedScorePruner(BasePruner):
         if REASON not in trial.user_attrs:
             logger.info("%s: %s", study.study_name, why.reason)
             # A pruner gets a copy of the trial: what stays goes to the storage, as from Optuna's own pruners.
-            study._storage.set_trial_user_attr(trial._trial_id, REASON, {"reason": why.reason, **why.seen})
+            study._storage.set_trial_user_attr(trial._trial_id, REASON, {"reason": why.reason, **why.figures})
         return True
 
     def outlooks(self, study: optuna.Study) -> dict[int, TrialForecast]:

@@ -61,7 +61,7 @@ def verl_values(line: str) -> StepValues | None:
     if step is None:
         return None
     pieces = (piece.rpartition(":") for piece in _VERL_BETWEEN.split(text[step.end() :]))
-    return int(step[1]), {name: value for name, _, said in pieces if name and (value := _number(said)) is not None}
+    return int(step[1]), {name: value for name, _, raw in pieces if name and (value := _number(raw)) is not None}
 
 
 def prime_rl_values(line: str) -> StepValues | None:
@@ -91,7 +91,7 @@ def areal_values(line: str) -> StepValues | None:
     if not bare or bare[0] not in _AREAL_FRAMES:
         return None
     cells = [cell.strip() for cell in re.split(f"[{_AREAL_FRAMES}]", bare.strip(_AREAL_FRAMES))]
-    named = [(name, _number(said)) for name, said in zip(cells[::2], cells[1::2], strict=False)]
+    named = [(name, _number(raw)) for name, raw in zip(cells[::2], cells[1::2], strict=False)]
     values = {name: value for name, value in named if name and value is not None and _number(name) is None}
     return (None, values) if values else None
 
@@ -194,12 +194,12 @@ class _Rows:
         """Add what a line says."""
         if self._steps is not None:
             self._steps.see(line)
-        said = self._values_of(line) if self._mark.search(line) else None
-        if said is None:
+        record = self._values_of(line) if self._mark.search(line) else None
+        if record is None:
             return
-        step, values = said
+        step, values = record
         if self._steps is not None:
-            step = self._steps.of(said)
+            step = self._steps.of(record)
         if not line.endswith("\n") and len(values) > 1:
             values.popitem()
             self._torn = True
@@ -239,9 +239,9 @@ class _TrlSteps:
             if int(total) >= self._most:
                 self._most, self._bar = int(total), int(done)
 
-    def of(self, said: StepValues) -> int:
+    def of(self, record: StepValues) -> int:
         """Return the step of what was just read."""
-        if any(name.startswith(_TRL_EVALUATION) for name in said[1]):
+        if any(name.startswith(_TRL_EVALUATION) for name in record[1]):
             return max(self._last, self._bar)
         if self._bar and self._bar != self._taken:
             self._taken = self._last = self._bar

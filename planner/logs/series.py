@@ -52,10 +52,10 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if fits(name.casefold())]
 
 
-def trainer_of(names: Collection[str], said: str | None = None) -> Trainer | None:
+def trainer_of(names: Collection[str], trainer: str | None = None) -> Trainer | None:
     """Return the trainer most of whose marks are among these names, or the one that is said to have written them."""
-    if said is not None:
-        return load_trainer(said)
+    if trainer is not None:
+        return load_trainer(trainer)
     found = {each: sum(bool(matching(mark, names)) for mark in load_trainer(each).marks) for each in trainer_names()}
     best = max(found, key=lambda each: found[each])
     return load_trainer(best) if found[best] else None

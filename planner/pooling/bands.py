@@ -7,7 +7,7 @@ import numpy as np
 
 from planner.curves.curve import Vector
 from planner.metrics import INTERVAL_ENDS
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.pooling.model import sigmoid
 from planner.pooling.points import ORIGIN, Points, binned, clock, stacked
 from planner.view import TrialView
@@ -29,20 +29,20 @@ class Band:
     high: tuple[float, ...]
 
 
-def bands_of(worlds: Worlds, seen: Sequence[TrialView]) -> dict[int, Band]:
+def bands_of(joint: JointDraws, trials: Sequence[TrialView]) -> dict[int, Band]:
     """Return the band of every trial that has a curve; those of a run that was not fitted are its configuration's.
 
     Up to its last score a run is where its scores say, within their noise; from there on it is where the worlds have
     it, and one that has collapsed stays where it fell.
     """
-    drawn = _some(worlds)
-    before = _Before(drawn, seen)
+    drawn = _some(joint)
+    before = _Before(drawn, trials)
     bands: dict[int, Band] = {}
-    for start in range(0, len(seen), AT_ONCE):
-        part = seen[start : start + AT_ONCE]
-        runs = np.array([worlds.run_of.get(trial.trial, -1) for trial in part], dtype=np.intp)
-        places = np.array([worlds.place[trial.configuration] for trial in part], dtype=np.intp)
-        reached = np.array([trial.scores[-1].gpu_hours for trial in part]) / worlds.target
+    for start in range(0, len(trials), AT_ONCE):
+        part = trials[start : start + AT_ONCE]
+        runs = np.array([joint.run_of.get(trial.trial, -1) for trial in part], dtype=np.intp)
+        places = np.array([joint.place[trial.configuration] for trial in part], dtype=np.intp)
+        reached = np.array([trial.scores[-1].gpu_hours for trial in part]) / joint.target
         x = np.stack([_places(share) for share in reached])
         scores = drawn.observed(places, runs, x)
         for row, run in enumerate(runs):
@@ -52,20 +52,20 @@ def bands_of(worlds: Worlds, seen: Sequence[TrialView]) -> dict[int, Band]:
         low_mid_high = np.quantile(np.clip(scores, 0.0, 1.0), QUANTILES, axis=0)
         for row, trial in enumerate(part):
             median, low, high = low_mid_high[:, row]
-            bands[trial.trial] = Band(_numbers(x[row] * worlds.target), _numbers(median), _numbers(low), _numbers(high))
+            bands[trial.trial] = Band(_numbers(x[row] * joint.target), _numbers(median), _numbers(low), _numbers(high))
     return bands
 
 
 class _Before:
     """Where fitted runs were up to their last score: on the sigmoid, with what their scores say they depart from it."""
 
-    def __init__(self, worlds: Worlds, seen: Iterable[TrialView]) -> None:
-        by_trial = {trial.trial: trial for trial in seen}
-        bins = [binned(by_trial[trial].scores) for trial in worlds.runs.trials]
-        self._worlds, self._points = worlds, stacked(bins, worlds.target)
+    def __init__(self, joint: JointDraws, trials: Iterable[TrialView]) -> None:
+        by_trial = {trial.trial: trial for trial in trials}
+        bins = [binned(by_trial[trial].scores) for trial in joint.runs.trials]
+        self._joint, self._points = joint, stacked(bins, joint.target)
         # A run that has collapsed stays where it fell, and its bins have only what was before.
         self._until = self._points.x.max(axis=1)
-        self._noise = np.random.default_rng(0).standard_normal(len(worlds.drift))
+        self._noise = np.random.default_rng(0).standard_normal(len(joint.drift))
 
     def until(self, run: int) -> float:
         """Return the compute, in targets, up to which the run's scores say where it was."""
@@ -73,46 +73,46 @@ class _Before:
 
     def scores(self, run: int, x: Vector) -> Vector:
         """Return draws × computes of one run's scores."""
-        worlds, points = self._worlds, self._points
-        rest = points.score[run] - _smooth(worlds, run, points.x[run])
+        joint, points = self._joint, self._points
+        rest = points.score[run] - _smooth(joint, run, points.x[run])
         departed = np.empty((len(rest), len(x)))
-        for drift in np.unique(worlds.drift):
-            rows = worlds.drift == drift
+        for drift in np.unique(joint.drift):
+            rows = joint.drift == drift
             departed[rows] = self._departed(run, float(drift), rest[rows], self._noise[rows], clock(x))
-        return np.asarray(_smooth(worlds, run, x) + departed)
+        return np.asarray(_smooth(joint, run, x) + departed)
 
     def _departed(self, run: int, drift: float, rest: Vector, noise: Vector, time: Vector) -> Vector:
         """Return how far a run has departed at some times: a Brownian motion that is seen through noise."""
         points: Points = self._points
-        scale = (drift * float(self._worlds.wander[run])) ** 2
+        scale = (drift * float(self._joint.outlier_scale[run])) ** 2
         at = points.time[run]
-        seen = scale * np.minimum(at[:, None], at) + np.diag(points.variance[run])
+        covariance = scale * np.minimum(at[:, None], at) + np.diag(points.variance[run])
         towards = scale * np.minimum(time[:, None], at)
-        weight = np.linalg.solve(seen, towards.T)
+        weight = np.linalg.solve(covariance, towards.T)
         left = np.maximum(scale * time - (towards * weight.T).sum(axis=1), 0.0)
         return np.asarray(rest @ weight + noise[:, None] * np.sqrt(left))
 
 
-def _smooth(worlds: Worlds, run: int, x: Vector) -> Vector:
+def _smooth(joint: JointDraws, run: int, x: Vector) -> Vector:
     """Return draws × computes of what a run would score if it departed from its sigmoid as all do."""
-    local, start = worlds.local[:, worlds.runs.of[run], None, :], worlds.start[:, worlds.runs.of[run], None]
-    return np.asarray(sigmoid(local, start, np.log(np.maximum(x, EARLIEST)))[0] + worlds.alike(x))
+    local, start = joint.local[:, joint.runs.of[run], None, :], joint.start[:, joint.runs.of[run], None]
+    return np.asarray(sigmoid(local, start, np.log(np.maximum(x, EARLIEST)))[0] + joint.common_departure(x))
 
 
-def _some(worlds: Worlds) -> Worlds:
+def _some(joint: JointDraws) -> JointDraws:
     """Return evenly spaced draws, which keep the share of every member of the fit; each is a whole world still."""
-    size = len(worlds.start)
-    kept = np.linspace(0, size - 1, min(BAND_DRAWS, size)).astype(np.intp)
+    size = len(joint.start)
+    rows = np.linspace(0, size - 1, min(BAND_DRAWS, size)).astype(np.intp)
     return replace(
-        worlds,
-        local=worlds.local[kept],
-        start=worlds.start[kept],
-        common=worlds.common[kept],
-        together=worlds.together[kept],
-        drift=worlds.drift[kept],
-        departed=worlds.departed[kept],
-        noise=worlds.noise[kept],
-        unseen_noise=worlds.unseen_noise[kept],
+        joint,
+        local=joint.local[rows],
+        start=joint.start[rows],
+        common=joint.common[rows],
+        shared_noise=joint.shared_noise[rows],
+        drift=joint.drift[rows],
+        departed=joint.departed[rows],
+        noise=joint.noise[rows],
+        unseen_noise=joint.unseen_noise[rows],
     )
 
 

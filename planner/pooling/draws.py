@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from planner.curves.curve import Vector
-from planner.pooling.model import KNOTS, STEEPEST, JointFit, alike, left, sigmoid
+from planner.pooling.model import KNOTS, STEEPEST, JointFit, common_steps, remaining_gain, sigmoid
 from planner.pooling.points import clock, pass_rate_variance
 from planner.view import Configuration
 
 EARLIEST = 1e-12
 FARTHEST = 60.0  # |log(C_mid / target)| that is told
 LEVEL_WITHIN = 1e-12  # scores that were clipped are level
-# How far all curves leave alike what was foretold of them, per squared unit of the clock since any was last seen.
-# Where their shape is not quite the one assumed, all are foretold wrong in the same direction, and more so the farther;
+# How far all curves leave alike what was predicted of them, per squared unit of the clock since any was last seen.
+# Where their shape is not quite the one assumed, all predictions are off alike, and more so the farther;
 # as far as one curve has come, it shows by how much.
-AHEAD = 0.012
-LASTING = 0.5  # how much of a fresh run's departure is its configuration's own; the rest is luck of that seed
+SHARED_DEPARTURE = 0.012
+OWN_DEPARTURE = 0.5  # how much of a fresh run's departure is its configuration's own; the rest is luck of that seed
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Worlds:
+class JointDraws:
     """Draws of the parameters, and of how far each curve has departed from its sigmoid at its last point."""
 
     configurations: tuple[Configuration, ...]
@@ -46,11 +46,11 @@ class Worlds:
     start: Vector  # (s, c)
     common: Vector  # (s, k) steps of what all curves depart alike
     drift: Vector  # (s,)
-    wander: Vector  # (i,)
+    outlier_scale: Vector  # (i,)
     runs: Runs
     noise_of_a_score: float  # variance
     departed: Vector  # (s, i) at that point
-    together: Vector  # (s,) standard normal, of what is still to come of all curves alike
+    shared_noise: Vector  # (s,) standard normal, of what is still to come of all curves alike
     noise: Vector  # (s, i) and of each
     unseen_noise: Vector  # (s, c)
 
@@ -68,7 +68,7 @@ class Worlds:
         longest = np.full(known, -1)
         longest[self.runs.of[::-1]] = np.arange(len(self.runs.of))[::-1]  # the longest comes first, and stays
         ends = np.broadcast_to(np.asarray(x, dtype=float), known)[:, None]
-        scores = self.observed(np.arange(known), longest, ends, LASTING)[:, :, 0]
+        scores = self.observed(np.arange(known), longest, ends, OWN_DEPARTURE)[:, :, 0]
         return np.asarray(np.clip(scores, 0.0, 1.0))
 
     def smooth(self, x: float) -> Vector:
@@ -82,9 +82,9 @@ class Worlds:
         start = self.start[:, place]
         return {"R0": start, "A": start + gain, "B": steep, "C_mid": middle}
 
-    def alike(self, x: Vector) -> Vector:
+    def common_departure(self, x: Vector) -> Vector:
         """Return draws × computes of how far all curves depart alike; `x` may have more than one axis."""
-        return np.asarray(np.tensordot(self.common, alike(x), axes=(1, -1)))
+        return np.asarray(np.tensordot(self.common, common_steps(x), axes=(1, -1)))
 
     def observed(
         self, configuration: NDArray[np.intp], run: NDArray[np.intp], x: Vector, departing: float = 1.0
@@ -95,17 +95,17 @@ class Worlds:
         from its sigmoid `departing` times as far as others.
         """
         steep, middle, gain = (each[:, configuration] for each in self._shapes)
-        top, alike = self.start[:, configuration] + gain, self.alike(x)
+        top, alike = self.start[:, configuration] + gain, self.common_departure(x)
         begun = run >= 0
-        seen = run[begun]
+        curves = run[begun]
         noise, scale = self.unseen_noise[:, configuration], np.full(len(run), departing)
-        noise[:, begun], scale[begun] = self.noise[:, seen], self.wander[seen]
+        noise[:, begun], scale[begun] = self.noise[:, curves], self.outlier_scale[curves]
         strayed = self.drift[:, None] * scale * noise
         reached, alone = clock(self.runs.reached), np.zeros(len(run))  # since when each departs
-        alone[begun] = reached[seen]
+        alone[begun] = reached[curves]
         farthest = reached.max(initial=0.0)  # since when all depart alike
         level = np.full(len(run), np.nan)
-        level[begun] = self.runs.collapsed[seen]
+        level[begun] = self.runs.collapsed[curves]
         collapsed = ~np.isnan(level)
 
         def after(place: int) -> Vector:
@@ -113,16 +113,16 @@ class Worlds:
             time = clock(x[:, place])
             scores = np.log(np.maximum(x[:, place], EARLIEST)) - middle
             scores *= steep
-            left(scores)
+            remaining_gain(scores)
             scores *= -gain
             scores += top
             scores += alike[:, :, place]
-            scores[:, begun] += self.departed[:, seen]
+            scores[:, begun] += self.departed[:, curves]
             # Near 0 and 1 there is little room to depart; without this, what is clipped would pull expectations off.
             ahead = pass_rate_variance(scores)
             np.sqrt(ahead, out=ahead)
             further = strayed * np.sqrt(np.maximum(time - alone, 0.0))
-            further += self.together[:, None] * (AHEAD * np.maximum(time - farthest, 0.0) ** 2)
+            further += self.shared_noise[:, None] * (SHARED_DEPARTURE * np.maximum(time - farthest, 0.0) ** 2)
             further *= ahead
             further *= 2
             scores += further
@@ -170,7 +170,7 @@ def draw(
     runs: Runs,
     size: int,
     generator: np.random.Generator,
-) -> Worlds:
+) -> JointDraws:
     """Draw worlds, each member of the grid as often as its weight says."""
     member = _members(fit.weights, size, generator)
     known, curves = len(configurations), len(runs.of)
@@ -180,14 +180,14 @@ def draw(
         rows = np.flatnonzero(member == number)
         local[rows], base[rows] = _parameters(fit, int(number), len(rows), generator)
         departed[rows] = _departed(fit, int(number), local[rows], base[rows], runs.reached, generator)
-    return Worlds(
+    return JointDraws(
         configurations,
         target,
         local,
         base[:, fit.features.base_model],
         base[:, -KNOTS:],
         fit.drift[member],
-        fit.wander,
+        fit.outlier_scale,
         runs,
         fit.points.of_one_score,
         departed,
@@ -226,22 +226,22 @@ def _departed(
     fit: JointFit, member: int, local: Vector, base: Vector, reached: Vector, generator: np.random.Generator
 ) -> Vector:
     """Draw each curve's departure at its last point: a normal given what the draw leaves unexplained."""
-    points, drift = fit.points, float(fit.drift[member]) * fit.wander
+    points, drift = fit.points, float(fit.drift[member]) * fit.outlier_scale
     if not len(fit.of):
         return np.zeros((len(base), 0))
     time = clock(reached)
     towards = drift[:, None] ** 2 * np.minimum(points.time, time[:, None])  # (i, j)
     white = fit.whitening[member]
-    seen = np.einsum("ijk,ik->ij", white, towards)
-    weight = np.einsum("ijk,ij->ik", white, seen)
-    rest = np.maximum(drift**2 * time - (seen**2).sum(axis=1), 0.0)
+    cross_cov = np.einsum("ijk,ik->ij", white, towards)
+    weight = np.einsum("ijk,ij->ik", white, cross_cov)
+    rest = np.maximum(drift**2 * time - (cross_cov**2).sum(axis=1), 0.0)
     start = base[:, fit.features.base_model]
     steep, middle, gain = (shape[:, fit.of] for shape in _shapes(local, start))
     gained = np.log(np.maximum(points.x, 1e-17)) - middle[:, :, None]
     gained *= steep[:, :, None]
-    np.subtract(1.0, left(gained), out=gained)
+    np.subtract(1.0, remaining_gain(gained), out=gained)
     # By weight at once, so that no array of what is left of the scores, draws × curves × bins, has to be made.
     expected = gain * np.einsum("sij,ij->si", gained, weight) + start[:, fit.of] * weight.sum(axis=1)
-    expected += base[:, -KNOTS:] @ np.einsum("ijk,ij->ki", alike(points.x), weight)
+    expected += base[:, -KNOTS:] @ np.einsum("ijk,ij->ki", common_steps(points.x), weight)
     mean = (points.score * weight).sum(axis=1) - expected
     return np.asarray(mean + np.sqrt(rest) * generator.standard_normal(mean.shape))

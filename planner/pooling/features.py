@@ -18,10 +18,10 @@ LOCALS = 3
 INTERCEPTS = ((0.7, 1.2), (-2.0, 0.8), (0.5, 0.3))
 # Where logit A and log C_mid may lie in place of their means, each as wide: a normal about one pair alone is far too
 # narrow where curves have hardly risen, for what is left open then is bent.
-TOPS, TOP_WEIGHTS = (-1.6, 0.7, 3.0), (0.3, 0.4, 0.3)
-MIDDLES, MIDDLE_WEIGHTS = (-3.6, -2.0, -0.6), (0.3, 0.4, 0.3)
-LEVELS: Vector = np.array([[top, middle] for top in TOPS for middle in MIDDLES])
-LEVEL_WEIGHTS: Vector = np.outer(TOP_WEIGHTS, MIDDLE_WEIGHTS).ravel()
+LOGIT_ASYMPTOTES, ASYMPTOTE_WEIGHTS = (-1.6, 0.7, 3.0), (0.3, 0.4, 0.3)
+LOG_MIDPOINTS, MIDPOINT_WEIGHTS = (-3.6, -2.0, -0.6), (0.3, 0.4, 0.3)
+LEVELS: Vector = np.array([[top, middle] for top in LOGIT_ASYMPTOTES for middle in LOG_MIDPOINTS])
+LEVEL_WEIGHTS: Vector = np.outer(ASYMPTOTE_WEIGHTS, MIDPOINT_WEIGHTS).ravel()
 # Standard deviations per half of the grid's width: slope, curvature, product.
 SLOPES = (0.4, 0.6, 0.15)
 CURVATURES = (0.2, 0.4, 0.0)
@@ -30,7 +30,7 @@ PRODUCTS = (0.3, 0.3, 0.0)
 OF_A_NAME = (0.6, 0.6, 0.2)  # what a recipe or a model may shift
 
 
-class Line(NamedTuple):
+class NumericAxis(NamedTuple):
     """A numeric axis, and what lies at −1 and at 1 of it: base-2 logarithms where `log` is set."""
 
     name: str
@@ -39,7 +39,7 @@ class Line(NamedTuple):
     log: bool
 
 
-class Term(NamedTuple):
+class CoefficientTerm(NamedTuple):
     """What a coefficient weighs: in which of the three parameters, and the product of which axes.
 
     None is the intercept, one a slope, the same twice a curvature, two a product; `axis=value` is the shift of a name.
@@ -53,7 +53,7 @@ class Term(NamedTuple):
 class Features:
     """configurations × (logit A, log C_mid, log B) × coefficients, and the coefficients' prior.
 
-    `terms` says what the first coefficients weigh; those beyond belong to what a plan foretold.
+    `terms` says what the first coefficients weigh; those beyond belong to a plan's prior.
     """
 
     design: Vector
@@ -61,8 +61,8 @@ class Features:
     sd: Vector
     top: int  # the coefficients that are the intercepts of logit A and of log C_mid
     middle: int
-    terms: tuple[Term, ...]
-    lines: tuple[Line, ...]
+    terms: tuple[CoefficientTerm, ...]
+    lines: tuple[NumericAxis, ...]
     base_model: NDArray[np.intp]  # of each configuration: those of one base model begin with one score
     levels: Vector  # (l, 2): where the common logit A and log(C_mid / target) may lie
     level_weights: Vector
@@ -88,7 +88,7 @@ def features(configurations: Sequence[Configuration]) -> Features:
             block[:, local, place] = column.values
             means.append(column.means[local])
             sds.append(column.sds[local])
-            terms.append(Term(local, column.of))
+            terms.append(CoefficientTerm(local, column.of))
         blocks.append(block)
     return Features(
         np.concatenate(blocks, axis=2),
@@ -116,7 +116,7 @@ def places(configurations: Sequence[Configuration]) -> Vector:
 
 @dataclass(frozen=True)
 class _Axes:
-    lines: list[tuple[Line, Vector]]  # each with where the configurations lie on it
+    lines: list[tuple[NumericAxis, Vector]]  # each with where the configurations lie on it
     names: list[tuple[str, list[str]]]
 
 
@@ -164,7 +164,7 @@ def _axes(configurations: Sequence[Configuration]) -> _Axes:
         numbers = np.array([math.log2(float(value)) if positive else float(value) for value in values])
         low, high = float(numbers.min()), float(numbers.max())
         if high - low >= 1e-9:
-            found.lines.append((Line(name, low, high, positive), 2 * (numbers - low) / (high - low) - 1))
+            found.lines.append((NumericAxis(name, low, high, positive), 2 * (numbers - low) / (high - low) - 1))
     return found
 
 

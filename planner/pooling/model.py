@@ -20,7 +20,7 @@ from scipy.special import expit, logsumexp
 
 from planner.curves.curve import Vector
 from planner.pooling.features import Features
-from planner.pooling.points import EMPTY, Points, clock
+from planner.pooling.points import EMPTY_VARIANCE, Points, clock
 from planner.pooling.priors import CoefficientPrior, LearntPrior, prior_of
 
 FitState = tuple[
@@ -43,14 +43,14 @@ HIGHEST_START = 0.98  # R0 of 1 would leave nothing to learn
 NO_START = 0.2  # where no score says where runs begin
 STEEPEST = 3.0  # |log B|
 ROUNDS = 12
-SETTLED = 0.02  # change of the objective
-HELD = 1e3  # damping beyond which a member that does not get better is at its mode
-STRANGE, MOST_WANDERING = 3.0, 10.0  # misfit per point beyond which a curve is left to itself, and how far
+TOLERANCE = 0.02  # change of the objective
+DAMPING_AT_MODE = 1e3  # damping beyond which a member that does not get better is at its mode
+OUTLIER_MISFIT, MOST_OUTLIER_SCALE = 3.0, 10.0  # misfit per point beyond which a curve is left to itself, and how far
 FARTHEST_RISE = 200.0  # |z| beyond which a rise has not begun, or is over
 # First only pairs of a top and a middle are fitted; after so many rounds those so far behind in log evidence are left
 # out, and the others go on with every scatter and drift, of which some are left out in turn.
-TRIED, SCREENED, BEHIND = 4, 4.0, 5.0
-UNTAUGHT = 6.0  # and so far before sources have spoken, which say nothing of levels but may change what fits one
+FIRST_ROUNDS, SCREENING_NATS, FINAL_NATS = 4, 4.0, 5.0
+SOURCE_NATS = 6.0  # and so far before sources have spoken, which say nothing of levels but may change what fits one
 LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e8
 
 
@@ -69,7 +69,7 @@ class JointFit:
     shared: Vector  # (h, g, g), curvature of what is common, the deviations marginalised
     whitening: Vector  # (h, i, j, j)
     drift: Vector  # (h,)
-    wander: Vector  # (i,) how many times that a curve departs
+    outlier_scale: Vector  # (i,) how many times that a curve departs
     log_evidence: Vector  # (h,)
     source: NDArray[np.intp]  # (h,) 0 without one, else 1 + the place of what was learnt
 
@@ -84,7 +84,7 @@ class JointFit:
         return np.asarray(np.exp(self.log_evidence - logsumexp(self.log_evidence)))
 
 
-def left(z: Vector) -> Vector:
+def remaining_gain(z: Vector) -> Vector:
     """Return what is left of the gain, 1 − g, in the place of `z` = B·log(C / C_mid); a half at 0."""
     np.clip(z, -FARTHEST_RISE, FARTHEST_RISE, out=z)
     np.exp(z, out=z)
@@ -97,11 +97,11 @@ def sigmoid(local: Vector, start: Vector, log_x: Vector) -> tuple[Vector, Vector
     """Return the score, 1 − g, A and B; the last axis of `local` is taken away."""
     top = start + (1 - start) * expit(local[..., 0])
     steep = np.exp(np.clip(local[..., 2], -STEEPEST, STEEPEST))
-    missing = left(steep * (log_x - local[..., 1]))
+    missing = remaining_gain(steep * (log_x - local[..., 1]))
     return top - (top - start) * missing, missing, top, steep
 
 
-def alike(x: Vector) -> Vector:
+def common_steps(x: Vector) -> Vector:
     """Return how much of each step of the common departure has been taken by a compute, on a last axis."""
     step = float(clock(np.array(1.0))) / KNOTS
     return np.asarray(np.clip(clock(x)[..., None] / step - np.arange(KNOTS), 0.0, 1.0))
@@ -124,12 +124,12 @@ class JointModel:
         self.log_prior = np.log(features.level_weights)
         self.scatter = np.full((len(self.log_prior), 1), SCATTERS[1]) * SCATTER  # (h, 3)
         self.drift = np.full(len(self.log_prior), DRIFTS[0])
-        self.steps = alike(points.x)  # (i, j, k)
+        self.steps = common_steps(points.x)  # (i, j, k)
         with np.errstate(divide="ignore"):
             self.log_x = np.where(points.x > 0, np.log(np.maximum(points.x, 1e-30)), -40.0)
-        self.wander = np.ones(len(of))
+        self.outlier_scale = np.ones(len(of))
         self.in_order = np.argsort(of, kind="stable")  # the curves of a configuration one after the other
-        self.seen, self.first_of = np.unique(of[self.in_order], return_index=True)
+        self.with_curves, self.first_of = np.unique(of[self.in_order], return_index=True)
         self._whiten()
         self.starts = _starts(points, features.base_model[of], int(features.base_model.max(initial=0)) + 1)
         self.begins = np.eye(len(self.starts))[features.base_model[of]]  # (i, m)
@@ -140,16 +140,16 @@ class JointModel:
         """Find the modes by Levenberg's steps, first of few members, then of many, and last of those that matter."""
         members, known = len(self.log_prior), len(self.design)
         state: FitState = np.tile(self.base_mean, (members, 1)), self.prior.mean, np.zeros((members, known, LOCAL))
-        state, rows, value = self._climbed(state, TRIED)
+        state, rows, value = self._climbed(state, FIRST_ROUNDS)
         if self.learnt:
-            state = _of(state, self._teach(self._near(state, rows, value, UNTAUGHT)))
-            state, rows, value = self._climbed(state, TRIED)
-        state = _of(state, self._spread(self._near(state, rows, value, SCREENED)))
-        state, rows, value = self._climbed(state, TRIED)
-        kept = self._near(state, rows, value, BEHIND)
-        self._keep(kept)
-        state = _of(state, kept)
-        self._let_wander(rows[kept[0]])
+            state = _of(state, self._teach(self._near(state, rows, value, SOURCE_NATS)))
+            state, rows, value = self._climbed(state, FIRST_ROUNDS)
+        state = _of(state, self._spread(self._near(state, rows, value, SCREENING_NATS)))
+        state, rows, value = self._climbed(state, FIRST_ROUNDS)
+        selected = self._near(state, rows, value, FINAL_NATS)
+        self._keep(selected)
+        state = _of(state, selected)
+        self._scale_outliers(rows[selected[0]])
         state, rows, value = self._climbed(state, ROUNDS)
         log_evidence, own, cross, shared = self._evidence(state, rows, value)
         base, coefficients, deviation = state
@@ -165,7 +165,7 @@ class JointModel:
             shared,
             self.whitening,
             self.drift,
-            self.wander,
+            self.outlier_scale,
             log_evidence,
             self.prior.source,
         )
@@ -193,11 +193,11 @@ class JointModel:
             trial = tuple(now + change for now, change in zip(state, step, strict=True))
             new_value, new_rows = self._objective(trial)
             better = new_value <= value
-            gained = np.where(better, value - new_value, damping < HELD)
+            gained = np.where(better, value - new_value, damping < DAMPING_AT_MODE)
             state = tuple(_chosen(better, new, old) for new, old in zip(trial, state, strict=True))
             rows, value = _chosen(better, new_rows, rows), np.where(better, new_value, value)
             damping = np.clip(np.where(better, damping / 10, damping * 10), LEAST_DAMPING, MOST_DAMPING)
-            if gained.max() < SETTLED:
+            if gained.max() < TOLERANCE:
                 break
         return state, rows, value
 
@@ -232,17 +232,17 @@ class JointModel:
         self._whiten()
         return of
 
-    def _let_wander(self, rows: Vector) -> None:
+    def _scale_outliers(self, rows: Vector) -> None:
         """Let curves that fit far worse than the others depart more, so that they do not bend what all share."""
-        filled = (self.points.variance < EMPTY).sum(axis=1)
+        filled = (self.points.variance < EMPTY_VARIANCE).sum(axis=1)
         misfit = (rows[..., -1] ** 2).sum(axis=1) / filled
-        self.wander = np.where(misfit > STRANGE, np.minimum(np.sqrt(misfit), MOST_WANDERING), 1.0)
-        if (self.wander > 1).any():
+        self.outlier_scale = np.where(misfit > OUTLIER_MISFIT, np.minimum(np.sqrt(misfit), MOST_OUTLIER_SCALE), 1.0)
+        if (self.outlier_scale > 1).any():
             self._whiten()
 
     def _whiten(self) -> None:
         drift, member = np.unique(self.drift, return_inverse=True)  # many members have the same
-        whitening, log_noise = _whitening(self.points, drift[:, None] * self.wander)
+        whitening, log_noise = _whitening(self.points, drift[:, None] * self.outlier_scale)
         self.whitening, self.log_noise = whitening[member], log_noise[member]
         self.white_steps = (whitening @ self.steps)[member]
 
@@ -301,7 +301,7 @@ class JointModel:
     def _by_configuration(self, per_curve: Vector) -> Vector:
         """Sum over the curves of each configuration; those without one have zeros."""
         summed = np.zeros((len(per_curve), len(self.design), *per_curve.shape[2:]))
-        summed[:, self.seen] = np.add.reduceat(per_curve[:, self.in_order], self.first_of, axis=1)
+        summed[:, self.with_curves] = np.add.reduceat(per_curve[:, self.in_order], self.first_of, axis=1)
         return summed
 
     def _step(self, state: FitState, rows: Vector, damping: Vector) -> FitState:
@@ -323,7 +323,7 @@ def _starts(points: Points, base_model: NDArray[np.intp], models: int) -> Vector
     """Return the prior mean of each base model's R0; of one without a curve, that of all."""
 
     def mean_start(curves: NDArray[np.bool_], otherwise: float) -> float:
-        measured = curves & (points.variance[:, 0] < EMPTY)
+        measured = curves & (points.variance[:, 0] < EMPTY_VARIANCE)
         first = points.score[measured, 0] if measured.any() else points.score[curves, 1]
         return float(np.clip(np.mean(first), 0.0, HIGHEST_START)) if len(first) else otherwise
 

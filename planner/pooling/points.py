@@ -8,10 +8,10 @@ import numpy as np
 
 from planner.curves.curve import Vector
 from planner.curves.verdicts import before_collapse
-from planner.view import Seen
+from planner.view import ScorePoint
 
 BINS = 12
-EMPTY = 1e6  # variance of a bin without points
+EMPTY_VARIANCE = 1e6  # variance of a bin without points
 LEAST_PASS_RATE = 0.02  # of p(1 − p), so that a score of exactly 0 or 1 is not taken for certain
 DISPERSION_PRIOR = 1 / 400  # of p(1 − p): some hundred problems, answered a few times
 DISPERSION_WORTH = 5.0  # differences that the prior counts as
@@ -51,13 +51,13 @@ def clock(x: Vector) -> Vector:
     return np.asarray(np.log1p(np.asarray(x) / ORIGIN))
 
 
-def binned(scores: Sequence[Seen]) -> Binned:
+def binned(scores: Sequence[ScorePoint]) -> Binned:
     """Bin one curve: those at no compute together, the others half by their place in log compute and half by rank."""
-    reached, kept = scores[-1].gpu_hours, before_collapse([seen.score for seen in scores])
-    fallen, scores = scores[kept:], scores[:kept]
-    x = np.array([seen.gpu_hours for seen in scores])
-    y = np.array([seen.score for seen in scores])
-    error = np.array([0.0 if seen.standard_error is None else seen.standard_error for seen in scores])
+    reached, end = scores[-1].gpu_hours, before_collapse([point.score for point in scores])
+    fallen, scores = scores[end:], scores[:end]
+    x = np.array([point.gpu_hours for point in scores])
+    y = np.array([point.score for point in scores])
+    error = np.array([0.0 if point.standard_error is None else point.standard_error for point in scores])
     start = int((x <= 0).sum())
     column = np.zeros(len(x), dtype=np.intp)
     count = len(x) - start
@@ -77,7 +77,7 @@ def binned(scores: Sequence[Seen]) -> Binned:
         given=np.bincount(column, error**2, minlength=BINS) / filled,
         differences=_differences(y),
         reached=reached,
-        collapsed=float(np.mean([seen.score for seen in fallen])) if fallen else None,
+        collapsed=float(np.mean([point.score for point in fallen])) if fallen else None,
     )
 
 
@@ -87,8 +87,8 @@ def _differences(y: Vector) -> tuple[float, float]:
         return 0.0, 0.0
     second = y[2:] - 2 * y[1:-1] + y[:-2]
     ratio = np.sort(second**2 / 6 / pass_rate_variance(y[1:-1]))
-    kept = ratio[: max(2, int(0.9 * len(ratio)))]  # a jump is no noise
-    return float(kept.sum() * 1.3), float(len(kept))
+    smallest = ratio[: max(2, int(0.9 * len(ratio)))]  # a jump is no noise
+    return float(smallest.sum() * 1.3), float(len(smallest))
 
 
 def pass_rate_variance(score: Vector) -> Vector:
@@ -108,5 +108,5 @@ def stacked(curves: Sequence[Binned], target: float) -> Points:
     total = DISPERSION_WORTH * DISPERSION_PRIOR + sum(curve.differences[0] for curve in curves)
     dispersion = total / (DISPERSION_WORTH + sum(curve.differences[1] for curve in curves))
     single = np.where(given > 0, given, dispersion * pass_rate_variance(score))
-    variance = np.where(count > 0, single / np.maximum(count, 1.0), EMPTY)
+    variance = np.where(count > 0, single / np.maximum(count, 1.0), EMPTY_VARIANCE)
     return Points(x, score, variance, float(np.median(single[count > 0])))

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.pooling.draws import Runs, Worlds, draw
+from planner.pooling.draws import JointDraws, Runs, draw
 from planner.pooling.features import Features, features
 from planner.pooling.model import JointFit, JointModel
 from planner.pooling.points import Binned, binned, stacked
-from planner.pooling.priors import NONE, LearntPrior, Teacher
-from planner.pooling.surface import with_foretold
+from planner.pooling.priors import NONE, LearntPrior, PriorSource
+from planner.pooling.surface import with_plan_prior
 from planner.trials import TrialState
-from planner.view import Configuration, Foretold, Seen, TrialView, View, by_configuration, has_curve
+from planner.view import Configuration, PlanPrior, ScorePoint, TrialView, View, by_configuration, has_curve
 
 DRAWS = 1000
 STREAM = 0x706F6F6C  # tells these random numbers from others of the same seed
@@ -21,9 +21,9 @@ MOST_RUNS = 6  # of one configuration that are fitted, the farthest first: more 
 MOST_CURVES = 120
 
 
-def joint_of(view: View, draws: int = DRAWS) -> Worlds:
+def joint_of(view: View, draws: int = DRAWS) -> JointDraws:
     """Return draws of everything that the view's curves leave possible."""
-    return Pool().worlds(view, draws)
+    return Pool().joint_draws(view, draws)
 
 
 class Pool:
@@ -32,24 +32,24 @@ class Pool:
     What a teacher says is part of every fit: two pools with equal teachers give equal answers.
     """
 
-    def __init__(self, teacher: Teacher | None = None) -> None:
+    def __init__(self, teacher: PriorSource | None = None) -> None:
         self._teacher = teacher
-        self._binned: dict[int, tuple[tuple[Seen, ...], Binned]] = {}
-        self._features: tuple[tuple[Configuration, ...], Foretold | None, Features] | None = None
+        self._binned: dict[int, tuple[tuple[ScorePoint, ...], Binned]] = {}
+        self._features: tuple[tuple[Configuration, ...], PlanPrior | None, Features] | None = None
         self._learnt: tuple[tuple[tuple[Configuration, ...], float], tuple[LearntPrior, ...]] | None = None
         self._fit: tuple[tuple[object, ...], JointFit, Runs] | None = None
-        self._drawn: dict[int, Worlds] = {}
+        self._drawn: dict[int, JointDraws] = {}
 
     def prepare(self, view: View) -> None:
         """Work out what needs no curve: the first decision with curves takes the longest."""
         if configurations := _configurations(view):
-            self._design(configurations, view.foretold)
+            self._design(configurations, view.plan_prior)
 
-    def worlds(self, view: View, draws: int = DRAWS) -> Worlds:
+    def joint_draws(self, view: View, draws: int = DRAWS) -> JointDraws:
         """Return draws of everything that the view's curves leave possible."""
         configurations = _configurations(view)
         curves = _farthest(view)
-        asked = view.target_gpu_hours, view.seed, view.foretold, configurations
+        asked = view.target_gpu_hours, view.seed, view.plan_prior, configurations
         key = (*asked, *((each.trial, each.scores) for each in curves))
         if self._fit is None or self._fit[0] != key:
             self._fit = key, *self._fitted(view, configurations, curves)
@@ -81,7 +81,7 @@ class Pool:
             reached=np.array([each.reached for each in bins]) / view.target_gpu_hours,
             collapsed=np.array([np.nan if each.collapsed is None else each.collapsed for each in bins]),
         )
-        design = self._design(configurations, view.foretold)
+        design = self._design(configurations, view.plan_prior)
         return JointModel(design, points, of, self._taught(configurations, view.target_gpu_hours)).fit(), runs
 
     def _taught(self, configurations: tuple[Configuration, ...], target: float) -> tuple[LearntPrior, ...]:
@@ -92,11 +92,11 @@ class Pool:
             self._learnt = key, self._teacher.priors(features(configurations), target)
         return self._learnt[1]
 
-    def _design(self, configurations: tuple[Configuration, ...], foretold: Foretold | None) -> Features:
-        if self._features is None or self._features[:2] != (configurations, foretold):
+    def _design(self, configurations: tuple[Configuration, ...], plan_prior: PlanPrior | None) -> Features:
+        if self._features is None or self._features[:2] != (configurations, plan_prior):
             smooth = features(configurations)
-            found = smooth if foretold is None else with_foretold(smooth, configurations, foretold)
-            self._features = configurations, foretold, found
+            found = smooth if plan_prior is None else with_plan_prior(smooth, configurations, plan_prior)
+            self._features = configurations, plan_prior, found
         return self._features[2]
 
     def _bins(self, trial: TrialView) -> Binned:

@@ -15,8 +15,8 @@ from planner.curves.curve import Vector
 from planner.pooling.features import Features
 
 NONE: Final = "none"
-# A source's surface stands in the place of what the plan foretold, whose weights are held at 0 in its members.
-FORETOLD_SD: Final = 1e-3
+# A source's surface stands in the place of the plan's, whose weights are held at 0 in its members.
+PLAN_SD: Final = 1e-3
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LearntPrior:
     weight: float  # before a curve is seen
 
 
-class Teacher(Protocol):
+class PriorSource(Protocol):
     """Whatever earlier sweeps have left behind, as a prior of the one at hand."""
 
     def priors(self, smooth: Features, target_gpu_hours: float) -> tuple[LearntPrior, ...]:
@@ -115,9 +115,9 @@ def prior_of(
 
 
 def _padded(features: Features, learnt: LearntPrior) -> tuple[Vector, Vector]:
-    """Return a source's prior of all coefficients: what a plan foretold has no say in it."""
+    """Return a source's prior of all coefficients: the plan's prior has no say in it."""
     known = len(features.terms)
     mean = np.concatenate([learnt.mean, np.zeros(len(features.mean) - known)])
-    covariance = np.eye(len(mean)) * FORETOLD_SD**2
+    covariance = np.eye(len(mean)) * PLAN_SD**2
     covariance[:known, :known] = learnt.covariance
     return mean, covariance

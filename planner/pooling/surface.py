@@ -1,4 +1,4 @@
-"""What a plan foretold of its configurations, as features of the joint model: a surface, and how studies differ of it.
+"""What a plan expects of its configurations, as features of the joint model: a surface, and how studies differ of it.
 
 By each study of the plan's prior a configuration's run is read as the model's own curve, (logit A, log C_mid, log B).
 Their mean over the studies, less what all configurations have alike, is one feature, with weight 1 if the plan is right
@@ -16,13 +16,13 @@ from scipy.special import expit
 from planner.axes import LEARNING_RATE, without
 from planner.curves.curve import Vector
 from planner.pooling.features import INTERCEPTS, SLOPES, Features
-from planner.pooling.model import STEEPEST, left
-from planner.view import PARTS, Configuration, Foretold
+from planner.pooling.model import STEEPEST, remaining_gain
+from planner.view import PARTS, Configuration, PlanPrior
 
 TRUST_SD: Final = 0.4  # of the weight of what the plan expects
 PLAN_WEIGHT: Final = 0.5  # that curves lie about where the plan has them, and not somewhere
 DIRECTIONS: Final = 4  # in which studies differ; they hold nine tenths of that or more
-FREEDOM: Final = 0.5  # of what a model without a plan lets (n, B) do: what the plan foretells is told already
+FREEDOM: Final = 0.5  # of what a model without a plan lets (n, B) do: the plan's own feature has the rest
 
 GAIN_ERROR: Final = 0.005  # to which a study's curve is read
 WIDTHS: Vector = np.array([1.5, 2.0, 0.5])  # of what it may be read as, about INTERCEPTS
@@ -33,13 +33,13 @@ NODE_WEIGHTS: Vector = np.outer((1 / 6, 2 / 3, 1 / 6), (1 / 6, 2 / 3, 1 / 6)).ra
 STEPS, SMALL = 30, 1e-5  # of Levenberg's method, and of its differences
 
 
-def with_foretold(smooth: Features, configurations: Sequence[Configuration], foretold: Foretold) -> Features:
-    """Add what is foretold to features of the same configurations; those of which nothing is get nothing."""
-    told = [_gains_of(each, foretold) for each in configurations]
-    known = [place for place, gains in enumerate(told) if gains is not None]
+def with_plan_prior(smooth: Features, configurations: Sequence[Configuration], plan_prior: PlanPrior) -> Features:
+    """Add what a plan expects to features of the same configurations; those that it has not get nothing."""
+    all_gains = [_gains_of(each, plan_prior) for each in configurations]
+    known = [place for place, gains in enumerate(all_gains) if gains is not None]
     if len(known) < 2:
         return smooth
-    gains, weights = np.array([told[place] for place in known]), np.array(foretold.weights)
+    gains, weights = np.array([all_gains[place] for place in known]), np.array(plan_prior.weights)
     surfaces = read(gains)
     heights = surfaces.mean(axis=0)  # (studies, 3)
     surfaces -= heights
@@ -61,10 +61,10 @@ def with_foretold(smooth: Features, configurations: Sequence[Configuration], for
     )
 
 
-def _gains_of(configuration: Configuration, foretold: Foretold) -> tuple[tuple[float, ...], ...] | None:
-    """Return what is foretold of a configuration, or of the same at the rule's learning rate where its own is new."""
+def _gains_of(configuration: Configuration, plan_prior: PlanPrior) -> tuple[tuple[float, ...], ...] | None:
+    """Return what is expected of a configuration, or of the same at the rule's learning rate where its own is new."""
     rule = configuration._replace(axes=without(configuration.axes, LEARNING_RATE))
-    return foretold.gains.get(configuration, foretold.gains.get(rule))
+    return plan_prior.gains.get(configuration, plan_prior.gains.get(rule))
 
 
 def _ending_at(surface: Vector, ends: Vector, levels: Vector, weights: Vector) -> Vector:
@@ -118,4 +118,4 @@ def read(gains: Vector) -> Vector:
 
 def _gain(local: Vector, log_x: Vector) -> Vector:
     steep = np.exp(np.clip(local[..., 2:], -STEEPEST, STEEPEST))
-    return np.asarray(expit(local[..., :1]) * (1 - left(steep * (log_x - local[..., 1:2]))))
+    return np.asarray(expit(local[..., :1]) * (1 - remaining_gain(steep * (log_x - local[..., 1:2]))))

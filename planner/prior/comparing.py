@@ -8,7 +8,7 @@ from planner.prior.draws import Weights
 from planner.prior.studies import WIDTHS, Values, ceiling_logit
 
 BEATEN = 0.05  # chance below which a pilot would hardly find a run ahead of another
-LEVEL = 0.25  # chance of being ahead of the first from which a run is called level with it
+LEAST_CHANCE_AHEAD = 0.25  # chance of being ahead of the first from which a run is called level with it
 
 
 def chances_ahead(scores: Values, other: Values, weights: Weights, noise: float) -> Weights:

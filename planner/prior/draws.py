@@ -62,14 +62,14 @@ class PriorDraws:
         """Tabulate them, `without` some studies; equal circumstances share the weights, several have their mean."""
         found = list(dict.fromkeys(run.circumstances for run in runs))
         drawn = _normals()
-        kept = drawn.fold < 1 if few else np.ones(len(drawn.fold), dtype=bool)
-        self.study, self.folds = drawn.study[kept], drawn.fold[kept]
+        mask = drawn.fold < 1 if few else np.ones(len(drawn.fold), dtype=bool)
+        self.study, self.folds = drawn.study[mask], drawn.fold[mask]
         counts = np.bincount(self.study)
         by_study = np.mean([weights_of(each, without) for each in found], axis=0)
         self.weights: Weights = (by_study / counts)[self.study]
         # Draws last: what is looked up later is one run at one length, in all of them.
         self._table = np.empty((len(runs), len(STEPS), len(self.study)), dtype=np.float32)
-        at_once, effects, surfaces = BLOCK // len(self.study), drawn.effects[kept], drawn.surfaces[kept]
+        at_once, effects, surfaces = BLOCK // len(self.study), drawn.effects[mask], drawn.surfaces[mask]
         for each in found:
             own = [place for place, run in enumerate(runs) if run.circumstances == each]
             for start in range(0, len(own), at_once):
@@ -93,7 +93,7 @@ class PriorDraws:
         for step in range(1, len(STEPS)):
             np.maximum(found[:, step], found[:, step - 1], out=found[:, step])
         found *= 1 - here.pass_rate
-        found *= kept_of_gain(sizes.B * sizes.updates / here.prompts)
+        found *= gain_retention(sizes.B * sizes.updates / here.prompts)
         found += here.pass_rate
         return found
 
@@ -172,10 +172,10 @@ def _along(at: Values, knots: Weights, span: float) -> Values:
     return scaled
 
 
-def kept_of_gain(epochs: Values) -> Values:
+def gain_retention(epochs: Values) -> Values:
     """Return the share of the gain that is kept after so many passes over the prompts."""
-    kept: Values = (1 + (epochs / HARMLESS_EPOCHS) ** 4) ** (-OVERTRAINING / 4)
-    return kept
+    retention: Values = (1 + (epochs / HARMLESS_EPOCHS) ** 4) ** (-OVERTRAINING / 4)
+    return retention
 
 
 def weights_of(circumstances: Circumstances, without: Collection[str] = ()) -> Weights:

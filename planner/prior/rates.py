@@ -16,7 +16,7 @@ from planner.prior.draws import Weights
 from planner.prior.laws import MOST_GAIN, loss
 from planner.prior.studies import RATE_MISS, WIDTHS, Values
 
-LEAST_KEPT: Final = 0.2  # of the gain at any rate: no other is thought to gain more than five times as much
+LEAST_RETENTION: Final = 0.2  # of the gain at any rate: no other is thought to gain more than five times as much
 
 
 def at_rate(scores: Values, base: float, factor: float, share: float | Values = 1.0) -> Values:
@@ -24,10 +24,10 @@ def at_rate(scores: Values, base: float, factor: float, share: float | Values = 
 
     `share` is the part of a final run after which they are, one for all or one for each column.
     """
-    early, end = _kept(factor, len(scores))
+    early, end = _retention(factor, len(scores))
     columns = (len(scores), *(1,) * (scores.ndim - 1))
-    kept = early.reshape(columns) * (1 - share) + end.reshape(columns) * share
-    return np.asarray(base + np.minimum((scores - base) * kept, MOST_GAIN * (1 - base)), dtype=np.float32)
+    retention = early.reshape(columns) * (1 - share) + end.reshape(columns) * share
+    return np.asarray(base + np.minimum((scores - base) * retention, MOST_GAIN * (1 - base)), dtype=np.float32)
 
 
 def of_its_own(scores: Values, base: float, weights: Weights, number: int, share: float | Values = 1.0) -> Values:
@@ -54,11 +54,11 @@ def _own(number: int, draws: int) -> tuple[Values, Values]:
 
 
 @cache
-def _kept(factor: float, draws: int) -> tuple[Values, Values]:
+def _retention(factor: float, draws: int) -> tuple[Values, Values]:
     """Return what a rate keeps of the gain that the rule's has, in each draw: early on, and at the end."""
     best, speed = _drawn(draws)
     octaves = math.log2(factor)
-    own, rule = (np.maximum(LEAST_KEPT, 1 - RATE_MISS.loss * loss(at - best)) for at in (octaves, 0.0))
+    own, rule = (np.maximum(LEAST_RETENTION, 1 - RATE_MISS.loss * loss(at - best)) for at in (octaves, 0.0))
     early = own / rule * (np.exp(RATE_MISS.early * speed) if octaves else 1)
     return early, np.where(octaves - best > RATE_MISS.collapse, 0, own / rule)
 

@@ -23,7 +23,7 @@ RIDGE: Final = 1e-3  # of a feature's variance
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPilot:
+class ObservedPilot:
     """The validations of one pilot in every draw, without noise, and of what they are scores."""
 
     cell: int  # column of the final scores
@@ -40,50 +40,54 @@ class Worth:
     error: float
 
 
-def worth_of(finals: Values, weights: Weights, pilots: Sequence[SeenPilot], folds: Places) -> Worth:
+def worth_of(finals: Values, weights: Weights, pilots: Sequence[ObservedPilot], folds: Places) -> Worth:
     """Return what choosing after the pilots adds to the first choice; `finals` are (draws, cells)."""
     if not pilots:
         return Worth(0.0, 0.0)
     rng = np.random.default_rng(1)
-    luck = WIDTHS.seed * rng.standard_normal((len(weights), len(pilots)), dtype=np.float32)
+    seed_effects = WIDTHS.seed * rng.standard_normal((len(weights), len(pilots)), dtype=np.float32)
     finals = finals.copy()
     for number, pilot in enumerate(pilots):  # whose run goes on, with its luck
-        finals[:, pilot.cell] += luck[:, number] * (finals[:, pilot.cell] - pilot.base)
+        finals[:, pilot.cell] += seed_effects[:, number] * (finals[:, pilot.cell] - pilot.base)
     first = int(np.argmax(weights @ finals))
     ahead = finals - finals[:, first : first + 1]
-    seen = _crossed(np.concatenate([_seen(pilot, luck[:, number], rng) for number, pilot in enumerate(pilots)], axis=1))
+    design = _crossed(
+        np.concatenate(
+            [_measured_means(pilot, seed_effects[:, number], rng) for number, pilot in enumerate(pilots)], axis=1
+        )
+    )
     chosen = np.empty(len(weights), dtype=int)
     for fold in range(FOLDS):
         own = folds == fold
-        chosen[own] = np.argmax(seen[own] @ _fitted(seen[~own], ahead[~own], weights[~own]), axis=1)
+        chosen[own] = np.argmax(design[own] @ _fitted(design[~own], ahead[~own], weights[~own]), axis=1)
     gains = ahead[np.arange(len(weights)), chosen]
     gain = float(weights @ gains)
     return Worth(max(0.0, gain), float(np.sqrt(weights**2 @ (gains - gain) ** 2)))
 
 
-def _seen(pilot: SeenPilot, luck: Values, rng: np.random.Generator) -> Values:
+def _measured_means(pilot: ObservedPilot, seed_effect: Values, rng: np.random.Generator) -> Values:
     """Return the means of a pilot's validations in parts of it, as they would be measured."""
-    scores = pilot.base + (pilot.scores - pilot.base) * (1 + luck[:, np.newaxis])
+    scores = pilot.base + (pilot.scores - pilot.base) * (1 + seed_effect[:, np.newaxis])
     noise = np.sqrt(np.clip(scores * (1 - scores), 0.25 / pilot.answers, None) / pilot.answers)
     scores = scores + noise * rng.standard_normal(scores.shape, dtype=np.float32)
     parts = np.array_split(scores, min(PARTS, scores.shape[1]), axis=1)
     return np.stack([part.mean(axis=1) for part in parts], axis=1)
 
 
-def _crossed(seen: Values) -> Values:
+def _crossed(means: Values) -> Values:
     """Return what is seen, standardised, with a constant, and with the products of its first directions."""
-    scaled = (seen - seen.mean(axis=0)) / np.maximum(seen.std(axis=0), 1e-9)
+    scaled = (means - means.mean(axis=0)) / np.maximum(means.std(axis=0), 1e-9)
     _, turned = np.linalg.eigh(scaled.T @ scaled)
     main = scaled @ turned[:, ::-1][:, :CROSSED]
     main /= np.maximum(main.std(axis=0), 1e-9)
     upper = np.triu_indices(main.shape[1])
-    return np.concatenate([np.ones((len(seen), 1)), scaled, (main[:, :, None] * main[:, None])[:, *upper]], axis=1)
+    return np.concatenate([np.ones((len(means), 1)), scaled, (main[:, :, None] * main[:, None])[:, *upper]], axis=1)
 
 
-def _fitted(seen: Values, ahead: Values, weights: Weights) -> Values:
+def _fitted(design: Values, ahead: Values, weights: Weights) -> Values:
     """Return the coefficients of a ridge regression of how far each cell is ahead on what was seen."""
-    weighted = seen * (weights / weights.sum())[:, np.newaxis]
-    penalty = RIDGE * np.eye(seen.shape[1])
+    weighted = design * (weights / weights.sum())[:, np.newaxis]
+    penalty = RIDGE * np.eye(design.shape[1])
     penalty[0, 0] = 0.0
-    found: Values = np.linalg.solve(seen.T @ weighted + penalty, weighted.T @ ahead)
+    found: Values = np.linalg.solve(design.T @ weighted + penalty, weighted.T @ ahead)
     return found

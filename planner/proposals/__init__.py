@@ -1,6 +1,6 @@
 """Proposals: the priced and ranked grid, the pilot plan, and what published studies let one expect."""
 
-from planner.proposals.proposal import Candidate, Deadline, Layout, Outlook, PilotShare, PriceSensitivity, Proposal
+from planner.proposals.proposal import Candidate, Deadline, Layout, OtherBudget, PilotShare, PriceSensitivity, Proposal
 from planner.proposals.propose import propose
 from planner.proposals.request import (
     GapToFirst,
@@ -21,7 +21,7 @@ __all__ = [
     "GridBounds",
     "Layout",
     "LearningRateRule",
-    "Outlook",
+    "OtherBudget",
     "PilotGrant",
     "PilotRules",
     "PilotShare",

@@ -55,8 +55,8 @@ def _chosen(request: Request) -> int:
     # Variants that differ in the learning rate alone cost alike.
     apart = {(id(each.workload), id(each.traits), id(each.coefficients)): each for each in request.all_variants}
     prices = {gpus: _prices(request, apart.values(), gpus) for gpus in offered}
-    kept = {gpus: pilot for gpus, (pilot, final) in prices.items() if final <= NEAR_BEST * prices[full][1]}
-    near = [gpus for gpus, pilot in kept.items() if pilot <= NEAR_BEST * min(kept.values())]
+    candidates = {gpus: pilot for gpus, (pilot, final) in prices.items() if final <= NEAR_BEST * prices[full][1]}
+    near = [gpus for gpus, pilot in candidates.items() if pilot <= NEAR_BEST * min(candidates.values())]
     return next((gpus for gpus in near if hardware.gpus // gpus <= request.pilots.most_pilots), near[-1])
 
 

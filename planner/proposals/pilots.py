@@ -14,7 +14,7 @@ from operator import itemgetter
 import numpy as np
 
 from budgets.workload import Validation
-from planner.axes import CATEGORICAL, said, value_or_neutral, values_by_axis
+from planner.axes import CATEGORICAL, format_axes, value_or_neutral, values_by_axis
 from planner.percent import percent
 from planner.prior.comparing import BEATEN, chances_ahead, noise_between
 from planner.prior.draws import Weights
@@ -22,7 +22,7 @@ from planner.proposals.request import PilotGrant, PilotRules, PricedCell
 from planner.view import Axes, Configuration
 
 APART = 2.0  # octaves that two values of a categorical axis count for
-EMPTY = 16.0  # octaves to a slice of which nothing is chosen yet: farther than any grid reaches
+UNCHOSEN_OCTAVES = 16.0  # octaves to a slice of which nothing is chosen yet: farther than any grid reaches
 
 
 def octaves(a: Configuration, b: Configuration) -> float:
@@ -45,7 +45,7 @@ class Spread:
         found = values_by_axis(each.axes for each in configurations)
         self._sliced = [name for name in CATEGORICAL if len(found.get(name, ())) > 1]
         self._nearest = dict.fromkeys(configurations, math.inf)
-        self._in_slice = {name: dict.fromkeys(configurations, EMPTY) for name in self._sliced}
+        self._in_slice = {name: dict.fromkeys(configurations, UNCHOSEN_OCTAVES) for name in self._sliced}
 
     def add(self, chosen: Configuration) -> None:
         """Count one more as chosen."""
@@ -62,7 +62,7 @@ class Spread:
 
     def unseen(self, configuration: Configuration) -> int:
         """Return on how many categorical axes nothing with its value was chosen yet."""
-        return sum(distances[configuration] == EMPTY for distances in self._in_slice.values())
+        return sum(distances[configuration] == UNCHOSEN_OCTAVES for distances in self._in_slice.values())
 
     def gap(self, configuration: Configuration) -> float:
         """Return how much room there is around a configuration, among all and among those of its values."""
@@ -125,7 +125,7 @@ def grant_pilots(
 
 def _reason(cell: PricedCell, favourites: Sequence[Configuration]) -> str:
     if cell.variant.of_first_row:
-        return f"the first row's n and B, {said(cell.variant.axes)}"
+        return f"the first row's n and B, {format_axes(cell.variant.axes)}"
     return "favourite of the ranking" if cell.configuration in favourites else "fills a gap of the grid"
 
 
@@ -269,4 +269,4 @@ def _coverage(cell: PricedCell, chosen: Chosen) -> str:
     if not chosen:
         return "the pilot budget pays for no pilot"
     n, B, axes = min(chosen, key=lambda other: octaves(cell.configuration, other))
-    return f"its neighbour n = {n}, B = {B}{f', {said(axes)},' if axes else ''} has a pilot"
+    return f"its neighbour n = {n}, B = {B}{f', {format_axes(axes)},' if axes else ''} has a pilot"

@@ -21,7 +21,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class OtherBudget:
     """The best cell if the budget were so many times as large, and the published n* at that compute."""
 
     factor: float
@@ -109,7 +109,7 @@ class Proposal:
     pilot_gpu_hours: float
     final_gpu_hours: float
     candidates: tuple[Candidate, ...]
-    outlooks: tuple[Outlook, ...]
+    outlooks: tuple[OtherBudget, ...]
     layouts: tuple[Layout, ...]  # the widest first
     sharing: PilotShare
     grounds: tuple[StudyWeight, ...]  # the weightiest first

@@ -12,7 +12,7 @@ from budgets.errors import BudgetError, InputError
 from budgets.memory import TIGHT_MEMORY, fewest_gpus, memory_share
 from budgets.signal import BetaPassRates, signal_fraction
 from budgets.workload import Workload
-from planner.axes import rounded_rate, said, with_rate
+from planner.axes import format_axes, rounded_rate, with_rate
 from planner.percent import percent
 from planner.prior.published import (
     FEWEST_SUPPORTED_UPDATES,
@@ -26,7 +26,7 @@ from planner.proposals.final_layout import deadline_of, layouts, too_late, with_
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
 from planner.proposals.layouts import with_layout
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
-from planner.proposals.proposal import Candidate, Outlook, PriceSensitivity, Proposal, WhatIf
+from planner.proposals.proposal import Candidate, OtherBudget, PriceSensitivity, Proposal, WhatIf
 from planner.proposals.request import GapToFirst, PilotGrant, PricedCell, Request
 from planner.proposals.sharing import ALIKE, SHARES, BudgetSplitter, rounded_up
 from planner.proposals.standing import grounds, standings
@@ -216,7 +216,7 @@ def _too_small(request: Request, grid: PricedGrid) -> str:
         cheapest.pilot_cost.gpu_hours_per_step,
         cheapest.pilot_cost.start_up_gpu_hours,
     )
-    named = f", {said(cheapest.variant.axes)}" if cheapest.variant.axes else ""
+    named = f", {format_axes(cheapest.variant.axes)}" if cheapest.variant.axes else ""
     return (
         f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
         f"steps are the least, and the pilot part ({percent(rules.fraction)}) buys {steps} steps of the cheapest, "
@@ -250,7 +250,7 @@ MORE_PROMPTS: Final = 10
 OTHER_RATES: Final = (-1.5, 1.5)  # in log odds: from 0.45 to 0.15 and 0.79
 
 
-def other_budgets(request: Request, grid: PricedGrid, share: float, most: float) -> Iterator[Outlook]:
+def other_budgets(request: Request, grid: PricedGrid, share: float, most: float) -> Iterator[OtherBudget]:
     """Yield what smaller and larger budgets would be best spent on, with the same share for pilots.
 
     `most` are the GPU-hours that a final run can take by the deadline.
@@ -259,7 +259,7 @@ def other_budgets(request: Request, grid: PricedGrid, share: float, most: float)
         budget = factor * request.budget_gpu_hours
         best = next(iter(grid.ranked(min(most, budget * (1 - share)))), None)
         law = published_group(best.variant.workload.pass_rates.mean, best.allocation.rollouts) if best else None
-        yield Outlook(factor, budget, best, law)
+        yield OtherBudget(factor, budget, best, law)
 
 
 def other_workloads(costs: Sequence[CellCost], first: PricedCell, gpu_hours: float) -> Iterator[WhatIf]:
@@ -298,23 +298,23 @@ def doubt_of(grid: PricedGrid, ranked: Sequence[PricedCell], gpu_hours: float) -
     end nothing in its place would be expected to score higher, to what expectations can be told apart by.
     """
     factor = math.exp(Z90 * ranked[0].cost.log_sd)
-    dear, cheap = grid.ranked(gpu_hours / factor), grid.ranked(gpu_hours * factor)
-    by_dear, by_cheap = ({each.configuration: each for each in end} for end in (dear, cheap))
+    expensive, cheap = grid.ranked(gpu_hours / factor), grid.ranked(gpu_hours * factor)
+    by_expensive, by_cheap = ({each.configuration: each for each in end} for end in (expensive, cheap))
 
     def lost(place: int) -> float:
         """Return what the row falls short at the worse end of what would be in its place there."""
         own = ranked[place].configuration
-        if own not in by_dear:
+        if own not in by_expensive:
             return math.inf
-        ends = ((dear, by_dear), (cheap, by_cheap))
+        ends = ((expensive, by_expensive), (cheap, by_cheap))
         return max(end[place].expected - by[own].expected for end, by in ends)
 
     first = ranked[0].configuration
     return PriceSensitivity(
-        fewest_steps=by_dear[first].allocation.update_steps if first in by_dear else 0,
+        fewest_steps=by_expensive[first].allocation.update_steps if first in by_expensive else 0,
         most_steps=by_cheap[first].allocation.update_steps,
-        firm=sum(1 for _ in takewhile(lambda place: lost(place) <= ALIKE, range(len(dear)))),
+        firm=sum(1 for _ in takewhile(lambda place: lost(place) <= ALIKE, range(len(expensive)))),
         lost=lost(0),
-        first_if_dear=dear[0].configuration if dear else None,
+        first_if_dear=expensive[0].configuration if expensive else None,
         first_if_cheap=cheap[0].configuration,
     )

@@ -11,7 +11,7 @@ from budgets.hardware import Hardware
 from planner.axes import LEARNING_RATE, RECIPE, without
 from planner.prior.rates import at_rate, of_its_own
 from planner.prior.studies import Values
-from planner.prior.value import SeenPilot, Worth, worth_of
+from planner.prior.value import ObservedPilot, Worth, worth_of
 from planner.proposals.grid import PricedGrid
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots, least_pilot_hours
 from planner.proposals.proposal import PilotShare
@@ -20,7 +20,7 @@ from planner.view import Configuration
 
 SHARES: Final = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 ALIKE: Final = 0.002  # in score: what two rows, or two layouts, are not told apart by
-MOST_SEEN: Final = 12  # validations of a pilot that its worth is reckoned from; more of them lie nearer together
+MOST_VALIDATIONS: Final = 12  # validations of a pilot that its worth is reckoned from; more of them lie nearer together
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class BudgetSplitter:
         pilots = []
         for place, cell in enumerate(ranked):
             if grant := grants[cell.configuration].steps:
-                pilots.append(self._seen(place, cell, grant))
+                pilots.append(self._observe_pilot(place, cell, grant))
         return worth_of(finals, weights, pilots, self._grid.prior.folds), float((weights @ finals).max())
 
     def _gone_on(self, cell: PricedCell, pilot_steps: int) -> Values:
@@ -125,18 +125,18 @@ class BudgetSplitter:
         scores = self._grid.prior.expected([self._grid.row(cell)], [steps]).scores[:, 0]
         return at_rate(scores, cell.base, cell.variant.learning_rate_factor)
 
-    def _seen(self, place: int, cell: PricedCell, steps: int) -> SeenPilot:
+    def _observe_pilot(self, place: int, cell: PricedCell, steps: int) -> ObservedPilot:
         """Return what a pilot of so many steps is scored by; of many validations some, each of as many more answers."""
         validation = self._request.workload.validation
         every = validation.steps_between(cell.allocation.rollouts_per_step)
         scored = np.arange(every, steps + 1, every) if steps >= every else np.array([steps])
-        thinned = scored[:: max(1, math.ceil(len(scored) / MOST_SEEN))]
+        thinned = scored[:: max(1, math.ceil(len(scored) / MOST_VALIDATIONS))]
         answers = round(validation.rollouts * len(scored) / len(thinned))
         scores = self._grid.prior.at([self._grid.row(cell)] * len(thinned), thinned.astype(float))
         shares = np.minimum(1, thinned / cell.allocation.update_steps)
         if cell.variant.learning_rate_factor != 1:
             scores = at_rate(scores, cell.base, cell.variant.learning_rate_factor, shares)
-        return SeenPilot(place, self._by_variant(cell, scores, shares), cell.base, answers)
+        return ObservedPilot(place, self._by_variant(cell, scores, shares), cell.base, answers)
 
     def _by_variant(self, cell: PricedCell, scores: Values, shares: float | Values = 1.0) -> Values:
         """Return scores in all draws with what a recipe or a model has of its own."""

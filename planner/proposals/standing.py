@@ -7,7 +7,7 @@ from operator import attrgetter
 import numpy as np
 
 from budgets.cost import Z90
-from planner.prior.comparing import LEVEL, chances_ahead, differences, noise_between
+from planner.prior.comparing import LEAST_CHANCE_AHEAD, chances_ahead, differences, noise_between
 from planner.prior.draws import PriorDraws, Weights, distance
 from planner.prior.laws import Circumstances
 from planner.prior.studies import STUDIES
@@ -25,7 +25,7 @@ def standings(ranked: Sequence[PricedCell], weights: Weights, usual: Sequence[tu
     scores = np.stack([cell.scores for cell in ranked], axis=1)
     noise = noise_between(first.variant.workload.pass_rates.mean)
     means, sds = differences(scores, first.scores, weights, noise)
-    level = chances_ahead(scores, first.scores, weights, noise) >= LEVEL
+    level = chances_ahead(scores, first.scores, weights, noise) >= LEAST_CHANCE_AHEAD
     return [
         GapToFirst(mean, mean - Z90 * sd, mean + Z90 * sd, alike, nearest.get(place))
         for place, (mean, sd, alike) in enumerate(zip(means.tolist(), sds.tolist(), level.tolist(), strict=True))

@@ -80,9 +80,9 @@ def _loaded(path: Path) -> Recipe:
 def _lineage(path: Path) -> list[Layer]:
     """Return what a file and all that it inherits say, the eldest first."""
     layers: list[Layer] = []
-    seen: list[Path] = []
+    visited: list[Path] = []
     while True:
-        seen.append(path.resolve())
+        visited.append(path.resolve())
         tables = read_tables(path, "recipe", f"shipped are {', '.join(recipe_names())}")
         parent = tables.pop("inherits", None)
         if layers:
@@ -91,8 +91,8 @@ def _lineage(path: Path) -> list[Layer]:
         if parent is None:
             return layers
         path = _inherited(parent, path)
-        if path.resolve() in seen:
-            cycle = [layer.source for layer in layers[::-1]][seen.index(path.resolve()) :]
+        if path.resolve() in visited:
+            cycle = [layer.source for layer in layers[::-1]][visited.index(path.resolve()) :]
             raise ConfigError(
                 f"{' inherits '.join([*cycle, cycle[0]])}: a recipe cannot inherit itself, remove one `inherits`"
             )

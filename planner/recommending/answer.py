@@ -5,14 +5,13 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.axes import named_configuration
-from planner.metrics import SEED_SD
+from planner.metrics import EQUIVALENCE_MARGIN, SEED_SD
 from planner.percent import chance
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choosing import Choice, Choices
 from planner.recommending.facts import Facts, alike, require_choice
 from planner.recommending.prospect import RUNGS_PER_OCTAVE, Prospect, beats
-from planner.sweeping.chances import NEAR
 from planner.view import Configuration
 
 if TYPE_CHECKING:
@@ -80,11 +79,11 @@ class FinalAnswer:
     def enough(self) -> Choice | None:
         """The cheapest choice that is expected within 0.02 of the chosen one; None where that is the target itself."""
         cheaper = (each.choice for each in self.frontier if each.factor < 1 and each.choice)
-        least = self.chosen.expected_score - NEAR
+        least = self.chosen.expected_score - EQUIVALENCE_MARGIN
         return next((each for each in cheaper if each.expected_score >= least), None)
 
     @property
-    def elsewhere(self) -> str:
+    def at_other_budgets(self) -> str:
         """Whether another final run would change the choice, in a sentence."""
         others = [
             each for each in self.budgets if each.choice and each.choice.configuration != self.chosen.configuration
@@ -114,8 +113,8 @@ class FinalAnswer:
         """The chances, and why it was taken."""
         chosen = self.chosen
         return (
-            f"It is {chance(chosen.probability_within_002)} likely within {NEAR:g} of the best choice and "
-            f"{chance(chosen.probability_best)} likely the best; on average it ends {chosen.expected_regret:.3f} "
+            f"It is {chance(chosen.probability_within_002)} likely within {EQUIVALENCE_MARGIN:g} of the best choice "
+            f"and {chance(chosen.probability_best)} likely the best; on average it ends {chosen.expected_regret:.3f} "
             f"below the best. {self.why[:1].upper()}{self.why[1:]}."
         )
 
@@ -133,7 +132,7 @@ class FinalAnswer:
 
 
 def answer(
-    worlds: Worlds,
+    joint: JointDraws,
     facts: Facts,
     target_gpu_hours: float,
     *,
@@ -147,7 +146,7 @@ def answer(
     all has failed, BudgetError when no update step can be paid for.
     """
     require_choice(facts, target_gpu_hours)
-    prospect = Prospect.of(worlds, facts, target_gpu_hours, paid=paid)
+    prospect = Prospect.of(joint, facts, target_gpu_hours, paid=paid)
     choices = Choices(prospect, seed_sd)
     rung = prospect.rung(0)
     chosen = choices.chosen(rung)

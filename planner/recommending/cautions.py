@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.axes import named_configuration
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from planner.prior.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
 from planner.recommending.choosing import Choice, Choices
 from planner.recommending.facts import ConfigurationFacts, octaves_between
 from planner.recommending.prospect import Prospect
-from planner.sweeping.chances import NEAR
 
 FAR_TIMES = 8.0  # times the longest pilot, from which on a prediction is called far
 RISKY = 0.10  # risk to collapse
@@ -50,7 +50,7 @@ def _learning(prospect: Prospect) -> Iterator[Caution]:
 
 
 def _evidence(prospect: Prospect, facts: ConfigurationFacts) -> Iterator[Caution]:
-    if facts.seen and prospect.target_gpu_hours > FAR_TIMES * facts.reached_gpu_hours:
+    if facts.has_own_curve and prospect.target_gpu_hours > FAR_TIMES * facts.reached_gpu_hours:
         yield Caution(
             "extrapolation",
             f"its longest pilot took {facts.reached_gpu_hours:.3g} GPU-hours: the forecast reaches "
@@ -96,22 +96,24 @@ def _stability(prospect: Prospect, chosen: int, choice: Choice) -> Iterator[Caut
             for other, its in zip(prospect.configurations, prospect.facts, strict=True)
             if other != here and its.collapsed_runs + its.declining_runs and octaves_between(other, here) <= NEIGHBOUR
         ]
-        seen = f", seen at {'; '.join(near[:3])}" if near else ""
-        yield Caution("collapse", f"about {percent(choice.collapse_risk)} of runs near it collapse or decline{seen}")
+        where = f", seen at {'; '.join(near[:3])}" if near else ""
+        yield Caution("collapse", f"about {percent(choice.collapse_risk)} of runs near it collapse or decline{where}")
 
 
 def _separation(prospect: Prospect, choice: Choice, undecided: int, seed_sd: float) -> Iterator[Caution]:
-    if seed_sd > NEAR:
+    if seed_sd > EQUIVALENCE_MARGIN:
         yield Caution(
             "noise",
-            f"seeds differ by {seed_sd:.3f} (standard deviation): single runs say little about differences of {NEAR:g}",
+            f"seeds differ by {seed_sd:.3f} (standard deviation): single runs say little about differences of "
+            f"{EQUIVALENCE_MARGIN:g}",
         )
     if choice.probability_within_002 < UNSURE:
         count = int(prospect.able[prospect.rung(0)].sum())
         yield Caution(
             "unsure",
-            f"it is within {NEAR:g} of the best with a probability of {choice.probability_within_002:.2f}, and "
-            f"{undecided} of {count} configurations are level: more pilot GPU-hours may separate them (the last "
+            f"it is within {EQUIVALENCE_MARGIN:g} of the best with a probability of "
+            f"{choice.probability_within_002:.2f}, and {undecided} of {count} configurations are level: more pilot "
+            "GPU-hours may separate them (the last "
             "decision says why the pilots ended)",
         )
 

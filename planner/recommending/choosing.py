@@ -14,9 +14,9 @@ import numpy as np
 
 from planner.axes import named_configuration
 from planner.curves.curve import Vector
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from planner.recommending.prospect import Prospect, beats, interval, odds
-from planner.sweeping.chances import NEAR
 from planner.view import Axes, Configuration
 
 PRICES = ((-1, 0.25), (0, 0.5), (1, 0.25))  # rungs, thirds of an octave: a quarter more or less is bought, with weights
@@ -68,7 +68,7 @@ def _ordered(prospect: Prospect, rung: int, draws: Vector) -> list[int]:
 def _level(prospect: Prospect, rung: int, order: list[int]) -> tuple[int, ...]:
     """Return as many of an order as are likely all within 0.02 of the best."""
     worst = np.minimum.accumulate(prospect.scores[rung][:, order], axis=1)
-    chances = (worst >= prospect.best(rung)[:, None] - NEAR).mean(axis=0)
+    chances = (worst >= prospect.best(rung)[:, None] - EQUIVALENCE_MARGIN).mean(axis=0)
     return tuple(order[: int((chances >= LEVEL_CHANCE).sum())])
 
 
@@ -77,7 +77,9 @@ def _undecided(worths: Vector, order: list[int]) -> tuple[int, ...]:
     return tuple(
         row
         for row in order
-        if row == chosen or expected[chosen] - expected[row] <= NEAR or beats(worths, row, chosen) >= TOSS_UP
+        if row == chosen
+        or expected[chosen] - expected[row] <= EQUIVALENCE_MARGIN
+        or beats(worths, row, chosen) >= TOSS_UP
     )
 
 

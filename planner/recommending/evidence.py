@@ -10,7 +10,7 @@ from planner.metrics import SEED_SD
 from planner.recommending.facts import LAST_PART, ConfigurationFacts, Facts
 from planner.sweeping.beliefs import states_of
 from planner.trials import TrialState
-from planner.view import Configuration, Seen, TrialView, View, by_configuration, has_curve
+from planner.view import Configuration, ScorePoint, TrialView, View, by_configuration, has_curve
 
 PROPOSED = "proposed"  # the status of a configuration that has no trial
 
@@ -35,8 +35,8 @@ def status_of(trials: Iterable[TrialView]) -> str:
 def facts_of(view: View, planned: Facts) -> dict[Configuration, ConfigurationFacts]:
     """Return what is known of each planned configuration, with what its trials have shown where it has any."""
     runs = by_configuration(view.trials.values())
-    seen = [trial for trial in view.trials.values() if has_curve(trial)]
-    states = {trial.trial: state for trial, state in zip(seen, states_of(seen), strict=True)}
+    with_curve = [trial for trial in view.trials.values() if has_curve(trial)]
+    states = {trial.trial: state for trial, state in zip(with_curve, states_of(with_curve), strict=True)}
     return {each: _facts(terms, runs.get(each, ()), states) for each, terms in planned.items()}
 
 
@@ -48,18 +48,18 @@ def facts_in(view: View) -> dict[Configuration, ConfigurationFacts]:
 
 
 def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Mapping[int, State]) -> ConfigurationFacts:
-    seen = [trial for trial in trials if trial.trial in states]
-    judged = [states[trial.trial] for trial in seen]
+    with_curve = [trial for trial in trials if trial.trial in states]
+    judged = [states[trial.trial] for trial in with_curve]
     measured = [trial.compared_per_step for trial in trials if trial.step]
-    whole = [trial for trial in seen if trial.state is not TrialState.FAILED]
+    whole = [trial for trial in with_curve if trial.state is not TrialState.FAILED]
     longest = max(whole, key=lambda trial: trial.step, default=None)
     return replace(
         planned,
         gpu_hours_per_step=float(np.mean(measured)) if measured else planned.gpu_hours_per_step,
         status=status_of(trials),
         gpu_hours_spent=float(sum(trial.gpu_hours_spent for trial in trials)),
-        reached_gpu_hours=max((trial.scores[-1].gpu_hours for trial in seen), default=0.0),
-        seeds_seen=len(seen),
+        reached_gpu_hours=max((trial.scores[-1].gpu_hours for trial in with_curve), default=0.0),
+        seeds_seen=len(with_curve),
         end=() if longest is None else _end(longest.scores),
         collapsed_runs=sum(each.collapsed for each in judged),
         declining_runs=sum(each.fallen() and not each.collapsed for each in judged),
@@ -67,10 +67,10 @@ def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Map
     )
 
 
-def _end(scores: Sequence[Seen]) -> tuple[tuple[float, float], ...]:
+def _end(scores: Sequence[ScorePoint]) -> tuple[tuple[float, float], ...]:
     """Return the last tenth of a run: GPU-hours and scores, as pass rates."""
     begins = (1 - LAST_PART) * scores[-1].gpu_hours
-    return tuple((seen.gpu_hours, min(1.0, max(0.0, seen.score))) for seen in scores if seen.gpu_hours >= begins)
+    return tuple((point.gpu_hours, min(1.0, max(0.0, point.score))) for point in scores if point.gpu_hours >= begins)
 
 
 PRIOR_DEGREES = 4.0  # how many differences between seeds that counts as
@@ -94,7 +94,7 @@ def seed_sd(trials: Iterable[TrialView]) -> float:
     return float(np.sqrt(squares / degrees))
 
 
-def level(scores: Sequence[Seen], gpu_hours: float) -> float:
+def level(scores: Sequence[ScorePoint], gpu_hours: float) -> float:
     """Return the mean of a run's last few scores up to a compute."""
-    known = [seen.score for seen in scores if seen.gpu_hours <= gpu_hours] or [scores[0].score]
+    known = [point.score for point in scores if point.gpu_hours <= gpu_hours] or [scores[0].score]
     return float(np.mean(known[-LAST:]))

@@ -32,7 +32,7 @@ class ConfigurationFacts:
     failed: bool = False  # every run of it has failed, so that a final of it would
 
     @property
-    def seen(self) -> bool:
+    def has_own_curve(self) -> bool:
         """Whether it has a curve of its own."""
         return self.reached_gpu_hours > 0
 
@@ -60,7 +60,7 @@ def alike(level: int, undecided: int) -> str:
 
 def require_choice(facts: Facts, target_gpu_hours: float) -> None:
     """Raise unless some configuration has been seen, and one that has not failed can be afforded."""
-    if not any(each.seen for each in facts.values()):
+    if not any(each.has_own_curve for each in facts.values()):
         failed = sum(each.failed for each in facts.values())
         remedy = (
             f"{failed} failed, and `rlplan retry` runs these again"

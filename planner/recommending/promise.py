@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.curves.curve import Vector
-from planner.metrics import INTERVAL_ENDS
-from planner.pooling.draws import LASTING, Worlds
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_ENDS
+from planner.pooling.draws import OWN_DEPARTURE, JointDraws
 from planner.pooling.points import pass_rate_variance
 from planner.pooling.pool import Pool
 from planner.prior.comparing import interval as prior_interval
@@ -17,7 +17,6 @@ from planner.prior.rates import at_rate
 from planner.recommending.choosing import by_worth
 from planner.recommending.evidence import facts_in
 from planner.recommending.prospect import Prospect, interval
-from planner.sweeping.chances import NEAR
 from planner.view import Configuration, TrialView, View
 from planner.watching.promised import PredictedScore
 
@@ -39,7 +38,7 @@ class Promise:
 
 
 def promise(
-    worlds: Worlds,
+    joint: JointDraws,
     configuration: Configuration,
     gpu_hours: float,
     seed_sd: float,
@@ -54,9 +53,9 @@ def promise(
     share of p(1 − p).
     """
     shares = [part / PARTS for part in range(1, PARTS + 1)]
-    along = np.array([[share * gpu_hours for share in shares]]) / worlds.target
-    run = -1 if going_on is None else worlds.run_of.get(going_on, -1)
-    draws = worlds.observed(np.array([worlds.place[configuration]]), np.array([run]), along, LASTING)[:, 0, :]
+    along = np.array([[share * gpu_hours for share in shares]]) / joint.target
+    run = -1 if going_on is None else joint.run_of.get(going_on, -1)
+    draws = joint.observed(np.array([joint.place[configuration]]), np.array([run]), along, OWN_DEPARTURE)[:, 0, :]
     draws, seed_sd = np.clip(draws, 0.0, 1.0), seed_sd if run < 0 else 0.0
     band = tuple((share, *_interval(each, seed_sd, score_share)) for share, each in zip(shares, draws.T, strict=True))
     return Promise(PredictedScore(*band[-1][1:]), band)
@@ -85,8 +84,8 @@ def _interval(draws: Vector, seed_sd: float, score_share: float) -> tuple[float,
 
 def score_share(trials: Iterable[TrialView]) -> float:
     """Return the variance of one validation as share of p(1 − p), by the errors that are said; 0 where none is."""
-    seen = [each for trial in trials for each in trial.scores if each.standard_error]
-    shares = [(each.standard_error or 0.0) ** 2 / pass_rate_variance(np.array(each.score)) for each in seen]
+    points = [each for trial in trials for each in trial.scores if each.standard_error]
+    shares = [(each.standard_error or 0.0) ** 2 / pass_rate_variance(np.array(each.score)) for each in points]
     return float(np.median(shares)) if shares else 0.0
 
 
@@ -100,7 +99,7 @@ class SwitchTarget:
     @property
     def is_worth_it(self) -> bool:
         """Whether the gain passes the bar, which is what counts as equivalent."""
-        return self.gain > NEAR
+        return self.gain > EQUIVALENCE_MARGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +125,23 @@ def outlook(known: View, asked: ForecastQuery, pool: Pool, draws: int) -> EndFor
     """Forecast the end of a run from all curves, those of the pilots and its own, which is evidence like theirs."""
     run = asked.run
     trials: Mapping[int, TrialView] = {**known.trials, run.trial: run}
-    seen = replace(known, trials=trials)
-    worlds = pool.worlds(seen, draws)
-    place, curve = np.array([worlds.place[run.configuration]]), np.array([worlds.run_of[run.trial]])
-    share = asked.end_gpu_hours / worlds.target
-    scores = np.clip(worlds.observed(place, curve, np.array([[share]]))[:, 0, 0], 0.0, 1.0)
+    view = replace(known, trials=trials)
+    joint = pool.joint_draws(view, draws)
+    place, curve = np.array([joint.place[run.configuration]]), np.array([joint.run_of[run.trial]])
+    share = asked.end_gpu_hours / joint.target
+    scores = np.clip(joint.observed(place, curve, np.array([[share]]))[:, 0, 0], 0.0, 1.0)
     expected = float(scores.mean())
     low, high = np.quantile(scores, INTERVAL_ENDS)
-    below = float((scores <= asked.promised - NEAR).mean())
+    below = float((scores <= asked.promised - EQUIVALENCE_MARGIN).mean())
     end = PredictedScore(expected, float(low), float(high))
-    return EndForecast(end, below, _switch_target(seen, worlds, asked, end.score))
+    return EndForecast(end, below, _switch_target(view, joint, asked, end.score))
 
 
-def _switch_target(seen: View, worlds: Worlds, asked: ForecastQuery, end: float) -> SwitchTarget | None:
+def _switch_target(view: View, joint: JointDraws, asked: ForecastQuery, end: float) -> SwitchTarget | None:
     """Return what would be chosen beside the run's own configuration with what is left, where that pays for a step."""
     if not asked.left_gpu_hours > 0:
         return None
-    prospect = Prospect.of(worlds, facts_in(seen), asked.left_gpu_hours, octaves=(0, 0))
+    prospect = Prospect.of(joint, facts_in(view), asked.left_gpu_hours, octaves=(0, 0))
     rung = prospect.rung(0)
     for row in by_worth(prospect, rung):
         if prospect.configurations[row] != asked.run.configuration:

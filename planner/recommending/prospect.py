@@ -9,10 +9,9 @@ from scipy.special import ndtri
 
 from budgets.errors import InputError
 from planner.curves.curve import Vector
-from planner.metrics import INTERVAL_ENDS
-from planner.pooling.draws import Worlds, shares_of_best
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_ENDS
+from planner.pooling.draws import JointDraws, shares_of_best
 from planner.recommending.facts import ConfigurationFacts, Facts, collapse_risks
-from planner.sweeping.chances import NEAR
 from planner.view import Configuration
 
 Mask = NDArray[np.bool_]
@@ -43,7 +42,7 @@ class Prospect:
     @classmethod
     def of(
         cls,
-        worlds: Worlds,
+        joint: JointDraws,
         facts: Facts,
         target_gpu_hours: float,
         octaves: tuple[int, int] = OCTAVES,
@@ -51,7 +50,7 @@ class Prospect:
         paid: bool = False,
     ) -> "Prospect":
         """Ask a joint distribution for its scores along the ladder."""
-        configurations = tuple(worlds.configurations)
+        configurations = tuple(joint.configurations)
         if not target_gpu_hours > 0:
             raise InputError(f"a final run of {target_gpu_hours:g} GPU-hours: give more than 0")
         low, high = octaves[0] * RUNGS_PER_OCTAVE - 1, octaves[1] * RUNGS_PER_OCTAVE + 1
@@ -59,9 +58,7 @@ class Prospect:
         gpu_hours[-low] = target_gpu_hours
         known = tuple(facts[each] for each in configurations)
         reached = np.array([each.reached_gpu_hours for each in known]) if paid else 0.0
-        drawn = np.moveaxis(
-            worlds.scores([UNTRAINED * target_gpu_hours, *(each + reached for each in gpu_hours)]), 2, 0
-        )
+        drawn = np.moveaxis(joint.scores([UNTRAINED * target_gpu_hours, *(each + reached for each in gpu_hours)]), 2, 0)
         scores = np.ascontiguousarray(drawn[1:])
         return cls(configurations, known, target_gpu_hours, gpu_hours, scores, drawn[0], octaves, reached)
 
@@ -134,7 +131,7 @@ def odds(prospect: Prospect, rung: int) -> Odds:
     return Odds(
         expected=expected,
         best=shares_of_best(np.where(able, scores, -np.inf)),
-        within_near=((scores >= best - NEAR) & able).mean(axis=0),
+        within_near=((scores >= best - EQUIVALENCE_MARGIN) & able).mean(axis=0),
         regret=np.maximum(0.0, best.mean() - expected),
     )
 

@@ -17,7 +17,7 @@ SMOOTHED: Final = 3  # last points of a trial that `highest_of_the_longest` take
 LONG: Final = 0.5  # share of the steps of the trial that has come farthest
 
 
-def highest_seen(view: View) -> Configuration | None:
+def highest_last_score(view: View) -> Configuration | None:
     """Return the configuration of the trial with the highest last score, however far it was trained.
 
     This is what Ray Tune's `get_best_result` (scope "last") and Syne Tune's `best_config` answer with. The first of
@@ -34,7 +34,7 @@ def highest_of_the_longest(view: View) -> Configuration | None:
     """
     farthest = max((trial.step for trial in view.trials.values()), default=0)
     return _highest(
-        (trial, float(np.mean([seen.score for seen in trial.scores[-SMOOTHED:]])))
+        (trial, float(np.mean([point.score for point in trial.scores[-SMOOTHED:]])))
         for trial in view.trials.values()
         if trial.scores and trial.step >= LONG * farthest
     )
@@ -48,12 +48,12 @@ def highest_expected(pool: Pool) -> Chooser:
 
     def chosen(view: View) -> Configuration | None:
         if not any(has_curve(trial) for trial in view.trials.values()):
-            return highest_seen(view)
-        worlds = pool.worlds(view, DRAWS)
+            return highest_last_score(view)
+        joint = pool.joint_draws(view, DRAWS)
         final, paid = view.final_gpu_hours, view.continues_pilot
-        prospect = Prospect.of(worlds, facts_in(view), final, octaves=(0, 0), paid=paid)
+        prospect = Prospect.of(joint, facts_in(view), final, octaves=(0, 0), paid=paid)
         order = by_worth(prospect, prospect.rung(0))
-        return prospect.configurations[order[0]] if order else highest_seen(view)
+        return prospect.configurations[order[0]] if order else highest_last_score(view)
 
     return chosen
 
@@ -65,4 +65,4 @@ def _highest(scored: Iterable[tuple[TrialView, float]]) -> Configuration | None:
 
 def open_chooser(policy: str, pool: Pool) -> Chooser:
     """Return what a policy of that name chooses by: rlplan by what it believes, the others by what they have seen."""
-    return highest_expected(pool) if policy == "rlplan" else highest_seen
+    return highest_expected(pool) if policy == "rlplan" else highest_last_score

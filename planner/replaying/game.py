@@ -22,7 +22,7 @@ from planner.replaying.recorded import Recorded, RecordedRun
 from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop
 from planner.sweeping.grants import Account, time_limit
 from planner.trials import TrialState, move
-from planner.view import READY, Configuration, Foretold, OpenCell, Seen, TrialView, View
+from planner.view import READY, Configuration, OpenCell, PlanPrior, ScorePoint, TrialView, View
 
 TICKS: Final = 1000  # in the target, or in the longest run where all end before
 LEAST_SEGMENT: Final = 1 / 50  # of the target
@@ -74,7 +74,7 @@ class Game:
         workers: int,
         pilots: Pilots | None = None,
         idle_gpu_hours: float = 0.0,
-        foretold: Foretold | None = None,
+        plan_prior: PlanPrior | None = None,
         rest_to_final: bool = False,
         continues_pilot: bool = False,
     ) -> None:
@@ -83,7 +83,7 @@ class Game:
         if self._tick <= 0:
             raise InputError("no recorded run has a score after it began: there is nothing to play over")
         self._target, self._seed, self._workers = target, seed, workers
-        self._pilots, self._foretold = pilots, foretold
+        self._pilots, self._plan_prior = pilots, plan_prior
         self._rest_to_final, self._continues_pilot = rest_to_final, continues_pilot
         self._account = Account(budget, idle=idle_gpu_hours)
         self._fleet = Fleet(workers)
@@ -91,7 +91,7 @@ class Game:
         self._now = self._all_busy_at = 0.0
         self.decisions = self._started = 0
         self._running: list[_PlayedSegment] = []
-        self._courses: dict[int, tuple[Seen, ...]] = {}  # all scores within the target, by the trial
+        self._courses: dict[int, tuple[ScorePoint, ...]] = {}  # all scores within the target, by the trial
         self._trials: dict[int, TrialView] = {}
         self._closed: dict[Configuration, list[RecordedRun]] = {}
         self._open: dict[Configuration, OpenCell] = {}
@@ -120,7 +120,7 @@ class Game:
             free_workers=self._workers - len(self._running),
             seed=self._seed,
             open_cells=dict(self._open),
-            foretold=self._foretold,
+            plan_prior=self._plan_prior,
             rest_to_final=self._rest_to_final,
             continues_pilot=self._continues_pilot,
         )
@@ -209,7 +209,7 @@ class Game:
             state=move(trial.state, TrialState.PAUSED),
             step=segment.step,
             gpu_hours_spent=trial.gpu_hours_spent + gpu_hours,
-            scores=course[: bisect_right(course, segment.step, key=lambda seen: seen.step)],
+            scores=course[: bisect_right(course, segment.step, key=lambda point: point.step)],
         )
 
     def _release_idle(self, until: float) -> None:
@@ -269,12 +269,12 @@ class Game:
             compared_per_gpu_hour=pilot.compared_per_gpu_hour,
         )
 
-    def _course(self, run: RecordedRun, price: float) -> tuple[Seen, ...]:
+    def _course(self, run: RecordedRun, price: float) -> tuple[ScorePoint, ...]:
         """Return the scores of a run within the target, each with the step by which it is paid for."""
         end = min(self._target, run.length) + ROUNDING * price
         errors = repeat(None) if run.standard_errors is None else run.standard_errors.tolist()
         return tuple(
-            Seen(_steps(gpu_hours, price), gpu_hours, score, error)
+            ScorePoint(_steps(gpu_hours, price), gpu_hours, score, error)
             for gpu_hours, score, error in zip(run.gpu_hours.tolist(), run.scores.tolist(), errors, strict=False)
             if gpu_hours <= end
         )

@@ -10,7 +10,7 @@ from planner.replaying.choosing import Chooser
 from planner.replaying.game import Game, Pilots
 from planner.replaying.recorded import Recorded
 from planner.sweeping.actions import Policy
-from planner.view import Configuration, Foretold
+from planner.view import Configuration, PlanPrior
 
 MOST_MARKS: Final = 40
 
@@ -53,7 +53,7 @@ def play(
     trace: bool = True,
     pilots: Pilots | None = None,
     idle_gpu_hours: float = 0.0,
-    foretold: Foretold | None = None,
+    plan_prior: PlanPrior | None = None,
     rest_to_final: bool = False,
     continues_pilot: bool = False,
     progress: Callable[[float], None] | None = None,
@@ -74,7 +74,7 @@ def play(
         trace: whether to ask that in between, at most forty times.
         pilots: what a plan grants each configuration; else every run may be trained to the target, without start-ups.
         idle_gpu_hours: what is set aside for workers that wait.
-        foretold: what that plan expected before any pilot.
+        plan_prior: what that plan expected before any pilot.
         rest_to_final: whether what is left of the budget lengthens the final run, so that a policy may leave some.
         continues_pilot: whether the final run goes on from the pilot of what is chosen, and is so much longer.
         progress: told the GPU-hours that are spent, after each event.
@@ -90,7 +90,7 @@ def play(
         workers=workers,
         pilots=pilots,
         idle_gpu_hours=idle_gpu_hours,
-        foretold=foretold,
+        plan_prior=plan_prior,
         rest_to_final=rest_to_final,
         continues_pilot=continues_pilot,
     )

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from planner.metrics import Metric
 from planner.store.schema import Point, Trial
 from planner.store.totals import Totals, totals_of
-from planner.view import Seen
+from planner.view import ScorePoint
 
 _AT_ONCE = 1000  # points that are read together
 AtStep = TypeVar("AtStep", Point, Row[*tuple[Any, ...]])
@@ -68,9 +68,9 @@ def points_of(session: Session, trial_id: int) -> list[Point]:
 
 def committed_curves(
     session: Session, attempts: Mapping[int, Attempt], committed: Mapping[int, int], metric: Metric
-) -> tuple[dict[int, list[Seen]], dict[int, Trained]]:
+) -> tuple[dict[int, list[ScorePoint]], dict[int, Trained]]:
     """Return, by trial, the scores up to what is committed, and what the training up to there took."""
-    scores: dict[int, list[Seen]] = {trial: [] for trial in attempts}
+    scores: dict[int, list[ScorePoint]] = {trial: [] for trial in attempts}
     trained: dict[int, Trained] = {}
     for trial, points in _counted(session, attempts, metric, scored=False):
         own = [each for each in points if each[0] <= committed.get(trial, 0)]
@@ -103,7 +103,7 @@ def remember_scores(
 
     Points are never changed, so a trial whose attempts have reached what they had reached before is not read again.
     """
-    marks = {trial: (*attempts[trial], seen) for trial, seen in known.items() if trial in attempts}
+    marks = {trial: (*attempts[trial], progress) for trial, progress in known.items() if trial in attempts}
     changed = {trial: attempts[trial] for trial, mark in marks.items() if memory.get(trial, (None,))[0] != mark}
     memory |= {trial: (marks[trial], ()) for trial in changed}
     for trial, counted in _counted(session, changed, metric, scored=True):
@@ -140,9 +140,9 @@ def _counted(
         yield trial, [(step, *stored) for _, attempt, step, *stored in rows if counts(attempt, step)]
 
 
-def _scores(points: Iterable[Any], metric: Metric) -> list[Seen]:
+def _scores(points: Iterable[Any], metric: Metric) -> list[ScorePoint]:
     by_step = {
-        step: Seen(step, compared, *measured)
+        step: ScorePoint(step, compared, *measured)
         for step, _, compared, *stored in points
         if (measured := metric.of(*stored)) is not None
     }

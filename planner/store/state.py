@@ -13,7 +13,7 @@ from planner.store.finals import final_of, plan_of_final
 from planner.store.schema import Charge, Decision, Plan, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import sweep_named
 from planner.store.totals import Totals, totals_of
-from planner.view import Seen
+from planner.view import ScorePoint
 
 RETRY = "retry"  # the decision that a failed trial is tried again; it holds how many of its failures count
 
@@ -26,7 +26,7 @@ class SweepState:
     plan: Plan
     trials: list[Trial]
     segments: Mapping[int, list[Segment]]  # by trial, oldest first
-    scores: Mapping[int, list[Seen]]  # by trial and then by step, as far as they are committed
+    scores: Mapping[int, list[ScorePoint]]  # by trial and then by step, as far as they are committed
     trained: Mapping[int, Trained]  # by trial that has a committed point
     charged_to_workers: Mapping[str, float]  # GPU-hours, in segments and beside them
     totals: Totals

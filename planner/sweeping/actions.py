@@ -12,7 +12,7 @@ class Why:
     """The grounds of a decision: one sentence, the numbers it rests on, and what else could have been done."""
 
     reason: str
-    seen: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
     alternatives: list[dict[str, Any]] = field(default_factory=list)
 
 

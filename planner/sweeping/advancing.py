@@ -42,8 +42,8 @@ def at_end(table: TrialTable, goals: Vector) -> list[Action]:
     actions: list[Action] = []
     for row in np.flatnonzero(table["paused"] & (table["step"] >= goals)):
         trial, goal = table.trials[row], int(goals[row])
-        seen = {"step": trial.step, "goal": goal}
-        actions.append(Finish(trial.trial, Why(f"{named(trial)} has run all of its {goal:,} steps", seen)))
+        figures = {"step": trial.step, "goal": goal}
+        actions.append(Finish(trial.trial, Why(f"{named(trial)} has run all of its {goal:,} steps", figures)))
     return actions
 
 
@@ -55,9 +55,9 @@ def nothing_left(view: View, table: TrialTable, wanted: NDArray[np.bool_], done:
     """
     if table.waiting or view.free_workers < 1:
         return []
-    seen: dict[str, Any] = {"gpu_hours_left": view.gpu_hours_left}
+    figures: dict[str, Any] = {"gpu_hours_left": view.gpu_hours_left}
     if not wanted.any():
-        return [Stop(Why(f"{done}; {hours(view.gpu_hours_left)} GPU-hours are left", seen))]
+        return [Stop(Why(f"{done}; {hours(view.gpu_hours_left)} GPU-hours are left", figures))]
     rows = np.flatnonzero(wanted)
     prices = (table["start_up"] + table["per_step"])[rows]
     cheapest, price = table.trials[int(rows[np.argmin(prices)])], float(prices.min())
@@ -65,7 +65,7 @@ def nothing_left(view: View, table: TrialTable, wanted: NDArray[np.bool_], done:
         f"the money is out: {hours(view.gpu_hours_left)} GPU-hours are left, and one more step of the cheapest trial, "
         f"{named(cheapest)}, needs {hours(price)} with its start-up, and a margin"
     )
-    return [Stop(Why(reason, seen | {"least_price_gpu_hours": price, "cheapest_trial": cheapest.trial}))]
+    return [Stop(Why(reason, figures | {"least_price_gpu_hours": price, "cheapest_trial": cheapest.trial}))]
 
 
 def named(trial: TrialView) -> str:
@@ -85,9 +85,9 @@ def advance(
     price = trial.price(to_step)
     moves = "starts, up to" if trial.step == 0 else f"goes on from step {trial.step:,} to"
     spent = f"for {hours(price)} of the {hours(view.gpu_hours_left)} GPU-hours left"
-    seen = {"step": trial.step, "price_gpu_hours": price, "gpu_hours_left": view.gpu_hours_left, **numbers}
+    figures = {"step": trial.step, "price_gpu_hours": price, "gpu_hours_left": view.gpu_hours_left, **numbers}
     return Advance(
-        trial.trial, to_step, Why(f"{named(trial)} {moves} step {to_step:,} {spent}: {reason}", seen, ranked)
+        trial.trial, to_step, Why(f"{named(trial)} {moves} step {to_step:,} {spent}: {reason}", figures, ranked)
     )
 
 

@@ -133,7 +133,7 @@ class MedianStopping(_Pilots):
     def _compared(self, row: int, fraction: float) -> dict[str, Any]:
         """Return the numbers of the rule; `below` when the trial is to be stopped."""
         trial, numbers = self._table.trials[row], {"fraction": float(fraction)}
-        own = [seen.score for seen in trial.scores if seen.step > 0]
+        own = [point.score for point in trial.scores if point.step > 0]
         if not own or trial.step < trial.segment_steps:
             return numbers
         column = self._averages[: len(self._table), int(fraction * MARKS + 1e-9)]
@@ -153,7 +153,7 @@ def running_averages(trial: TrialView) -> Vector:
     The score before training is the same for all and is left out.
     """
     goal = min(trial.pilot_steps, trial.most_steps)
-    own = [(seen.step, seen.score) for seen in trial.scores if seen.step > 0]
+    own = [(point.step, point.score) for point in trial.scores if point.step > 0]
     averages = np.full(MARKS + 1, np.nan)
     if not own:
         return averages

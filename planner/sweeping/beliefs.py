@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 from planner.curves.curve import Curve, Vector
 from planner.curves.preparation import prepare
 from planner.curves.verdicts import State, before_collapse, judge, states
-from planner.metrics import EQUIVALENCE_MARGIN, Interval
-from planner.pooling.draws import Worlds, shares_of_best
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL, Interval
+from planner.pooling.draws import JointDraws, shares_of_best
 from planner.sweeping.chances import OUT
 from planner.view import TrialView
-
-LEVEL = 0.90
 
 
 @dataclass(frozen=True)
@@ -32,13 +30,13 @@ class TrialBelief:
     upto_gpu_hours: float
 
 
-def beliefs_of(worlds: Worlds, trials: Sequence[TrialView]) -> dict[int, TrialBelief]:
+def beliefs_of(joint: JointDraws, trials: Sequence[TrialView]) -> dict[int, TrialBelief]:
     """Return the belief about each of these trials, all of which have a curve, by its id."""
-    best, (places, _) = shares_of_best(worlds.at_target), _rows(worlds, trials)
-    scores, more = scores_at_target(worlds, trials), _chances_of_more(worlds, trials)
+    best, (places, _) = shares_of_best(joint.at_target), _rows(joint, trials)
+    scores, more = scores_at_target(joint, trials), _chances_of_more(joint, trials)
     found = {}
     for row, (trial, state) in enumerate(zip(trials, states_of(trials), strict=True)):
-        parameters = {name: _interval(draws) for name, draws in worlds.parameters(int(places[row])).items()}
+        parameters = {name: _interval(draws) for name, draws in joint.parameters(int(places[row])).items()}
         width = parameters["A"].high - parameters["A"].low
         verdict, _ = judge(state, float(more[row]), width, 1.0)
         found[trial.trial] = TrialBelief(
@@ -51,11 +49,11 @@ def beliefs_of(worlds: Worlds, trials: Sequence[TrialView]) -> dict[int, TrialBe
     return found
 
 
-def scores_at_target(worlds: Worlds, trials: Sequence[TrialView]) -> Vector:
+def scores_at_target(joint: JointDraws, trials: Sequence[TrialView]) -> Vector:
     """Return draws × trials; one of many runs of a configuration that was not fitted scores as the others do."""
-    places, runs = _rows(worlds, trials)
-    own = worlds.observed(places, runs, np.ones((len(trials), 1)))[:, :, 0]
-    return np.where(runs >= 0, np.clip(own, 0.0, 1.0), worlds.at_target[:, places])
+    places, runs = _rows(joint, trials)
+    own = joint.observed(places, runs, np.ones((len(trials), 1)))[:, :, 0]
+    return np.where(runs >= 0, np.clip(own, 0.0, 1.0), joint.at_target[:, places])
 
 
 def states_of(trials: Sequence[TrialView]) -> list[State]:
@@ -63,38 +61,38 @@ def states_of(trials: Sequence[TrialView]) -> list[State]:
     if not trials:
         return []
     return [
-        replace(state, collapsed=before_collapse([seen.score for seen in trial.scores]) < len(trial.scores))
+        replace(state, collapsed=before_collapse([point.score for point in trial.scores]) < len(trial.scores))
         for trial, state in zip(trials, states(prepare([curve_of(each) for each in trials])), strict=True)
     ]
 
 
 def curve_of(trial: TrialView) -> Curve:
     """Return the trial's committed scores as a curve of pass rates over its own GPU-hours."""
-    errors = [seen.standard_error for seen in trial.scores]
+    errors = [point.standard_error for point in trial.scores]
     known = [error for error in errors if error is not None]
     return Curve.of(
         trial.name,
-        [seen.gpu_hours for seen in trial.scores],
-        np.clip([seen.score for seen in trial.scores], 0.0, 1.0),
+        [point.gpu_hours for point in trial.scores],
+        np.clip([point.score for point in trial.scores], 0.0, 1.0),
         bounded=True,
         standard_errors=known if len(known) == len(errors) else None,
     )
 
 
-def _chances_of_more(worlds: Worlds, trials: Sequence[TrialView]) -> Vector:
+def _chances_of_more(joint: JointDraws, trials: Sequence[TrialView]) -> Vector:
     """Return each trial's probability of a notable rise by twice its compute."""
-    reached = np.array([trial.scores[-1].gpu_hours for trial in trials]) / worlds.target
-    scores = worlds.observed(*_rows(worlds, trials), np.stack([reached, 2 * reached], axis=1))
+    reached = np.array([trial.scores[-1].gpu_hours for trial in trials]) / joint.target
+    scores = joint.observed(*_rows(joint, trials), np.stack([reached, 2 * reached], axis=1))
     return np.asarray((np.diff(np.clip(scores, 0.0, 1.0))[:, :, 0] > EQUIVALENCE_MARGIN).mean(axis=0))
 
 
-def _rows(worlds: Worlds, trials: Sequence[TrialView]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _rows(joint: JointDraws, trials: Sequence[TrialView]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the place of each trial's configuration, and its curve, −1 for one that was not fitted."""
-    places = [worlds.place[trial.configuration] for trial in trials]
-    runs = [worlds.run_of.get(trial.trial, -1) for trial in trials]
+    places = [joint.place[trial.configuration] for trial in trials]
+    runs = [joint.run_of.get(trial.trial, -1) for trial in trials]
     return np.array(places, dtype=np.intp), np.array(runs, dtype=np.intp)
 
 
 def _interval(draws: Vector) -> Interval:
-    median, low, high = np.quantile(draws, (0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    median, low, high = np.quantile(draws, (0.5, (1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2))
     return Interval(float(median), float(low), float(high))

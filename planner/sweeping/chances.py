@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from planner.curves.curve import Vector
 from planner.metrics import EQUIVALENCE_MARGIN
-from planner.pooling.draws import Worlds, shares_of_best
+from planner.pooling.draws import JointDraws, shares_of_best
 from planner.trials import TrialState
 from planner.view import Configuration, View, by_configuration
 
@@ -16,23 +16,22 @@ ALPHA = 0.02
 # Among many that are equal all have little chance: the bar is α for up to so many, and falls with their number beyond.
 MANY = 10
 FINALIST = 0.2  # chance to be near the best, from which on another seed may be worth its price
-NEAR = EQUIVALENCE_MARGIN  # of the best: the same
 
 
 class Chances:
     """What the draws say of the configurations that can be chosen: those with a trial that has not failed, or none."""
 
-    def __init__(self, view: View, worlds: Worlds) -> None:
-        self.worlds = worlds
-        self.places = choosable(view, worlds)
-        self.candidates = [worlds.configurations[row] for row in self.places]
+    def __init__(self, view: View, joint: JointDraws) -> None:
+        self.joint = joint
+        self.places = choosable(view, joint)
+        self.candidates = [joint.configurations[row] for row in self.places]
         self.place = {configuration: index for index, configuration in enumerate(self.candidates)}
-        scores = worlds.at_target[:, self.places]
+        scores = joint.at_target[:, self.places]
         highest = scores.max(axis=1, keepdims=True)
         self.mean: Vector = scores.mean(axis=0)
         self.low, self.median, self.high = np.quantile(scores, (0.05, 0.5, 0.95), axis=0)
         self.best: Vector = shares_of_best(scores)
-        self.near: Vector = (scores >= highest - NEAR).mean(axis=0)
+        self.near: Vector = (scores >= highest - EQUIVALENCE_MARGIN).mean(axis=0)
         self.leader = int(np.argmax(self.mean))
         order = np.argsort(-self.mean, kind="stable")
         self.protected = {int(place) for place in (*order[:2], int(np.argmax(self.best)))}
@@ -53,12 +52,12 @@ class Chances:
         }
 
 
-def choosable(view: View, worlds: Worlds) -> NDArray[np.intp]:
+def choosable(view: View, joint: JointDraws) -> NDArray[np.intp]:
     """Return the places of the configurations that can be chosen: not those whose every trial failed or was pruned."""
     runs = by_configuration(view.trials.values())
     lost = {each for each, trials in runs.items() if all(trial.state in OUT for trial in trials)}
-    rows = [row for row, each in enumerate(worlds.configurations) if each not in lost]
-    return np.array(rows or range(len(worlds.configurations)), dtype=np.intp)
+    rows = [row for row, each in enumerate(joint.configurations) if each not in lost]
+    return np.array(rows or range(len(joint.configurations)), dtype=np.intp)
 
 
 def bar(alpha: float, configurations: int) -> float:

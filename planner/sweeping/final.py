@@ -31,16 +31,16 @@ class FinalPolicy:
             return []
         left = left_of(trial) if self._stop_when_won and trial.state is TrialState.PAUSED else None
         if left is not None and left.won:
-            seen = {"step": trial.step, "share_left": left.share, "expected": left.expected, "chance": left.chance}
-            return _over(trial, Why(said_of_won(left), seen), view)
+            figures = {"step": trial.step, "share_left": left.share, "expected": left.expected, "chance": left.chance}
+            return _over(trial, Why(nothing_to_win(left), figures), view)
         to_step = next_boundary(trial)
         reason = f"the final run goes on from update {trial.step:,} of {trial.most_steps:,}, up to {to_step:,}"
         return [Advance(trial.trial, to_step, Why(reason, {"step": trial.step, "most_steps": trial.most_steps}))]
 
 
 def _over(trial: TrialView, why: Why, view: View) -> list[Action]:
-    seen = {"gpu_hours_left": view.gpu_hours_left}
-    stop = Stop(Why(f"the final run is over; {view.gpu_hours_left:.3g} GPU-hours are left", seen))
+    figures = {"gpu_hours_left": view.gpu_hours_left}
+    stop = Stop(Why(f"the final run is over; {view.gpu_hours_left:.3g} GPU-hours are left", figures))
     return [Finish(trial.trial, why), stop]
 
 
@@ -56,7 +56,7 @@ def left_of(trial: TrialView) -> RemainingGain | None:
     return remaining_gain(curve_of(trial), end_of(trial)) if len(trial.scores) > 1 else None
 
 
-def said_of_won(left: RemainingGain) -> str:
+def nothing_to_win(left: RemainingGain) -> str:
     """Say that nothing is left to win, with the numbers that it rests on."""
     return (
         f"{percent(left.share)} of the GPU-hours are left; they are expected to bring {left.expected:.3f}, and more "

@@ -10,7 +10,7 @@ from planner.view import TrialView
 
 # Steps vary, a validation may fall into the segment, and a reservation that is not used up is given back.
 MARGIN = 1.3
-CRUMBS = 16  # a part of a segment is no smaller than this part of what a whole one may take
+SMALLEST_PART = 16  # a part of a segment is no smaller than this part of what a whole one may take
 UPDATES_UNDER_WAY = 2.0  # a validation may come with it
 ROUNDING = 1 + 1e-9  # a planned segment is allowed whole, however its price was rounded
 IDLE = "idle workers"  # the key of what is reserved for them
@@ -86,8 +86,8 @@ class Account:
         left = self.ledger.left
         if most is None:
             whole = MARGIN * trial.price(trial.step + trial.segment_steps)
-            return grant(trial, to_step, left, least_gpu_hours=whole / CRUMBS)
-        return grant(trial, to_step, min(left, most), least_gpu_hours=most / CRUMBS)
+            return grant(trial, to_step, left, least_gpu_hours=whole / SMALLEST_PART)
+        return grant(trial, to_step, min(left, most), least_gpu_hours=most / SMALLEST_PART)
 
     def has_charged(self, worker: str) -> bool:
         """Say whether a worker was charged with anything yet."""

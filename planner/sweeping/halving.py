@@ -99,7 +99,7 @@ class SuccessiveHalving(ABC):
             step = self._rung_step(trial, rung)
             if step > trial.step or step == before:
                 break
-            scores[rung] = next((seen.score for seen in reversed(trial.scores) if seen.step <= step), NO_SCORE)
+            scores[rung] = next((point.score for point in reversed(trial.scores) if point.step <= step), NO_SCORE)
             before = step
         return scores
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.axes import named_configuration
 from planner.curves.curve import Vector
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.pooling.features import spread_out
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop, Why
@@ -64,8 +64,8 @@ class InformedPolicy:
             return [*closing, *(self._first_pilots(view) or self._nothing_left(view))]
         if view.free_workers < 1:
             return closing
-        worlds = self._pool.worlds(view, DRAWS)
-        return [*closing, *self._next(view, worlds)]
+        joint = self._pool.joint_draws(view, DRAWS)
+        return [*closing, *self._next(view, joint)]
 
     def _first_pilots(self, view: View) -> list[Action]:
         """Start one pilot for each free worker, spread over the configurations: nothing is known of any yet."""
@@ -90,9 +90,9 @@ class InformedPolicy:
                 actions.append(advance(view, first, granted.to_step, FIRST, {}, []))
         return actions
 
-    def _next(self, view: View, worlds: Worlds) -> list[Action]:
+    def _next(self, view: View, joint: JointDraws) -> list[Action]:
         """Prune, and buy the best offers one after the other, each as if what was bought before were on its way."""
-        chances = Chances(view, worlds)
+        chances = Chances(view, joint)
         pruned = self._prunes(view, chances)
         gone = {action.trial for action in pruned}
         money = money_of(view)
@@ -101,7 +101,7 @@ class InformedPolicy:
         proposed = int(self._table["proposed"].sum())
         if proposed + 1 > MOST_PROPOSED * (len(self._table) - proposed):
             offered = [each for each in offered if each.trial is not None]
-        value = SegmentValues(worlds, offered, pending(view, money), chances.places)
+        value = SegmentValues(joint, offered, pending(view, money), chances.places)
         open_places = list(range(len(offered)))
         front = front_runs(view, chances, gone, money)
         bought: list[Advance] = []
@@ -176,7 +176,7 @@ class InformedPolicy:
             return None
         more = 1 + view.gpu_hours_left / view.target_gpu_hours
         row = chances.places[chances.leader]
-        gained = float((chances.worlds.smooth(more) - chances.worlds.smooth(1.0))[:, row].mean())
+        gained = float((chances.joint.smooth(more) - chances.joint.smooth(1.0))[:, row].mean())
         final_rate = gained / view.gpu_hours_left
         # A pilot of what becomes the final run goes on from its checkpoint: its GPU-hours are not lost.
         lost = 1.0 - float(chances.best[chances.place[offer.configuration]]) if offer.trial is not None else 1.0

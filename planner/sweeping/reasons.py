@@ -7,13 +7,14 @@ import numpy as np
 
 from planner.axes import named_configuration
 from planner.curves.curve import Vector
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.sweeping.actions import Why
 from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named
-from planner.sweeping.chances import NEAR, Chances
+from planner.sweeping.chances import Chances
 from planner.sweeping.offers import Offer
 from planner.view import Configuration, TrialView, View
 
-SETTLED = 0.5  # P(within 0.02 of the best), from which on a recommendation says that what it takes will do
+SURE_ENOUGH = 0.5  # P(within 0.02 of the best), from which on a recommendation says that what it takes will do
 FIRST = "nothing is known of any configuration yet, and this one lies in the middle of the others"
 
 
@@ -65,15 +66,15 @@ def alternatives(
 def why_pruned(view: View, chances: Chances, trial: TrialView, place: int, limit: float) -> Why:
     """Say why a trial is given up, with the weakest of the others, which could have been instead."""
     leader = chances.leader
-    told, told_best = (
+    interval, best_interval = (
         f"{chances.median[each]:.2f} ({chances.low[each]:.2f} to {chances.high[each]:.2f})" for each in (place, leader)
     )
     best = named_configuration(chances.candidates[leader])
     weakest = [int(each) for each in np.argsort(chances.near, kind="stable") if each != place][:MOST_ALTERNATIVES]
     return Why(
-        f"{named(trial)} ends within {NEAR:g} of the best at {hours(view.target_gpu_hours)} GPU-hours with a "
-        f"probability of {chances.near[place]:.2g}, below {limit:.2g}: its expected score is {told}, "
-        f"that of {best} {told_best}",
+        f"{named(trial)} ends within {EQUIVALENCE_MARGIN:g} of the best at {hours(view.target_gpu_hours)} GPU-hours "
+        f"with a probability of {chances.near[place]:.2g}, below {limit:.2g}: its expected score is {interval}, "
+        f"that of {best} {best_interval}",
         {
             "limit": limit,
             "target_gpu_hours": view.target_gpu_hours,
@@ -95,13 +96,14 @@ def nothing_to_gain(view: View, chances: Chances, worth: Sequence[Offer]) -> str
     """Say why no segment is bought: of those that are `worth` something none is paid for, or there is none."""
     leader = chances.leader
     return (
-        f"{_what_is_so(view, worth, settled=bool(chances.near[leader] >= SETTLED))}; "
+        f"{_what_is_so(view, worth, confident=bool(chances.near[leader] >= SURE_ENOUGH))}; "
         f"at {hours(view.target_gpu_hours)} GPU-hours {named_configuration(chances.candidates[leader])} is the best "
-        f"with a probability of {chances.best[leader]:.3f}, and within {NEAR:g} of it with {chances.near[leader]:.3f}"
+        f"with a probability of {chances.best[leader]:.3f}, and within {EQUIVALENCE_MARGIN:g} of it with "
+        f"{chances.near[leader]:.3f}"
     )
 
 
-def _what_is_so(view: View, worth: Sequence[Offer], *, settled: bool) -> str:
+def _what_is_so(view: View, worth: Sequence[Offer], *, confident: bool) -> str:
     if worth:
         least = min(worth, key=lambda offer: offer.price)
         name = named_configuration(least.configuration)
@@ -111,6 +113,6 @@ def _what_is_so(view: View, worth: Sequence[Offer], *, settled: bool) -> str:
         )
     if not view.open_cells and not any(trial.ready for trial in view.trials.values()):
         return "nothing is left to train: every trial is at its last step"
-    if settled:
+    if confident:
         return "the choice is settled: no segment that is paid for is expected to change it"
     return "the pilots' GPU-hours that are left pay for too little to change the choice: more of them may change it"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 SAMPLERS = ("tpe", "gp", "qmc")
-MOST_TOLD = 200  # trials, the likeliest first: samplers look at all of them for each proposal
+MOST_TRIALS = 200  # trials, the likeliest first: samplers look at all of them for each proposal
 QMC_POINTS = 256
 
 N, B = "log2_rollouts_per_prompt", "log2_prompts_per_batch"
@@ -163,12 +163,12 @@ def propose_cell(view: View, chances: Chances, sampler: str, gpu_hours: float) -
         return None
     tried = {trial.configuration for trial in view.trials.values()}
     space = Space.of(region, cells, list(tried))
-    told = told_trials(view, chances, space)
+    history = frozen_trials(view, chances, space)
     with _quiet():
         import optuna
 
         study = optuna.create_study(direction="maximize", sampler=_sampler(sampler, view))
-        study.add_trials(told)
+        study.add_trials(history)
         # A low-discrepancy sequence is a function of the place in it, which a new study would begin again.
         turns = 1 + len(view.trials) % QMC_POINTS if sampler == "qmc" else 1
         for _ in range(turns):
@@ -178,7 +178,7 @@ def propose_cell(view: View, chances: Chances, sampler: str, gpu_hours: float) -
     if not nearest:
         return None
     chosen = space.chosen(nearest[0], wish)
-    predicted = sum(each.state.name == "COMPLETE" for each in told)
+    predicted = sum(each.state.name == "COMPLETE" for each in history)
     return Propose(
         chosen.rollouts_per_prompt,
         chosen.prompts_per_batch,
@@ -187,7 +187,7 @@ def propose_cell(view: View, chances: Chances, sampler: str, gpu_hours: float) -
     )
 
 
-def told_trials(view: View, chances: Chances, space: Space) -> list[FrozenTrial]:
+def frozen_trials(view: View, chances: Chances, space: Space) -> list[FrozenTrial]:
     """Return the trials in the space as Optuna is told of them, the likeliest to be the best if they are too many.
 
     They are complete with the median of their predicted score, failed, or pending.
@@ -198,11 +198,11 @@ def told_trials(view: View, chances: Chances, space: Space) -> list[FrozenTrial]
     inside = [trial for trial in view.trials.values() if trial.configuration in space]
     # Those that have failed are at the end.
     best = {each: float(chances.best[place]) for each, place in chances.place.items()}
-    inside = sorted(inside, key=lambda trial: -best.get(trial.configuration, -1.0))[:MOST_TOLD]
+    inside = sorted(inside, key=lambda trial: -best.get(trial.configuration, -1.0))[:MOST_TRIALS]
     inside.sort(key=lambda trial: trial.trial)
-    seen = [trial for trial in inside if has_curve(trial)]
-    medians = np.median(scores_at_target(chances.worlds, seen), axis=0)
-    median = {trial.trial: float(value) for trial, value in zip(seen, medians, strict=True)}
+    with_curve = [trial for trial in inside if has_curve(trial)]
+    medians = np.median(scores_at_target(chances.joint, with_curve), axis=0)
+    median = {trial.trial: float(value) for trial, value in zip(with_curve, medians, strict=True)}
     box = space.box()
     return [
         create_trial(
@@ -247,15 +247,15 @@ def _quiet() -> Iterator[None]:
 
 
 def _why(
-    chosen: Configuration, nearest: list[OpenCell], wish: Mapping[str, Value], space: Space, sampler: str, told: int
+    chosen: Configuration, nearest: list[OpenCell], wish: Mapping[str, Value], space: Space, sampler: str, count: int
 ) -> Why:
     cell, others = nearest[0], nearest[1 : 1 + MOST_ALTERNATIVES]
     return Why(
         f"{named_configuration(chosen)} is the open cell nearest to what {sampler.upper()} "
-        f"suggests from {told} predicted scores; its shortest pilot takes {hours(cell.price)} GPU-hours",
+        f"suggests from {count} predicted scores; its shortest pilot takes {hours(cell.price)} GPU-hours",
         {
             "sampler": sampler,
-            "told": told,
+            "told": count,
             "suggested": wish,
             "region": space.bounds(),
             "price_gpu_hours": cell.price,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from planner.curves.curve import Vector
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.sweeping.offers import Offer
 
 OUTCOMES = 64  # of what a segment may show
@@ -31,20 +31,20 @@ class SegmentValues:
 
     def __init__(
         self,
-        worlds: Worlds,
+        joint: JointDraws,
         offered: Sequence[Offer],
         under_way: Sequence[Offer] = (),
         candidates: NDArray[np.intp] | None = None,
     ) -> None:
         """Take the worlds as they are; `candidates` are the configurations that can be chosen, all without it."""
-        self._worlds = worlds
-        self.scores = worlds.at_target if candidates is None else worlds.at_target[:, candidates]
+        self._joint = joint
+        self.scores = joint.at_target if candidates is None else joint.at_target[:, candidates]
         self.means = self.scores.mean(axis=0)
         shown, self._noise = self._would_show(offered)
         # Of draws: the scores at the target, what the middles of all segments would show, and what their ends would.
         self._columns = np.concatenate([self.scores - self.means, shown[..., 0], shown[..., 1]], axis=1)
         if under_way:
-            self._know(*self._would_show(alike_as_one(under_way, worlds)))
+            self._know(*self._would_show(alike_as_one(under_way, joint)))
 
     def gains(self, places: Sequence[int]) -> Vector:
         """Return for each of these offers, by its place, how much the expected score of the choice would rise."""
@@ -87,48 +87,48 @@ class SegmentValues:
     def _know(self, shown: Vector, noise: Vector) -> None:
         """Leave of columns X what these do not tell: XᵀX becomes Xᵀ(1 + U Uᵀ)⁻¹X, U these over √(draws · noise)."""
         size = len(self.scores)
-        told = (shown / np.sqrt(size * (noise + JITTER))[:, None]).reshape(size, -1)
-        self._columns = _left(told, self._columns)
+        factor = (shown / np.sqrt(size * (noise + JITTER))[:, None]).reshape(size, -1)
+        self._columns = _update_columns(factor, self._columns)
 
     def _would_show(self, offered: Sequence[Offer]) -> tuple[Vector, Vector]:
         """Return draws × segments × 2, the scores in the middle and at the end of each, centred, and their noise."""
         if not offered:
             return np.zeros((len(self.scores), 0, 2)), np.zeros(0)
-        ends = np.array([[each.from_gpu_hours, each.to_gpu_hours] for each in offered]) / self._worlds.target
+        ends = np.array([[each.from_gpu_hours, each.to_gpu_hours] for each in offered]) / self._joint.target
         x = np.stack([ends.mean(axis=1), ends[:, 1]], axis=1)
-        configuration = np.array([self._worlds.place[each.configuration] for each in offered])
-        scores = self._worlds.observed(configuration, np.array([_run(each, self._worlds) for each in offered]), x)
-        noise = 2 * self._worlds.noise_of_a_score / np.array([each.scores for each in offered])
+        configuration = np.array([self._joint.place[each.configuration] for each in offered])
+        scores = self._joint.observed(configuration, np.array([_run(each, self._joint) for each in offered]), x)
+        noise = 2 * self._joint.noise_of_a_score / np.array([each.scores for each in offered])
         return scores - scores.mean(axis=0), noise
 
 
-def alike_as_one(offered: Sequence[Offer], worlds: Worlds) -> list[Offer]:
+def alike_as_one(offered: Sequence[Offer], joint: JointDraws) -> list[Offer]:
     """Return segments of which the worlds expect the same, such as of several seeds, as one with all their scores."""
     found: dict[tuple[object, ...], Offer] = {}
     for each in offered:
-        what = each.configuration, _run(each, worlds), each.from_gpu_hours, each.to_gpu_hours
+        what = each.configuration, _run(each, joint), each.from_gpu_hours, each.to_gpu_hours
         known = found.get(what)
         found[what] = each if known is None else replace(each, scores=known.scores + each.scores)
     return list(found.values())
 
 
-def _run(offer: Offer, worlds: Worlds) -> int:
+def _run(offer: Offer, joint: JointDraws) -> int:
     """Return the place of the run that a segment goes on, −1 for one that the worlds have not."""
-    return -1 if offer.trial is None else worlds.run_of.get(offer.trial.trial, -1)
+    return -1 if offer.trial is None else joint.run_of.get(offer.trial.trial, -1)
 
 
-def _left(told: Vector, columns: Vector) -> Vector:
+def _update_columns(factor: Vector, columns: Vector) -> Vector:
     """Return M · columns, where MᵀM = (1 + U Uᵀ)⁻¹, by Cholesky's factor of the smaller of 1 + U Uᵀ and 1 + Uᵀ U.
 
     Of the latter, L Lᵀ, it is M = 1 − U (L (L + 1)ᵀ)⁻¹ Uᵀ. (Andrews: A square root formulation of the Kalman
     covariance equations, 1968.)
     """
-    size, number = told.shape
+    size, number = factor.shape
     if number > size:
-        return np.asarray(np.linalg.solve(np.linalg.cholesky(told @ told.T + np.eye(size)), columns))
+        return np.asarray(np.linalg.solve(np.linalg.cholesky(factor @ factor.T + np.eye(size)), columns))
     identity = np.eye(number)
-    root = np.linalg.cholesky(told.T @ told + identity)
-    return np.asarray(columns - told @ np.linalg.solve(root @ (root + identity).T, told.T @ columns))
+    root = np.linalg.cholesky(factor.T @ factor + identity)
+    return np.asarray(columns - factor @ np.linalg.solve(root @ (root + identity).T, factor.T @ columns))
 
 
 def _spread_outcomes() -> Vector:

@@ -47,7 +47,7 @@ CONFIGURED: Final = {
 }
 
 
-_AS_SAID: Final = (  # what a launch has as the script says it
+_VERBATIM: Final = (  # what a launch has as the script says it
     *("micro_batch_tokens", "micro_batch_sequences", "sharding", "lr_schedule"),
     *("keep_checkpoints", "resume"),
 )
@@ -86,7 +86,7 @@ class Launch:
     save_every: int | None = None  # None: never
     keep_checkpoints: int | None = None  # None: all
     resume: bool | None = None
-    said: frozenset[str] = frozenset()  # by the script itself
+    explicit: frozenset[str] = frozenset()  # by the script itself
 
     @property
     def updates(self) -> int:
@@ -202,9 +202,9 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
         model_parallel=tensor * pipeline if "train_tensor_parallel" in values else None,
         optimizer_offload=_on_cpu(facts),
         save_every=int(_positive(values.get("save_every")) or 0) or None,
-        **{name: values.get(name) for name in _AS_SAID},
+        **{name: values.get(name) for name in _VERBATIM},
         schedule_steps=values.get("schedule_steps") if _of_one_scheduler(facts) else None,
-        said=frozenset(facts.keys),
+        explicit=frozenset(facts.keys),
     )
 
 

@@ -197,9 +197,13 @@ def memory_of(launch: Launch, trainers: int) -> Memory:
     workload, traits, gpu = launch.workload, launch.traits, launch.hardware.gpu
     longest = launch.longest_prompt + workload.responses.cap
     model, rank = workload.model, traits.execution.lora_rank
-    kept, optimizer = states(model, reference=traits.reference_pass, lora_rank=rank)
+    static, optimizer = states(model, reference=traits.reference_pass, lora_rank=rank)
     weights = model.weight_bytes * (1 + (traits.reference_pass and rank is None))
-    parts = {"weights": weights / trainers, "gradients": (kept - weights) / trainers, "optimizer": optimizer / trainers}
+    parts = {
+        "weights": weights / trainers,
+        "gradients": (static - weights) / trainers,
+        "optimizer": optimizer / trainers,
+    }
     match launch.sharding:
         case "ddp":
             parts = {name: trainers * size for name, size in parts.items()}
@@ -208,7 +212,7 @@ def memory_of(launch: Launch, trainers: int) -> Memory:
         case "megatron" if launch.model_parallel:  # experts are on GPUs of their own; gradients are summed in float32
             width, spread = min(trainers, launch.model_parallel), model.expert_weights / model.parameters
             share = (1 - spread) / width + spread / trainers
-            parts |= {"weights": weights * share, "gradients": 2 * (kept - weights) * share}
+            parts |= {"weights": weights * share, "gradients": 2 * (static - weights) * share}
     if launch.optimizer_offload:
         del parts["optimizer"]
     several = (launch.micro_batch_sequences or 1) * (workload.prompt_tokens + workload.responses.mean)
@@ -218,7 +222,7 @@ def memory_of(launch: Launch, trainers: int) -> Memory:
     sizes = engine_sizes(workload, gpu, launch.hardware.gpus_per_trial, traits.execution)
     size = traits.execution.engine_gpus or usual_engine(workload, gpu, sizes)
     engine = model.engine_bytes(fp8=traits.execution.fp8_rollouts) + model.cache_bytes(longest)
-    shared = memory_share(workload, traits, gpu, trainers) * gpu.usable_bytes - (kept + optimizer) / trainers
+    shared = memory_share(workload, traits, gpu, trainers) * gpu.usable_bytes - (static + optimizer) / trainers
     spared = max(0.0, parts["activations"] - shared)
     return Memory(parts, spared, of_token * beyond, engine / size, gpu.usable_bytes, fewest_gpus(workload, traits, gpu))
 
@@ -242,5 +246,5 @@ def _flags(found: Verdict) -> Iterator[Flag]:
     ends, schedule = launch.schedule_steps, launch.lr_schedule or "constant"
     if not schedule.startswith("constant") and ends and launch.steps and ends != launch.steps:
         yield Flag("schedule", f"The {schedule} schedule ends at step {ends:,}, the run at step {launch.steps:,}.")
-    if launch.resume and launch.save_every is None and "resume" in launch.said:
+    if launch.resume and launch.save_every is None and "resume" in launch.explicit:
         yield Flag("resume", "It asks to resume, but saves no checkpoint to resume from.")

@@ -66,5 +66,5 @@ def progress_of(
 
 
 def _mean(steps: Sequence[Step], name: str) -> float | None:
-    said = [each.values[name] for each in steps if name in each.values]
-    return statistics.fmean(said) if said else None
+    known = [each.values[name] for each in steps if name in each.values]
+    return statistics.fmean(known) if known else None

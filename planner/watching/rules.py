@@ -42,22 +42,22 @@ class Warned:
     advice: str
 
 
-def fall(seen: Sequence[Scored]) -> Warned | None:
+def fall(points: Sequence[Scored]) -> Warned | None:
     """Warn where the newest validations lie further below the best that came before than their errors explain."""
-    if len(seen) < FEWEST or not all(0 <= each.score <= 1 for each in seen):
+    if len(points) < FEWEST or not all(0 <= each.score <= 1 for each in points):
         return None
-    found = _by_errors(seen) if all(each.error is not None for each in seen) else _by_scatter(seen)
+    found = _by_errors(points) if all(each.error is not None for each in points) else _by_scatter(points)
     if found is None:
         return None
     best, now, width, allowed = found
-    at = seen[best + width - 1]
-    drop = _mean(seen, best, width) - _mean(seen, now, width)
+    at = points[best + width - 1]
+    drop = _mean(points, best, width) - _mean(points, now, width)
     evidence = (
-        f"the mean of the last {width} validations, {_mean(seen, now, width):.3f}, is {drop:.3f} below the best of "
-        f"{width} before it, {_mean(seen, best, width):.3f} at {at.x:g}; up to {allowed:.3f} would be noise"
+        f"the mean of the last {width} validations, {_mean(points, now, width):.3f}, is {drop:.3f} below the best of "
+        f"{width} before it, {_mean(points, best, width):.3f} at {at.x:g}; up to {allowed:.3f} would be noise"
     )
     advice = f"go back to the checkpoint at {at.x:g} or before it, and try a lower learning rate"
-    if _reward_held(seen, best, now, width):
+    if _reward_held(points, best, now, width):
         return Warned(
             "hacking",
             f"{evidence}, and the training reward did not fall: suspected reward hacking",
@@ -69,37 +69,37 @@ def fall(seen: Sequence[Scored]) -> Warned | None:
 Found = tuple[int, int, int, float]  # where the best window and the newest begin, how wide they are, what is allowed
 
 
-def _by_errors(seen: Sequence[Scored]) -> Found | None:
+def _by_errors(points: Sequence[Scored]) -> Found | None:
     """Compare means of two neighbours, by the errors that are said."""
-    squares = [(INFLATED * each.error) ** 2 for each in seen if each.error is not None]
-    return _lower(seen, 2, max(LEAST_FALL, ERRORS_APART * math.sqrt(statistics.fmean(squares))))
+    squares = [(INFLATED * each.error) ** 2 for each in points if each.error is not None]
+    return _lower(points, 2, max(LEAST_FALL, ERRORS_APART * math.sqrt(statistics.fmean(squares))))
 
 
-def _by_scatter(seen: Sequence[Scored]) -> Found | None:
+def _by_scatter(points: Sequence[Scored]) -> Found | None:
     """Compare windows as long as the scatter from one validation to the next makes it necessary."""
-    steps = sorted(abs(after.score - before.score) for before, after in pairwise(seen))
+    steps = sorted(abs(after.score - before.score) for before, after in pairwise(points))
     scatter = WITHOUT_LARGEST * math.sqrt(statistics.fmean(step**2 for step in steps[:-1]) / 2)
     width = max(FEWEST_IN_WINDOW, math.ceil((scatter / WINDOW_ERROR) ** 2))
-    return _lower(seen, width, max(LEAST_FALL, APART_WITHOUT * scatter * math.sqrt(2 / width)))
+    return _lower(points, width, max(LEAST_FALL, APART_WITHOUT * scatter * math.sqrt(2 / width)))
 
 
-def _lower(seen: Sequence[Scored], width: int, allowed: float) -> Found | None:
-    now = len(seen) - width
+def _lower(points: Sequence[Scored], width: int, allowed: float) -> Found | None:
+    now = len(points) - width
     if now < width:
         return None
-    sums = [0.0, *accumulate(each.score for each in seen)]
+    sums = [0.0, *accumulate(each.score for each in points)]
     means = [(sums[begin + width] - sums[begin]) / width for begin in range(now + 1)]
     best = max(range(now - width + 1), key=means.__getitem__)
     return (best, now, width, allowed) if means[best] - means[now] > allowed else None
 
 
-def _mean(seen: Sequence[Scored], begin: int, width: int) -> float:
-    return statistics.fmean(each.score for each in seen[begin : begin + width])
+def _mean(points: Sequence[Scored], begin: int, width: int) -> float:
+    return statistics.fmean(each.score for each in points[begin : begin + width])
 
 
-def _reward_held(seen: Sequence[Scored], best: int, now: int, width: int) -> bool:
+def _reward_held(points: Sequence[Scored], best: int, now: int, width: int) -> bool:
     """Whether the training reward stands as high as when the validation was best; False where it is not known."""
-    then, since = ([each.reward for each in seen[begin : begin + width]] for begin in (best, now))
+    then, since = ([each.reward for each in points[begin : begin + width]] for begin in (best, now))
     known_then, known_since = ([each for each in part if each is not None] for part in (then, since))
     if not (known_then and known_since):
         return False
@@ -125,9 +125,9 @@ class UpdateWatch:
         for name in ("loss", "grad_norm"):
             # JSON, and so what is stored, has a null in the place of a number that is not finite.
             if name in metrics and (metrics[name] is None or not math.isfinite(metrics[name])):
-                said = "not a finite number" if metrics[name] is None else f"{metrics[name]}"
+                value = "not a finite number" if metrics[name] is None else f"{metrics[name]}"
                 return Warned(
-                    "not-finite", f"{name} is {said} in update {step}", "use a lower learning rate, or a smaller clip"
+                    "not-finite", f"{name} is {value} in update {step}", "use a lower learning rate, or a smaller clip"
                 )
         self._dead = self._dead + 1 if self._is_dead(metrics) else 0
         if self._dead < DEAD_UPDATES:

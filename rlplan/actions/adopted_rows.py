@@ -40,7 +40,7 @@ from runner.sweep.journal import Journal
 from runner.sweep.planning import SweepChoice, new_trial, sweep_spec
 from runner.sweep.spec import SweepSpec
 
-ELSEWHERE = "adopted"  # the worker of their segments, and the task where nothing says on what they were trained
+EXTERNAL = "adopted"  # the worker of their segments, and the task where nothing says on what they were trained
 
 
 def plan_row(
@@ -155,8 +155,8 @@ def store_sweep(
         name = sweep.name
         for trial, (entry, costs) in zip(stored, curves, strict=True):
             _trained(session, trial, entry, problems, clock.now())
-            said = f"{entry.run.path}: {entry.run.score}, {entry.run.why}"
-            record_decision(session, name, clock.now(), "adopt", said, trial_id=trial)
+            reason = f"{entry.run.path}: {entry.run.score}, {entry.run.why}"
+            record_decision(session, name, clock.now(), "adopt", reason, trial_id=trial)
             for cost in costs:
                 cost.trial_id = trial
             store_costs(session, entry, costs)
@@ -198,7 +198,7 @@ def _spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     if choice.problems is not None or choice.trainer is not None or plan.config["workload"]["task"]:
         return sweep_spec(plan, choice)
     spec = sweep_spec(plan, choice.model_copy(update={"simulation": {}}))
-    task = TaskChoice(name=ELSEWHERE, reward="exact")
+    task = TaskChoice(name=EXTERNAL, reward="exact")
     training = spec.training.model_copy(update={"simulation": None, "task": task})
     return spec.model_copy(update={"training": training})
 
@@ -207,10 +207,10 @@ def _trained(session: Session, trial: int, entry: Entry, problems: int | None, n
     """Have a trial done what its run did, in one segment."""
     totals = gpu_hours(entry.run.steps, entry.settings.gpus or 1)
     move_trial(session, trial, TrialState.RUNNING, now, f"adopted from {entry.run.path}")
-    new = Segment(number=1, from_step=0, to_step=entry.run.last_step, reserved_gpu_hours=totals[-1], worker=ELSEWHERE)
+    new = Segment(number=1, from_step=0, to_step=entry.run.last_step, reserved_gpu_hours=totals[-1], worker=EXTERNAL)
     segment = open_segment(session, trial, new, now)
     add_points(session, _points(trial, segment, entry, totals, problems))
-    settle_segment(session, segment, SegmentOutcome.COMMITTED, totals[-1], now, None, entry.run.last_step, ELSEWHERE)
+    settle_segment(session, segment, SegmentOutcome.COMMITTED, totals[-1], now, None, entry.run.last_step, EXTERNAL)
     move_trial(session, trial, TrialState.PAUSED, now, f"its log ends at step {entry.run.last_step}")
     move_trial(session, trial, TrialState.FINISHED, now, "trained elsewhere: it cannot go on here")
 
@@ -221,7 +221,7 @@ def _points(trial: int, segment: int, entry: Entry, totals: Sequence[float], pro
     for step, spent in zip(entry.run.steps, totals, strict=True):
         tokens += step.values.get("response_tokens", 0.0) * rollouts * (step.step - before)
         before = step.step
-        said = {name: value for name, value in step.values.items() if math.isfinite(value)}
+        metrics = {name: value for name, value in step.values.items() if math.isfinite(value)}
         points.append(
             Point(
                 trial_id=trial,
@@ -233,7 +233,7 @@ def _points(trial: int, segment: int, entry: Entry, totals: Sequence[float], pro
                 gpu_hours=spent,
                 score=step.score,
                 score_standard_error=_error(step.score, problems, entry.settings.validation_samples),
-                metrics={**said, "seconds": dict(step.seconds)} if said or step.seconds else None,
+                metrics={**metrics, "seconds": dict(step.seconds)} if metrics or step.seconds else None,
                 segment_id=segment,
             )
         )

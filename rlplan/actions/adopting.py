@@ -36,7 +36,7 @@ from rlplan.actions.adopted_rows import (
 )
 from rlplan.actions.configuring import checked, load_configuration
 from rlplan.actions.sweep_request import own_folder
-from rlplan.requests.elsewhere import AdoptRequest
+from rlplan.requests.foreign import AdoptRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import AxisValues, Key, plain
 from rlplan.wording.frames import Columns, Kind
@@ -274,7 +274,7 @@ def _configuration(request: AdoptRequest, found: ComparableRuns, money: Money) -
     values: dict[str, Any] = {
         "budget.gpu_hours": money.pilot_gpu_hours + money.final_gpu_hours,
         "pilot.fraction": money.pilot_gpu_hours / (money.pilot_gpu_hours + money.final_gpu_hours),
-        "workload.model": None if _said(own, "workload.model") else catalogue.model_named(str(first.model)),
+        "workload.model": None if _is_set(own, "workload.model") else catalogue.model_named(str(first.model)),
         "workload.pass_rate": _base_score(entries),
         "hardware.gpu": request.gpu,
         "hardware.gpus": (gpus := max(entry.settings.gpus or 1 for entry in entries)),
@@ -292,7 +292,7 @@ def _configuration(request: AdoptRequest, found: ComparableRuns, money: Money) -
     factors = list(dict.fromkeys(float(r) for e in entries if (r := value_of(e.axes, LEARNING_RATE)) is not None))
     values |= {"axes.recipes": recipes} if recipes else {"recipe.name": first.recipe}
     values |= {"axes.learning_rates": factors} if factors else {}
-    values = {key: value for key, value in values.items() if not (key.startswith(_OF_WORKLOAD) and _said(own, key))}
+    values = {key: value for key, value in values.items() if not (key.startswith(_OF_WORKLOAD) and _is_set(own, key))}
     flags = {key: (f"the adopted runs ({key})", value) for key, value in values.items() if value is not None}
     resolved = load_configuration(request.config, None, flags)
     if resolved.source("hardware.gpu") == DEFAULT:
@@ -302,7 +302,7 @@ def _configuration(request: AdoptRequest, found: ComparableRuns, money: Money) -
     return resolved
 
 
-def _said(resolved: Resolved, key: str) -> bool:
+def _is_set(resolved: Resolved, key: str) -> bool:
     """Whether the user's file, or the task that it names, says what a key is; of pass rates there are several ways."""
     ways = (key, "workload.pass_rates_file", "workload.difficulty") if key == "workload.pass_rate" else (key,)
     return any(resolved.source(way) != DEFAULT for way in ways)
@@ -315,10 +315,10 @@ def _base_score(entries: Sequence[Entry]) -> float | None:
 
 
 def _mean_of(entries: Sequence[Entry], value: str, most: int | None) -> float | None:
-    said = [mean for entry in entries if (mean := entry.run.typical(value)) is not None and mean > 0]
-    if not said:
+    means = [mean for entry in entries if (mean := entry.run.typical(value)) is not None and mean > 0]
+    if not means:
         return None
-    return statistics.median(said) if most is None else min(statistics.median(said), 0.95 * most)
+    return statistics.median(means) if most is None else min(statistics.median(means), 0.95 * most)
 
 
 def _cadence(entries: Sequence[Entry]) -> int | None:

@@ -125,20 +125,20 @@ def evidence(records: Iterable[CostRecord | Row[*tuple[Any, ...]]], gpu: Gpu, sw
         name = os.path.basename(record.source or "") or sweeps.get(record.trial_id or 0, "")
         placement = Placement(record.generator_gpus, record.trainer_gpus, record.colocated)
         steps[name, placement.gpus] += record.steps or 1
-    told = [
+    parts = [
         f"{plural(count, 'step' if name else 'measured step')}{f' of {name}' if name else ''}, {gpus} {gpu.name}"
         for (name, gpus), count in steps.most_common()
     ]
-    rest = len(told) - NAMED
-    return "; ".join([*told[:NAMED], *([f"and {rest} more"] if rest > 0 else [])])
+    rest = len(parts) - NAMED
+    return "; ".join([*parts[:NAMED], *([f"and {rest} more"] if rest > 0 else [])])
 
 
 def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":
     from budgets.calibration import OUTSIDE, MeasuredStep  # noqa: PLC0415
 
     updates = record.updates_per_step or 1
-    told = {Phase(name): took for name, took in record.seconds.items() if name in _PHASES}
-    timed = {phase: took if phase in OUTSIDE else took / updates for phase, took in told.items()}
+    by_phase = {Phase(name): took for name, took in record.seconds.items() if name in _PHASES}
+    timed = {phase: took if phase in OUTSIDE else took / updates for phase, took in by_phase.items()}
     traits = _as_it_ran(record, traits, timed)
     together: dict[tuple[Phase, ...], float] = {}
     if record.trainer in _TIMES_BOTH and traits.reference_pass and Phase.REFERENCE not in timed:

@@ -20,7 +20,7 @@ from planner.vetting.launch import Launch, launch_of
 from planner.vetting.verdict import Memory, memory_of
 from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
 from rlplan.actions.fixing import Fixed, fixed_copy
-from rlplan.actions.from_script import CAP, facts_of, known_name, model_of, name_in, said_by
+from rlplan.actions.from_script import CAP, facts_of, known_name, model_of, name_in, overrides_of
 from rlplan.actions.pricing import assumptions_of, measured
 from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.wording.assumptions import Assumption
@@ -67,9 +67,9 @@ def check_script(asked: CheckRequest) -> CheckedScript:
         by_gpu = ", or --gpus where it says what each takes" if lacking == [flag_of(NEEDED[1])] else ""
         raise InputError(f"{files[0]} does not say how large a batch is: give {' and '.join(lacking)}{by_gpu}")
     if settings.rollouts_per_prompt == 1:
-        said = facts.keys.get("rollouts_per_prompt", f"as {facts.trainer} does by itself")
+        source = facts.keys.get("rollouts_per_prompt", f"as {facts.trainer} does by itself")
         raise InputError(
-            f"{files[0]} asks for 1 rollout of each prompt ({said}): PPO with a critic, or REINFORCE. rlplan checks "
+            f"{files[0]} asks for 1 rollout of each prompt ({source}): PPO with a critic, or REINFORCE. rlplan checks "
             "GRPO and its kin, whose groups have at least 2: give --rollouts-per-prompt"
         )
     model = model_of(facts, files[0])
@@ -105,13 +105,13 @@ def _configuration(facts: ScriptFacts, model: str, asked: Mapping[str, Any]) -> 
     """Return the configuration: the user's file, then the script, then flags."""
     flags = with_log(flagged({**asked, "model": None}), asked.get("from_log"))
     flags = {key: each for key, each in flags.items() if each[1] is not None}
-    said = said_by(facts, model, flags.get(CAP))
+    overrides = overrides_of(facts, model, flags.get(CAP))
     if facts.settings.gpus is None:
-        said |= dict.fromkeys(("hardware.gpus", "hardware.gpus_per_trial"), ("one node", NODE_GPUS))
+        overrides |= dict.fromkeys(("hardware.gpus", "hardware.gpus_per_trial"), ("one node", NODE_GPUS))
     further = {key: (flag_of(name), asked[name]) for name, key in FURTHER.items() if asked.get(name) is not None}
     if asked.get("gpus") is not None:
         further["hardware.gpus_per_trial"] = ("--gpus", asked["gpus"])
-    return load_configuration(asked.get("config"), None, {**said, **flags, **further})
+    return load_configuration(asked.get("config"), None, {**overrides, **flags, **further})
 
 
 def _with_measured(launch: Launch, resolved: Resolved, database: str) -> Launch:

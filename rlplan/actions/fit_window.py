@@ -9,7 +9,7 @@ from typing import Any
 from budgets.errors import InputError, UnknownNameError
 from planner.curves.curve import Curve
 from planner.curves.families import Law
-from rlplan.requests.elsewhere import FitRequest
+from rlplan.requests.foreign import FitRequest
 from rlplan.wording.typed_numbers import number_in
 
 DEFAULT_MULTIPLES = (2.0, 4.0)  # of the last x used

@@ -22,8 +22,8 @@ from planner.curves.reading.assembly import curves_of
 from planner.curves.reading.tabular import ARRAYS, paths_of, table_in_memory
 from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
-from rlplan.requests.elsewhere import FitRequest
-from rlplan.wording.arguments import Said
+from rlplan.requests.foreign import FitRequest
+from rlplan.wording.arguments import ArgumentLines
 from rlplan.wording.documents import Key, Read, View, plain
 from rlplan.wording.frames import FITS
 from rlplan.wording.numbers import interval
@@ -70,7 +70,7 @@ class Fit(FitJob):
     predictions = Read[tuple[Prediction, ...]]("fit.predictions", "The mean score at each x that was asked for.")
     held = Key[Sequence[HeldPrediction]](lambda each: each.predictions_held, name="predictions")
     noise_sd = Key[float]("fit.noise_sd", "The standard deviation of a score around the curve.")
-    notes = Said("fit.notes", "What was done to the points, and what to mind.")
+    notes = ArgumentLines("fit.notes", "What was done to the points, and what to mind.")
     lines = Key[Sequence[str]]("fit.notes", name="notes")
 
     @property
@@ -164,7 +164,7 @@ def _fit(jobs: list[FitJob], targets: tuple[Target, ...], level: float) -> list[
     return [
         Fit(
             **vars(job),
-            fit=replace(fit, predictions=fit.predictions[1:], notes=(*fit.notes, *_seen_already(job, targets))),
+            fit=replace(fit, predictions=fit.predictions[1:], notes=(*fit.notes, *_within_fit(job, targets))),
             now=fit.predictions[0],
             observed=tuple(_observed(job, target) for target in targets),
             fit_ms=milliseconds,
@@ -205,7 +205,7 @@ def _nothing_to_fit(whole: Curve, request: FitRequest) -> str:
     )
 
 
-def _seen_already(job: FitJob, targets: tuple[Target, ...]) -> list[str]:
+def _within_fit(job: FitJob, targets: tuple[Target, ...]) -> list[str]:
     """Say of an x that was asked for that it is no forecast, which another x axis than the one thought of may cause."""
     last = float(job.used.x[-1])
     return [

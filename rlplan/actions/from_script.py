@@ -10,7 +10,7 @@ from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.adopting.script import ScriptFacts, read_script
 from planner.vetting.launch import MEAN_PROMPT, configured
 
-Said = dict[str, tuple[str, Any]]  # by key of the configuration: who says it, and what
+Overrides = dict[str, tuple[str, Any]]  # by key of the configuration: who says it, and what
 
 CAP = "workload.response_tokens"
 
@@ -46,15 +46,15 @@ def model_of(facts: ScriptFacts, file: str | Path) -> str:
     return facts.settings.model
 
 
-def said_by(facts: ScriptFacts, model: str, cap: tuple[str, Any] | None = None) -> Said:
+def overrides_of(facts: ScriptFacts, model: str, cap: tuple[str, Any] | None = None) -> Overrides:
     """Return what a script says; `cap` is what somebody else says of the longest response."""
-    said = configured(facts, model)
-    source, most = cap or said.get(CAP) or ("", 0)
+    overrides = configured(facts, model)
+    source, most = cap or overrides.get(CAP) or ("", 0)
     shape = catalogue.model(model)
     if most + MEAN_PROMPT > shape.context:  # the script's is a variant for longer sequences
         longer = asdict(replace(shape, context=most + MEAN_PROMPT))
-        said[f"models.{shape.name}"] = (source, {name: value for name, value in longer.items() if name != "name"})
-    return said
+        overrides[f"models.{shape.name}"] = (source, {name: value for name, value in longer.items() if name != "name"})
+    return overrides
 
 
 def with_script(flags: Mapping[str, tuple[str, Any]], script: str | Path | None) -> Mapping[str, tuple[str, Any]]:
@@ -64,8 +64,8 @@ def with_script(flags: Mapping[str, tuple[str, Any]], script: str | Path | None)
     path, given = Path(script), {key: each for key, each in flags.items() if each[1] is not None}
     facts = facts_of([path], {"gpus": given["hardware.gpus"][1]} if "hardware.gpus" in given else None)
     named = given["workload.model"][1] if "workload.model" in given else model_of(facts, path)
-    said = said_by(facts, name_in(named, path), given.get(CAP))
+    overrides = overrides_of(facts, name_in(named, path), given.get(CAP))
     n, prompts = facts.settings.rollouts_per_prompt, facts.settings.prompts_per_batch
     if n and n > 1 and prompts:
-        said["proposal.baseline"] = (path.name, f"n={n},B={max(1, round(prompts / facts.split.updates))}")
-    return {**said, **given}
+        overrides["proposal.baseline"] = (path.name, f"n={n},B={max(1, round(prompts / facts.split.updates))}")
+    return {**overrides, **given}

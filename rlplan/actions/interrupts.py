@@ -22,8 +22,8 @@ class Interrupts:
         # Python lets the main thread alone set handlers. What a shell started in the background is told to ignore
         # stays ignored.
         here = threading.current_thread() is threading.main_thread()
-        heeded = [each for each in SIGNALS if here and signal.getsignal(each) is not signal.SIG_IGN]
-        self._before = {each: signal.signal(each, self._handle) for each in heeded}
+        signals = [each for each in SIGNALS if here and signal.getsignal(each) is not signal.SIG_IGN]
+        self._before = {each: signal.signal(each, self._handle) for each in signals}
         return self
 
     def __exit__(self, *_: object) -> None:

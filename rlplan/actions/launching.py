@@ -29,7 +29,7 @@ from rlplan.actions.going_back import Wanted, best_of_former, known_there
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.launch_of_plan import row_named, unswept, wanted_of
 from rlplan.actions.new_sweep import create
-from rlplan.actions.sweep_request import machine, said_beside
+from rlplan.actions.sweep_request import machine, spending_text
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
 from rlplan.reading.launching import pilot_of
 from rlplan.reading.plans import plan_meant
@@ -183,7 +183,7 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
         request.validations,
     )
     promised = (known.sweep.id is None and _published(known, run)) or promise(
-        pool_of(board.spec).worlds(view, DRAWS),
+        pool_of(board.spec).joint_draws(view, DRAWS),
         run.configuration,
         run.update_steps * run.gpu_hours_per_step,
         seed_sd(view.trials.values()),
@@ -192,7 +192,7 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
     )
     spec = spec_of_final(board.spec, run)
     lacking = shortfall(spec, plan, *machine())
-    others = [f"{said_beside(beside, plan)}; {money:.4g} are left for this final run"] if beside else []
+    others = [f"{spending_text(beside, plan)}; {money:.4g} are left for this final run"] if beside else []
     notes = (*_notes(run), *wanted.notes, *others)
     return Planned(known.sweep.name, run, promised, notes, lacking, spec, plan)
 
@@ -236,8 +236,8 @@ def _pilot(known: Stored, choice: Choice, layout: Layout) -> tuple[FromPilot | N
     config = TrialConfig.model_validate(known.board.facts[trial].config)
     if reaching(config, choice.update_steps) != config:
         return None, f"{base}, for it needs longer data than its pilot had"
-    kept = f"whose {continues.gpu_hours:.3g} GPU-hours are not lost"
-    note = f"it goes on from update {continues.step:,} of {continues.trial}, {kept}"
+    saving = f"whose {continues.gpu_hours:.3g} GPU-hours are not lost"
+    note = f"it goes on from update {continues.step:,} of {continues.trial}, {saving}"
     return FromPilot(trial, Path(continues.folder), continues.step), note
 
 
@@ -268,7 +268,7 @@ def _money(session: Session, known: Stored, pilot: FromPilot | None, beside: Map
     left = known.plan.budget_gpu_hours - known.board.ledger.charged - sum(beside.values())
     left -= sum(spent_gpu_hours(session, [row.id for _, row in finals_of(session, known.sweep.id)]).values())
     if left <= 0:
-        others = f" ({said_beside(beside, known.plan)})" if beside else ""
+        others = f" ({spending_text(beside, known.plan)})" if beside else ""
         raise BudgetError(
             f"nothing is left of the {known.plan.budget_gpu_hours:.4g} GPU-hours of {known.plan.name} for a final run"
             f"{others}: make a plan with a larger budget{'' if pilot is None else pilot.stays}"

@@ -19,8 +19,8 @@ from planner.curves.reading.tabular import paths_of, table_in_memory
 from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.actions.fitting import fit_jobs
-from rlplan.requests.elsewhere import CompareRequest, FitRequest
-from rlplan.wording.arguments import Said
+from rlplan.requests.foreign import CompareRequest, FitRequest
+from rlplan.wording.arguments import ArgumentLines
 from rlplan.wording.documents import Key, Read
 from rlplan.wording.frames import COMPARED, LAWS
 from rlplan.wording.numbers import interval
@@ -58,7 +58,7 @@ class LawFit:
         lambda each: each.fit.parameters(each.level), "By the literature's names, each with an interval."
     )
     noise_sd = Key[float | None](lambda each: each.fit.draws and each.fit.draws.noise_sd)
-    notes = Said("fit.notes", "What was done to the points, and what to mind.")
+    notes = ArgumentLines("fit.notes", "What was done to the points, and what to mind.")
     lines = Key[Sequence[str]]("fit.notes", name="notes")
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -74,8 +74,8 @@ class LawFit:
             yield of
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={interval(p.median, p.low, p.high)}" for name, p in self.parameters.items())
-        return f"<LawFit of {self.name}: {'' if self.identified else 'cannot tell; '}{said}>"
+        text = ", ".join(f"{name}={interval(p.median, p.low, p.high)}" for name, p in self.parameters.items())
+        return f"<LawFit of {self.name}: {'' if self.identified else 'cannot tell; '}{text}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,7 +150,7 @@ def tables_of(files: Any) -> tuple[list[tuple[Path, Table]], list[str]]:
 def fit_law(asked: FitRequest) -> FittedLaws:
     """Fit the law that is asked for: to every curve, or where it goes across runs, to all tables together."""
     require_sound(asked)
-    tables, said = tables_of(asked.files)
+    tables, errors = tables_of(asked.files)
     law, targets = Law(str(asked.law)), targets_of(asked)
     if law in (Law.SIGMOID, Law.POWER):
         read = []
@@ -158,20 +158,20 @@ def fit_law(asked: FitRequest) -> FittedLaws:
             try:
                 read.append((file, _curves(table, asked)))
             except InputError as failure:
-                said.append(str(failure))
+                errors.append(str(failure))
         jobs, refused = fit_jobs(read, asked)
         found = [(job.file, laws.fit_curve_law(law, job.used), {"": job.whole}) for job in jobs]
-        said += refused
+        errors += refused
     elif tables:
-        grouped, said = _grouped_by_number(tables, asked, said)
+        grouped, errors = _grouped_by_number(tables, asked, errors)
         fit = laws.fit_group_law(_name(tables), grouped) if grouped else None
         found = [] if fit is None else [(tables[0][0], fit, dict(fit.points))]
     else:
         found = []
     if not found:
-        raise InputError("; ".join(said) or "there is nothing to fit: give at least one table")
+        raise InputError("; ".join(errors) or "there is nothing to fit: give at least one table")
     fits = [LawFit(file, fit, asked.level, _predicted(fit, whole, targets, asked.level)) for file, fit, whole in found]
-    return FittedLaws(law, asked.level, tuple(fits), failed=tuple(said))
+    return FittedLaws(law, asked.level, tuple(fits), failed=tuple(errors))
 
 
 def _predicted(
@@ -191,20 +191,20 @@ def compare_recipes(asked: CompareRequest) -> RecipeComparison:
     by, columns = asked.by, ("x", "y", "percent", "fit_until", "level")
     request = FitRequest(asked.files, **{name: getattr(asked, name) for name in columns})
     require_sound(request)
-    tables, said = tables_of(asked.files)
+    tables, errors = tables_of(asked.files)
     found: Grouped = {}
     for file, table in tables:
         try:
             if by is None:
-                _gather(found, file, {_recipe_of(file, tables): table}, request, said)
+                _gather(found, file, {_recipe_of(file, tables): table}, request, errors)
                 continue
             name = resolve(by, table, "--by", text=True)
             values = table.text[name] if name in table.text else table.columns[name]
-            _gather(found, file, laws.parts_by(table, name, values), request, said)
+            _gather(found, file, laws.parts_by(table, name, values), request, errors)
         except InputError as failure:
-            said.append(str(failure))
+            errors.append(str(failure))
     if not found:
-        raise InputError("; ".join(said) or "there is no curve to compare: give two files")
+        raise InputError("; ".join(errors) or "there is no curve to compare: give two files")
     named = {value if isinstance(value, str) else f"{by}={value:g}": curves for value, curves in found.items()}
     if len(named) < 2:
         only = f"all curves are of {next(iter(named))}"
@@ -212,7 +212,7 @@ def compare_recipes(asked: CompareRequest) -> RecipeComparison:
             raise InputError(f"{only}: give two files, or the column that tells the recipes of one apart by --by")
         raise InputError(f"--by {by}: {only}; add those of another, or name another column")
     files = tuple(dict.fromkeys(file for file, _ in tables))
-    return RecipeComparison(compare(named, level=asked.level), files, failed=tuple(said))
+    return RecipeComparison(compare(named, level=asked.level), files, failed=tuple(errors))
 
 
 def _recipe_of(file: Path, tables: Tables) -> str:
@@ -222,23 +222,25 @@ def _recipe_of(file: Path, tables: Tables) -> str:
 
 
 def _grouped_by_number(
-    tables: Tables, request: FitRequest, said: list[str]
+    tables: Tables, request: FitRequest, errors: list[str]
 ) -> tuple[dict[float, list[Curve]], list[str]]:
     found: Grouped = {}
     for file, table in tables:
         try:
             name = laws.group_column(table)
-            _gather(found, file, laws.parts_by(table, name, table.columns[name]), request, said)
+            _gather(found, file, laws.parts_by(table, name, table.columns[name]), request, errors)
         except InputError as failure:
-            said.append(str(failure))
-    return {float(value): curves for value, curves in found.items()}, said
+            errors.append(str(failure))
+    return {float(value): curves for value, curves in found.items()}, errors
 
 
-def _gather(found: Grouped, file: Path, parts: dict[float | str, Table], request: FitRequest, said: list[str]) -> None:
+def _gather(
+    found: Grouped, file: Path, parts: dict[float | str, Table], request: FitRequest, errors: list[str]
+) -> None:
     """Add the curves of each part of a table, as far as the window and the cut go."""
     for value, part in parts.items():
         jobs, refused = fit_jobs([(file, _curves(part, request))], request)
-        said += refused
+        errors += refused
         found.setdefault(value, []).extend(job.used for job in jobs)
 
 

@@ -70,9 +70,9 @@ def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice
     points = _trained(config, folder, (1 + STEPS) * updates)
     counted = [each for each in points if each.optimizer_step > updates]
     took = _seconds(counted, updates)
-    kept = {WHOLE} if trainer != BUILTIN else took.keys() - {WHOLE}  # others cut phases in their own way
+    selected = {WHOLE} if trainer != BUILTIN else took.keys() - {WHOLE}  # others cut phases in their own way
     record = _record(asked, trainer, counted)
-    record.seconds = {name: seconds for name, seconds in took.items() if name in kept}
+    record.seconds = {name: seconds for name, seconds in took.items() if name in selected}
     with open_store(database) as store, store.write() as session:
         replace_costs(session, str(record.source))
         add_cost_records(session, [record])

@@ -42,15 +42,15 @@ def sources_of(plan: Plan, named: Sequence[Experience] | None, known: Sequence[E
     weights = {
         each.name: each.weight for each in TransferPriors(tuple(chosen), what).priors(smooth, plan.final_gpu_hours)
     }
-    value = "; ".join([*(_said(each, what, weights) for each in chosen), _of_the_others(weights)])
+    value = "; ".join([*(_source_text(each, what, weights) for each in chosen), _of_the_others(weights)])
     source = "--learn-from" if named is not None else "finished sweeps of this database; --learn-from none: of none"
     return PlanSources(tuple(chosen), Assumption("learnt from", value, source))
 
 
-def _said(source: Experience, what: Mapping[str, str], weights: Mapping[str, float]) -> str:
-    told = f" ({compared(source, what)})" if source.about else ""
+def _source_text(source: Experience, what: Mapping[str, str], weights: Mapping[str, float]) -> str:
+    detail = f" ({compared(source, what)})" if source.about else ""
     weight = weights.get(source.name)
-    return f"{source.name}{told} {'has no axis of these' if weight is None else percent(weight)}"
+    return f"{source.name}{detail} {'has no axis of these' if weight is None else percent(weight)}"
 
 
 def _of_the_others(weights: Mapping[str, float]) -> str:

@@ -12,9 +12,9 @@ from planner.axes import RECIPE, text_of
 from planner.config import Config, Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.percent import percent
-from planner.pooling.priors import Teacher
-from planner.prior.foretelling import Priced, foretold
+from planner.pooling.priors import PriorSource
 from planner.prior.laws import Circumstances, Run
+from planner.prior.plan_prior import Priced, prior_of_plan
 from planner.prior.rates import at_rate, of_its_own
 from planner.prior.studies import STUDIES, Values
 from planner.proposals import Candidate, Proposal, Request, propose
@@ -24,7 +24,7 @@ from planner.replaying.game import PilotTerms
 from planner.store import Store
 from planner.store.schema import Plan
 from planner.sweeping.grants import idle_gpu_hours
-from planner.view import Configuration, Foretold
+from planner.view import Configuration, PlanPrior
 from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
 from runner.simulation.drawn import APART, DrawnCell, Setting
 from runner.sweep.planned import pilot_gpus
@@ -50,9 +50,9 @@ class Split:
         return {each.cell.configuration: _pilot(each, fewest) for each in _candidates(self.proposal)}
 
     @cached_property
-    def foretold(self) -> Foretold | None:
+    def plan_prior(self) -> PlanPrior | None:
         """What a sweep of it is told to expect."""
-        return foretold(map(_priced, _candidates(self.proposal)), self.proposal.final_gpu_hours)
+        return prior_of_plan(map(_priced, _candidates(self.proposal)), self.proposal.final_gpu_hours)
 
     def idle_gpu_hours(self, workers: int) -> float:
         """Return what a sweep of so many workers sets aside for those that wait."""
@@ -88,7 +88,7 @@ def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split]
     return splits, refused
 
 
-def setting_of(request: Request, splits: Sequence[Split], teacher: Teacher | None = None) -> Setting:
+def setting_of(request: Request, splits: Sequence[Split], teacher: PriorSource | None = None) -> Setting:
     """Return what all worlds of the plan have in common: its prior, at the final run that the whole budget buys."""
     grid = PricedGrid(price_cells(request))
     bought = {cell.key: cell for cell in grid.ranked(request.budget_gpu_hours)}

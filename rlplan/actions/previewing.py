@@ -224,7 +224,7 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
         outcomes={fraction: tuple(each) for fraction, each in outcomes.items()},
         without=tuple(without),
         first_ranked=first_ranked,
-        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *_said_of(teacher), *refused),
+        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *_teacher_notes(teacher), *refused),
     )
 
 
@@ -254,7 +254,7 @@ def _teacher(request: PreviewRequest, plan: Plan) -> TransferPriors | None:
     return TransferPriors(named, about(plan, {})) if named else None
 
 
-def _said_of(teacher: TransferPriors | None) -> list[str]:
+def _teacher_notes(teacher: TransferPriors | None) -> list[str]:
     if teacher is None:
         return []
     names = ", ".join(each.name for each in teacher.sources)
@@ -276,7 +276,7 @@ def _outcome(
         trace=False,
         pilots=split.pilots(),
         idle_gpu_hours=split.idle_gpu_hours(workers),
-        foretold=split.foretold,
+        plan_prior=split.plan_prior,
         rest_to_final=True,
         continues_pilot=proposal.request.continues_pilot,
     )

@@ -14,7 +14,7 @@ from planner.config.schema import named_sizes
 from planner.pricing import Change, Price, PriceQuery, changes, price
 from planner.pricing.runs import PricedRun, priced_runs
 from rlplan.actions.configuring import absent
-from rlplan.wording.assumptions import Assumption, asked_for_lengths, measured_lengths, told_lengths, width_and_evidence
+from rlplan.wording.assumptions import Assumption, asked_for_lengths, lengths_text, measured_lengths, width_and_evidence
 from rlplan.wording.numbers import count
 
 NEEDED = ("model_shape", "gpu_kind", "gpu_count", "rollouts_per_prompt")  # columns that nothing can be assumed for
@@ -91,7 +91,7 @@ def assumptions_of(found: Price, resolved: Resolved) -> list[Assumption]:
         else given
     )
     return [
-        Assumption("responses", told_lengths(asked.workload, asked.traits), lengths),
+        Assumption("responses", lengths_text(asked.workload, asked.traits), lengths),
         Assumption("cost of a step", *width_and_evidence(found.factor, known.evidence, hardware.gpu)),
         Assumption("model", f"{model.name}, {count(model.parameters)} parameters", resolved.source("workload.model")),
         Assumption(

@@ -55,8 +55,8 @@ def rehearse_final(request: LaunchRequest, seconds: float = SECONDS) -> Iterator
     """Yield what was found of a final run as it would be launched; nothing is stored."""
     planned = describe(request)
     run, spec, candidates = planned.run, planned.spec, planned.plan.candidates
-    said = f"{named_configuration(run.configuration)}, {run.update_steps:,} updates on {_layout(spec)}"
-    yield ok("final run", said)
+    summary = f"{named_configuration(run.configuration)}, {run.update_steps:,} updates on {_layout(spec)}"
+    yield ok("final run", summary)
     sizes = [(each, Configuration(each.rollouts_per_prompt, each.prompts_per_batch, each.axes)) for each in candidates]
     own = [each for each, configuration in sizes if configuration == run.configuration]
     yield from _tried(_Asked(spec, planned.plan, own, request.ray_address, seconds))
@@ -117,10 +117,10 @@ def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator
     with ThreadPoolExecutor(min(_AT_ONCE, cpu_cores())) as pool:  # each waits for an environment to be imported
         answers = pool.map(lambda trial: asked[trial].rehearse(trials[trial]), asked)
         for trial, answer in zip(asked, answers, strict=True):
-            for said in answer:
-                refused.setdefault(said, []).append(trial)
-    for said, names in refused.items():
-        yield bad("trainer", name, f"{said} ({some_of(names, _NAMED)})", "see docs/trainers.md")
+            for reason in answer:
+                refused.setdefault(reason, []).append(trial)
+    for reason, names in refused.items():
+        yield bad("trainer", name, f"{reason} ({some_of(names, _NAMED)})", "see docs/trainers.md")
     if not refused and name == COMMAND:
         yield mind("trainer", f"{name}: its program is there", "it is not started here: its patterns are not tried")
     elif not refused:
@@ -198,15 +198,15 @@ def _final_run(playing: Playing, spec: SweepSpec, plan: Plan, seconds: float) ->
         return None
     config = spec.trial(first.rollouts_per_prompt, first.prompts_per_batch, first.learning_rate, spec.seed, first.axes)
     layout = f"{spec.final_gpus} {spec.resources.gpu} on {plural(spec.final_nodes, 'node')}"
-    said = playing.place("final", spec.as_final(config), seconds)
-    if said is None:
+    reason = playing.place("final", spec.as_final(config), seconds)
+    if reason is None:
         return ok("final run", f"{layout}: placed")
-    return bad("final run", layout, said, "join a larger cluster, or make a plan with fewer --gpus-per-trial")
+    return bad("final run", layout, reason, "join a larger cluster, or make a plan with fewer --gpus-per-trial")
 
 
 def _judged(played: Played, spec: SweepSpec, plan: Plan) -> Iterator[Finding]:
-    for trial, said in played.failures.items():
-        yield bad("stand-in", trial, said, "its trainer would fare no better")
+    for trial, reason in played.failures.items():
+        yield bad("stand-in", trial, reason, "its trainer would fare no better")
     if played.waiting:
         found = f"not through within the minute: {some_of(played.waiting, _NAMED)}"
         yield bad("stand-in", plural(len(played.waiting), "trial"), found, "is it busy?")

@@ -105,12 +105,12 @@ def within_plan(store: Store, plan: Plan, spec: SweepSpec) -> tuple[SweepSpec, l
         return spec, []
     left = plan.budget_gpu_hours - sum(beside.values())
     if left <= 0:
-        raise BudgetError(f"{said_beside(beside, plan)}, and nothing is left: make a plan with a larger budget")
-    note = f"{said_beside(beside, plan)}; {left:.4g} are left for these pilots and the final run"
+        raise BudgetError(f"{spending_text(beside, plan)}, and nothing is left: make a plan with a larger budget")
+    note = f"{spending_text(beside, plan)}; {left:.4g} are left for these pilots and the final run"
     return spec.model_copy(update={"pilot_gpu_hours": min(spec.pilot_gpu_hours, left)}), [note]
 
 
-def said_beside(beside: Mapping[str, float], plan: Plan) -> str:
+def spending_text(beside: Mapping[str, float], plan: Plan) -> str:
     """Say what other sweeps of a plan have spent."""
     parts = ", ".join(f"{name} {spent:.4g}" for name, spent in beside.items())
     return f"other sweeps of {plan.name} have spent {parts} of its {plan.budget_gpu_hours:.4g} GPU-hours"

@@ -153,9 +153,9 @@ def _require_silence(store: Store, row: Sweep) -> None:
     for _ in range(LOOKS_AT_ANOTHER_HOST):
         time.sleep(SECONDS_BETWEEN_LOOKS)
         with store.read() as session:
-            seen = sweep_named(session, row.name)
-        if seen.driver_id == row.driver_id and seen.heartbeat_at is not None and seen.heartbeat_at > row.heartbeat_at:
-            behind = (datetime.now(UTC) - seen.heartbeat_at).total_seconds()
+            live = sweep_named(session, row.name)
+        if live.driver_id == row.driver_id and live.heartbeat_at is not None and live.heartbeat_at > row.heartbeat_at:
+            behind = (datetime.now(UTC) - live.heartbeat_at).total_seconds()
             raise StoreError(
                 f"{row.name} is being driven by process {row.driver_pid} on {row.driver_host}, whose clock is about "
                 f"{behind:.0f} s behind this machine's: stop it with `rlplan stop {row.name}` there, and set the clocks"

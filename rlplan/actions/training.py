@@ -93,8 +93,8 @@ def planned(request: TrainRequest) -> Plan:
     start, price, most = cost.start_up_gpu_hours, cost.gpu_hours_per_step, cost.gpu_hours_per_step_high
     segment = request.checkpoint_every or asked.workload.validation.steps_between(n * B)
     # A start-up is no surer than a step.
-    dear = most / price * start
-    limit = request.budget or MARGIN * (dear + M * most) + idle_gpu_hours(1, dear, asked.hardware.gpus_per_trial)
+    upper = most / price * start
+    limit = request.budget or MARGIN * (upper + M * most) + idle_gpu_hours(1, upper, asked.hardware.gpus_per_trial)
     candidate = given_candidate(
         asked,
         variant,

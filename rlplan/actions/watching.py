@@ -20,7 +20,7 @@ from planner.metrics import Interval
 from planner.watching.left import RemainingGain, remaining_gain
 from planner.watching.progress import Progress, progress_of
 from planner.watching.rules import Scored, UpdateWatch, Warned, fall
-from rlplan.requests.elsewhere import WatchRequest
+from rlplan.requests.foreign import WatchRequest
 from rlplan.wording.documents import Key, View
 
 TABLES = (".csv", ".tsv")  # half a number is a number too; other readers leave out a line that has no end
@@ -45,7 +45,7 @@ class ProgressData(View[Progress]):
 
 
 @dataclass(frozen=True)
-class Seen:
+class WatchEvent:
     """A validation with what it says, or a warning of an update that stands between two."""
 
     curve: str
@@ -67,7 +67,7 @@ class Seen:
     so_far = Key[ProgressData | None](lambda each: each.progress and ProgressData(each.progress), name="progress")
 
 
-def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) -> Iterator[Seen]:
+def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) -> Iterator[WatchEvent]:
     """Yield every validation once, as the log grows; it ends after a warning, and with `once` after what is there.
 
     A log that cannot be read yet, since nothing is in it, is waited for.
@@ -80,7 +80,7 @@ def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) 
     known: dict[tuple[str, str], int] = {}
     before: int | None = None
     while True:
-        found: list[Seen] = []
+        found: list[WatchEvent] = []
         size = None if request.once else _unended(run)
         held, before = int(size is not None and size != before), size
         try:
@@ -106,17 +106,17 @@ def _unended(run: Path) -> int | None:
         return None if file.read(1) in (b"\n", b"") else size
 
 
-def _looked(run: Path, request: WatchRequest, known: dict[tuple[str, str], int], held: int) -> list[Seen]:
+def _looked(run: Path, request: WatchRequest, known: dict[tuple[str, str], int], held: int) -> list[WatchEvent]:
     """Return what is new in a log, without its newest validation where that is `held` back.
 
     A part of it without scores is passed over where another has some.
     """
-    found: list[Seen] = []
+    found: list[WatchEvent] = []
     refusals: list[InputError] = []
     tables = read_table(run)
     for table in tables:
         try:
-            found += _seen(table, request, known, held)
+            found += _events(table, request, known, held)
         except InputError as refusal:
             refusals.append(refusal)
     if len(refusals) == len(tables):
@@ -134,17 +134,17 @@ def _progress(run: Path, request: WatchRequest) -> Progress | None:
     return None
 
 
-def _seen(table: Table, request: WatchRequest, known: dict[tuple[str, str], int], held: int) -> Iterator[Seen]:
+def _events(table: Table, request: WatchRequest, known: dict[tuple[str, str], int], held: int) -> Iterator[WatchEvent]:
     """Yield what is new of one table: `known` holds how many validations of each curve and series were told."""
     of_updates = _of_updates(table)
     for curve in curves_of(table, x=request.x, y=request.y, by=request.by, percent=request.percent):
         measured = curve.evaluated_on(request.answers) if request.answers is not None else _with_errors(curve, table)
         scored = _scored(measured, table)
         scored = scored[: len(scored) - held]
-        told = known.get((curve.name, curve.y_name), 0)
-        for number in range(told, len(scored)):
+        reported = known.get((curve.name, curve.y_name), 0)
+        for number in range(reported, len(scored)):
             warned_before, warned = (fall(scored[:upto]) for upto in (number, number + 1))
-            yield Seen(
+            yield WatchEvent(
                 curve.name,
                 curve.x_name,
                 scored[number],
@@ -152,9 +152,9 @@ def _seen(table: Table, request: WatchRequest, known: dict[tuple[str, str], int]
                 _left(measured, request.end) if number == len(scored) - 1 else None,
                 curve.notes if number == 0 else (),
             )
-        known[curve.name, curve.y_name] = max(told, len(scored))
+        known[curve.name, curve.y_name] = max(reported, len(scored))
         if of_updates is not None:
-            yield Seen(curve.name, curve.x_name, None, of_updates)
+            yield WatchEvent(curve.name, curve.x_name, None, of_updates)
             of_updates = None
 
 

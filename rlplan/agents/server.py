@@ -85,9 +85,9 @@ class Desk:
             try:
                 return _result(tool, process.wait(WAIT_SECONDS), _read(out), _read(err))
             except subprocess.TimeoutExpired:
-                said = _read(err)
+                stderr = _read(err)
         note = f"it goes on; `status` says how it stands, `stop` ends it, and {err_path} has what it says"
-        return _content(None, None, f"{said[-MOST_TEXT:]}\n{note}".strip())
+        return _content(None, None, f"{stderr[-MOST_TEXT:]}\n{note}".strip())
 
 
 def copied(path: Path, copy: Path) -> None:
@@ -160,17 +160,17 @@ def _read(file: Any) -> str:
     return str(file.read())
 
 
-def _result(tool: CommandTool, code: int, printed: str, said: str) -> types.CallToolResult:
+def _result(tool: CommandTool, code: int, printed: str, stderr: str) -> types.CallToolResult:
     if code not in (ExitCode.DONE, ExitCode.FINISHED_WITH_FAILURES):
-        return _failed(said.strip() or f"it ended with exit code {code}")
+        return _failed(stderr.strip() or f"it ended with exit code {code}")
     if tool.lines:
-        return _content([json.loads(line) for line in printed.splitlines()], code, said.strip()[-MOST_TEXT:])
+        return _content([json.loads(line) for line in printed.splitlines()], code, stderr.strip()[-MOST_TEXT:])
     answer = json.loads(printed) if printed.strip() else None
-    return _content(answer, code, said.strip()[-MOST_TEXT:])
+    return _content(answer, code, stderr.strip()[-MOST_TEXT:])
 
 
-def _content(answer: Any, code: int | None, said: str) -> types.CallToolResult:
-    found = {"answer": answer, "exit_code": code, "said": said}
+def _content(answer: Any, code: int | None, notes: str) -> types.CallToolResult:
+    found = {"answer": answer, "exit_code": code, "said": notes}
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=json.dumps(found))], structured_content=found
     )

@@ -120,9 +120,9 @@ def _tool(command: Any, *, runs: bool) -> CommandTool:
     left_out = OURS | (set() if runs else NOT_TO_READ.get(name, set()))
     only = None if runs else ONLY.get(name)
     named = {_name(each): each for each in command.params}
-    kept = {key: each for key, each in named.items() if key not in left_out and (only is None or key in only)}
+    flags = {key: each for key, each in named.items() if key not in left_out and (only is None or key in only)}
     summary = " ".join((command.help or "").partition("Example:")[0].split())
-    return CommandTool(name, summary, kept, runs, "format" in named, command.callback.answered)
+    return CommandTool(name, summary, flags, runs, "format" in named, command.callback.answered)
 
 
 def _name(parameter: Any) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from planner.axes import said
+from planner.axes import format_axes
 from rlplan.actions.adopting import Adopted, AdoptedRun, adopt
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
@@ -31,7 +31,7 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
         Column("n", lambda row: _or_ask(row.entry.settings.rollouts_per_prompt)),
         Column("B", lambda row: _or_ask(row.entry.settings.prompts_per_batch)),
         Column("lr", lambda row: "?" if (lr := row.entry.settings.learning_rate) is None else rate(lr)),
-        Column("axes", lambda row: said(row.entry.axes), Cells.NAMES, shown=any(row.entry.axes for row in rows)),
+        Column("axes", lambda row: format_axes(row.entry.axes), Cells.NAMES, shown=any(row.entry.axes for row in rows)),
         Column("GPUs", lambda row: _or_ask(row.entry.settings.gpus)),
         Column("steps", lambda row: f"{row.entry.run.last_step:,}"),
         Column("GPU-h", lambda row: "?" if row.entry.settings.gpus is None else hours(row.entry.gpu_hours)),

@@ -17,22 +17,22 @@ def answer(asked: PauseRequest) -> Asked:
 
 def parts(found: Asked, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Say what happens now, and what to do next."""
-    said, next_verb, does = _said(found)
-    yield from canvas.lines(f"{found.sweep} {said}.")
+    state, next_verb, does = _outcome(found)
+    yield from canvas.lines(f"{found.sweep} {state}.")
     yield from next_steps([NextStep(invocation.command(next_verb, found.sweep), does)], canvas)
 
 
-def _said(asked: Asked) -> tuple[str, str, str]:
+def _outcome(asked: Asked) -> tuple[str, str, str]:
     """Return what happens, and the command that comes next with what it does."""
     if asked.taken_at is None:
         return f"was asked to {asked.kind}; its driver has not answered yet", "status", "shows whether it has"
     match asked.kind:
         case RequestKind.PAUSE:
-            said = (
+            state = (
                 "is paused: segments under way end normally, and no new one starts. Workers without one are ended, so "
                 "the pause costs no GPU-hours"
             )
-            return said, "resume", "goes on with it"
+            return state, "resume", "goes on with it"
         case RequestKind.RESUME:
             return "goes on", "status --watch", "follows it"
         case _:

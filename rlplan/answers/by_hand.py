@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.axes import said
+from planner.axes import format_axes
 from rlplan.reading.starting import ByHand
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part, Unbroken
@@ -35,7 +35,7 @@ class Line(Answer):
     def parts(self, _: Invocation, __: Canvas) -> Iterator[Part]:
         """Return the lines as they are, however long: they are to be pasted."""
         found, row = self.found, self.found.row
-        of = f", {said(row.axes)}" if row.axes else ""
+        of = f", {format_axes(row.axes)}" if row.axes else ""
         yield Unbroken(
             [
                 f"# {found.of}, row {row.rank}: n = {row.rollouts_per_prompt}, B = {row.prompts_per_batch}{of}",

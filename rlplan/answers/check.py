@@ -210,9 +210,9 @@ def _checkpoints(found: Verdict) -> str:
         return "none: a crash loses the run"
     if found.checkpoints is None:
         return f"every {found.launch.save_every} steps"
-    kept, each = found.checkpoints
+    count, each = found.checkpoints
     unused = "; a restart does not resume from them" if found.launch.resume is False else ""
-    return f"{kept} of {each / GB:,.0f} GB: {kept * each / GB:,.0f} GB on disk{unused}"
+    return f"{count} of {each / GB:,.0f} GB: {count * each / GB:,.0f} GB on disk{unused}"
 
 
 LABELS = {
@@ -291,8 +291,8 @@ def _changes(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
 
 def _guesses(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
     if found.guessed:
-        told = ", ".join(f"{text} ({flag})" for text, flag in found.guessed)
-        yield from canvas.lines(f"Guessed: {told}.", "dim")
+        guesses = ", ".join(f"{text} ({flag})" for text, flag in found.guessed)
+        yield from canvas.lines(f"Guessed: {guesses}.", "dim")
     if found.facts.unresolved:
         yield from canvas.lines(f"In the script: {'; '.join(found.facts.unresolved)}.", "yellow")
 

@@ -35,7 +35,7 @@ class ValidationData(View[Verdict]):
     share_of_time = Key[float | None]("of.validation_share")
     visible_difference = Key[float | None]("of.visible_difference")
     sees = Key[bool | None](
-        lambda each: None if (seen := each.of.visible_difference) is None else seen <= EQUIVALENCE_MARGIN,
+        lambda each: None if (difference := each.of.visible_difference) is None else difference <= EQUIVALENCE_MARGIN,
         f"whether it sees a difference of {EQUIVALENCE_MARGIN:g}",
     )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _STYLES = {Health.OK: "green", Health.MIND: "yellow", Health.BAD: "bold red"}
-_SAID = {
+_VERDICTS = {
     Health.OK: "This machine can run sweeps.",
     Health.MIND: "This machine can run sweeps; mind what is marked.",
     Health.BAD: "No sweep runs here: mend what is marked bad first.",
@@ -77,7 +77,7 @@ def rehearsal(findings: Iterable[Finding]) -> Findings:
 
 def parts(answered: Findings, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw the verdict and what it rests on; on the first screen of an examination what is well is named alone."""
-    found, verdicts = answered.found, _REHEARSED if answered.rehearsed else _SAID
+    found, verdicts = answered.found, _REHEARSED if answered.rehearsed else _VERDICTS
     yield from canvas.lines(verdicts[verdict(found)], "bold")
     yield ""
     in_full = invocation.explain or answered.rehearsed

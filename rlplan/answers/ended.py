@@ -42,8 +42,8 @@ class Ended(Answer):
         """What it came to."""
         name = self.finished.sweep
         with open_store(self.database, read_only=True) as store:
-            seen, final = picture(store, name), final_of_sweep(store, name)
-        return FinalEnd(final) if final is not None and final.sweep == name else SweepEnd(seen, final)
+            sweep, final = picture(store, name), final_of_sweep(store, name)
+        return FinalEnd(final) if final is not None and final.sweep == name else SweepEnd(sweep, final)
 
     @property
     def document(self) -> "FinalEnd | StatusData":
@@ -73,18 +73,18 @@ class SweepEnd(Answer):
     DRAWN = "rlplan.answers.ended"
     COLUMNS = RANKED
 
-    seen: Picture
+    picture: Picture
     final: FinalStanding | None
 
     @property
     def listed(self) -> Sequence[Any]:
         """Its ranking."""
-        return self.seen.answer.ranking if self.seen.answer else ()
+        return self.picture.answer.ranking if self.picture.answer else ()
 
     @property
     def document(self) -> StatusData:
         """What `status` prints too."""
-        return StatusData(self.seen, self.final)
+        return StatusData(self.picture, self.final)
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,34 +120,34 @@ class FinalEnd(Answer):
 
 def _failed(ended: Finished, database: str) -> str:
     if ended.all_failed is not None:
-        said = f"every trial of {ended.sweep} that ran has failed, most of them with: {ended.all_failed}"
+        text = f"every trial of {ended.sweep} that ran has failed, most of them with: {ended.all_failed}"
     else:
-        said = "one trial has failed" if ended.failed_trials == 1 else f"{ended.failed_trials} trials have failed"
-    return f"{said}; what failed is run again with `{command('retry', ended.sweep, database)}`"
+        text = "one trial has failed" if ended.failed_trials == 1 else f"{ended.failed_trials} trials have failed"
+    return f"{text}; what failed is run again with `{command('retry', ended.sweep, database)}`"
 
 
 def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw the answer, what it cost, the ranking that it heads, what failed, and how it is run."""
-    seen = end.seen
-    if seen.answer is None:
-        yield from canvas.lines(f"{seen.sweep} ended without a recommendation: no trial got far enough.", "bold")
-        yield from canvas.lines(_spending(seen))
-        yield from failure_lines(seen, canvas)
-        again = [("retry", "runs what failed again")] if seen.failures else []
+    picture = end.picture
+    if picture.answer is None:
+        yield from canvas.lines(f"{picture.sweep} ended without a recommendation: no trial got far enough.", "bold")
+        yield from canvas.lines(_spending(picture))
+        yield from failure_lines(picture, canvas)
+        again = [("retry", "runs what failed again")] if picture.failures else []
         steps = [*again, ("decisions", "why each trial ended so")]
-        yield from next_steps([NextStep(invocation.command(verb, seen.sweep), does) for verb, does in steps], canvas)
+        yield from next_steps([NextStep(invocation.command(verb, picture.sweep), does) for verb, does in steps], canvas)
         return
-    yield from canvas.lines(sentence(seen.answer), "bold")
-    yield from canvas.lines(_spending(seen))
+    yield from canvas.lines(sentence(picture.answer), "bold")
+    yield from canvas.lines(_spending(picture))
     yield ""
-    yield _ranking(seen.answer, canvas)
-    if (hidden := len(seen.answer.ranking) - ROWS) > 0:
-        yield from canvas.lines(f"{hidden:,} more rows: `{invocation.command('rank', seen.sweep)}`", "dim")
-    yield from failure_lines(seen, canvas)
+    yield _ranking(picture.answer, canvas)
+    if (hidden := len(picture.answer.ranking) - ROWS) > 0:
+        yield from canvas.lines(f"{hidden:,} more rows: `{invocation.command('rank', picture.sweep)}`", "dim")
+    yield from failure_lines(picture, canvas)
     yield from next_steps(
         [
-            NextStep(invocation.command("recommend", seen.sweep), "how sure this is"),
-            NextStep(invocation.command("launch", seen.sweep), "runs it in full"),
+            NextStep(invocation.command("recommend", picture.sweep), "how sure this is"),
+            NextStep(invocation.command("launch", picture.sweep), "runs it in full"),
         ],
         canvas,
     )
@@ -166,12 +166,12 @@ def _ranking(answer: StoredAnswer, canvas: Canvas) -> Part:
     return table_of(answer.ranking[:ROWS], columns, canvas)
 
 
-def _spending(seen: Picture) -> str:
-    money = seen.money
+def _spending(picture: Picture) -> str:
+    money = picture.money
     went = ", ".join(
         f"{SPENT_AS.get(kind, kind)} {aligned_hours(gpu_hours)}" for kind, gpu_hours in uses(money).items() if gpu_hours
     )
     return (
         f"The pilots spent {aligned_hours(money.spent)} of {hours(money.pilot_gpu_hours)} GPU-hours"
-        f"{f' ({went})' if went else ''}, {remains(money)}; {time_of(seen)}."
+        f"{f' ({went})' if went else ''}, {remains(money)}; {time_of(picture)}."
     )

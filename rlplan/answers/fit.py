@@ -13,7 +13,7 @@ from planner.curves.fitting import Prediction
 from planner.curves.verdicts import MOST_OF_THE_SCALE
 from planner.metrics import Interval
 from rlplan.actions.fitting import Fit, Fits, fit_curves_of
-from rlplan.requests.elsewhere import FitRequest
+from rlplan.requests.foreign import FitRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import ROWS, Invocation, next_steps
 from rlplan.wording.numbers import count, hours, plural, some_of

@@ -8,7 +8,7 @@ from operator import attrgetter
 from budgets.errors import NotFoundError
 from planner.store import open_store
 from planner.store.sweeps import missing
-from rlplan.reading.finals import Record, record_of, record_said
+from rlplan.reading.finals import Record, record_of, record_text
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_words import TrialChoice
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
@@ -53,7 +53,7 @@ class SweepList(Answer):
         if wanted and len(wanted) < self.known:
             yield from canvas.lines(f"{plural(self.known - len(wanted), 'more sweep')} not shown", "dim")
         if self.finals is not None:
-            yield from canvas.lines(record_said(self.finals))
+            yield from canvas.lines(record_text(self.finals))
         if self.plans_without_sweep:
             yield from canvas.lines(f"Plans that no sweep has run: {some_of(self.plans_without_sweep, NAMED)}", "dim")
         if wanted:
@@ -73,8 +73,8 @@ def listed_in(database: str, chosen: TrialChoice) -> SweepList:
     if not rows and not unused:
         raise NotFoundError(missing("sweep", None, []))
     states = chosen_names(chosen.status, "status", STATES)
-    kept = [row for row in rows if not states or row.state in states]
-    wanted = ordered(kept, chosen.sort or "made", SORT_KEYS, reverse=chosen.reverse)[: chosen.top]
+    selected = [row for row in rows if not states or row.state in states]
+    wanted = ordered(selected, chosen.sort or "made", SORT_KEYS, reverse=chosen.reverse)[: chosen.top]
     return SweepList(tuple(wanted), unused, record, len(rows), bool(chosen.top))
 
 

@@ -79,7 +79,7 @@ def _drawn(measured: Measured, given: Sequence[str], invocation: Invocation, can
             f"Responses: {measured.response_tokens:,.4g} tokens on average; the price before had {mean:,.4g}."
         )
     yield from canvas.lines(
-        f"A step is priced at {_said(after)} now, before at {_said(before)}, validations and saves included."
+        f"A step is priced at {_interval(after)} now, before at {_interval(before)}, validations and saves included."
     )
     yield from canvas.lines("The steps are stored: prices and plans of this model on these GPUs count them.")
     steps = [
@@ -89,6 +89,6 @@ def _drawn(measured: Measured, given: Sequence[str], invocation: Invocation, can
     yield from next_steps(steps, canvas)
 
 
-def _said(price: Price) -> str:
+def _interval(price: Price) -> str:
     middle, low, high = map(aligned_hours, price.seconds)
     return f"{middle} s ({low}–{high}, a factor of {price.factor:.2g})"

@@ -38,7 +38,7 @@ class Candidate:
     axes: tuple[tuple[str, str | float], ...]  # what else tells it from others, such as ("recipe", "scalerl")
 
 
-class Kept(Read[T]):
+class DocumentKey(Read[T]):
     """A property that a plan's document has under a key."""
 
     def __init__(self, key: str, doc: str) -> None:
@@ -58,12 +58,12 @@ class Plan(Answer):
     database: str  # a URL may hold a password
     data: Mapping[str, Any]  # its document
 
-    name = Kept[str]("plan", "What it is stored under, such as 'plan-3'.")
-    budget_gpu_hours = Kept[float]("budget_gpu_hours", "GPU-hours for pilots and final run together.")
-    pilot_gpu_hours = Kept[float]("pilot_gpu_hours", "The part that buys evidence.")
-    final_gpu_hours = Kept[float]("final_gpu_hours", "The part that is left for the final run.")
-    recipe = Kept[str]("recipe", "The recipe's name, or those of all that are compared.")
-    difficulty = Kept[str]("difficulty", "How hard the problems are for the base model.")
+    name = DocumentKey[str]("plan", "What it is stored under, such as 'plan-3'.")
+    budget_gpu_hours = DocumentKey[float]("budget_gpu_hours", "GPU-hours for pilots and final run together.")
+    pilot_gpu_hours = DocumentKey[float]("pilot_gpu_hours", "The part that buys evidence.")
+    final_gpu_hours = DocumentKey[float]("final_gpu_hours", "The part that is left for the final run.")
+    recipe = DocumentKey[str]("recipe", "The recipe's name, or those of all that are compared.")
+    difficulty = DocumentKey[str]("difficulty", "How hard the problems are for the base model.")
 
     @property
     def workload(self) -> dict[str, Any]:

@@ -208,8 +208,8 @@ class ForgottenPrices(Answer):
 
     def parts(self, _: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Say it."""
-        said = f"{plural(self.records, 'record')} of {self.run} removed"
-        yield from canvas.lines(f"{said}: prices no longer rest on what its steps took.")
+        text = f"{plural(self.records, 'record')} of {self.run} removed"
+        yield from canvas.lines(f"{text}: prices no longer rest on what its steps took.")
 
 
 NAMED = 3  # rows that cannot be priced for one reason
@@ -218,7 +218,7 @@ SHOWN_ROWS = 12
 
 def _table(runs: Sequence[PricedRun], most: int, canvas: Canvas) -> Iterator[Part]:
     """Return how far prices are off, so many rows, and why others have none."""
-    yield from canvas.lines(_told(summary(runs), len(runs)))
+    yield from canvas.lines(_accuracy(summary(runs), len(runs)))
     yield ""
     refused: dict[str, list[str]] = {}
     for run in runs:
@@ -246,7 +246,7 @@ RUN_COLUMNS: Sequence[Column[PricedRun]] = (
 )
 
 
-def _told(found: Summary, rows: int) -> str:
+def _accuracy(found: Summary, rows: int) -> str:
     if found.typical_miss is None or found.inside_interval is None:
         return f"{rows} rows, none of them with seconds_per_step to compare with."
     return (

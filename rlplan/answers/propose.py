@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from planner.axes import said, values_by_axis
+from planner.axes import format_axes, values_by_axis
 from planner.percent import percent
 from planner.prior.published import FEWEST_SUPPORTED_UPDATES, HARMFUL_EPOCHS, HARMLESS_EPOCHS, STUDIED_ROLLOUTS
-from planner.proposals import Candidate, Outlook, PilotGrant, Proposal
+from planner.proposals import Candidate, OtherBudget, PilotGrant, Proposal
 from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, USUAL_NOTE
 from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
@@ -26,7 +26,7 @@ from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part, print_csv
 from rlplan.wording.documents import plain
 from rlplan.wording.formats import Format
-from rlplan.wording.layout import said_of_layout
+from rlplan.wording.layout import layout_text
 from rlplan.wording.next_steps import ROWS, Invocation
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, steps
 from rlplan.wording.sharing import gain_of_pilots, warned_of_pilots
@@ -151,7 +151,7 @@ def _split(proposal: Proposal, dollars: Sequence[float]) -> list[str]:
         f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {granted}" if pilots else "pilots  none",
         f"final   {hours(proposal.final_gpu_hours)} GPU-hours{_final_use(proposal)}",
     ]
-    if layout := said_of_layout(hardware.gpus, hardware.gpus_per_trial, shared.gpus_per_trial, len(pilots)):
+    if layout := layout_text(hardware.gpus, hardware.gpus_per_trial, shared.gpus_per_trial, len(pilots)):
         lines.append(f"layout  {layout}")
     if pilots:
         lines.append(f"worth   {gain_of_pilots(proposal.sharing)}, against no pilots. {NOT_COUNTED}.")
@@ -191,13 +191,13 @@ def _segments(pilots: Sequence[PilotGrant]) -> str:
     return f"{lengths[0]} steps" if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]} steps"
 
 
-def _outlook(outlook: Outlook) -> str:
+def _outlook(outlook: OtherBudget) -> str:
     budget = f"{hours(outlook.budget_gpu_hours)} GPU-hours"
     if outlook.best is None:
         return f"{budget}: too few for a run"
     allocation, score = outlook.best.allocation, outlook.best.expected_score
     expected = f", score {score.median:.2f} ({score.low:.2f}–{score.high:.2f})"
-    axes = f" with {said(outlook.best.variant.axes)}" if outlook.best.variant.axes else ""
+    axes = f" with {format_axes(outlook.best.variant.axes)}" if outlook.best.variant.axes else ""
     law = outlook.published_rollouts_per_prompt
     published = f"; IsoCompute's law alone: n = {law:.0f}" if law else ""
     return (
@@ -210,7 +210,7 @@ def _unseen(candidates: Sequence[Candidate]) -> list[str]:
     """Name the values of an axis that no pilot has, so that nothing is learnt of them."""
     piloted = values_by_axis(candidate.axes for candidate in candidates if candidate.pilot.steps)
     return [
-        f"No pilot of {said(((name, value),))}: the pilot budget, or pilot.most_pilots, allows no more."
+        f"No pilot of {format_axes(((name, value),))}: the pilot budget, or pilot.most_pilots, allows no more."
         for name, values in values_by_axis(candidate.axes for candidate in candidates).items()
         for value in values
         if value not in piloted.get(name, ())

@@ -42,9 +42,9 @@ def answer(asked: RankRequest) -> Ranking:
 def chosen_rows(rows: Sequence[RankedRow], asked: RankRequest) -> list[RankedRow]:
     """Sort and filter rows."""
     states = chosen_names(asked.status, "status", STATES)
-    kept = [row for row in rows if not states or row.status in states]
+    selected = [row for row in rows if not states or row.status in states]
     return ordered(
-        fulfilling(kept, conditions(asked.where), _columns(rows)), asked.sort, SORT_KEYS, reverse=asked.reverse
+        fulfilling(selected, conditions(asked.where), _columns(rows)), asked.sort, SORT_KEYS, reverse=asked.reverse
     )
 
 

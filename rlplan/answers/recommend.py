@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from planner.axes import said
+from planner.axes import format_axes
 from planner.percent import chance
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choosing import Choice
@@ -62,7 +62,7 @@ def _screen(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[P
 def _what(found: Answer) -> str:
     chosen = found.answer.chosen
     so_far = "So far: run" if found.kept is not None and found.kept.so_far else "Run"
-    axes = f", {said(chosen.axes)}" if chosen.axes else ""
+    axes = f", {format_axes(chosen.axes)}" if chosen.axes else ""
     return (
         f"{so_far} n = {chosen.rollouts_per_prompt}, B = {chosen.prompts_per_batch}{axes} for "
         f"{steps(chosen.update_steps)} steps at learning rate {rate(chosen.learning_rate)}, recipe {chosen.recipe}."
@@ -85,7 +85,7 @@ def _how_sure(found: Answer) -> Iterator[str]:
 
 def _runner_up(answer: FinalAnswer) -> Iterator[str]:
     if (rival := answer.runner_up) is not None:
-        axes = f", {said(rival.choice.axes)}" if rival.choice.axes else ""
+        axes = f", {format_axes(rival.choice.axes)}" if rival.choice.axes else ""
         name = f"n = {rival.choice.rollouts_per_prompt}, B = {rival.choice.prompts_per_batch}{axes}"
         yield f"Runner-up: {name}, {chance(rival.probability_wins)} likely to end higher"
 

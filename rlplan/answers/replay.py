@@ -22,7 +22,7 @@ from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.actions.learning import learnt_from, require_learner
 from rlplan.reading.row_choice import chosen_data
-from rlplan.requests.elsewhere import ReplayRequest
+from rlplan.requests.foreign import ReplayRequest
 from rlplan.wording import tables
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
@@ -229,7 +229,7 @@ def _play_all(
     for turn in range(request.repeat):
         pool = Pool(teacher)
 
-        def told(spent: float, before: float = turn * budget) -> None:
+        def report(spent: float, before: float = turn * budget) -> None:
             progress(before + spent)
 
         one = play(
@@ -241,7 +241,7 @@ def _play_all(
             workers=request.workers,
             chooser=open_chooser(request.policy, pool),
             trace=turn == 0,
-            progress=told,
+            progress=report,
         )
         yield one, pool.source_weights()
 

@@ -5,11 +5,11 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from planner.axes import said
+from planner.axes import format_axes
 from planner.layering import flattened
 from planner.percent import percent
 from planner.trials import TrialState
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.printing.score_chart import chart
 from rlplan.reading.decisions import Decision
 from rlplan.reading.show_reading import Sheet, sheet_of
@@ -52,11 +52,11 @@ def parts(sheet: Sheet, _: Invocation, canvas: Canvas) -> Iterator[Part]:
             yield canvas.line(f"{heading}{f', the last {LAST} of {len(rows):,}' if len(rows) > LAST else ''}", "bold")
             yield table_of(rows[-LAST:], columns, canvas)
     yield from _failure(sheet, canvas)
-    told = [f"{name} {value}" for name, value in settings(sheet.config)]
-    if told or sheet.checkpoint:
+    pairs = [f"{name} {value}" for name, value in settings(sheet.config)]
+    if pairs or sheet.checkpoint:
         yield ""
         yield canvas.line("Settings", "bold")
-        yield from canvas.lines(", ".join(told))
+        yield from canvas.lines(", ".join(pairs))
     if sheet.checkpoint:
         yield from canvas.lines(f"checkpoint {sheet.checkpoint}")
 
@@ -69,15 +69,15 @@ def settings(config: Any) -> list[tuple[str, Any]]:
 
 
 def _title(sheet: Sheet) -> str:
-    row, seen = sheet.row, sheet.picture
+    row, picture = sheet.row, sheet.picture
     attempt = f", attempt {row.attempt}" if row.attempt > 1 else ""
     failed = f" ({row.failure_class})" if row.state is TrialState.FAILED and row.failure_class else ""
-    return f"{row.name} of {seen.sweep}, {seen.plan}: {row.state}{failed} at step {reached(row)}{attempt}"
+    return f"{row.name} of {picture.sweep}, {picture.plan}: {row.state}{failed} at step {reached(row)}{attempt}"
 
 
 def _configuration(sheet: Sheet) -> str:
     row = sheet.row
-    axes = f" with {said(row.axes)}" if row.axes else ""
+    axes = f" with {format_axes(row.axes)}" if row.axes else ""
     return (
         f"n = {row.rollouts_per_prompt}, B = {row.prompts_per_batch}{axes}, recipe {sheet.recipe}, learning rate "
         f"{rate(row.learning_rate)}, seed {row.seed}; {sheet.picture.workload}"
@@ -110,7 +110,7 @@ def _money(sheet: Sheet) -> str:
     return f"It has taken {hours(own)} GPU-hours{share}."
 
 
-SCORES: Sequence[Column[Seen]] = (
+SCORES: Sequence[Column[ScorePoint]] = (
     Column("step", lambda each: steps(each.step)),
     Column("GPU-hours", lambda each: aligned_hours(each.gpu_hours)),
     Column("score", with_error),

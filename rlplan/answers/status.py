@@ -36,28 +36,28 @@ class Standing(Answer):
 
     COLUMNS = TRIALS
 
-    seen: Picture
+    picture: Picture
     final: FinalStanding | None = None
     choice: TrialChoice = ALL
 
     @property
     def listed(self) -> Sequence[Any]:
         """Its trials."""
-        return list(map(FlatTrial, self.choice.of(self.seen.trials)))
+        return list(map(FlatTrial, self.choice.of(self.picture.trials)))
 
     @property
     def document(self) -> StatusData:
         """All of it."""
-        return StatusData(replace(self.seen, trials=self.choice.of(self.seen.trials)), self.final)
+        return StatusData(replace(self.picture, trials=self.choice.of(self.picture.trials)), self.final)
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw one screen of it, or all that is known."""
         if not invocation.explain:
-            yield from _status(self.seen, self.final, self.choice, invocation, canvas)
+            yield from _status(self.picture, self.final, self.choice, invocation, canvas)
             return
-        listed = None if self.choice == ALL else self.choice.of(self.seen.trials)
-        yield from _with_final(self.final, _explained(self.seen, listed, self.choice, canvas), canvas)
-        yield from next_steps(list(_next(self.seen, self.final, invocation)), canvas)
+        listed = None if self.choice == ALL else self.choice.of(self.picture.trials)
+        yield from _with_final(self.final, _explained(self.picture, listed, self.choice, canvas), canvas)
+        yield from next_steps(list(_next(self.picture, self.final, invocation)), canvas)
 
 
 def answer(asked: StatusRequest) -> Standing | SweepList:
@@ -80,50 +80,53 @@ def answer(asked: StatusRequest) -> Standing | SweepList:
 
 
 def _status(
-    seen: Picture, final: FinalStanding | None, choice: TrialChoice, invocation: Invocation, canvas: Canvas
+    picture: Picture, final: FinalStanding | None, choice: TrialChoice, invocation: Invocation, canvas: Canvas
 ) -> Iterator[Part]:
     above: list[Part] = [] if final is None else [*final_lines(final, canvas), ""]
-    above.append(canvas.line(title(seen), "bold"))
-    if seen.answer is not None:
-        above += canvas.lines(sentence(seen.answer))
-    above += canvas.lines(time_of(seen), "yellow" if seen.abandoned else "dim")
-    above += [budget_bar(seen.money, canvas), ""]
-    below: list[Part] = [*failure_lines(seen, canvas), *canvas.lines("; ".join(approximated(seen.config)), "yellow")]
-    if decided := decision_lines(seen, DECISIONS):
+    above.append(canvas.line(title(picture), "bold"))
+    if picture.answer is not None:
+        above += canvas.lines(sentence(picture.answer))
+    above += canvas.lines(time_of(picture), "yellow" if picture.abandoned else "dim")
+    above += [budget_bar(picture.money, canvas), ""]
+    below: list[Part] = [
+        *failure_lines(picture, canvas),
+        *canvas.lines("; ".join(approximated(picture.config)), "yellow"),
+    ]
+    if decided := decision_lines(picture, DECISIONS):
         below += ["", *(canvas.line(line) for line in decided)]
-    below += next_steps([*_next(seen, final, invocation), invocation.explained("all of it")], canvas)
+    below += next_steps([*_next(picture, final, invocation), invocation.explained("all of it")], canvas)
     yield from above
     room = SCREEN - 2 - sum(len(part.lines) if isinstance(part, Unbroken) else 1 for part in (*above, *below))
-    yield from _trials(seen, choice, max(FEWEST_ROWS, min(ROWS, room)), canvas)
+    yield from _trials(picture, choice, max(FEWEST_ROWS, min(ROWS, room)), canvas)
     yield from below
 
 
-def _trials(seen: Picture, choice: TrialChoice, rows: int, canvas: Canvas) -> Iterator[Part]:
+def _trials(picture: Picture, choice: TrialChoice, rows: int, canvas: Canvas) -> Iterator[Part]:
     """Return the trials that are asked for, else the most promising and those that run, and what is not shown."""
-    asked = choice.of(seen.trials)
-    shown = chosen(seen.trials, rows) if choice == ALL else asked[: None if choice.top else rows]
+    asked = choice.of(picture.trials)
+    shown = chosen(picture.trials, rows) if choice == ALL else asked[: None if choice.top else rows]
     if shown:
         yield from table(shown, canvas)
-    if seen.trials and not asked:
+    if picture.trials and not asked:
         yield canvas.line("No trial is in such a state.", "dim")
-    if hidden := [trial for trial in seen.trials if trial not in shown]:
+    if hidden := [trial for trial in picture.trials if trial not in shown]:
         yield canvas.line(f"{len(hidden)} not shown: {tally(hidden)}", "dim")
 
 
-def _next(seen: Picture, final: FinalStanding | None, invocation: Invocation) -> Iterator[NextStep]:
+def _next(picture: Picture, final: FinalStanding | None, invocation: Invocation) -> Iterator[NextStep]:
     """Name what goes on with the sweep, or with its answer."""
     if final is not None and not final.ended:
         yield NextStep(invocation.command("status --watch", final.sweep), "follows the final run")
-    elif seen.abandoned or seen.paused_since or seen.status in (SweepStatus.INTERRUPTED, SweepStatus.CREATED):
-        yield NextStep(invocation.command("resume", seen.sweep), "goes on with it")
-    elif not seen.at_rest:
-        yield NextStep(invocation.command("status --watch", seen.sweep), "follows it")
-    elif seen.answer is not None:
-        yield NextStep(invocation.command("recommend", seen.sweep), "how sure that is, and how to run it")
-    elif any(trial.state is TrialState.FAILED for trial in seen.trials):
-        yield NextStep(invocation.command("retry", seen.sweep), "runs what failed again")
+    elif picture.abandoned or picture.paused_since or picture.status in (SweepStatus.INTERRUPTED, SweepStatus.CREATED):
+        yield NextStep(invocation.command("resume", picture.sweep), "goes on with it")
+    elif not picture.at_rest:
+        yield NextStep(invocation.command("status --watch", picture.sweep), "follows it")
+    elif picture.answer is not None:
+        yield NextStep(invocation.command("recommend", picture.sweep), "how sure that is, and how to run it")
+    elif any(trial.state is TrialState.FAILED for trial in picture.trials):
+        yield NextStep(invocation.command("retry", picture.sweep), "runs what failed again")
     else:
-        yield NextStep(invocation.command("decisions", seen.sweep), "why it ended so")
+        yield NextStep(invocation.command("decisions", picture.sweep), "why it ended so")
 
 
 def _with_final(final: FinalStanding | None, parts: Iterator[Part], canvas: Canvas) -> Iterator[Part]:
@@ -134,20 +137,22 @@ def _with_final(final: FinalStanding | None, parts: Iterator[Part], canvas: Canv
     yield from parts
 
 
-def _explained(seen: Picture, listed: Sequence[TrialRow] | None, choice: TrialChoice, canvas: Canvas) -> Iterator[Part]:
-    yield from screen(seen, canvas, listed=listed)
-    for text in () if listed is None else choice.said(seen.trials, listed):
+def _explained(
+    picture: Picture, listed: Sequence[TrialRow] | None, choice: TrialChoice, canvas: Canvas
+) -> Iterator[Part]:
+    yield from screen(picture, canvas, listed=listed)
+    for text in () if listed is None else choice.omissions(picture.trials, listed):
         yield from canvas.lines(text, "dim")
-    yield from failure_lines(seen, canvas)
-    if money := seen.money.start_ups and seen.money:
+    yield from failure_lines(picture, canvas)
+    if money := picture.money.start_ups and picture.money:
         each = aligned_hours(money.in_start_ups / money.start_ups)
         total = f"{aligned_hours(money.in_start_ups)} GPU-hours of {money.start_ups:,} segments"
         yield from canvas.lines(f"Start-ups took {total}, {each} each", "dim")
-    if (space := taken(seen)) is not None:
-        yield from canvas.lines(space.said(), "dim")
-    for text in approximated(seen.config):
+    if (space := taken(picture)) is not None:
+        yield from canvas.lines(space.describe(), "dim")
+    for text in approximated(picture.config):
         yield from canvas.lines(text, "yellow")
-    if seen.learnt_from is not None:
-        yield from canvas.lines(seen.learnt_from.said(), "dim")
-    if stored_at := seen.config.get("storage"):
+    if picture.learnt_from is not None:
+        yield from canvas.lines(picture.learnt_from.describe(), "dim")
+    if stored_at := picture.config.get("storage"):
         yield from canvas.lines(f"a copy of each trial in {stored_at}", "dim")

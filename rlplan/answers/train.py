@@ -35,10 +35,10 @@ class Trained(Ended):
         if ended.interrupted or ended.failed_trials:
             return super().emit(format, invocation)
         with open_store(self.database, read_only=True) as store:
-            seen = picture(store, ended.sweep)
+            sweep = picture(store, ended.sweep)
         if format is not Format.TABLE:
-            return sheet_of(self.database, seen.trials[0].name, ended.sweep).emit(format, called)
-        print_drawn(lambda canvas: _drawn(seen, self.database, canvas))
+            return sheet_of(self.database, sweep.trials[0].name, ended.sweep).emit(format, called)
+        print_drawn(lambda canvas: _drawn(sweep, self.database, canvas))
         return ExitCode.DONE
 
 
@@ -47,21 +47,21 @@ def answer(asked: TrainRequest) -> Trained:
     return Trained(followed(partial(training.train, asked), asked.db), asked.db)
 
 
-def _drawn(seen: Picture, database: str, canvas: Canvas) -> Iterator[Part]:
-    (trial,) = seen.trials
+def _drawn(picture: Picture, database: str, canvas: Canvas) -> Iterator[Part]:
+    (trial,) = picture.trials
     scored = "no score yet" if trial.last is None else f"score {with_error(trial.last)}"
     yield from canvas.lines(
-        f"{seen.workload}, n = {trial.rollouts_per_prompt}, B = {trial.prompts_per_batch}: {scored} after "
+        f"{picture.workload}, n = {trial.rollouts_per_prompt}, B = {trial.prompts_per_batch}: {scored} after "
         f"{steps(trial.step)} updates, {hours(trial.gpu_hours_spent)} GPU-hours",
         "bold",
     )
     yield from (canvas.line(line, "cyan") for line in chart(trial.scores, canvas))
     if trial.pilot_steps and trial.step < trial.pilot_steps:
-        limit = f"its limit of {hours(seen.money.pilot_gpu_hours)} GPU-hours is used up"
+        limit = f"its limit of {hours(picture.money.pilot_gpu_hours)} GPU-hours is used up"
         yield from canvas.lines(f"Stopped before update {steps(trial.pilot_steps)}: {limit}; --budget gives more.")
     yield ""
-    yield from canvas.lines(f"Stored as {trial.name} of {seen.sweep}.")
-    curve = shlex.join(["rlplan", "fit", typed_here(str(Path(seen.config["folder"]) / trial.name / METRICS))])
+    yield from canvas.lines(f"Stored as {trial.name} of {picture.sweep}.")
+    curve = shlex.join(["rlplan", "fit", typed_here(str(Path(picture.config["folder"]) / trial.name / METRICS))])
     steps_after = [
         NextStep(curve, "where its curve goes"),
         NextStep(command("show", trial.name, database), "all of it"),

@@ -14,9 +14,9 @@ from budgets.hardware import SECONDS_PER_HOUR
 from planner.percent import percent
 from planner.watching.left import RemainingGain
 from planner.watching.progress import Progress
-from rlplan.actions.watching import Seen, followed
+from rlplan.actions.watching import WatchEvent, followed
 from rlplan.exits import ExitCode
-from rlplan.requests.elsewhere import WatchRequest
+from rlplan.requests.foreign import WatchRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part, print_drawn
 from rlplan.wording.documents import plain
@@ -42,7 +42,7 @@ class Watched(Answer):
 
     asked: WatchRequest
 
-    def __iter__(self) -> Iterator[Seen]:
+    def __iter__(self) -> Iterator[WatchEvent]:
         return followed(self.asked)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Watched(Answer):
         return super()._repr_html_() if self.asked.once else html.escape(str(self))
 
     @property
-    def document(self) -> Sequence[Seen]:
+    def document(self) -> Sequence[WatchEvent]:
         """A line for each validation."""
         return list(self)
 
@@ -119,22 +119,22 @@ def _ended(
     yield from next_steps([fitted, *further], canvas)
 
 
-def _line(seen: Seen) -> str:
+def _line(event: WatchEvent) -> str:
     parts = []
-    if (scored := seen.scored) is not None:
+    if (scored := event.scored) is not None:
         error = f" ± {scored.error:.3f}" if scored.error is not None else ""
         reward = f", training reward {scored.reward:.3f}" if scored.reward is not None else ""
-        parts.append(f"{seen.curve}: score {scored.score:.3f}{error} at {seen.x_name} {scored.x:g}{reward}")
-    if seen.left is not None:
-        parts.append(_said_of_left(seen.left))
-    if (progress := seen.progress) is not None and progress.seconds_left is not None:
+        parts.append(f"{event.curve}: score {scored.score:.3f}{error} at {event.x_name} {scored.x:g}{reward}")
+    if event.left is not None:
+        parts.append(_gain_text(event.left))
+    if (progress := event.progress) is not None and progress.seconds_left is not None:
         parts.append(f"{duration(progress.seconds_left / SECONDS_PER_HOUR)} left")
-    if seen.warned is not None:
-        advice = seen.warned.advice[:1].upper() + seen.warned.advice[1:]
-        parts.append(f"WARNING ({seen.warned.rule}): {seen.warned.evidence}. {advice}.")
-    return "; ".join(parts) if seen.warned is None else "\n".join(parts)
+    if event.warned is not None:
+        advice = event.warned.advice[:1].upper() + event.warned.advice[1:]
+        parts.append(f"WARNING ({event.warned.rule}): {event.warned.evidence}. {advice}.")
+    return "; ".join(parts) if event.warned is None else "\n".join(parts)
 
 
-def _said_of_left(left: RemainingGain) -> str:
+def _gain_text(left: RemainingGain) -> str:
     what = f"{percent(left.share)} of the run left, which should add {left.expected:.3f}"
     return f"{what}: little left to gain, end it here" if left.won else f"{what} (end {left.end.mean:.3f})"

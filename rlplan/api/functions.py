@@ -25,7 +25,7 @@ from rlplan.answers.watch import answer as answer_watch
 from rlplan.api.book import Book
 from rlplan.api.sweep import Sweep
 from rlplan.requests.checking import CheckRequest, FitsRequest
-from rlplan.requests.elsewhere import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest
+from rlplan.requests.foreign import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest
 from rlplan.requests.planning import PreviewRequest, PriceRequest, ProposeRequest
 from rlplan.requests.request import Request, flags_of
 from rlplan.wording.arguments import arguments_named

@@ -12,7 +12,7 @@ from planner.store.sweeps import sweep_named
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import FlatTrial, StatusData
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
-from rlplan.reading.sweep_words import foretold, reached, sentence, tally, time_of, with_error
+from rlplan.reading.sweep_words import forecast_text, reached, sentence, tally, time_of, with_error
 from rlplan.wording import frames
 from rlplan.wording.answers import page_part
 from rlplan.wording.arguments import arguments_named
@@ -181,12 +181,12 @@ class Sweep:
                 reached(each),
                 hours(each.gpu_hours_spent),
                 with_error(each.last),
-                foretold(each),
+                forecast_text(each),
             )
             for each in shown[:SHOWN]
         ]
-        said = sentence(self.answer) if self.answer else f"{self!r}"[1:-1]
-        return page_part(f"{self.name}: {said}; {time_of(self.picture)}", headings, rows, hidden=len(shown) - len(rows))
+        text = sentence(self.answer) if self.answer else f"{self!r}"[1:-1]
+        return page_part(f"{self.name}: {text}; {time_of(self.picture)}", headings, rows, hidden=len(shown) - len(rows))
 
 
 def _point_rows(store: Store, sweep: str) -> tuple[frames.Columns, list[dict[str, Any]]]:

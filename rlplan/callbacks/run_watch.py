@@ -74,8 +74,8 @@ class RunWatch:
         last = self._steps[-1] if self._steps else None
         if last is not None and last.step == step:
             merged = {**last.values, **ours}
-            kept = score if score is not None else last.score
-            self._steps[-1] = Step(step, kept, {**last.seconds, **seconds}, last.took, merged)
+            latest = score if score is not None else last.score
+            self._steps[-1] = Step(step, latest, {**last.seconds, **seconds}, last.took, merged)
             return
         now = self._clock()
         took = seconds.get(WHOLE_STEP, now - self._at)

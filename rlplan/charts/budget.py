@@ -72,8 +72,8 @@ def budget_chart(story: Story) -> Chart:
     ]
     figure = _stacked(bars, **legend_below(84))
     went = ", ".join(f"{use.name} {aligned_hours(use.gpu_hours)}" for use in used(story))
-    said = f"GPU-hours of the pilots: {went}; {aligned_hours(final)} for the final run."
-    return Chart("budget", "Where the GPU-hours went", said, figure, HEIGHT)
+    caption = f"GPU-hours of the pilots: {went}; {aligned_hours(final)} for the final run."
+    return Chart("budget", "Where the GPU-hours went", caption, figure, HEIGHT)
 
 
 def split_chart(pilots: Sequence[tuple[str, float]], pilot_gpu_hours: float, final: float) -> Chart:
@@ -173,8 +173,8 @@ def _timeline(story: Story, name: str, title: str, kind_of: Callable[[Stretch], 
         ),
     }
     failed = sum(stretch.outcome in (SegmentOutcome.FAILED, SegmentOutcome.LOST) for stretch in story.stretches)
-    said = f"{len(story.stretches):,} segments on {len(workers):,} workers; {failed:,} of them failed or were lost."
-    return Chart(name, title, said, figure, min(TALLEST, AROUND + ROW * max(2, len(workers))))
+    caption = f"{len(story.stretches):,} segments on {len(workers):,} workers; {failed:,} of them failed or were lost."
+    return Chart(name, title, caption, figure, min(TALLEST, AROUND + ROW * max(2, len(workers))))
 
 
 def _bars(kind: Kind, stretches: Sequence[Stretch], now: datetime) -> Trace:

@@ -62,8 +62,8 @@ def rounded(number: float) -> float | int | None:
         return None
     if number == 0:
         return 0
-    kept = float(f"{number:.{DIGITS}g}")
-    return int(kept) if kept.is_integer() and abs(kept) < 1e15 else kept
+    value = float(f"{number:.{DIGITS}g}")
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
 def text(given: object) -> str:

@@ -8,7 +8,7 @@ from planner.axes import suffix
 from planner.pooling.bands import Band
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.charts.chart import (
     BAD,
     MIND,
@@ -138,10 +138,10 @@ def _panel(group: Group, beliefs: Beliefs | None, frame: _Frame, stretches: dict
 
 def _band(believed: Band, colour: str, frame: _Frame) -> Iterator[Trace]:
     rows = zip(believed.gpu_hours, believed.median, believed.low, believed.high, strict=True)
-    kept = [row for row in rows if row[0] > 0 or not frame.logarithmic]
-    if not kept:
+    visible = [row for row in rows if row[0] > 0 or not frame.logarithmic]
+    if not visible:
         return
-    x, median, low, high = zip(*kept, strict=True)
+    x, median, low, high = zip(*visible, strict=True)
     for edge, trace in zip(("lower", "upper"), band(x, low, high, colour), strict=True):
         yield {**trace, "hoverinfo": "all", "hovertemplate": EDGE_HOVER.format(edge=edge)}
     yield {
@@ -151,15 +151,15 @@ def _band(believed: Band, colour: str, frame: _Frame) -> Iterator[Trace]:
 
 
 def _scores(trial: TrialRow, colour: str, frame: _Frame) -> Iterator[Trace]:
-    kept = thinned_curve(trial.scores, frame.most_points)
-    trained = [score for score in kept if score.gpu_hours > 0]
+    points = thinned_curve(trial.scores, frame.most_points)
+    trained = [score for score in points if score.gpu_hours > 0]
     if trained:
         yield {
             "type": "scatter", "mode": "markers", "x": [score.gpu_hours for score in trained],
             "marker": {"color": colour, "size": 4}, "customdata": [score.step for score in trained],
             **_with_errors(trial, trained, HOVER, colour),
         }  # fmt: skip
-    before = [score for score in kept if score.gpu_hours <= 0]
+    before = [score for score in points if score.gpu_hours <= 0]
     if before:  # it has no place on a log axis, and stands at its left end
         yield {
             "type": "scatter", "mode": "markers", "x": [frame.leftmost] * len(before),
@@ -168,7 +168,7 @@ def _scores(trial: TrialRow, colour: str, frame: _Frame) -> Iterator[Trace]:
         }  # fmt: skip
 
 
-def _with_errors(trial: TrialRow, scores: Sequence[Seen], hover: str, colour: str) -> Trace:
+def _with_errors(trial: TrialRow, scores: Sequence[ScorePoint], hover: str, colour: str) -> Trace:
     errors = [score.standard_error for score in scores]
     known = all(error is not None for error in errors)
     digits = [None if error is None else float(f"{error:.3g}") for error in errors]
@@ -204,7 +204,7 @@ def _marks(trial: TrialRow, stretches: Sequence[Stretch], frame: _Frame) -> Iter
     }  # fmt: skip
 
 
-def _gpu_hours_at(scores: Sequence[Seen], step: int) -> float | None:
+def _gpu_hours_at(scores: Sequence[ScorePoint], step: int) -> float | None:
     """Return the GPU-hours of the newest score up to a step."""
     before = [score.gpu_hours for score in scores if score.step <= step]
     return before[-1] if before and before[-1] > 0 else None
@@ -213,6 +213,6 @@ def _gpu_hours_at(scores: Sequence[Seen], step: int) -> float | None:
 def _described(group: Group) -> str:
     best = max((score.score for trial in group.trials for score in trial.scores), default=None)
     reached = max((trial.scores[-1].gpu_hours for trial in group.trials if trial.scores), default=0.0)
-    seen = "no score yet" if best is None else f"best score {best:.3f}, up to {hours(reached)} GPU-hours"
+    progress = "no score yet" if best is None else f"best score {best:.3f}, up to {hours(reached)} GPU-hours"
     states = ", ".join(f"{trial.name} {trial.state}" for trial in group.trials)
-    return f"{group.label}: {seen}; {states}."
+    return f"{group.label}: {progress}; {states}."

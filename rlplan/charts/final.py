@@ -32,8 +32,8 @@ def final_chart(final: FinalStanding) -> Chart:
             yaxis=axis("score"),
         ),
     }
-    said = final.ending if final.ended else final.line
-    return Chart(NAME, "The final run against its promise", said or "Nothing was scored yet.", figure, HEIGHT)
+    caption = final.ending if final.ended else final.line
+    return Chart(NAME, "The final run against its promise", caption or "Nothing was scored yet.", figure, HEIGHT)
 
 
 def _line(x: list[int], y: list[float], name: str, line: dict[str, Any]) -> Trace:

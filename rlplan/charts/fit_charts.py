@@ -42,8 +42,8 @@ def _chart(name: str, panel: Panel, *, single: bool) -> Chart:
         )
         | legend_below(120),
     }
-    said = f"{panel.title}: {panel.y_name} against {panel.x_name}, with the fit's {percent(panel.level)} interval."
-    return Chart(name, panel.title, said, figure, SINGLE_HEIGHT if single else SMALL_HEIGHT)
+    caption = f"{panel.title}: {panel.y_name} against {panel.x_name}, with the fit's {percent(panel.level)} interval."
+    return Chart(name, panel.title, caption, figure, SINGLE_HEIGHT if single else SMALL_HEIGHT)
 
 
 def _line(panel: Panel, line: Line, colour: str) -> Iterator[Trace]:
@@ -51,11 +51,11 @@ def _line(panel: Panel, line: Line, colour: str) -> Iterator[Trace]:
     if line.band is not None:
         x, low, high = line.band.x.tolist(), line.band.low.tolist(), line.band.high.tolist()
         yield from band(x, low, high, colour, f"{panel.level * 100:g} % band")
-    for points, own, said in ((line.unused, QUIET, "not used"), (line.used, colour, "used")):
-        yield from _points(points, panel.leftmost, own, text(line.name) if several else said)
+    for points, own, label in ((line.unused, QUIET, "not used"), (line.used, colour, "used")):
+        yield from _points(points, panel.leftmost, own, text(line.name) if several else label)
     if line.band is not None:
-        said = text(line.name) if several else "median of the fit"
-        yield _trace(said, line.band.x, line.band.median, "lines", line={"color": colour, "width": 2})
+        label = text(line.name) if several else "median of the fit"
+        yield _trace(label, line.band.x, line.band.median, "lines", line={"color": colour, "width": 2})
     if line.predictions:
         at, middle, least, most = (np.array(values) for values in zip(*line.predictions, strict=True))
         own = colour if several else MIND

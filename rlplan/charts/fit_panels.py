@@ -143,10 +143,10 @@ def _law_panel(fitted: LawFit, level: float) -> Panel:
     first = next(iter(fit.points.values()))
     over_n = fit.law is Law.GROUP_SIZE
     y_name = "best rollouts per prompt, n*" if over_n else first.y_name
-    told = "" if fit.identified else ": this table cannot tell"
+    caveat = "" if fit.identified else ": this table cannot tell"
     most = max(FEWEST, MOST_POINTS // len(fit.points))
     lines = tuple(_law_line(fitted, series, level, most) for series in fit.points)
-    return Panel(f"{_short(fit.name)}{told}", first.x_name, y_name, level, lines, logarithmic_y=over_n)
+    return Panel(f"{_short(fit.name)}{caveat}", first.x_name, y_name, level, lines, logarithmic_y=over_n)
 
 
 def _law_line(fitted: LawFit, series: str, level: float, most: int) -> Line:
@@ -173,7 +173,7 @@ def _short(name: str) -> str:
 
 def _thinned(curve: Curve, most: int) -> Curve:
     """Leave out points that would not be seen: of a long curve both ends stay, and what is highest and lowest."""
-    return replace(curve, x=curve.x[(kept := thinned(curve.x, curve.y, most))], y=curve.y[kept], standard_errors=None)
+    return replace(curve, x=curve.x[(rows := thinned(curve.x, curve.y, most))], y=curve.y[rows], standard_errors=None)
 
 
 def _bands(curves: Sequence[Curve], until: Sequence[float], level: float) -> list[Band]:

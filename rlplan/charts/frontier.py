@@ -30,7 +30,7 @@ from rlplan.wording.numbers import aligned_hours, hours, probability
 
 NAME = "frontier"
 UPPER, LOWER = (0.42, 1.0), (0.0, 0.34)  # of the height: the scores, and n below them
-HEIGHT, HEIGHT_SEEN = 620, 420
+HEIGHT, HEIGHT_BEST = 620, 420
 BEHIND = 40, 10, 3_000  # points of a trial that are drawn faintly, at most and at least, and of all trials
 TAKEN = ACCENT
 CHOICE_HOVER = (
@@ -43,7 +43,7 @@ def frontier_chart(story: Story, beliefs: Beliefs | None) -> Chart | None:
     """Return what to take at each spend; the best scores seen where nothing is believed yet; None without any."""
     if beliefs is not None and beliefs.recommended is not None:
         return _expected(story, beliefs.recommended.answer)
-    return _seen(story)
+    return _best_scores(story)
 
 
 def _expected(story: Story, answer: FinalAnswer) -> Chart:
@@ -62,11 +62,11 @@ def _expected(story: Story, answer: FinalAnswer) -> Chart:
         ),
     }
     (low, first), (high, last) = taken[0], taken[-1]
-    said = (
+    caption = (
         f"The expected score goes from {first.expected_score:.3f} at {hours(low)} GPU-hours to "
-        f"{last.expected_score:.3f} at {hours(high)}. {answer.elsewhere}."
+        f"{last.expected_score:.3f} at {hours(high)}. {answer.at_other_budgets}."
     )
-    return Chart(NAME, "What to take at each spend, and what it should score", said, figure, HEIGHT)
+    return Chart(NAME, "What to take at each spend, and what it should score", caption, figure, HEIGHT)
 
 
 def _spends(answer: FinalAnswer, taken: Sequence[tuple[float, Choice]]) -> dict[str, Any]:
@@ -88,9 +88,9 @@ def _behind(story: Story) -> Iterator[Trace]:
     many, few, total = BEHIND
     most = max(few, min(many, total // max(1, len(story.picture.trials))))
     for trial in story.picture.trials:
-        kept = [each for each in thinned_curve(trial.scores, most) if each.gpu_hours > 0]
-        x += [*(each.gpu_hours for each in kept), None]
-        y += [*(each.score for each in kept), None]
+        points = [each for each in thinned_curve(trial.scores, most) if each.gpu_hours > 0]
+        x += [*(each.gpu_hours for each in points), None]
+        y += [*(each.score for each in points), None]
     if any(value is not None for value in x):
         yield {
             "type": "scatter", "name": "scores of the trials", "x": x, "y": y, "mode": "lines",
@@ -135,7 +135,7 @@ def _name(choice: Choice) -> str:
     return text(named_configuration(choice.configuration))
 
 
-def _seen(story: Story) -> Chart | None:
+def _best_scores(story: Story) -> Chart | None:
     """Return the best score that any trial had reached at each spend."""
     scores = sorted(
         (
@@ -173,5 +173,5 @@ def _seen(story: Story) -> Chart | None:
             yaxis=axis("score"),
         ),
     }  # fmt: skip
-    said = f"The best score seen so far is {y[-1]:.3f}, by {steps[-1][3]}, at {hours(x[-1])} GPU-hours."
-    return Chart(NAME, "Best score seen against GPU-hours", said, figure, HEIGHT_SEEN)
+    caption = f"The best score seen so far is {y[-1]:.3f}, by {steps[-1][3]}, at {hours(x[-1])} GPU-hours."
+    return Chart(NAME, "Best score seen against GPU-hours", caption, figure, HEIGHT_BEST)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.axes import said
+from planner.axes import format_axes
 from planner.store.schema import Candidate
 from planner.view import Axes, Configuration
 from rlplan.charts.chart import INK, PAPER, QUIET, SCALE, Chart, Trace, axis, faded, layout, text
@@ -35,7 +35,7 @@ class _Grid:
     columns: tuple[int, ...]
     rows: tuple[int, ...]
     outlooks: dict[tuple[int, int], Expected]
-    seen: frozenset[tuple[int, int]]
+    observed: frozenset[tuple[int, int]]
     planned: frozenset[tuple[int, int]]
     chosen: tuple[int, int] | None
     words: tuple[str, str] = ("seen by a trial", "no trial has seen it: this comes from its neighbours")
@@ -50,7 +50,7 @@ def heat_maps(story: Story, beliefs: Beliefs | None) -> tuple[Variant, ...]:
     )
     planned = {configuration_of(cell) for cell in story.cells} | trained | set(known)
     settings = sorted(
-        {each.axes for each in planned}, key=lambda axes: (taken is None or axes != taken.axes, said(axes))
+        {each.axes for each in planned}, key=lambda axes: (taken is None or axes != taken.axes, format_axes(axes))
     )
     return tuple(
         _variant(number, axes, _grid(axes, known, trained, planned, taken)) for number, axes in enumerate(settings)
@@ -66,7 +66,7 @@ def plan_maps(candidates: Sequence[Candidate]) -> tuple[Variant, ...]:
     grids = [replace(_grid(axes, priced, piloted, set(priced), None), words=words) for axes in settings]
     return tuple(
         Variant(
-            said(axes) or PLAIN,
+            format_axes(axes) or PLAIN,
             _map(f"plan-score-{number}", "Expected score", "expected_score", "score", "{:.3f}".format, grid),
             _map(f"plan-price-{number}", "GPU-hours a step", "gpu_hours_per_step", "GPU-hours", aligned_hours, grid),
             has_chosen=False,
@@ -87,7 +87,7 @@ def _grid(
         columns=_octaves({each.rollouts_per_prompt for each in own}),
         rows=_octaves({each.prompts_per_batch for each in own}),
         outlooks={each[:2]: outlook for each, outlook in known.items() if each.axes == axes},
-        seen=frozenset(each[:2] for each in trained if each.axes == axes),
+        observed=frozenset(each[:2] for each in trained if each.axes == axes),
         planned=frozenset(each[:2] for each in own),
         chosen=taken[:2] if taken is not None and taken.axes == axes else None,
     )
@@ -101,7 +101,7 @@ def _octaves(values: set[int]) -> tuple[int, ...]:
 
 
 def _variant(number: int, axes: Axes, grid: _Grid) -> Variant:
-    label = said(axes) or PLAIN
+    label = format_axes(axes) or PLAIN
     score = _map(
         f"heat-score-{number}", "Expected score at the target", "expected_score", "score", "{:.3f}".format, grid
     )
@@ -173,13 +173,13 @@ def _words(grid: _Grid, n: int, B: int) -> str:
             lines[-1] += f", a new run {outlook.score_low:.3f} to {outlook.score_high:.3f}"
         if not isinstance(outlook, Candidate) and outlook.probability_best is not None:
             lines.append(f"P(best) {outlook.probability_best:.3f}")
-    lines.append(grid.words[cell not in grid.seen])
+    lines.append(grid.words[cell not in grid.observed])
     return "<br>".join(lines)
 
 
 def _hatched(grid: _Grid) -> Iterator[Trace]:
     """Hatch what no trial has seen: a line with gaps, which costs little however large the grid is."""
-    unseen = grid.planned - grid.seen
+    unseen = grid.planned - grid.observed
     for cells, colour in ((unseen & set(grid.outlooks), PAPER), (unseen - set(grid.outlooks), QUIET)):
         x: list[float | None] = []
         y: list[float | None] = []
@@ -223,4 +223,4 @@ def _described(title: str, quantity: str, grid: _Grid) -> str:
     best = max(grid.outlooks, key=lambda cell: getattr(grid.outlooks[cell], quantity) or 0.0)
     value = getattr(grid.outlooks[best], quantity)
     highest = "" if value is None else f", highest at n = {best[0]}, B = {best[1]} with {value:.3f}"
-    return text(f"{title} over n and B: {len(grid.outlooks)} allocations, {len(grid.seen)} of them seen{highest}.")
+    return text(f"{title} over n and B: {len(grid.outlooks)} allocations, {len(grid.observed)} of them seen{highest}.")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planner.view import Seen
+from planner.view import ScorePoint
 
 FEWEST = 4  # the first and the last, the lowest and the highest
 
@@ -33,9 +33,9 @@ def thinned(x: ArrayLike, y: ArrayLike, most: int) -> NDArray[np.intp]:
     return np.unique(np.concatenate(([0, count - 1], order[bounds], order[ends])))
 
 
-def thinned_curve(scores: Sequence[Seen], most: int) -> list[Seen]:
+def thinned_curve(scores: Sequence[ScorePoint], most: int) -> list[ScorePoint]:
     """Return at most so many of a curve's scores, as they are: the first, the last and what gives it its shape."""
     if len(scores) <= most:
         return list(scores)
-    kept = thinned([score.gpu_hours for score in scores], [score.score for score in scores], most)
-    return [scores[int(index)] for index in kept]
+    indices = thinned([score.gpu_hours for score in scores], [score.score for score in scores], most)
+    return [scores[int(index)] for index in indices]

@@ -38,7 +38,7 @@ class Tried:
     what: str
     passed: bool
     seconds: float
-    said: str  # its last line
+    message: str  # its last line
 
 
 def try_all() -> tuple[Tried, ...]:
@@ -50,10 +50,10 @@ def check_tries(tried: tuple[Tried, ...]) -> Iterator[Finding]:
     """Say what works."""
     for each in tried:
         if each.passed:
-            yield ok(each.what, f"{each.said}, after {each.seconds:.0f} s")
+            yield ok(each.what, f"{each.message}, after {each.seconds:.0f} s")
         else:
             why = "no worker of a sweep starts without it"
-            yield bad(each.what, each.said, why, f"{sys.executable} -m pip install --force-reinstall rlplan")
+            yield bad(each.what, each.message, why, f"{sys.executable} -m pip install --force-reinstall rlplan")
 
 
 def run(what: str, code: str, most_seconds: float) -> Tried:
@@ -70,17 +70,17 @@ def run(what: str, code: str, most_seconds: float) -> Tried:
         start_new_session=True,
     )
     try:
-        said, _ = child.communicate(timeout=most_seconds)
+        output, _ = child.communicate(timeout=most_seconds)
         passed = child.returncode == 0
     except subprocess.TimeoutExpired:
-        said, passed = f"not done after {most_seconds:g} s", False
+        output, passed = f"not done after {most_seconds:g} s", False
     finally:
         end_session(child.pid)
         child.kill()
         child.wait()
         if child.stdout is not None:
             child.stdout.close()
-    lines = said.strip().splitlines()
+    lines = output.strip().splitlines()
     last = lines[-1].strip() if lines else f"ended with exit code {child.returncode}"
     return Tried(what, passed, time.monotonic() - began, last[:200])
 

@@ -66,10 +66,10 @@ def probe(database: str) -> Storage:
         folder = place.parent
         filesystem = filesystem_of(place.resolve())
         writable = os.access(folder, os.W_OK | os.X_OK) and (not place.exists() or os.access(place, os.R_OK | os.W_OK))
-    state, said, sweeps, running = _within(ANSWER_SECONDS, lambda: _read(database))
+    state, reason, sweeps, running = _within(ANSWER_SECONDS, lambda: _read(database))
     where = None if folder is None else str(folder)
     disk = None if folder is None else disk_of(folder)
-    return Storage(shown, where, filesystem, writable, disk, state, said, sweeps, running)
+    return Storage(shown, where, filesystem, writable, disk, state, reason, sweeps, running)
 
 
 def check(facts: Storage) -> Iterator[Finding]:

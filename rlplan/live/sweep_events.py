@@ -9,13 +9,13 @@ from sqlalchemy.orm import Session
 
 from planner.store.schema import Decision, Recommendation, Segment, SegmentOutcome, Transition, Trial
 from planner.trials import TrialState
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.reading.sweep_picture import Picture, TrialRow
-from rlplan.reading.sweep_words import foretold, sentence, with_error
+from rlplan.reading.sweep_words import forecast_text, sentence, with_error
 from rlplan.wording.numbers import aligned_hours, probability, steps
 
 Event = tuple[datetime, str]
-_TOLD = {TrialState.PRUNED, TrialState.FINISHED, TrialState.FAILED, TrialState.LOST}
+_REPORTED = {TrialState.PRUNED, TrialState.FINISHED, TrialState.FAILED, TrialState.LOST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +43,33 @@ def position(session: Session, sweep_id: int) -> Position:
     return Position(transition, segment, frozenset(session.scalars(still_open)), decision, recommendation)
 
 
-def news(session: Session, sweep_id: int, picture: Picture, seen: Position) -> list[str]:
+def news(session: Session, sweep_id: int, picture: Picture, since: Position) -> list[str]:
     """Return a line for everything that has happened after a position, in the order in which it did."""
     trials = {trial.id: trial for trial in picture.trials}
     events = [
-        *_segments(session, sweep_id, trials, seen),
-        *_moves(session, sweep_id, trials, seen),
-        *_decisions(session, sweep_id, seen),
+        *_segments(session, sweep_id, trials, since),
+        *_moves(session, sweep_id, trials, since),
+        *_decisions(session, sweep_id, since),
     ]
     lines = [text for _, text in sorted(events, key=itemgetter(0))]
     newest = select(func.max(Recommendation.id)).where(Recommendation.sweep_id == sweep_id)
-    if picture.answer and not picture.answer.so_far and (session.scalar(newest) or 0) > seen.recommendation:
+    if picture.answer and not picture.answer.so_far and (session.scalar(newest) or 0) > since.recommendation:
         lines.append(sentence(picture.answer))
     return lines
 
 
-def _segments(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen: Position) -> list[Event]:
+def _segments(session: Session, sweep_id: int, trials: dict[int, TrialRow], since: Position) -> list[Event]:
     of_sweep = Segment.trial_id.in_(select(Trial.id).where(Trial.sweep_id == sweep_id))
     firsts = select(func.min(Segment.id)).where(of_sweep).group_by(Segment.trial_id, Segment.attempt)
     wanted = (
         select(Segment, Segment.id.in_(firsts))
-        .where(of_sweep, or_(Segment.id > seen.segment, Segment.id.in_(seen.open_segments)))
+        .where(of_sweep, or_(Segment.id > since.segment, Segment.id.in_(since.open_segments)))
         .order_by(Segment.id)
     )
     events = []
     for segment, first in session.execute(wanted):
         trial = trials[segment.trial_id]
-        if segment.id > seen.segment and first:
+        if segment.id > since.segment and first:
             events.append((segment.started_at, f"{trial.name} {_beginning(segment)}"))
         if segment.outcome is SegmentOutcome.COMMITTED and segment.ended_at is not None:
             events.append((segment.ended_at, f"{trial.name} {_committed(segment, trial)}"))
@@ -83,20 +83,20 @@ def _beginning(segment: Segment) -> str:
 
 
 def _committed(segment: Segment, trial: TrialRow) -> str:
-    known: list[Seen] = [score for score in trial.scores if score.step <= segment.to_step]
-    said = f"step {steps(segment.to_step)}: "
-    said += f"score {with_error(known[-1])}" if known else "no score yet"
-    said += f", {aligned_hours(trial.gpu_hours_spent)} GPU-hours"
+    known: list[ScorePoint] = [score for score in trial.scores if score.step <= segment.to_step]
+    line = f"step {steps(segment.to_step)}: "
+    line += f"score {with_error(known[-1])}" if known else "no score yet"
+    line += f", {aligned_hours(trial.gpu_hours_spent)} GPU-hours"
     if trial.forecast:
-        said += f"; at target {foretold(trial)}, P(best) {probability(trial.forecast.probability_best)}"
-    return said
+        line += f"; at target {forecast_text(trial)}, P(best) {probability(trial.forecast.probability_best)}"
+    return line
 
 
-def _moves(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen: Position) -> list[Event]:
+def _moves(session: Session, sweep_id: int, trials: dict[int, TrialRow], since: Position) -> list[Event]:
     wanted = (
         select(Transition)
         .join(Trial, Trial.id == Transition.trial_id)
-        .where(Trial.sweep_id == sweep_id, Transition.id > seen.transition, Transition.to_state.in_(_TOLD))
+        .where(Trial.sweep_id == sweep_id, Transition.id > since.transition, Transition.to_state.in_(_REPORTED))
         .order_by(Transition.id)
     )
     events = []
@@ -108,11 +108,11 @@ def _moves(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen: P
     return events
 
 
-def _decisions(session: Session, sweep_id: int, seen: Position) -> list[Event]:
+def _decisions(session: Session, sweep_id: int, since: Position) -> list[Event]:
     """Tell what was decided about the sweep as a whole; what was about a trial shows in the trial."""
     wanted = (
         select(Decision)
-        .where(Decision.sweep_id == sweep_id, Decision.number > seen.decision, Decision.trial_id.is_(None))
+        .where(Decision.sweep_id == sweep_id, Decision.number > since.decision, Decision.trial_id.is_(None))
         .order_by(Decision.number)
     )
     return [(each.at, f"{each.action}: {each.reason}") for each in session.scalars(wanted)]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from planner.axes import said
+from planner.axes import format_axes
 from planner.percent import percent
 from planner.proposals import Layout, Proposal, StudyWeight
 from planner.view import Configuration
@@ -85,7 +85,7 @@ def deadline_lines(proposal: Proposal) -> list[str]:
 
 
 def _named(configuration: Configuration) -> str:
-    axes = f" with {said(configuration.axes)}" if configuration.axes else ""
+    axes = f" with {format_axes(configuration.axes)}" if configuration.axes else ""
     return f"n = {configuration.rollouts_per_prompt}, B = {configuration.prompts_per_batch}{axes}"
 
 
@@ -96,7 +96,7 @@ LEAST_WEIGHT = 0.01  # of a study that is worth a line
 def ground_lines(proposal: Proposal) -> list[str]:
     """List the studies with their weights and own first choices, and what else would change the first place."""
     grounds = [_ground(ground) for ground in proposal.grounds if ground.weight >= LEAST_WEIGHT]
-    return [*grounds, *_elsewhere(proposal)]
+    return [*grounds, *_what_ifs(proposal)]
 
 
 def _ground(ground: StudyWeight) -> str:
@@ -105,7 +105,7 @@ def _ground(ground: StudyWeight) -> str:
     return f"{percent(ground.weight):>5}  {ground.study}{far}: {first}"
 
 
-def _elsewhere(proposal: Proposal) -> Iterator[str]:
+def _what_ifs(proposal: Proposal) -> Iterator[str]:
     first = proposal.candidates[0].cell.key
     same = [each.what for each in proposal.elsewhere if each.best.key == first]
     if same:

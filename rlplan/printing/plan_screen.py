@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from budgets.cost import Z90
 from budgets.signal import BetaPassRates, MeasuredPassRates
-from planner.axes import said, value_of, values_by_axis
+from planner.axes import format_axes, value_of, values_by_axis
 from planner.percent import percent
 from planner.proposals import Candidate, Proposal
 from planner.proposals.request import GapToFirst
@@ -84,7 +84,7 @@ def _best_guess(proposal: Proposal) -> Iterator[str]:
     first, hardware = proposal.candidates[0], proposal.request.hardware
     n, B = first.cell.key
     score, of = first.cell.expected_score, first.cell.allocation
-    axes = f", {said(first.axes)}" if first.axes else ""
+    axes = f", {format_axes(first.axes)}" if first.axes else ""
     share = f"{hardware.gpus_per_trial}" + (f" of {hardware.gpus}" if hardware.gpus > hardware.gpus_per_trial else "")
     stops = of.update_steps < first.cell.affordable_steps
     used = first.cell.gpu_hours if stops else proposal.final_gpu_hours

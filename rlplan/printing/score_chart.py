@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.wording.numbers import hours
 from rlplan.wording.sparkline import LEAST_SPAN
 from rlplan.wording.terminal import Canvas
@@ -18,7 +18,7 @@ BLANK = 0x2800
 Place = tuple[float, float]  # from the left and from below, as shares of the chart
 
 
-def chart(scores: Sequence[Seen], canvas: Canvas, height: int = HEIGHT) -> list[str]:
+def chart(scores: Sequence[ScorePoint], canvas: Canvas, height: int = HEIGHT) -> list[str]:
     """Draw scores against GPU-hours, in dots of braille or, without Unicode, asterisks; nothing without room for it."""
     width = min(canvas.width, WIDEST) - LABEL - 1
     if len(scores) < 2 or width < NARROWEST:

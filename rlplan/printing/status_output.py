@@ -20,9 +20,9 @@ def final_of_sweep(store: Store, sweep: str) -> FinalStanding | None:
         return final_standing(session, sweep_named(session, sweep))
 
 
-def failure_lines(seen: Picture, canvas: Canvas) -> Iterator[Part]:
+def failure_lines(picture: Picture, canvas: Canvas) -> Iterator[Part]:
     """Name what failed, by class, with the last line of one log each."""
-    for kind, trials in seen.failures.items():
+    for kind, trials in picture.failures.items():
         names = some_of([trial.name for trial in trials], NAMED_FAILURES)
         log = last_line(trials[0].failure_tail or "")
         yield from canvas.lines(f"Failed, {kind}: {names}{f' ({log})' if log else ''}", "red")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from planner.axes import said
+from planner.axes import format_axes
 from planner.trials import TrialState
 from rlplan.reading.decisions import Decision
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow
-from rlplan.reading.sweep_words import foretold, last_line, reached, remains, sentence, tally, time_of, with_error
+from rlplan.reading.sweep_words import forecast_text, last_line, reached, remains, sentence, tally, time_of, with_error
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
 from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
 from rlplan.wording.tables import SIZE, Cells, Column
@@ -66,8 +66,8 @@ def chosen(trials: Sequence[TrialRow], rows: int) -> list[TrialRow]:
     ranked = sorted(trials, key=lambda trial: trial.promise)
     first = [trial for trial in ranked if trial.state is TrialState.RUNNING]
     others = [trial for trial in ranked if trial.state is not TrialState.RUNNING]
-    kept = {trial.id for trial in [*first, *others][:rows]}
-    return [trial for trial in ranked if trial.id in kept]
+    ids = {trial.id for trial in [*first, *others][:rows]}
+    return [trial for trial in ranked if trial.id in ids]
 
 
 def _spaced(lines: list["Text"]) -> list["Text"]:
@@ -90,10 +90,10 @@ def budget_bar(money: Money, canvas: Canvas) -> "Text":
     """Draw what is spent, reserved and left as one bar, with the numbers beside it."""
     from rich.text import Text  # noqa: PLC0415
 
-    said = money_line(money)
-    width = min(WIDEST_BAR, canvas.width - len(said) - 2)
+    label = money_line(money)
+    width = min(WIDEST_BAR, canvas.width - len(label) - 2)
     if width < 6:
-        return canvas.line(said)
+        return canvas.line(label)
     whole = max(money.pilot_gpu_hours, money.spent + money.reserved) or 1.0
     spent = round(money.spent / whole * width)
     reserved = min(width - spent, max(round(money.reserved / whole * width), 1 if money.reserved else 0))
@@ -102,7 +102,7 @@ def budget_bar(money: Money, canvas: Canvas) -> "Text":
         (full * spent, "cyan"),
         (half * reserved, "yellow"),
         (empty * (width - spent - reserved), "dim"),
-        f"  {said}",
+        f"  {label}",
         no_wrap=True,
     )
 
@@ -116,12 +116,12 @@ def decision_lines(picture: Picture, most: int = SHOWN_DECISIONS) -> list[str]:
     digits = len(str(last[-1].number))
     cells = {trial.name: f"n = {trial.rollouts_per_prompt}, B = {trial.prompts_per_batch}" for trial in picture.trials}
 
-    def told(each: Decision) -> str:
+    def render(each: Decision) -> str:
         # A reason that names the cell itself needs no name before it.
         named = each.trial is None or cells.get(each.trial, each.trial) in each.reason
         return f"{each.number:>{digits}} {each.action}{'' if named else f' {each.trial}'}: {each.reason}"
 
-    return [heading, *map(told, last)]
+    return [heading, *map(render, last)]
 
 
 NAMES_FROM = 110  # columns from which names, errors of scores and remarks are shown
@@ -174,17 +174,17 @@ def table(trials: Sequence[TrialRow], canvas: Canvas) -> list["Text"]:
 
 
 def _columns(trials: Sequence[TrialRow], *, wide: bool) -> Sequence[Column[TrialRow]]:
-    seeds, axes = not _told_apart(trials), any(trial.axes for trial in trials)
+    seeds, axes = not _distinct(trials), any(trial.axes for trial in trials)
     return (
         Column("trial", attrgetter("name"), Cells.NAMES, shown=wide),
         Column("state", attrgetter("state.value"), Cells.NAMES),
         *SIZE[:2],
-        Column("with", lambda trial: said(trial.axes), Cells.NAMES, shown=axes and not wide),
+        Column("with", lambda trial: format_axes(trial.axes), Cells.NAMES, shown=axes and not wide),
         Column("seed", attrgetter("seed"), shown=seeds and not wide),
         Column("step", reached),
         Column(SCORES, lambda _: "", Cells.NAMES),
         Column("score", lambda trial: with_error(trial.last) if wide else _score(trial)),
-        Column("at target", foretold),
+        Column("at target", forecast_text),
         Column("P(best)", lambda each: probability(each.forecast.probability_best if each.forecast else None)),
         Column("GPU-h", lambda each: aligned_hours(each.gpu_hours_spent) if each.gpu_hours_spent else UNKNOWN),
         Column("remarks", _remarks, Cells.NAMES, shown=wide),
@@ -208,16 +208,16 @@ def _fitted(columns: list[_Written], width: int) -> tuple[list[_Written], int, i
     return columns, 0, 1
 
 
-def _told_apart(trials: Sequence[TrialRow]) -> bool:
+def _distinct(trials: Sequence[TrialRow]) -> bool:
     """Whether n, B and the further axes alone say which trial it is."""
     cells = Counter((trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes) for trial in trials)
     return max(cells.values(), default=0) <= 1
 
 
 def _remarks(trial: TrialRow) -> str:
-    said = [trial.forecast.verdict] if trial.forecast and trial.state is not TrialState.FAILED else []
+    remarks = [trial.forecast.verdict] if trial.forecast and trial.state is not TrialState.FAILED else []
     if trial.attempt > 1:
-        said.append(f"attempt {trial.attempt}")
+        remarks.append(f"attempt {trial.attempt}")
     if trial.failure_tail and trial.state is TrialState.FAILED:
-        said.append(last_line(trial.failure_tail))
-    return ", ".join(said)
+        remarks.append(last_line(trial.failure_tail))
+    return ", ".join(remarks)

@@ -36,9 +36,9 @@ def story_and_beliefs(store: Store, sweep: str | None) -> tuple[Story, Beliefs]:
     """Return the story of a sweep and what is believed of it, both of the same moment."""
     with store.read() as session:
         row = sweep_named(session, sweep)
-        told = read_story(session, row, datetime.now(UTC), {}, store.location)
+        story = read_story(session, row, datetime.now(UTC), {}, store.location)
         rows = _rows(session, store.location, row)
-    return told, rows if isinstance(rows, Beliefs) else believed(*rows)
+    return story, rows if isinstance(rows, Beliefs) else believed(*rows)
 
 
 def _rows(session: Session, location: str, sweep: Sweep) -> Rows | Beliefs:
@@ -60,15 +60,15 @@ def _unknown(error: InputError | StoreError) -> Beliefs:
 def believed(known: Stored, pilots: Stored | None = None) -> Beliefs:
     """Return what is believed of a sweep that was read, of a final run with its pilots; curves are fitted once."""
     view = known.board.view(0)
-    seen = [trial for trial in view.trials.values() if has_curve(trial)]
+    scored = [trial for trial in view.trials.values() if has_curve(trial)]
     found, why_not = None, None
     try:
-        joint = pool_of(known.board.spec).worlds(view, DRAWS) if seen else None
+        joint = pool_of(known.board.spec).joint_draws(view, DRAWS) if scored else None
         found = recommended_for(known, joint=joint) if pilots is None else recommended_for(pilots)
     except (NotFoundError, BudgetError) as error:
         why_not = str(error)
     except InputError as error:
         return _unknown(error)
-    bands = bands_of(joint, seen) if joint else {}
-    cuts = {trial.trial: cut for trial in seen if (cut := collapsed_from(trial.scores)) is not None}
+    bands = bands_of(joint, scored) if joint else {}
+    cuts = {trial.trial: cut for trial in scored if (cut := collapsed_from(trial.scores)) is not None}
     return Beliefs(found, why_not, bands, cuts)

@@ -139,10 +139,10 @@ def recorded(session: Session, sweep: Sweep) -> Table:
 
     Two scores at the same GPU-hours cannot both be on a curve; the later one is taken.
     """
-    seen = read_picture(session, sweep, datetime.now(UTC))
-    axes = list(dict.fromkeys(name for trial in seen.trials for name, _ in trial.axes))
+    picture = read_picture(session, sweep, datetime.now(UTC))
+    axes = list(dict.fromkeys(name for trial in picture.trials for name, _ in trial.axes))
     rows = []
-    for trial in seen.trials:
+    for trial in picture.trials:
         cell = {
             "run": trial.name,
             "rollouts_per_prompt": trial.rollouts_per_prompt,
@@ -157,7 +157,7 @@ def recorded(session: Session, sweep: Sweep) -> Table:
 
 def trials(session: Session, sweep: Sweep) -> Table:
     """Return every trial as it stands."""
-    seen = read_picture(session, sweep, datetime.now(UTC))
+    picture = read_picture(session, sweep, datetime.now(UTC))
     further = (Trial.recipe, Trial.checkpoint_path, Trial.created_at, Trial.updated_at, Trial.failure_tail)
     stored = {
         number: {column.key: value for column, value in zip(further, values, strict=True)}
@@ -165,9 +165,9 @@ def trials(session: Session, sweep: Sweep) -> Table:
     }
     rows = [
         {"sweep": sweep.name, **plain(FlatTrial(trial)), **axis_cells(trial.axes), **stored.get(trial.id, {})}
-        for trial in seen.trials
+        for trial in picture.trials
     ]
-    axes = axis_columns(trial.axes for trial in seen.trials)
+    axes = axis_columns(trial.axes for trial in picture.trials)
     return Table(("sweep", *TRIALS, *axes, *(column.key for column in further)), rows)
 
 

@@ -33,7 +33,7 @@ from planner.watching.promised import PredictedScore, promised_at
 from rlplan.wording.documents import Key
 from runner.training.trial import read_points
 
-TOLD = (WARNING, CLEARED, VALIDATION, ENDING)
+KINDS = (WARNING, CLEARED, VALIDATION, ENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def final_standing(session: Session, sweep: Sweep) -> FinalStanding | None:
 def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
     trial = session.scalars(select(Trial).where(Trial.sweep_id == sweep.id)).one()
     totals = totals_of(session, sweep.id)
-    scores, told = _scores(session, sweep, trial), _told(session, sweep.id)
+    scores, events = _scores(session, sweep, trial), _events(session, sweep.id)
     believed = forecasts_of(session, final.id)
     now = believed[-1] if believed else None
     band = tuple((share, score, low, high) for share, score, low, high in final.promised_band)
@@ -151,14 +151,14 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         expected=None if now is None else PredictedScore(now.end_score, now.end_low, now.end_high),
         probability_below=None if now is None else now.probability_below,
         left=left,
-        warnings=_warnings(told),
+        warnings=_warnings(events),
         switch=switch_of(session, sweep.id)[2] or None,
         best=best,
         best_folder=str(folder) if folder.is_dir() else None,
-        kept=_kept(folder, scores),
-        line=next((each.reason for each in reversed(told) if each.action == VALIDATION), None),
-        end=next((each.seen for each in reversed(told) if each.action == ENDING), None),
-        ending=next((each.reason for each in reversed(told) if each.action == ENDING), None),
+        kept=_saved_score(folder, scores),
+        line=next((each.reason for each in reversed(events) if each.action == VALIDATION), None),
+        end=next((each.seen for each in reversed(events) if each.action == ENDING), None),
+        ending=next((each.reason for each in reversed(events) if each.action == ENDING), None),
     )
 
 
@@ -171,21 +171,21 @@ def _scores(session: Session, sweep: Sweep, trial: Trial) -> tuple[Validated, ..
     )
 
 
-def _kept(folder: Path, scores: Sequence[Validated]) -> Validated | None:
+def _saved_score(folder: Path, scores: Sequence[Validated]) -> Validated | None:
     """Return the last score before what a folder `best` holds."""
     upto = max((point.optimizer_step for point in read_points(folder)), default=-1)
     return next((each for each in reversed(scores) if each.step <= upto), None)
 
 
-def _told(session: Session, sweep_id: int) -> list[Decision]:
-    wanted = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action.in_(TOLD)).order_by(Decision.number)
+def _events(session: Session, sweep_id: int) -> list[Decision]:
+    wanted = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action.in_(KINDS)).order_by(Decision.number)
     return list(session.scalars(wanted))
 
 
-def _warnings(told: Sequence[Decision]) -> tuple[Warning, ...]:
+def _warnings(events: Sequence[Decision]) -> tuple[Warning, ...]:
     """Return the warnings that were not taken back."""
     standing: dict[str, Warning] = {}
-    for each in told:
+    for each in events:
         if each.action == WARNING:
             standing[each.seen["rule"]] = Warning(each.seen["rule"], each.reason)
         elif each.action == CLEARED:
@@ -199,7 +199,7 @@ class Record:
 
     finals: int
     held: int
-    prices: tuple[float, ...]  # GPU-hours that were taken, by those that were foretold for as much of the run
+    prices: tuple[float, ...]  # GPU-hours that were taken, by those that were predicted for as much of the run
 
     typical_price = Key[float | None](lambda each: median(each.prices) if each.prices else None, "The median factor.")
 
@@ -214,14 +214,14 @@ def record_of(session: Session) -> Record | None:
     return Record(len(ends), sum(bool(each["held"]) for each in ends), tuple(prices))
 
 
-def record_said(record: Record) -> str:
+def record_text(record: Record) -> str:
     """Say it in a sentence."""
     within = "within the 90 % interval that was promised"
     if record.finals == 1:
-        said = f"The one final run that ended did {'' if record.held else 'not '}end {within}; it"
+        text = f"The one final run that ended did {'' if record.held else 'not '}end {within}; it"
     else:
-        said = f"Of {record.finals} final runs that ended, {record.held} ended {within}; half of them"
+        text = f"Of {record.finals} final runs that ended, {record.held} ended {within}; half of them"
     if record.typical_price is None:
-        return said.rpartition(";")[0]
-    times = f"{record.typical_price:.2f} times the GPU-hours that were foretold"
-    return f"{said} took {times}" if record.finals == 1 else f"{said} took more than {times}"
+        return text.rpartition(";")[0]
+    times = f"{record.typical_price:.2f} times the GPU-hours that were predicted"
+    return f"{text} took {times}" if record.finals == 1 else f"{text} took more than {times}"

@@ -9,12 +9,12 @@ from typing import Any
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import LEARNING_RATE, without
 from planner.curves.verdicts import before_collapse
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from planner.recommending.cautions import FAR_TIMES
 from planner.store.schema import SegmentOutcome, SweepStatus
-from planner.sweeping.chances import NEAR
 from planner.trials import TrialState
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.reading.story import Cell, Charged, Flag, Health, Stretch
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow, overrun
 from rlplan.reading.sweep_words import last_line
@@ -43,7 +43,7 @@ class Priced:
 
 
 def flags(
-    seen: Picture,
+    picture: Picture,
     ran: Sequence[Stretch],
     charged: Sequence[Charged],
     planned: Mapping[tuple[int, int, Any], Priced],
@@ -53,19 +53,19 @@ def flags(
 ) -> tuple[Flag, ...]:
     """Return what is to be known, the worst first; what a recommendation itself warns of is not in it."""
     found = [
-        *_driver(seen, database),
-        *_failures(seen, ran),
-        *_money(seen.money),
+        *_driver(picture, database),
+        *_failures(picture, ran),
+        *_money(picture.money),
         *_accounts(ran, charged, slots),
-        *evidence(seen.trials, planned, target_gpu_hours),
+        *evidence(picture.trials, planned, target_gpu_hours),
     ]
     return tuple(sorted(found, key=lambda flag: tuple(Health).index(flag.health), reverse=True))
 
 
-def _driver(seen: Picture, database: str) -> Iterator[Flag]:
-    driver = seen.driver
-    resume = f"go on with `{command('resume', seen.sweep, database)}`"
-    if seen.abandoned:
+def _driver(picture: Picture, database: str) -> Iterator[Flag]:
+    driver = picture.driver
+    resume = f"go on with `{command('resume', picture.sweep, database)}`"
+    if picture.abandoned:
         who = f" (process {driver.pid} on {driver.host})" if driver else ""
         heard = f", last heard of {duration(driver.silent_seconds / SECONDS_PER_HOUR)} ago" if driver else ""
         yield Flag(Health.BAD, f"its driver{who} is gone{heard}: {resume}")
@@ -74,24 +74,24 @@ def _driver(seen: Picture, database: str) -> Iterator[Flag]:
         yield Flag(Health.MIND, f"its driver (process {driver.pid} on {driver.host}) has been silent for {silent}")
     elif driver and driver.alive:
         yield Flag(Health.GOOD, f"its driver (process {driver.pid} on {driver.host}) is alive")
-    elif seen.status is SweepStatus.INTERRUPTED:
+    elif picture.status is SweepStatus.INTERRUPTED:
         yield Flag(Health.MIND, f"it was stopped before its end: {resume}")
-    elif seen.status is SweepStatus.FAILED:
+    elif picture.status is SweepStatus.FAILED:
         yield Flag(Health.BAD, "it failed: no trial got far enough for a recommendation")
 
 
-def _failures(seen: Picture, ran: Sequence[Stretch]) -> Iterator[Flag]:
-    for kind, trials in seen.failures.items():
+def _failures(picture: Picture, ran: Sequence[Stretch]) -> Iterator[Flag]:
+    for kind, trials in picture.failures.items():
         what = "one trial has" if len(trials) == 1 else f"{len(trials)} trials have"
         yield Flag(Health.BAD, f"{what} failed with {kind} ({named(trials)}){_commonest_reason(trials)}")
-    lost = [trial for trial in seen.trials if trial.state is TrialState.LOST]
+    lost = [trial for trial in picture.trials if trial.state is TrialState.LOST]
     if lost:
         yield Flag(Health.MIND, f"the workers of {named(lost)} were lost, and they have not been tried again yet")
     ended = [each for each in ran if each.outcome is not SegmentOutcome.RESERVED]
     again = sum(each.outcome in WASTED for each in ended)
-    if again and not seen.failures and not lost:
+    if again and not picture.failures and not lost:
         yield Flag(Health.MIND, f"{again} of {len(ended):,} segments failed or were lost, and were done again")
-    elif ended and not again and not seen.failures and not lost:
+    elif ended and not again and not picture.failures and not lost:
         yield Flag(Health.GOOD, f"no failures in {len(ended):,} segments")
 
 
@@ -223,13 +223,13 @@ def _plan_of(trial: TrialRow, planned: Mapping[tuple[int, int, Any], Priced]) ->
 
 def _noise(trials: Sequence[TrialRow]) -> Iterator[Flag]:
     """Compare a validation's standard error with what lies between the two best allocations at the target."""
-    seen = [trial for trial in trials if trial.scores]
-    errors = [trial.scores[-1].standard_error for trial in seen]
+    scored = [trial for trial in trials if trial.scores]
+    errors = [trial.scores[-1].standard_error for trial in scored]
     known = [error for error in errors if error is not None]
-    if seen and not known:
+    if scored and not known:
         yield Flag(Health.MIND, "the scores come without a standard error: their noise is estimated from their jumps")
     best: dict[tuple[Any, ...], float] = {}
-    for trial in seen:
+    for trial in scored:
         if trial.forecast:
             key = (trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)
             best[key] = max(best.get(key, 0.0), trial.forecast.mean)
@@ -237,7 +237,7 @@ def _noise(trials: Sequence[TrialRow]) -> Iterator[Flag]:
         return
     first, second = sorted(best.values(), reverse=True)[:2]
     error, gap = statistics.median(known), first - second
-    if error > max(gap, NEAR):
+    if error > max(gap, EQUIVALENCE_MARGIN):
         yield Flag(
             Health.MIND,
             f"a single validation has a standard error of {error:.3f}, and the two best are expected to differ by "
@@ -253,10 +253,10 @@ def _collapses(trials: Sequence[TrialRow]) -> Iterator[Flag]:
         yield Flag(Health.MIND, f"{len(fallen)} of {scored} runs {what} ({named(fallen)})")
 
 
-def collapsed_from(scores: Sequence[Seen]) -> float | None:
+def collapsed_from(scores: Sequence[ScorePoint]) -> float | None:
     """Return the GPU-hours from which on a run's scores count as collapsed, None for one that did not."""
-    kept = before_collapse([each.score for each in scores]) if scores else 0
-    return scores[kept].gpu_hours if kept < len(scores) else None
+    start = before_collapse([each.score for each in scores]) if scores else 0
+    return scores[start].gpu_hours if start < len(scores) else None
 
 
 def _reach(trials: Sequence[TrialRow], target_gpu_hours: float) -> Iterator[Flag]:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from planner.store.schema import Decision
 from runner.sweep.spec import LEARNT
 
-TOLD_OF: Final = ("task", "model")  # of what a source was, as far as it is known
+ABOUT_KEYS: Final = ("task", "model")  # of what a source was, as far as it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class LearntFrom:
     weights: Mapping[str, float] | None
     weighed: str | None  # the same in words
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Return it in a sentence."""
         named = ", ".join(f"{name}{_known(about)}" for name, about in self.sources.items())
         return f"learnt from {named}; {self.weighed or 'the weight of each comes when the sweep has ended'}"
@@ -38,15 +38,15 @@ def learnt_from_of(session: Session, sweep_id: int, config: Mapping[str, Any]) -
         .order_by(Decision.number.desc())
         .limit(1)
     )
-    told = session.execute(wanted).first()
+    row = session.execute(wanted).first()
     sources: Sequence[Mapping[str, Any]] = learnt["sources"]
     return LearntFrom(
         sources={each["name"]: dict(each.get("about", {})) for each in sources},
-        weights=None if told is None else dict(told.seen["weights"]),
-        weighed=None if told is None else told.reason,
+        weights=None if row is None else dict(row.seen["weights"]),
+        weighed=None if row is None else row.reason,
     )
 
 
 def _known(about: Mapping[str, str]) -> str:
-    known = [f"{name} {about[name]}" for name in TOLD_OF if name in about]
+    known = [f"{name} {about[name]}" for name in ABOUT_KEYS if name in about]
     return f" ({', '.join(known)})" if known else ""

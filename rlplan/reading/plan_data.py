@@ -8,7 +8,16 @@ from typing import Any
 from budgets.workload import Validation
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.metrics import Interval
-from planner.proposals import Candidate, Outlook, PilotShare, PricedCell, PriceSensitivity, Proposal, Request, Variant
+from planner.proposals import (
+    Candidate,
+    OtherBudget,
+    PilotShare,
+    PricedCell,
+    PriceSensitivity,
+    Proposal,
+    Request,
+    Variant,
+)
 from planner.proposals.proposal import Deadline, Layout
 from planner.proposals.request import StudyWeight
 from planner.store import schema
@@ -88,7 +97,7 @@ class CellData(View[PricedCell | None]):
 
 
 @dataclass(frozen=True)
-class ElsewhereData(CellData):
+class WhatIfData(CellData):
     """What another circumstance would put first."""
 
     what: str
@@ -98,7 +107,7 @@ class ElsewhereData(CellData):
 class OutlookData(CellData):
     """What another budget would put first."""
 
-    outlook: Outlook = field(repr=False)
+    outlook: OtherBudget = field(repr=False)
 
     axes = Key[AxisValues | None](lambda each: dict(each.of.variant.axes) or None if each.of else None, optional=True)
     budget_factor = Key[float]("outlook.factor")
@@ -188,9 +197,7 @@ class PlanData(View[Proposal]):
     ranked_by = Key[str](lambda _: "expected score")
     baselines = Key[Sequence[BaselineData]](lambda each: list(map(BaselineData, each.of.usual)))
     rests_on = Key[Sequence[StudyWeight]]("of.grounds")
-    elsewhere = Key[Sequence[ElsewhereData]](
-        lambda each: [ElsewhereData(one.best, one.what) for one in each.of.elsewhere]
-    )
+    elsewhere = Key[Sequence[WhatIfData]](lambda each: [WhatIfData(one.best, one.what) for one in each.of.elsewhere])
     pilots = Key[PilotsData](lambda each: PilotsData(each.of.sharing))
     candidates = Key[Sequence[CandidateData]](lambda each: each.rows)
     outlook = Key[Sequence[OutlookData]](lambda each: [OutlookData(one.best, one) for one in each.of.outlooks])

@@ -7,7 +7,7 @@ from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session, selectinload
 
 from planner.store.schema import Candidate, Plan, Sweep
-from rlplan.wording.layout import said_of_layout, shares
+from rlplan.wording.layout import layout_text, shares
 
 MOST = 10
 
@@ -46,7 +46,7 @@ def layout_of(plan: Plan, pilots: int) -> str:
     gpus, each = plan.hardware.get("gpus"), plan.hardware.get("gpus_per_trial")
     if not gpus or not each:
         return ""
-    return said_of_layout(gpus, each, plan.hardware.get("pilot_gpus") or each, pilots)
+    return layout_text(gpus, each, plan.hardware.get("pilot_gpus") or each, pilots)
 
 
 def plan_meant(session: Session, name: str | None) -> Plan | None:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.percent import percent
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.recommending.answer import FinalAnswer, RunnerUp, answer_data, restored
 from planner.recommending.cautions import Caution
 from planner.recommending.choosing import Choice
@@ -244,20 +244,22 @@ def stored_in(session: Session, location: str, sweep: str | None) -> Stored:
     return Stored(location, row, plan, _board(session, row.name, folder), astray, stored_answer(session, row.id))
 
 
-def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint: Worlds | None = None) -> Recommended:
+def recommended_for(
+    known: Stored, target_gpu_hours: float | None = None, joint: JointDraws | None = None
+) -> Recommended:
     """Return the answer that is stored, or that of another final run; who has fitted the curves gives the `joint`."""
     board, plan = known.board, known.plan
-    kept = known.answer if target_gpu_hours is None else None
-    answer = None if kept is None else restored(kept.details, left_out_of(kept.ranking))
+    saved = known.answer if target_gpu_hours is None else None
+    answer = None if saved is None else restored(saved.details, left_out_of(saved.ranking))
     if not board.trials:
         raise NotFoundError(
             f"{known.sweep.name} has no pilots, and so nothing is recommended: `rlplan status {known.sweep.name}` "
             "shows its final run"
         )
     if answer is None:
-        kept, answer = None, answer_of(board, plan.workload.get("prompt_set_size"), target_gpu_hours, joint)
+        saved, answer = None, answer_of(board, plan.workload.get("prompt_set_size"), target_gpu_hours, joint)
     chosen = answer.chosen
-    ended = kept is not None and not kept.so_far and known.sweep.status in ENDED
+    ended = saved is not None and not saved.so_far and known.sweep.status in ENDED
     final = Final(chosen.configuration, chosen.update_steps, chosen.gpu_hours, by_name=not ended)
     return Recommended(
         sweep=known.sweep.name,
@@ -267,7 +269,7 @@ def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint:
         spent_gpu_hours=board.ledger.charged,
         answer=answer,
         launch=launch(board, known.sweep.name, known.database, final, known.astray),
-        kept=kept,
+        kept=saved,
         asked_for=target_gpu_hours is not None,
         database=typed_here(known.database),
     )
@@ -320,7 +322,7 @@ def _final(board: Board, budget: float | None, target: float | None) -> float | 
 
 def outlook(answer: FinalAnswer) -> list[str]:
     """Say whether another budget changes the choice, and which part of this one is nearly as good."""
-    lines, enough = [answer.elsewhere], answer.enough
+    lines, enough = [answer.at_other_budgets], answer.enough
     if enough is not None:
         lines.append(
             f"A final run of {enough.gpu_hours:.3g} GPU-hours "

@@ -116,13 +116,13 @@ def sheet_of(database: str, name: str, sweep: str | None = None) -> Sheet:
     with open_store(database, read_only=True) as store, store.read() as session:
         trial = named(session, name, sweep)
         of_sweep = sweep_named(session, trial.sweep)
-        seen = read_picture(session, of_sweep, datetime.now(UTC))
-        row = next(each for each in seen.trials if each.name == trial.name)
+        picture = read_picture(session, of_sweep, datetime.now(UTC))
+        row = next(each for each in picture.trials if each.name == trial.name)
         stored = session.scalars(select(Trial).where(Trial.id == row.id)).one()
         newest = select(Fit.made_at, Fit.upto_gpu_hours).where(Fit.trial_id == row.id).order_by(Fit.id.desc()).limit(1)
         fitted = session.execute(newest).first()
         return Sheet(
-            picture=seen,
+            picture=picture,
             row=row,
             recipe=stored.recipe,
             config=without_variables(stored.config),

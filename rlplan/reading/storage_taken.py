@@ -20,7 +20,7 @@ class Taken:
     everything: int
     free: int
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Return a sentence."""
         others = self.everything - self.checkpoints
         rest = f", {_size(others)} other files" if others else ""

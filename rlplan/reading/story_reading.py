@@ -43,19 +43,19 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, lo
         )
     ).one()
     ran, charged = stretches(session, sweep.id, memory), charges(session, sweep.id)
-    seen = read_picture(session, sweep, now, memory)
+    picture = read_picture(session, sweep, now, memory)
     planned = candidates(session, sweep.plan_id)
     # Sweeps of older versions compare at the plan's final run.
     target = float(sweep.config.get("target_gpu_hours") or plan.final_gpu_hours)
-    final = target if seen.answer is None else seen.answer.target_gpu_hours
+    final = target if picture.answer is None else picture.answer.target_gpu_hours
     return Story(
-        picture=seen,
+        picture=picture,
         stretches=ran,
         charges=charged,
         decisions=_decisions(session, sweep.id, memory),
         cells=tuple(each.cell for each in planned.values()),
         assumptions=tuple(map(_assumption, plan.assumptions or ())),
-        flags=flags(seen, ran, charged, planned, final, _slots(sweep, plan.hardware), database),
+        flags=flags(picture, ran, charged, planned, final, _slots(sweep, plan.hardware), database),
         created_at=sweep.created_at,
         read_at=now,
         budget_gpu_hours=plan.budget_gpu_hours,

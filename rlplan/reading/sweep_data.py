@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.store.records import RankedRow
 from planner.trials import TrialState
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.reading.approximating import approximated
 from rlplan.reading.decisions import Decision, WholeDecision
 from rlplan.reading.finals import FinalStanding
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlplan.reading.story import Beliefs, Story
 
 
-class ScoreData(View[Seen]):
+class ScoreData(View[ScorePoint]):
     """One validation by the columns of a curve."""
 
     step = Key[int]("of.step")
@@ -132,9 +132,9 @@ class StatusData(SweepData):
     final = Key[FinalStanding | None]("run")
 
 
-def taken(seen: Picture) -> Taken | None:
+def taken(picture: Picture) -> Taken | None:
     """Return what the sweep's folder takes; None where that is not known."""
-    return taken_by(str(seen.config.get("folder", "")))
+    return taken_by(str(picture.config.get("folder", "")))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from planner.store.records import RankedRow
 from planner.store.results import SO_FAR
 from planner.store.schema import RequestKind, SweepStatus
 from planner.trials import TrialState
-from planner.view import Axes, Seen
+from planner.view import Axes, ScorePoint
 from rlplan.reading.decisions import Decision
 from rlplan.reading.learnt_sources import LearntFrom
 from rlplan.reading.sweeps import state_of
@@ -117,14 +117,14 @@ class TrialRow:
     step: int
     pilot_steps: int | None  # None when its plan's candidate is gone
     gpu_hours_spent: float
-    scores: tuple[Seen, ...] = ()
+    scores: tuple[ScorePoint, ...] = ()
     forecast: Forecast | None = None
     failure_class: str | None = None
     failure_tail: str | None = None
     axes: Axes = ()
 
     @property
-    def last(self) -> Seen | None:
+    def last(self) -> ScorePoint | None:
         """The newest score."""
         return self.scores[-1] if self.scores else None
 

@@ -56,7 +56,7 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
     money = _money(sweep, plan.pilot_gpu_hours, totals, totals.used(gpus, now) if driven else 0.0)
     answer = stored_answer(session, sweep.id)
     trials, changed_at = trial_rows(session, sweep.id, totals, {} if memory is None else memory, metric)
-    trials = foretold(trials, answer)
+    trials = with_forecasts(trials, answer)
     decided = last_decisions(session, sweep.id, LAST_DECISIONS)
     hold = _hold(session, sweep.id)
     return Picture(
@@ -153,14 +153,14 @@ def trial_rows(
         .order_by(Trial.id)
     )
     rows = session.execute(wanted).all()
-    present, seen = present_attempts(rows, totals), reached(session, sweep_id)
-    remember_scores(session, present, seen, memory, metric)
+    present, points = present_attempts(rows, totals), reached(session, sweep_id)
+    remember_scores(session, present, points, memory, metric)
     forecasts = _forecasts(session, sweep_id)
     trials = tuple(
         TrialRow(
             **{column.key: getattr(row, column.key) for column in columns},
             pilot_steps=row.pilot_steps,
-            step=_step(present[row.id], seen.get(row.id, ())),
+            step=_step(present[row.id], points.get(row.id, ())),
             scores=memory[row.id][1] if row.id in memory else (),
             forecast=forecasts.get(row.id),
         )
@@ -182,13 +182,13 @@ def _forecasts(session: Session, sweep_id: int) -> dict[int, Forecast]:
     return {row[0]: Forecast(*row[1:]) for row in rows}
 
 
-def foretold(trials: tuple[TrialRow, ...], answer: StoredAnswer | None) -> tuple[TrialRow, ...]:
+def with_forecasts(trials: tuple[TrialRow, ...], answer: StoredAnswer | None) -> tuple[TrialRow, ...]:
     """Return trials that have a curve with what the answer says of their configurations: one figure for all faces."""
     if answer is None:
         return trials
     ranked = {(row.rollouts_per_prompt, row.prompts_per_batch, row.axes): row for row in answer.ranking}
 
-    def told(trial: TrialRow) -> TrialRow:
+    def revise(trial: TrialRow) -> TrialRow:
         row = ranked.get((trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes))
         if trial.forecast is None or row is None:
             return trial
@@ -199,4 +199,4 @@ def foretold(trials: tuple[TrialRow, ...], answer: StoredAnswer | None) -> tuple
             trial, forecast=Forecast(*figures, answer.target_gpu_hours, row.probability_best, answer.made_at)
         )
 
-    return tuple(map(told, trials))
+    return tuple(map(revise, trials))

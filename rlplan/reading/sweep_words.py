@@ -4,23 +4,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from budgets.hardware import SECONDS_PER_HOUR
-from planner.axes import said
+from planner.axes import format_axes
 from planner.store.schema import RequestKind
 from planner.trials import TrialState
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, interval, moment, rate, steps
 
 
-def with_error(score: Seen | None) -> str:
+def with_error(score: ScorePoint | None) -> str:
     """Write a score with its standard error."""
     if score is None:
         return UNKNOWN
     return f"{score.score:.3f}" + (f" ± {score.standard_error:.3f}" if score.standard_error is not None else "")
 
 
-def foretold(trial: TrialRow) -> str:
+def forecast_text(trial: TrialRow) -> str:
     """Write what a trial is expected to reach; of one that failed, what it failed with."""
     if trial.state is TrialState.FAILED:
         return trial.failure_class or "error"
@@ -41,7 +41,7 @@ def reached(trial: TrialRow) -> str:
 
 def sentence(answer: StoredAnswer) -> str:
     """Say what a sweep recommends, what it should score, and how many others are level with it."""
-    axes = f", {said(answer.axes)}" if answer.axes else ""
+    axes = f", {format_axes(answer.axes)}" if answer.axes else ""
     run = f"So far, as of {moment(answer.made_at)}: run" if answer.so_far else "Run"
     level, others = (len(answer.details.get(name) or ()) for name in ("level", "equivalent"))
     score = interval(answer.expected_score, answer.score_low, answer.score_high)
@@ -128,10 +128,10 @@ class TrialChoice:
         if self == ALL:
             return tuple(trials)
         states = chosen_names(self.status, "status", [state.value for state in TrialState])
-        kept = [trial for trial in trials if not states or trial.state.value in states]
-        return tuple(ordered(kept, self.sort or "promise", SORT_KEYS, reverse=self.reverse)[: self.top])
+        selected = [trial for trial in trials if not states or trial.state.value in states]
+        return tuple(ordered(selected, self.sort or "promise", SORT_KEYS, reverse=self.reverse)[: self.top])
 
-    def said(self, trials: Sequence[TrialRow], wanted: Sequence[TrialRow]) -> Iterator[str]:
+    def omissions(self, trials: Sequence[TrialRow], wanted: Sequence[TrialRow]) -> Iterator[str]:
         """Say what is not shown."""
         shown = {trial.id for trial in wanted}
         hidden = [trial for trial in trials if trial.id not in shown]

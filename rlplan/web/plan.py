@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from planner.axes import said
+from planner.axes import format_axes
 from planner.store.schema import Plan
 from rlplan.charts.budget import split_chart
 from rlplan.charts.heat import plan_maps
@@ -46,7 +46,7 @@ def plan_sections(plan: Plan, database: str) -> list[str]:
         "low": min(known, default=0.0),
         "high": max(known, default=1.0),
         "first": FIRST_ROWS,
-        "said": said,
+        "said": format_axes,
         "with_axes": any(each.axes for each in candidates),
         "outlook_axes": any(each.get("axes") for each in plan.outlook),
     }

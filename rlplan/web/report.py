@@ -50,7 +50,7 @@ def report(story: Story, beliefs: Beliefs | None) -> str:
         state=picture.state,
         about=f"{picture.workload}, {picture.plan}, policy {picture.policy}, seed {picture.seed}"
         + "".join(f"; {note}" for note in approximated(picture.config))
-        + ("" if picture.learnt_from is None else f"; {picture.learnt_from.said()}"),
+        + ("" if picture.learnt_from is None else f"; {picture.learnt_from.describe()}"),
         read_at=story.read_at,
         titles=page.TITLES,
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from planner.axes import said
+from planner.axes import format_axes
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choosing import Choice
 from planner.store.records import RankedRow
@@ -40,7 +40,7 @@ def answer_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
         "launch": launch,
         "origin": found.origin if found is not None else "",
         "command": None if line is None else "\n".join(wrapped_command(line, COMMAND_COLUMNS)),
-        "named": said(answer.chosen.axes) if answer is not None else "",
+        "named": format_axes(answer.chosen.axes) if answer is not None else "",
         "stored": sentence(stored) if stored is not None else None,
         "why_not": None if why_not is None else why_not.removeprefix("no recommendation: ").rstrip("."),
         "what_to_do": _what_to_do(story.picture, story.database),
@@ -69,7 +69,7 @@ def frontier_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
         "sentences": outlook(answer) if answer is not None else [],
         "budgets": answer.budgets if answer is not None else (),
         "with_axes": answer is not None and any(each.choice and each.choice.axes for each in answer.budgets),
-        "said": said,
+        "said": format_axes,
     }
 
 
@@ -107,7 +107,7 @@ def budget_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
 FIRST_DECISIONS = 25  # rows that are shown before one asks for more
 MOST_ALTERNATIVES = 3  # of a decision
 WIDEST = 32  # letters of a name in its column
-SAID = ("action", "trial", "name")  # of an alternative, by its name
+NAME_KEYS = ("action", "trial", "name")  # of an alternative, by its name
 
 
 def decisions_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
@@ -136,8 +136,8 @@ def _alternative(given: Any) -> tuple[str, Mapping[str, Any]]:
     if not isinstance(given, Mapping):
         return str(given), {}
     action, name = given.get("action"), given.get("name") or given.get("trial")
-    said = " ".join(str(part) for part in (action, name) if part is not None)
-    return said or "another", {key: value for key, value in given.items() if key not in SAID}
+    label = " ".join(str(part) for part in (action, name) if part is not None)
+    return label or "another", {key: value for key, value in given.items() if key not in NAME_KEYS}
 
 
 def health_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class RankedLine:
     @property
     def axes(self) -> str:
         """What further axes the configuration has, in words."""
-        return said(self.configuration.axes)
+        return format_axes(self.configuration.axes)
 
 
 def ranking_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def arguments_named() -> Iterator[None]:
         raise
 
 
-class Said(Read[tuple[str, ...]]):
+class ArgumentLines(Read[tuple[str, ...]]):
     """Such a property of lines that speak of flags, and here are to speak of arguments."""
 
     def __init__(self, path: str, doc: str) -> None:

@@ -86,20 +86,20 @@ def width_and_evidence(factor: float, evidence: str, gpu: Gpu) -> tuple[str, str
     )
 
 
-def told_lengths(workload: Workload, traits: RecipeTraits) -> str:
+def lengths_text(workload: Workload, traits: RecipeTraits) -> str:
     """Say how long responses are, and what a recipe's interruptions make of them."""
     lengths, shortened = workload.responses, workload.under(traits).responses
-    told = f"{lengths.mean:,.0f} tokens on average, {lengths.cap:,} at most, {percent(lengths.truncated_share)} cut"
+    text = f"{lengths.mean:,.0f} tokens on average, {lengths.cap:,} at most, {percent(lengths.truncated_share)} cut"
     if not isinstance(shortened, InterruptedLengths):
-        return told
+        return text
     return (
-        f"{told}; with interruptions {shortened.mean:,.0f} on average, none cut and "
+        f"{text}; with interruptions {shortened.mean:,.0f} on average, none cut and "
         f"{percent(shortened.interrupted_share)} made to answer before the end"
     )
 
 
 def _response(request: Request, resolved: Resolved, cell: PricedCell) -> Assumption:
-    value = told_lengths(request.workload, request.traits)
+    value = lengths_text(request.workload, request.traits)
     given = resolved.source("workload.mean_response_tokens")
     if given != DEFAULT:
         return Assumption("responses", value, given)
@@ -152,8 +152,8 @@ def _pass_rates(request: Request, resolved: Resolved) -> Assumption:
 
 def _score(proposal: Proposal) -> Assumption:
     first, second, *others = (ground.study for ground in proposal.grounds)
-    told = f"{first}; {second}; {len(others)} more, by their distance"
-    return Assumption("expected score", "a prior with a wide interval, no forecast", told)
+    studies = f"{first}; {second}; {len(others)} more, by their distance"
+    return Assumption("expected score", "a prior with a wide interval, no forecast", studies)
 
 
 def _hardware(proposal: Proposal, resolved: Resolved) -> Assumption:
@@ -169,16 +169,16 @@ def _hardware(proposal: Proposal, resolved: Resolved) -> Assumption:
 
 def _model(request: Request, resolved: Resolved) -> Assumption:
     models = {variant.workload.model for variant in request.all_variants}
-    told = [
+    labels = [
         f"{model.name}, {count(model.parameters)} parameters"
         + (f" ({model.approximated})" if model.approximated else "")
         for model in sorted(models, key=attrgetter("name"))
     ]
-    if len(told) == 1:
-        return Assumption("model", told[0], resolved.source("workload.model"))
+    if len(labels) == 1:
+        return Assumption("model", labels[0], resolved.source("workload.model"))
     given = resolved.source("workload.mean_response_tokens") != DEFAULT
     alike = f"{'lengths and ' if given else ''}pass rates are taken to be the same"
-    return Assumption("models", f"{'; '.join(told)}; {alike}", resolved.source("axes.models"))
+    return Assumption("models", f"{'; '.join(labels)}; {alike}", resolved.source("axes.models"))
 
 
 def _prompts(request: Request, resolved: Resolved) -> Assumption:
@@ -191,12 +191,12 @@ def _prompts(request: Request, resolved: Resolved) -> Assumption:
 
 def _recipe(request: Request, resolved: Resolved) -> Assumption:
     recipes = {variant.traits.name: _traits(variant.traits) for variant in request.all_variants}
-    told = "; ".join(f"{name} ({parts})" for name, parts in recipes.items())
+    value = "; ".join(f"{name} ({parts})" for name, parts in recipes.items())
     if len(recipes) > 1:
-        return Assumption("recipes", told, resolved.source("axes.recipes"))
+        return Assumption("recipes", value, resolved.source("axes.recipes"))
     if request.other_recipes and request.pilots.fraction:
-        told += f"; row 1 also with {', '.join(each.name for each in request.other_recipes)}"
-    return Assumption("recipe", told, resolved.source("recipe.name"))
+        value += f"; row 1 also with {', '.join(each.name for each in request.other_recipes)}"
+    return Assumption("recipe", value, resolved.source("recipe.name"))
 
 
 def _traits(traits: RecipeTraits) -> str:
@@ -209,21 +209,21 @@ def _traits(traits: RecipeTraits) -> str:
 
 def _learning_rate(request: Request, resolved: Resolved) -> Assumption:
     rule = request.learning_rate
-    told, source = (
+    value, source = (
         f"{rate(rule.base)} · √(n·B / {rule.base_rollouts:,}), flat above {LARGEST_SCALING_ROLLOUTS:,}",
         resolved.source("recipe.learning_rate"),
     )
     if request.other_rates and request.pilots.fraction:
-        told += f"; row 1 also at {', '.join(f'{factor:g}' for factor in request.other_rates)} times it"
+        value += f"; row 1 also at {', '.join(f'{factor:g}' for factor in request.other_rates)} times it"
     factors = sorted({variant.learning_rate_factor for variant in request.all_variants})
     if len(factors) > 1:
-        told += f", times {', '.join(f'{factor:g}' for factor in factors)}"
+        value += f", times {', '.join(f'{factor:g}' for factor in factors)}"
         source = resolved.source("axes.learning_rates")
     if request.learning_rate_range is not None:
         low, high = request.learning_rate_range
-        told += f", times {low:g} to {high:g}, to be searched"
+        value += f", times {low:g} to {high:g}, to be searched"
         source = resolved.source("axes.learning_rate_range")
-    return Assumption("learning rate", told, source)
+    return Assumption("learning rate", value, source)
 
 
 def _validation(request: Request, resolved: Resolved) -> Assumption:

@@ -1,7 +1,7 @@
 """How pilots and the final run share the GPUs, in words."""
 
 
-def said_of_layout(gpus: int, per_trial: int, per_pilot: int, pilots: int) -> str:
+def layout_text(gpus: int, per_trial: int, per_pilot: int, pilots: int) -> str:
     """Say how many pilots run at once and on what; nothing where they have no GPUs of another number."""
     if not pilots or per_pilot == per_trial:
         return ""

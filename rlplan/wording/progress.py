@@ -24,5 +24,5 @@ def lines_of(progress: Progress) -> Iterator[str]:
         )
         yield f"Cost   {used} so far" + (f", {whole} at its end" if whole else "")
     waste = {"of the newest groups are dead": progress.dead_groups, "of the responses cut off": progress.cut_off}
-    if said := [f"{percent(share)} {what}" for what, share in waste.items() if share is not None]:
-        yield f"Waste  {', '.join(said)}"
+    if shares := [f"{percent(share)} {what}" for what, share in waste.items() if share is not None]:
+        yield f"Waste  {', '.join(shares)}"

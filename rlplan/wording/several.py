@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar, overload
 from budgets.errors import UnknownNameError
 from rlplan.exits import ExitCode
 from rlplan.wording.answers import Answer
-from rlplan.wording.arguments import Said
+from rlplan.wording.arguments import ArgumentLines
 
 Member = TypeVar("Member")
 
@@ -23,7 +23,7 @@ class Several(Answer, Sequence[Member]):
     failed: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
     drawn: tuple[str, ...] = field(default=(), kw_only=True, repr=False)  # what was drawn, in a sentence
 
-    failures = Said("failed", "A line for each file or curve that could not be read.")
+    failures = ArgumentLines("failed", "A line for each file or curve that could not be read.")
 
     @property
     def code(self) -> ExitCode:

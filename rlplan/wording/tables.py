@@ -7,7 +7,7 @@ from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from planner.axes import said
+from planner.axes import format_axes
 from rlplan.wording.numbers import steps
 from rlplan.wording.terminal import Canvas
 
@@ -54,7 +54,7 @@ SIZE: tuple[Column[Any], ...] = (
 
 def axes_column(rows: Sequence[Any], heading: str = "with") -> Column[Any]:
     """Return the column of the further axes, which is shown where a row has one."""
-    return Column(heading, lambda row: said(row.axes), Cells.TEXTS, shown=any(row.axes for row in rows))
+    return Column(heading, lambda row: format_axes(row.axes), Cells.TEXTS, shown=any(row.axes for row in rows))
 
 
 def listed(heading: str, lines: Sequence[str]) -> "Iterator[RenderableType]":

@@ -66,9 +66,9 @@ class KeyValueCache:
 
     def _moved(self, buffer: "Tensor", rows: "Tensor") -> "Tensor":
         """Move the kept rows to the front of the same memory."""
-        kept = buffer.narrow(0, 0, len(rows))
-        kept.narrow(2, 0, self._length).copy_(buffer.narrow(2, 0, self._length).index_select(0, rows))
-        return kept
+        front = buffer.narrow(0, 0, len(rows))
+        front.narrow(2, 0, self._length).copy_(buffer.narrow(2, 0, self._length).index_select(0, rows))
+        return front
 
     @property
     def is_sliding(self) -> list[bool]:
@@ -194,8 +194,8 @@ class Decoding:
     def _forward(self, tokens: "Tensor", mask: "Tensor | None", positions: "Tensor") -> "Tensor":
         """Return the last token's hidden state of each row."""
         placed = {"position_ids": positions} if self._form.traits.takes_positions else {}
-        kept = {self._form.traits.cache_argument: self._cache}
-        output = self._form.decoder(input_ids=tokens, attention_mask=mask, use_cache=True, **kept, **placed)
+        past = {self._form.traits.cache_argument: self._cache}
+        output = self._form.decoder(input_ids=tokens, attention_mask=mask, use_cache=True, **past, **placed)
         self._cache.advance(tokens.shape[1])
         hidden: Tensor = output.last_hidden_state[:, -1]
         return hidden
@@ -239,13 +239,13 @@ class Decoding:
         alive = int(self._alive.sum())
         if not 0 < alive < rows or rows - alive < self._form.compact_at * rows:
             return alive > 0
-        kept = self._alive.nonzero().squeeze(1)
-        self._cache.keep(kept)
+        remaining = self._alive.nonzero().squeeze(1)
+        self._cache.keep(remaining)
         self._ids, self._places, self._alive, self._starts = (
-            tensor.index_select(0, kept) for tensor in (self._ids, self._places, self._alive, self._starts)
+            tensor.index_select(0, remaining) for tensor in (self._ids, self._places, self._alive, self._starts)
         )
-        self._last = None if self._last is None else self._last.index_select(0, kept)
-        self._mask = None if self._mask is None else self._mask.index_select(0, kept)
+        self._last = None if self._last is None else self._last.index_select(0, remaining)
+        self._mask = None if self._mask is None else self._mask.index_select(0, remaining)
         return True
 
     def written(self) -> Written:

@@ -69,9 +69,9 @@ def _window(config: Any) -> int | None:
 def _bytes_per_token(model: Any, config: Any) -> int:
     heads: int = config.num_attention_heads
     size: int = getattr(config, "head_dim", None) or config.hidden_size // heads
-    kept: int = getattr(config, "num_key_value_heads", None) or heads
+    kv_heads: int = getattr(config, "num_key_value_heads", None) or heads
     layers: int = config.num_hidden_layers
-    return 2 * layers * kept * size * int(model.dtype.itemsize)
+    return 2 * layers * kv_heads * size * int(model.dtype.itemsize)
 
 
 def _mask_format(model: Any) -> "torch.dtype | None":

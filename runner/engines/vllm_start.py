@@ -82,18 +82,18 @@ def _interrupter() -> Any:
 
         def new_req_logits_processor(self, params: Any) -> Any:
             """Return what is called with the tokens written so far and the logits of the next one."""
-            told = (params.extra_args or {}).get(_FORCING)
-            if told is None:
+            options = (params.extra_args or {}).get(_FORCING)
+            if options is None:
                 return None
-            place, phrase = told["place"], tuple(told["phrase"])
-            interruption = Interruption(phrase, place, place, tuple(told["closed_by"]))
+            place, phrase = options["place"], tuple(options["phrase"])
+            interruption = Interruption(phrase, place, place, tuple(options["closed_by"]))
 
             def only_forced(written: list[int], logits: Any) -> Any:
                 token = interruption.forces(place, written)
                 if token is None:
                     return logits
-                kept = logits[token].clone()
-                logits.fill_(-math.inf)[token] = kept
+                logit = logits[token].clone()
+                logits.fill_(-math.inf)[token] = logit
                 return logits
 
             return only_forced

@@ -138,7 +138,7 @@ class Scorer:
         before_first = read.last_hidden_state[:, -1:].repeat_interleave(n, dim=0)
         if length == 1:
             return torch.as_tensor(before_first)
-        kept = [(_spread(layer.keys, n), _spread(layer.values, n)) for layer in cache_of(read).layers]
+        key_values = [(_spread(layer.keys, n), _spread(layer.values, n)) for layer in cache_of(read).layers]
         steps = torch.arange(length - 1, device=self._device)
         causal = (steps[:, None] >= steps[None, :]).expand(1, 1, -1, -1)
         visible = (places >= starts[:, None])[:, None, None, :] if uneven else causal.new_ones(1, 1, 1, width)
@@ -151,7 +151,7 @@ class Scorer:
             position_ids=first[:, None] + steps,
             attention_mask=mask,
             use_cache=True,
-            **{self._cache_argument: DynamicCache(ddp_cache_data=kept)},
+            **{self._cache_argument: DynamicCache(ddp_cache_data=key_values)},
         )
         return torch.cat([before_first, answered.last_hidden_state], dim=1)
 
@@ -160,9 +160,9 @@ class Scorer:
 
         prompts, starts = _left_padded(rows.prompts, self._device)
         width = prompts.shape[1]
-        seen = torch.arange(width, device=self._device) >= starts[:, None]
+        visible = torch.arange(width, device=self._device) >= starts[:, None]
         sequence = torch.cat([prompts.repeat_interleave(rows.per_prompt, dim=0), tokens], dim=1)
-        attention = torch.cat([seen.repeat_interleave(rows.per_prompt, dim=0), mask], dim=1).long()
+        attention = torch.cat([visible.repeat_interleave(rows.per_prompt, dim=0), mask], dim=1).long()
         positions = (attention.cumsum(dim=1) - 1).clamp(min=0)
         out = self._decoder(input_ids=sequence, position_ids=positions, attention_mask=attention, use_cache=False)
         hidden: Tensor = out.last_hidden_state[:, width - 1 : -1]

@@ -44,9 +44,9 @@ def try_folder(folder: Path | str, address: str | None) -> list[NodeFiles]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=3 * _LONGEST, check=True)
         return _together(*json.loads(done.stdout.splitlines()[-1]))
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        said = (getattr(error, "stderr", "") or str(error)).strip().splitlines() or [""]
+        lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines() or [""]
         raise InputError(
-            f"the machines of the cluster at {address} cannot be asked to write into {folder}: {said[-1]}"
+            f"the machines of the cluster at {address} cannot be asked to write into {folder}: {lines[-1]}"
         ) from error
 
 

@@ -63,7 +63,7 @@ class Playing:
         self._asked_at: dict[int, float] = {}
         self._began_at: dict[int, float] = {}
         self._under_way: set[int] = set()
-        self.seen = Played()
+        self.outcome = Played()
 
     def play(self, seconds: float) -> Played:
         """Have each trial train a few steps, in so many seconds."""
@@ -76,8 +76,8 @@ class Playing:
                 break
             for event in self._executor.wait(_TICK):
                 self._take(event)
-        self.seen.waiting = [self._names[segment] for segment in sorted(self._under_way)]
-        return self.seen
+        self.outcome.waiting = [self._names[segment] for segment in sorted(self._under_way)]
+        return self.outcome
 
     def place(self, name: str, config: TrialConfig, seconds: float) -> str | None:
         """Have a trial of another layout train its first steps, alone; return what went wrong with it."""
@@ -93,7 +93,7 @@ class Playing:
                 self._take(event)
         if number in self._under_way:
             return f"it has not begun, or not ended, within {seconds:.0f} s"
-        return self.seen.failures.pop(name, None)
+        return self.outcome.failures.pop(name, None)
 
     def _assign(self) -> None:
         while self._left and len(self._under_way) < self._executor.workers:
@@ -127,13 +127,13 @@ class Playing:
             return
         if isinstance(event, Began):
             self._began_at[segment] = now
-            self.seen.begin_seconds.append(now - self._asked_at[segment])
-            self.seen.at_once = max(self.seen.at_once, len(self._under_way & self._began_at.keys()))
+            self.outcome.begin_seconds.append(now - self._asked_at[segment])
+            self.outcome.at_once = max(self.outcome.at_once, len(self._under_way & self._began_at.keys()))
         elif isinstance(event, Progress) and event.points and event.points[0].optimizer_step == 0:
-            self.seen.first_point_seconds.append(now - self._began_at[segment])
+            self.outcome.first_point_seconds.append(now - self._began_at[segment])
         elif isinstance(event, Ended):
             self._under_way.discard(segment)
-            self.seen.trials.append(self._names[segment])
+            self.outcome.trials.append(self._names[segment])
         elif isinstance(event, Failed):
             self._under_way.discard(segment)
-            self.seen.failures[self._names[segment]] = f"{event.kind}: {event.message}"
+            self.outcome.failures[self._names[segment]] = f"{event.kind}: {event.message}"

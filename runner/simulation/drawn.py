@@ -16,7 +16,7 @@ import numpy as np
 from planner.axes import as_text, suffix
 from planner.curves.curve import Vector
 from planner.pooling.features import features
-from planner.pooling.priors import Teacher
+from planner.pooling.priors import PriorSource
 from planner.prior.draws import Places, Weights
 from planner.prior.laws import MOST_GAIN
 from planner.prior.studies import Values
@@ -86,7 +86,7 @@ class Setting:
     longest_pilot: float  # GPU-hours up to which scores can matter
     longest_final: float
     pathologies: Pathologies = field(default_factory=lambda: MODERATE)
-    teacher: Teacher | None = None  # what earlier sweeps say of how scores depend on n and B
+    teacher: PriorSource | None = None  # what earlier sweeps say of how scores depend on n and B
 
     @cached_property
     def taught(self) -> Taught | None:

@@ -112,10 +112,10 @@ def is_ending(name: str) -> bool:
     """Whether the jobs of that name are all about to end, as after scancel: Slurm starts the next one after them."""
     command = ["squeue", "--noheader", f"--name={name}", "--format=%T"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LONGEST_LOOK).stdout.split()
+        jobs = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LONGEST_LOOK).stdout.split()
     except (OSError, subprocess.SubprocessError):
         return False
-    return bool(said) and set(said) <= {"COMPLETING", "CANCELLED"}
+    return bool(jobs) and set(jobs) <= {"COMPLETING", "CANCELLED"}
 
 
 def submit(script: Path, environment: Mapping[str, str], verb: str = "resume") -> str:
@@ -123,9 +123,9 @@ def submit(script: Path, environment: Mapping[str, str], verb: str = "resume") -
     command = ["sbatch", "--parsable", str(script)]
     done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
     if done.returncode:
-        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        text = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
         raise InputError(
-            f"Slurm has refused {script} ({said}): change [slurm] in rlplan.toml or give options of sbatch, and submit "
+            f"Slurm has refused {script} ({text}): change [slurm] in rlplan.toml or give options of sbatch, and submit "
             f"with `rlplan {verb} --slurm --sbatch=OPTION`"
         )
     return done.stdout.strip().partition(";")[0]

@@ -75,7 +75,7 @@ class Place:
 
     def names(self) -> dict[str, int]:
         """Return the files in it and in all folders of it, with their bytes; nothing where it is not there."""
-        with self._told("be listed"):
+        with self._translate_errors("be listed"):
             self._fs.invalidate_cache()
             try:
                 found = self._fs.find(self._root, detail=True)
@@ -86,30 +86,30 @@ class Place:
 
     def read(self, name: str) -> bytes:
         """Return what a small file holds."""
-        with self._told("be read"):
+        with self._translate_errors("be read"):
             return bytes(self._fs.cat_file(f"{self._root}/{name}"))
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file."""
-        with self._told("be written"):
+        with self._translate_errors("be written"):
             self._make_folder_of(name)
             self._fs.pipe_file(f"{self._root}/{name}", data)
 
     def put(self, path: Path, name: str) -> None:
         """Write a file of this machine to it."""
-        with self._told("be written"):
+        with self._translate_errors("be written"):
             self._make_folder_of(name)
             self._fs.put_file(str(path), f"{self._root}/{name}")
 
     def get(self, name: str, path: Path) -> None:
         """Write a file of it to this machine."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        with self._told("be read"):
+        with self._translate_errors("be read"):
             self._fs.get_file(f"{self._root}/{name}", str(path))
 
     def remove(self, *names: str) -> None:
         """Remove files; one that is gone already is passed over."""
-        with self._told("be changed"):
+        with self._translate_errors("be changed"):
             for name in names:
                 with suppress(FileNotFoundError):
                     self._fs.rm_file(f"{self._root}/{name}")
@@ -119,7 +119,7 @@ class Place:
             self._fs.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _translate_errors(self, what: str) -> Iterator[None]:
         try:
             yield
         except _raised() as error:
@@ -134,12 +134,12 @@ def _raised() -> tuple[type[BaseException], ...]:
 
 def _cause(error: BaseException, scheme: str) -> str:
     """Say in one line why, and what to do."""
-    said = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
     kind = type(error).__name__
-    if "Credentials" in kind or "credentials" in said or "GoogleAuth" in kind:
-        return f"it was asked without credentials ({said}); give them by the environment, on every machine that trains"
+    if "Credentials" in kind or "credentials" in text or "GoogleAuth" in kind:
+        return f"it was asked without credentials ({text}); give them by the environment, on every machine that trains"
     if isinstance(error, PermissionError):
-        return f"it refuses these credentials ({said}); let them read, write, list and delete there"
+        return f"it refuses these credentials ({text}); let them read, write, list and delete there"
     if isinstance(error, FileNotFoundError) and scheme in _BUCKETS:
-        return f"there is no such bucket ({said}); make it, or name another"
-    return said
+        return f"there is no such bucket ({text}); make it, or name another"
+    return text

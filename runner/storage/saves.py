@@ -20,7 +20,7 @@ from budgets.errors import CheckpointError
 from runner.ports.backend import never
 from runner.storage.place import Place
 
-KEPT = 2  # of a trial that may go on: should one be torn, the one before is gone on from
+TO_KEEP = 2  # of a trial that may go on: should one be torn, the one before is gone on from
 _MARK = re.compile(r"\d{8}-\d{8}\.json")
 _AT_ONCE = 8  # files on the way
 _SMALL = 2**20  # bytes
@@ -122,8 +122,8 @@ class Saves:
     def _retain(self, newest: Save) -> None:
         """Remove what is older than the last two, and what was never finished, but nothing newer."""
         names = self.place.names()
-        kept = sorted(name for name in names if _MARK.fullmatch(name) and name <= f"{newest.name}.json")[-KEPT:]
-        stems = {name.removesuffix(".json") for name in kept}
+        marks = sorted(name for name in names if _MARK.fullmatch(name) and name <= f"{newest.name}.json")[-TO_KEEP:]
+        stems = {name.removesuffix(".json") for name in marks}
         old = [name for name in names if (stem := name.split("/")[0][:17]) not in stems and stem < newest.name]
         self.place.remove(*sorted(old, key=lambda name: (not _MARK.fullmatch(name), name)))
 

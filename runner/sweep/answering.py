@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.pooling.pool import Pool
 from planner.recommending.answer import FinalAnswer, answer
 from planner.recommending.evidence import facts_of, seed_sd
@@ -28,7 +28,7 @@ def answer_of(
     board: Board,
     prompt_set_size: int | None,
     target_gpu_hours: float | None = None,
-    joint: Worlds | None = None,
+    joint: JointDraws | None = None,
     pool: Pool | None = None,
     draws: int = DRAWS,
 ) -> FinalAnswer:
@@ -44,7 +44,7 @@ def answer_of(
     facts, target = facts_of(view, planned_of(board)), target_gpu_hours or _final_gpu_hours(board)
     require_choice(facts, target)  # a joint belief needs a curve
     return answer(
-        (pool or pool_of(board.spec)).worlds(view, draws) if joint is None else joint,
+        (pool or pool_of(board.spec)).joint_draws(view, draws) if joint is None else joint,
         facts,
         target,
         seed_sd=seed_sd(view.trials.values()),

@@ -18,10 +18,10 @@ from planner.store.schema import Point as StoredPoint
 from planner.store.state import SweepState, failures_since_success
 from planner.sweeping.grants import Account, idle_gpu_hours
 from planner.trials import TrialState
-from planner.view import Axes, Configuration, OpenCell, Seen, TrialView, View
+from planner.view import Axes, Configuration, OpenCell, ScorePoint, TrialView, View
 from runner.ports.backend import Point
 from runner.sweep.measured import StartUps
-from runner.sweep.planned import about, configuration_of, foretold_by, start_up_gpu_hours, start_ups
+from runner.sweep.planned import about, configuration_of, plan_forecast, start_up_gpu_hours, start_ups
 from runner.sweep.spec import SweepSpec
 
 EXPECTED_UPDATES = 3.0  # the first ones of a process are slower than the rest
@@ -98,7 +98,7 @@ class Board:
         self.fresh: set[int] = set()  # trials with scores that no stored fit rests on
         self.due: dict[int, float] = {}  # lost trials, and when each is tried again by the executor's clock
         candidates = state.plan.candidates
-        self._foretold = foretold_by(state.plan, spec)
+        self._plan_forecast = plan_forecast(state.plan, spec)
         between = spec.learning_rate_range
         self._learning_rates = (between[0], between[1]) if between else None
         self._candidates = {self._place(configuration_of(each)): each for each in candidates}
@@ -136,7 +136,7 @@ class Board:
             rest_to_final=self.spec.rest_to_final,
             continues_pilot=self.spec.continues_pilot,
             replicates=True,
-            foretold=self._foretold,
+            plan_prior=self._plan_forecast,
         )
 
     def about(self) -> dict[str, str]:
@@ -227,17 +227,17 @@ class Board:
 
     def scored(self, trial: int, points: Iterable[Point]) -> None:
         """Take in points of a trial; a step that was scored before keeps its place and takes the newer score."""
-        if new := self.seen(trial, points):
+        if new := self.scores_of(trial, points):
             again = {each.step for each in new}  # steps that are done again after a loss
             known = [each for each in self.trials[trial].scores if each.step not in again]
             self.put(trial, scores=tuple(sorted([*known, *new], key=lambda each: each.step)))
             self.fresh.add(trial)
 
-    def seen(self, trial: int, points: Iterable[Point | StoredPoint]) -> list[Seen]:
+    def scores_of(self, trial: int, points: Iterable[Point | StoredPoint]) -> list[ScorePoint]:
         """Return the scores among points of a trial, by the metric that the sweep compares by."""
         metric = self.spec.training.validation.target
         return [
-            Seen(point.optimizer_step, self.compared(trial, point.gpu_hours), *measured)
+            ScorePoint(point.optimizer_step, self.compared(trial, point.gpu_hours), *measured)
             for point in points
             if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
         ]
@@ -259,7 +259,7 @@ class Board:
                 facts.first_gpu_hours = points[0].gpu_hours
             self._measure(trial, points[-1].optimizer_step, points[-1].gpu_hours)
         # Done again only when it rests on clearly more, since it touches every trial.
-        if len(self._measured) > self._priced_on + self._priced_on // 4 or self.start_ups.told:
+        if len(self._measured) > self._priced_on + self._priced_on // 4 or self.start_ups.has_grown:
             self.reprice()
 
     def _measure(self, trial: int, step: int, gpu_hours: float) -> None:

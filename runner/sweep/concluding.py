@@ -9,6 +9,7 @@ import numpy as np
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.experience.plain import from_plain, to_plain
+from planner.metrics import INTERVAL_LEVEL
 from planner.percent import percent
 from planner.pooling.pool import DRAWS as FEWER_DRAWS
 from planner.pooling.pool import Pool
@@ -19,7 +20,7 @@ from planner.store.experiences import save_experience
 from planner.store.records import RankedRow
 from planner.store.results import SO_FAR, save_recommendation
 from planner.store.schema import Fit, Recommendation
-from planner.sweeping.beliefs import LEVEL, beliefs_of
+from planner.sweeping.beliefs import beliefs_of
 from planner.view import has_curve
 from runner.ports.executor import Clock
 from runner.sweep.answering import answer_of
@@ -55,11 +56,11 @@ class Conclusions:
         """Store a fit of every trial that has new scores and is not being trained right now."""
         running = {segment.trial for segment in board.running.values()}
         due = [trial for trial in board.fresh - running if self._fitted.get(trial, 0) < len(board.trials[trial].scores)]
-        seen = [board.trials[trial] for trial in due if has_curve(board.trials[trial])]
+        trials = [board.trials[trial] for trial in due if has_curve(board.trials[trial])]
         began = time.perf_counter()
-        known = beliefs_of(self._pool.worlds(board.view(0)), seen) if seen else {}
+        known = beliefs_of(self._pool.joint_draws(board.view(0)), trials) if trials else {}
         board.fresh -= set(due)  # what could not be fitted is tried again in the next turn
-        if not seen:
+        if not trials:
             return
         took = 1000 * (time.perf_counter() - began) / len(known)
         for trial, belief in known.items():
@@ -75,7 +76,7 @@ class Conclusions:
                 predicted_mean=belief.score.median,
                 predicted_low=belief.score.low,
                 predicted_high=belief.score.high,
-                level=LEVEL,
+                level=INTERVAL_LEVEL,
                 fit_milliseconds=took,
                 probability_best=belief.probability_best,
             )
@@ -114,7 +115,7 @@ class Conclusions:
         if so_far:
             return
         if weights := self._pool.source_weights():
-            journal.note(LEARNT, None, _said_of_sources(weights), weights=weights)
+            journal.note(LEARNT, None, _describe_sources(weights), weights=weights)
         self._leave_behind(board, journal, clock)
 
     def _leave_behind(self, board: Board, journal: Journal, clock: Clock) -> None:
@@ -131,7 +132,7 @@ class Conclusions:
         journal.add(lambda session: save_experience(session, sweep, content, at))
 
 
-def _said_of_sources(weights: Mapping[str, float]) -> str:
+def _describe_sources(weights: Mapping[str, float]) -> str:
     parts = [f"{name} {percent(weight)}" for name, weight in weights.items() if name != NONE]
     return f"of what is believed rests on earlier sweeps: {', '.join(parts)}; on none {percent(weights.get(NONE, 0.0))}"
 

@@ -14,11 +14,11 @@ from planner.sweeping.policies import open_policy
 from planner.view import Configuration, View
 from runner.sweep.answering import stored_board
 from runner.sweep.concluding import Conclusions
-from runner.sweep.held import HeldAgainst, Promised
 from runner.sweep.learnt import pool_of
+from runner.sweep.monitoring import FinalRunMonitor, Promised
 from runner.sweep.spec import SweepSpec
 
-Concluding = Conclusions | HeldAgainst
+Concluding = Conclusions | FinalRunMonitor
 
 
 def deciding(session: Session, sweep: str, spec: SweepSpec, plan: Plan) -> tuple[Policy, Concluding]:
@@ -34,7 +34,7 @@ def deciding(session: Session, sweep: str, spec: SweepSpec, plan: Plan) -> tuple
     others = {number: trial for number, trial in view.trials.items() if number != final.from_trial_id}
     promised = Promised.of(session, final, _remedy(session, final, pilots))
     policy = FinalPolicy(stop_when_won=final.stop_when_won)
-    return policy, HeldAgainst(replace(view, trials=others), promised, pool)
+    return policy, FinalRunMonitor(replace(view, trials=others), promised, pool)
 
 
 def evidence(session: Session, pilots: Sweep, before: int | None = None) -> View:

@@ -171,7 +171,7 @@ class SweepDriver:
         """Take turns until the sweep is over; return whether it was interrupted."""
         stopping: set[int] = set()
         while True:
-            self._requests.heed()
+            self._requests.poll()
             ending = self._interrupted() or self._requests.stopping
             if ending:
                 for segment in self._board.running.keys() - stopping:
@@ -189,7 +189,7 @@ class SweepDriver:
             self._release_idle()
             self._dispatcher.keep_within()
             self._dispatcher.end_hung()
-            self._heed(self._executor.wait(self._tick))
+            self._handle(self._executor.wait(self._tick))
 
     def _begin_new(self, ending: bool) -> None:
         """Decide what runs next, have it stored, and only then start it."""
@@ -229,7 +229,7 @@ class SweepDriver:
         with self._journal.going_on("the answer so far was") if interrupted else nullcontext():
             self._conclusions.recommend(self._board, self._journal, self._executor.clock, so_far=interrupted)
 
-    def _heed(self, events: Sequence[Event]) -> None:
+    def _handle(self, events: Sequence[Event]) -> None:
         """Take in what happened; a trial that fails for want of its folder, or of room in it, has not failed."""
         failed = [event for event in events if isinstance(event, Failed)]
         try:
@@ -327,8 +327,8 @@ class SweepDriver:
     def _how_trials_ended(self) -> str:
         counts = Counter(str(trial.state) for trial in self._board.trials.values())
         kinds = f" ({', '.join(self._intake.failures)})" if self._intake.failures else ""
-        said = (f"{count} {state}{kinds if state == 'failed' else ''}" for state, count in counts.most_common())
-        return f"every trial has ended: {', '.join(said)}"
+        parts = (f"{count} {state}{kinds if state == 'failed' else ''}" for state, count in counts.most_common())
+        return f"every trial has ended: {', '.join(parts)}"
 
     def _end_workers(self, reason: str) -> None:
         """End all workers, and charge every second of theirs."""

@@ -66,9 +66,9 @@ def new_folder(above: Path, sweep: str) -> Path:
             own.mkdir(parents=True)
         except OSError as error:
             if not (isinstance(error, FileExistsError) and own.exists()):
-                said = why(error, own)
+                reason = why(error, own)
                 raise InputError(
-                    f"the sweep's folder '{own}' cannot be made ({said}): give another --folder"
+                    f"the sweep's folder '{own}' cannot be made ({reason}): give another --folder"
                 ) from error
             number += 1
             own = above / f"{sweep}-{number}"

@@ -51,7 +51,7 @@ class Journal:
         """
         self._say, self._interrupted = say, interrupted
         self._waited = self._next_try = 0.0
-        self._told_at = -SECONDS_BETWEEN_WORDS
+        self._last_notice = -SECONDS_BETWEEN_WORDS
         self.store, self.sweep_id, self.clock, self.decisions = store, sweep_id, clock, decisions
         self._driver = driver
         self._writes: list[Write] = []
@@ -82,13 +82,13 @@ class Journal:
             action=action,
             trial_id=trial,
             reason=why.reason,
-            seen=why.seen,
+            seen=why.figures,
             alternatives=why.alternatives,
         )
 
-    def note(self, action: str, trial: int | None, reason: str, **seen: Any) -> None:
+    def note(self, action: str, trial: int | None, reason: str, **details: Any) -> None:
         """Have what a reader of the sweep should know stored among the decisions, though nobody decided it."""
-        self.decided(action, trial, Why(reason, seen))
+        self.decided(action, trial, Why(reason, details))
 
     @contextmanager
     def going_on(self, what: str) -> Iterator[None]:
@@ -103,8 +103,8 @@ class Journal:
                 raise
             if (kind := (what, type(error).__name__)) not in self._left_out:
                 self._left_out.add(kind)
-                said = f"{what} left out: {type(error).__name__}: {error}. Training goes on"
-                self.note("left-out", None, said, trace=traceback.format_exc()[-TRACE_CHARACTERS:])
+                message = f"{what} left out: {type(error).__name__}: {error}. Training goes on"
+                self.note("left-out", None, message, trace=traceback.format_exc()[-TRACE_CHARACTERS:])
 
     @property
     def behind(self) -> bool:
@@ -152,15 +152,15 @@ class Journal:
         self._writes.clear()
         self._points.clear()
         self._beaten = self.clock.seconds()
-        self._waited, self._told_at = 0.0, -SECONDS_BETWEEN_WORDS
+        self._waited, self._last_notice = 0.0, -SECONDS_BETWEEN_WORDS
 
     def _pause_after(self, error: StoreUnavailableError) -> float:
         """Return how long to wait after a failed commit, and say now and then that there is a trouble."""
         if self._waited >= PATIENCE_SECONDS:
             raise error
         now = self.clock.seconds()
-        if now - self._told_at >= SECONDS_BETWEEN_WORDS:
-            self._told_at = now
+        if now - self._last_notice >= SECONDS_BETWEEN_WORDS:
+            self._last_notice = now
             self._say(
                 f"{error}. It is tried again for {PATIENCE_SECONDS / 60:g} minutes; until then nothing new begins"
             )

@@ -13,7 +13,7 @@ from budgets.errors import CheckpointError
 from planner.config.trainer import COMMAND, STANDIN
 from planner.disk import why
 from planner.store.finals import BEST
-from planner.view import Seen
+from planner.view import ScorePoint
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import checkpoints_of
 from runner.training import checkpoints
@@ -58,7 +58,7 @@ def copy_pilot(pilot: FromPilot, config: TrialConfig, folder: Path) -> None:
         raise CheckpointError(f"{pilot.folder} cannot be copied to {folder}: {why(error, folder)}") from error
 
 
-def keep_best(config: TrialConfig, folder: Path, scores: Sequence[Seen]) -> int | None:
+def keep_best(config: TrialConfig, folder: Path, scores: Sequence[ScorePoint]) -> int | None:
     """Keep in the folder `best` what belongs to the best score of those whose checkpoints are left; return its step.
 
     It lies there as in a trial's folder, so that it can be gone on from as from that. To a score belongs the first
@@ -67,7 +67,7 @@ def keep_best(config: TrialConfig, folder: Path, scores: Sequence[Seen]) -> int 
     best, aside, former = (folder / f"{BEST}{ending}" for ending in ("", ".writing", ".former"))
     if former.is_dir() and not best.exists():  # whoever was replacing it was killed
         former.rename(best)
-    found, held = dict(checkpoints_of(config, folder)), kept_in(config, best)
+    found, held = dict(checkpoints_of(config, folder)), stored_step(config, best)
     chosen = _best_of(scores, {*found, *([] if held is None else [held])})
     if chosen is None or chosen == held:
         return held
@@ -89,7 +89,7 @@ def keep_best(config: TrialConfig, folder: Path, scores: Sequence[Seen]) -> int 
     return chosen
 
 
-def _best_of(scores: Sequence[Seen], saved: Iterable[int]) -> int | None:
+def _best_of(scores: Sequence[ScorePoint], saved: Iterable[int]) -> int | None:
     """Return the checkpoint of the highest score that has one."""
     found = []
     for number, each in enumerate(scores):
@@ -100,12 +100,12 @@ def _best_of(scores: Sequence[Seen], saved: Iterable[int]) -> int | None:
     return max(found)[2] if found else None
 
 
-def kept_in(config: TrialConfig, best: Path) -> int | None:
+def stored_step(config: TrialConfig, best: Path) -> int | None:
     """Return the step of the checkpoint that a folder `best` holds."""
     return next((step for step, _ in checkpoints_of(config, best)), None)
 
 
-class BestKept:
+class BestCheckpoint:
     """Keeps the best checkpoint of a trial while it trains, in a thread of its own: a copy may take minutes."""
 
     def __init__(self, config: TrialConfig, folder: Path) -> None:
@@ -114,7 +114,7 @@ class BestKept:
         self._looked_at = 0  # the last score, when it was last looked what is the best
         self._under_way: Future[int | None] | None = None
 
-    def see(self, scores: Sequence[Seen]) -> str | None:
+    def see(self, scores: Sequence[ScorePoint]) -> str | None:
         """Keep what belongs to the best of the scores up to the last save; return why an earlier one could not be."""
         if self._under_way is not None and not self._under_way.done():
             return None
@@ -125,15 +125,15 @@ class BestKept:
             self._under_way = self._thread.submit(keep_best, self._config, self._folder, tuple(scores))
         return None if error is None else f"the best checkpoint could not be kept: {error}"
 
-    def end(self, scores: Sequence[Seen]) -> str | None:
+    def end(self, scores: Sequence[ScorePoint]) -> str | None:
         """Keep what belongs to the last scores too, and wait for it."""
-        told = []
+        reasons = []
         for _ in range(3):  # what was under way, what is the best now, and how that went
             if self._under_way is not None:
                 self._under_way.exception()  # which waits for its end
-            told.append(self.see(scores))
+            reasons.append(self.see(scores))
         self._thread.shutdown()
-        return next((each for each in told if each is not None), None)
+        return next((each for each in reasons if each is not None), None)
 
 
 def _copy(parts: Iterable[Path], folder: Path, target: Path) -> None:

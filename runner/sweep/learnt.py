@@ -7,7 +7,7 @@ from planner.experience.extracting import FEWEST, experience_of
 from planner.experience.plain import from_plain
 from planner.experience.teaching import TransferPriors
 from planner.pooling.pool import Pool
-from planner.view import Configuration, Seen, has_curve
+from planner.view import Configuration, ScorePoint, has_curve
 from runner.sweep.board import Board
 from runner.sweep.spec import SweepSpec
 
@@ -36,5 +36,5 @@ def tells(board: Board) -> bool:
     return len({configuration for configuration, _ in _curves(board)}) >= FEWEST
 
 
-def _curves(board: Board) -> list[tuple[Configuration, tuple[Seen, ...]]]:
+def _curves(board: Board) -> list[tuple[Configuration, tuple[ScorePoint, ...]]]:
     return [(trial.configuration, trial.scores) for trial in board.trials.values() if has_curve(trial)]

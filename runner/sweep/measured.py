@@ -123,7 +123,7 @@ class StartUps:
         self._planned, self._otherwise, self._measures = planned, otherwise, measures
         self._took: dict[tuple[Axes, bool], list[float]] = {}
         self._holders: dict[str, int] = {}  # the trial that a worker has in its memory
-        self._told, self._said = 0, max(planned.values(), default=otherwise)
+        self._last_count, self._last_typical = 0, max(planned.values(), default=otherwise)
         self.measured = 0
 
     def note(self, axes: Axes, gpu_hours: float, *, held: bool) -> None:
@@ -161,10 +161,10 @@ class StartUps:
 
     def news(self) -> str | None:
         """Return a sentence when start-ups turned out clearly other than was said, or planned, before."""
-        now, before = self.typical, self._said
+        now, before = self.typical, self._last_typical
         if not self.measured or abs(now - before) <= NEWS * max(now, before):
             return None
-        self._said = now
+        self._last_typical = now
         planned = max(self._planned.values(), default=self._otherwise)
         return (
             f"a segment takes {now:.3g} GPU-hours beside its updates, as measured on {self.measured} (the plan has "
@@ -172,11 +172,11 @@ class StartUps:
         )
 
     @property
-    def told(self) -> bool:
+    def has_grown(self) -> bool:
         """Whether clearly more was measured than when this was last asked."""
-        if self.measured <= self._told + self._told // 4:
+        if self.measured <= self._last_count + self._last_count // 4:
             return False
-        self._told = self.measured
+        self._last_count = self.measured
         return True
 
     def hold(self, worker: str, trial: int | None) -> None:

@@ -8,10 +8,10 @@ from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
 from budgets.hardware import NODE_GPUS
 from planner.axes import LEARNING_RATE, RECIPE, text_of, without
-from planner.prior.foretelling import Priced, circumstances_of, foretold
 from planner.prior.laws import Run
+from planner.prior.plan_prior import Priced, circumstances_of, prior_of_plan
 from planner.store.schema import Candidate, Plan, Trial
-from planner.view import Axes, Configuration, Foretold
+from planner.view import Axes, Configuration, PlanPrior
 
 if TYPE_CHECKING:
     from runner.sweep.spec import SweepSpec  # a plan is read without it, and it takes a while to build
@@ -35,14 +35,14 @@ def start_ups(candidates: Iterable[Candidate], otherwise: float) -> dict[Axes, f
     }
 
 
-def foretold_by(plan: Plan, spec: "SweepSpec") -> Foretold | None:
+def plan_forecast(plan: Plan, spec: "SweepSpec") -> PlanPrior | None:
     """Return what the plan expected along the sweep's final runs.
 
     None where it does not say on what workload, and of the best or the worst of k samples, which other cells favour.
     """
     runs = ((each, run_in_prior(plan, spec, each)) for each in plan.candidates)
     priced = [Priced(configuration_of(each), run, each.gpu_hours_per_step) for each, run in runs if run is not None]
-    return foretold(priced, spec.target_gpu_hours)
+    return prior_of_plan(priced, spec.target_gpu_hours)
 
 
 def run_in_prior(plan: Plan, spec: "SweepSpec", row: Candidate) -> Run | None:

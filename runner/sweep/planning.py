@@ -61,7 +61,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     """Return the settings of a sweep of the plan; InputError when it cannot be run as it was planned."""
     if choice.only is None:
         _require_pilots(plan)
-    _require_heeded(plan)
+    _require_applicable(plan)
     choice = _with_planned_model(plan, choice)
     configured = chosen_trainer(choice.trainer, plan.config.get("trainer"), approximate=choice.approximate)
     script = _script(choice)
@@ -139,7 +139,7 @@ def _with_planned_model(plan: Plan, choice: SweepChoice) -> SweepChoice:
     return choice.model_copy(update={"model": planned})
 
 
-def _require_heeded(plan: Plan) -> None:
+def _require_applicable(plan: Plan) -> None:
     """Refuse what of a plan for this package's own trainer counts for others alone."""
     others = ("trainer.patience", "trainer.save_", "trainer.environment", "trainer.secrets")
     given = [key for key in plan.config.get("sources", {}) if key.startswith(others)]
@@ -153,11 +153,11 @@ def _require_heeded(plan: Plan) -> None:
 def _without_untrainable(spec: SweepSpec, plan: Plan) -> SweepSpec:
     """Return the settings without the recipes that are tried beside the plan's where the trainer cannot do them."""
     for name in tried_recipes(plan) if spec.training.trainer else ():
-        kept = {each: recipe for each, recipe in spec.training.recipes.items() if each != name}
+        recipes = {each: recipe for each, recipe in spec.training.recipes.items() if each != name}
         try:
             _require_trainable(spec, plan, alone=name)
         except InputError:
-            training = spec.training.model_copy(update={"recipes": kept if len(kept) > 1 else {}})
+            training = spec.training.model_copy(update={"recipes": recipes if len(recipes) > 1 else {}})
             spec = spec.model_copy(update={"training": training})
     return spec
 

@@ -26,7 +26,7 @@ class Requests:
         self.paused = False
         self.stopping = False
 
-    def heed(self) -> None:
+    def poll(self) -> None:
         """Take what is new; the journal stores it with what follows, at the latest when the sweep is let go."""
         now = self._clock.seconds()
         if self.stopping or now - self._looked_at < SECONDS_BETWEEN_LOOKS:

@@ -59,7 +59,7 @@ class _Trial(OpenTrial):
             why = ": ".join(["", *point.metrics.get("notes", [])[:1]])
             self.notes.append(f"{percent(share, 1)} of the rewards of step {point.optimizer_step} failed{why}")
 
-    def told(self) -> tuple[str, ...]:
+    def drain_notes(self) -> tuple[str, ...]:
         """Return what is to be noted of a segment, once."""
         calls, dollars = self._spent.values()
         judge = [f"a judge was called {calls:,.0f} times" + (f", for ${dollars:,.2f}" if dollars else "")]
@@ -150,7 +150,7 @@ class Worker:
             batch.send()
         saved = trial.save()
         checkpoint = trial.store(work.segment) or str(saved)
-        return Ended(work.segment, self._name, self._seconds(), trial.step or 0, checkpoint, trial.told())
+        return Ended(work.segment, self._name, self._seconds(), trial.step or 0, checkpoint, trial.drain_notes())
 
     def _opened(self, work: Work, batch: "_Batch") -> _Trial:
         config = TrialConfig.model_validate_json(json.dumps(work.config))

@@ -79,12 +79,12 @@ def drawing(key: str) -> Draw:
 
 def _distinct(task: str, sums: Sums) -> Iterator[list[int]]:
     draw = drawing(task)
-    seen: set[tuple[int, ...]] = set()
+    known: set[tuple[int, ...]] = set()
     while True:
         terms = sums.terms(draw)
         key = tuple(sorted(terms))
-        if key not in seen:
-            seen.add(key)
+        if key not in known:
+            known.add(key)
             yield terms
 
 

@@ -140,14 +140,14 @@ def user_problems(choice: TaskChoice, validation_problems: int, tokens: Tokens |
         _require_some(within, reasons, choice.name)
     if held:
         validation = in_fixed_order(problem for part in held for problem in part)
-        kept = [apart(part, validation) for part in parts]
-        reasons.append((sum(map(len, parts)) - sum(map(len, kept)), "prompts to train on that are validated on"))
+        train = [apart(part, validation) for part in parts]
+        reasons.append((sum(map(len, parts)) - sum(map(len, train)), "prompts to train on that are validated on"))
     else:
         whole, validation = hold_out([each for part in parts for each in part], validation_problems, choice.name)
         ids = {problem.id for problem in whole}
-        kept = [[problem for problem in part if problem.id in ids] for part in parts]
-    _require_some(kept, reasons, choice.name)
-    return Asked(mixed(kept, [source.weight for source in sources]), validation, longest, _left_out(reasons))
+        train = [[problem for problem in part if problem.id in ids] for part in parts]
+    _require_some(train, reasons, choice.name)
+    return Asked(mixed(train, [source.weight for source in sources]), validation, longest, _left_out(reasons))
 
 
 def _left_out(reasons: Sequence[Reason]) -> tuple[str, ...]:
@@ -176,9 +176,9 @@ def _within(parts: Sequence[Sequence[Problem]], tokens: Tokens, choice: TaskChoi
     """Return the problems whose prompts are not too long, and the tokens of the longest of them."""
     counted = [[(problem, tokens(problem)) for problem in part] for part in parts]
     most = choice.prompt_length or max(length for part in counted for _, length in part)
-    kept = [[(problem, length) for problem, length in part if length <= most] for part in counted]
-    longest = max((length for part in kept for _, length in part), default=0)
-    return [[problem for problem, _ in part] for part in kept], longest
+    remaining = [[(problem, length) for problem, length in part if length <= most] for part in counted]
+    longest = max((length for part in remaining for _, length in part), default=0)
+    return [[problem for problem, _ in part] for part in remaining], longest
 
 
 @lru_cache(maxsize=2)  # every candidate of a plan asks the same

@@ -44,14 +44,14 @@ def read_problems(
             repeated += first is not None
             if first is None:
                 places[problem.id] = place
-                problems.append(_told_first(problem, system))
+                problems.append(_with_system(problem, system))
         if not problems:
             raise InputError(f"'{source.path}' holds no problems: each row should be like {SHAPE}")
         found.append(problems)
     return found, repeated
 
 
-def _told_first(problem: Problem, system: str | None) -> Problem:
+def _with_system(problem: Problem, system: str | None) -> Problem:
     """Return the problem with a system message before its prompt, unless it has one."""
     prompt = problem.prompt
     messages = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else prompt

@@ -58,7 +58,7 @@ class RewardChild:
         self._received = b""
         self._closed = False
         self._connection, channel = socket.socketpair()
-        watched, self._lifeline = os.pipe()
+        watched, self._keepalive = os.pipe()
         safe = ["-P"] if hasattr(sys.flags, "safe_path") else []  # Python 3.10, as some trainers have, knows none
         command = [sys.executable, *safe, str(PROGRAM), str(channel.fileno()), str(watched)]
         try:
@@ -67,7 +67,7 @@ class RewardChild:
             )
         except BaseException:
             self._connection.close()
-            os.close(self._lifeline)
+            os.close(self._keepalive)
             raise
         finally:
             channel.close()
@@ -112,7 +112,7 @@ class RewardChild:
         self._closed = True
         with suppress(subprocess.TimeoutExpired):  # the system may keep a process that waits for a dead disk
             self._process.wait(_REAP_SECONDS)
-        os.close(self._lifeline)
+        os.close(self._keepalive)
         self._connection.close()
 
     def _open(self, order: Order) -> None:

@@ -49,21 +49,21 @@ class Judge(NamedTuple):
         """Return what the judge says of a response; TrainingError where it does not answer, however often asked."""
         body = json.dumps({"problem": problem, "response": response}).encode()
         for calls in range(1, self.retries + 2):
-            code, said = self._answer(body)
+            code, reply = self._answer(body)
             if code not in _PASSING and code < 500:
                 break
             if calls > self.retries:
-                raise TrainingError("lost", f"the judge at {self.url} gave no answer in {calls} tries: {code} {said}")
+                raise TrainingError("lost", f"the judge at {self.url} gave no answer in {calls} tries: {code} {reply}")
             time.sleep(_FIRST_WAIT * 2 ** (calls - 1))
         spent = {CALLS: float(calls)} | ({DOLLARS: calls * self.dollars} if self.dollars else {})
         if code in _OF_THE_RESPONSE:
-            return JudgedResponse(None, "raised", f"the judge answered {code}: {said}", spent)
+            return JudgedResponse(None, "raised", f"the judge answered {code}: {reply}", spent)
         if code >= 300:
-            raise TrainingError("input", f"the judge at {self.url} answered {code}: {said}")
+            raise TrainingError("input", f"the judge at {self.url} answered {code}: {reply}")
         try:
-            value = json.loads(said)
+            value = json.loads(reply)
         except ValueError:
-            value = said
+            value = reply
         score, failure, message, metrics = answer_of(value, *self.between)
         return JudgedResponse(score, failure, message, {**metrics, **spent})
 

@@ -28,9 +28,9 @@ Answer = tuple[float | None, str | None, str | None, dict[str, float]]
 _LONGEST_MESSAGE = 300
 
 
-def main(channel: int, lifeline: int) -> None:
+def main(channel: int, keepalive: int) -> None:
     """Serve until the other end of the channel is closed; end at once when that of the lifeline is."""
-    _die_with(lifeline)
+    _die_with(keepalive)
     os.set_inheritable(channel, False)  # a program that a reward starts must not keep the channel open
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with socket.socket(fileno=channel) as connection, connection.makefile("rb") as lines:
@@ -78,8 +78,8 @@ def answer_of(value: Any, low: float, high: float) -> Answer:
         return None, "not-finite", f"the reward is {value!r}"[:_LONGEST_MESSAGE], metrics
     score = (number - low) / (high - low)
     if not 0 <= score <= 1:
-        said = f"the reward is {number:g}: it should lie in {low:g} to {high:g}"
-        return min(max(score, 0.0), 1.0), "out-of-range", said, metrics
+        message = f"the reward is {number:g}: it should lie in {low:g} to {high:g}"
+        return min(max(score, 0.0), 1.0), "out-of-range", message, metrics
     return score, None, None, metrics
 
 
@@ -117,20 +117,20 @@ def _module_of_file(file: Path) -> Any:
     return module
 
 
-def _die_with(lifeline: int) -> None:
+def _die_with(keepalive: int) -> None:
     """Have the kernel kill this process and all that it started when the lifeline's other end is closed.
 
     A thread that waits for that could not act while C code holds the interpreter.
     """
-    os.set_inheritable(lifeline, False)
+    os.set_inheritable(keepalive, False)
     if sys.platform == "linux":
-        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+        fcntl.fcntl(keepalive, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(keepalive, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(keepalive, fcntl.F_SETFL, fcntl.fcntl(keepalive, fcntl.F_GETFL) | os.O_ASYNC)
         # When memory runs out, the kernel should take this process and not the training.
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    if select.select([lifeline], [], [], 0)[0]:
+    if select.select([keepalive], [], [], 0)[0]:
         os._exit(1)
 
 

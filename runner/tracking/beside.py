@@ -77,7 +77,7 @@ def beside(
 
 def follow(copy: Callable[[], None], ending: threading.Event, name: str, say: Callable[[str], None]) -> None:
     """Copy every now and then, once more at the end; a tracker that is down is tried ever more rarely, said once."""
-    wait, said = SECONDS_BETWEEN_LOOKS, False
+    wait, reported = SECONDS_BETWEEN_LOOKS, False
     while True:
         last = ending.is_set()
         try:
@@ -85,10 +85,10 @@ def follow(copy: Callable[[], None], ending: threading.Event, name: str, say: Ca
             wait = SECONDS_BETWEEN_LOOKS
         except Exception as error:
             wait = min(2 * wait, LONGEST_WAIT)
-            if not said:
+            if not reported:
                 first = (str(error).strip().splitlines() or [""])[0]
                 say(f"{name} takes nothing ({type(error).__name__}: {first[:200]}): the sweep goes on without it")
-            said = True
+            reported = True
         if last:
             return
         ending.wait(wait)

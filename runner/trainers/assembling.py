@@ -31,7 +31,7 @@ class PointMaker:
         self._read_at = 0.0
         self._before = last.seconds if last is not None else 0.0
         self._bad_losses = 0
-        self._start_up_said = False
+        self._start_up_reported = False
         self.start_up_seconds: float | None = None
 
     def goes_on_from(self, at_seconds: float) -> None:
@@ -116,7 +116,7 @@ class PointMaker:
 
     def _start_up(self) -> dict[str, float]:
         """Return how long the start took, beside the first point after it; it is no part of the point's own time."""
-        begun, self._start_up_said = not self._start_up_said, True
+        begun, self._start_up_reported = not self._start_up_reported, True
         return {"start_up": self.start_up_seconds} if begun and self.start_up_seconds else {}
 
     def _error(self, reading: Reading) -> float | None:

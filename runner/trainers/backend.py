@@ -16,8 +16,8 @@ from runner.trainers.judging import RewardReports
 from runner.trainers.storing import (
     FOLDER,
     IDENTITY,
-    KEPT,
     PRIVATE,
+    TO_KEEP,
     has_aside,
     put_aside,
     remove,
@@ -228,8 +228,8 @@ class DrivenBackend:
         if last is not None and last.optimizer_step >= step:
             return []
         over = Attempt(self._folder / FOLDER, number, 0, 0, None)
-        said = [reading for source in self._driver.sources(config, over) for reading in source.read()]
-        return recovered(config, last, said, step)
+        readings = [reading for source in self._driver.sources(config, over) for reading in source.read()]
+        return recovered(config, last, readings, step)
 
     def _put_aside(self, failure: TrainingError, attempt: Attempt) -> TrainingError:
         """Have the checkpoint before taken next time, where this one cannot be read."""
@@ -245,7 +245,7 @@ class DrivenBackend:
 
     def _tidy(self, found: Sequence[Checkpoint]) -> None:
         """Remove what nobody goes on from: the trainer may keep all that it saves."""
-        remove(found[KEPT:])
+        remove(found[TO_KEEP:])
         if found and found[0].step > self._went_on_from:
             remove_aside(found[0].path.parent)
 

@@ -20,8 +20,8 @@ PARTS = (  # of rlplan, beside those of the reward
 )
 
 
-class Teller:
-    """Writes a line of JSON for each thing that is to be known of a step; told.py reads them."""
+class MetricsWriter:
+    """Writes a line of JSON for each thing that is to be known of a step; step_lines.py reads them."""
 
     def __init__(self, path: Path) -> None:
         """Append to a file of this attempt alone."""

@@ -26,17 +26,17 @@ class RewardReports:
 
     def counted(self, point: Point) -> Point:
         """Return the point with what was reported since the last one; TrainingError where too many failed."""
-        told = self._new()
-        self._require(told)
-        failed = sum(each.get("failed", 0) for each in told)
+        reports = self._new()
+        self._require(reports)
+        failed = sum(each.get("failed", 0) for each in reports)
         validation, made = self._config.validation, point.optimizer_step - self._step
         scored = made * self._config.rollouts_per_step
         if point.score is not None:
             scored += validation.problems * validation.samples
         self._step = point.optimizer_step
-        metrics: dict[str, Any] = summed(metric for each in told for metric in each.get("metrics", ()))
+        metrics: dict[str, Any] = summed(metric for each in reports for metric in each.get("metrics", ()))
         if failed:
-            reason = next(each["reason"] for each in told if each.get("failed"))
+            reason = next(each["reason"] for each in reports if each.get("failed"))
             require_judged(failed, scored, reason)
             share = failed / max(scored, failed)
             metrics |= {"reward_failures": float(failed), FAILED_SHARE: share, "notes": [reason]}
@@ -56,7 +56,7 @@ class RewardReports:
         return [json.loads(line) for lines in self._files.values() for line in lines.new()]
 
     @staticmethod
-    def _require(told: list[dict[str, Any]]) -> None:
-        for each in told:
+    def _require(reports: list[dict[str, Any]]) -> None:
+        for each in reports:
             if "kind" in each:
                 raise TrainingError(each["kind"], each["reason"])

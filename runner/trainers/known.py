@@ -34,8 +34,8 @@ def require_known(trainer: str, keys: Iterable[str]) -> None:
     for key in keys if known else ():
         if not _is_known(key, known):
             near = get_close_matches(key, known, 3)
-            said = f"did you mean {' or '.join(map(repr, near))}?" if near else "leave it out"
-            raise InputError(f"'{key}' is no key of {version}, which is what rlplan knows of: {said}")
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "leave it out"
+            raise InputError(f"'{key}' is no key of {version}, which is what rlplan knows of: {hint}")
 
 
 def is_known(trainer: str, key: str) -> bool:

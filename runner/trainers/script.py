@@ -70,17 +70,17 @@ class Script:
         settings = {**self.settings, **own.get("settings", {})}
         return with_options(trainer, {**self.options, **own, "settings": settings}).with_variables(self.variables)
 
-    def notes(self, kept: Mapping[str, Any]) -> list[str]:
+    def notes(self, settings: Mapping[str, Any]) -> list[str]:
         """Say what is kept, by the settings that a sweep has in the end, and what is replaced or left out."""
         name, form = self.path.name, TrainerSpec.load(self.trainer).script
-        left = {key: value for key, value in self.settings.items() if key not in kept}
+        left = {key: value for key, value in self.settings.items() if key not in settings}
         options = [key for key, named in form.options.items() if named in self.options]
-        lines = [f"of {name} these are kept: {_listed([*(key for key in self.settings if key in kept), *options])}"]
+        lines = [f"of {name} these are kept: {_listed([*(key for key in self.settings if key in settings), *options])}"]
         if self.variables:
             lines.append(f"of {name} these variables are set: {_listed(self.variables)}")
         if replaced := {**self.replaced, **left}:
-            told = _listed([f"{key} (it says {value})" for key, value in replaced.items()])
-            lines.append(f"of {name} these are decided by the plan: {told}")
+            overrides = _listed([f"{key} (it says {value})" for key, value in replaced.items()])
+            lines.append(f"of {name} these are decided by the plan: {overrides}")
         if self.foreign:
             lines.append(f"of {name} these are no settings that rlplan's {self.trainer} has: {_listed(self.foreign)}")
         return lines
@@ -89,32 +89,32 @@ class Script:
 def read_script(path: Path) -> Script:
     """Read what a script tells its trainer; InputError where it starts none that rlplan does."""
     try:
-        said = what_it_sets([path.expanduser()])
+        command = what_it_sets([path.expanduser()])
     except InputError as error:
         raise InputError(f"--from {path}: {error}") from None
-    if said.trainer not in TABLED:
+    if command.trainer not in TABLED:
         raise InputError(f"--from {path}: it starts none of {', '.join(TABLED)}")
-    if any(word[:1] in ("'", '"') for word in said.words):
+    if any(word[:1] in ("'", '"') for word in command.words):
         raise InputError(f"--from {path}: the command cannot be read: a quotation does not end")
-    script, form = Script(path, said.trainer), TrainerSpec.load(said.trainer).script
-    given = {each.lstrip("+").partition("=")[0]: each.partition("=")[0] for each in said.words if "=" in each}
-    decided, foreign = _decided(said.trainer), []
+    script, form = Script(path, command.trainer), TrainerSpec.load(command.trainer).script
+    given = {each.lstrip("+").partition("=")[0]: each.partition("=")[0] for each in command.words if "=" in each}
+    decided, foreign = _decided(command.trainer), []
     shell = _shell(path.expanduser())
-    own = _of_the_model(shell) if said.trainer == "slime" else frozenset[str]()
-    for name, value in said.found.items():
-        key = name.replace("_", "-") if said.trainer == "slime" else name
+    own = _of_the_model(shell) if command.trainer == "slime" else frozenset[str]()
+    for name, value in command.found.items():
+        key = name.replace("_", "-") if command.trainer == "slime" else name
         if key in form.options:
             script.options[form.options[key]] = _value(value)
         elif name in decided | own or any(fnmatchcase(key, each) for each in form.decided):
             script.replaced[key] = value
-        elif not _knows(said.trainer, key) or not any(fnmatchcase(key, each) for each in form.known):
+        elif not _knows(command.trainer, key) or not any(fnmatchcase(key, each) for each in form.known):
             foreign.append(key)
-        elif any(other.startswith(f"{key}.") for other in said.found):
+        elif any(other.startswith(f"{key}.") for other in command.found):
             continue  # what lies below it says more
         else:
             # Hydra wants to be told of keys that its own files have not.
-            script.settings[given.get(key, f"++{key}") if said.trainer == "verl" else key] = _value(value)
-    return replace(script, foreign=tuple(foreign), variables=_variables(shell, said.words))
+            script.settings[given.get(key, f"++{key}") if command.trainer == "verl" else key] = _value(value)
+    return replace(script, foreign=tuple(foreign), variables=_variables(shell, command.words))
 
 
 def driven(trainer: TrainerChoice) -> TrainerChoice:
@@ -131,11 +131,11 @@ def with_options(trainer: TrainerChoice, options: Mapping[str, Any]) -> TrainerC
     return trainer.model_copy(update={"options": given})
 
 
-def require_known(script: Script, kept: Mapping[str, Any]) -> None:
+def require_known(script: Script, settings: Mapping[str, Any]) -> None:
     """Refuse a script's value that cannot be known from it, of what is kept."""
     refers = TrainerSpec.load(script.trainer).script.refers
-    for key in script.settings.keys() & kept.keys():
-        value = kept[key]
+    for key in script.settings.keys() & settings.keys():
+        value = settings[key]
         text = value if isinstance(value, str) else ""
         if _OPEN.search(text) and not (refers and text.startswith("${")):
             raise InputError(

@@ -15,7 +15,7 @@ from runner.trainers.driver import Checkpoint
 FOLDER = "trainer"  # in a trial's folder: everything of its trainer
 IDENTITY = "trial.json"  # in that: whose trial it is
 PRIVATE = 0o600  # of files with a trainer's variables, among which there may be secrets
-KEPT = 2  # checkpoints of a trial: should one be torn, the one before is gone on from
+TO_KEEP = 2  # checkpoints of a trial: should one be torn, the one before is gone on from
 _UNSOUND = "unsound-"
 _MARGIN = 1.1
 
@@ -73,7 +73,7 @@ def require_room(newest: Checkpoint | None, folder: Path) -> None:
     """
     if newest is None:
         return
-    needed = round(KEPT * _MARGIN * size_of(newest.path))
+    needed = round(TO_KEEP * _MARGIN * size_of(newest.path))
     if shutil.disk_usage(folder).free < needed:
         raise CheckpointError(f"a segment is not begun, for its checkpoints find no room: {room(folder, needed)}")
 

@@ -42,12 +42,12 @@ from runner.trainers.known import flat_keys, require_known
 from runner.trainers.laying import judged_files, nested, numbered_rows, parts, programs
 from runner.trainers.render import evaluated, rendered, words
 from runner.trainers.spec import TrainerSpec
-from runner.trainers.told import readings
+from runner.trainers.step_lines import readings
 from runner.trainers.values import run_of, sections_of, values_of
 
 FIRST = Attempt(Path("/"), 1, 0, 1, None)  # what a check is made of
 HERE = Attempt(Path(), 1, 0, 1, None)  # what a rehearsal is made of
-_SAID = re.compile(r"\brlplan (input|checkpoint): (.*)$")  # by a program of ours in the trainer's interpreter
+_OWN_MESSAGE = re.compile(r"\brlplan (input|checkpoint): (.*)$")  # by a program of ours in the trainer's interpreter
 _MEANT = {"input": " refused its configuration", "checkpoint": " could not go on"}
 _LAST = 2000  # characters of what a rehearsal has said
 
@@ -165,8 +165,8 @@ class TableDriver:
 
     def run(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a program of ours in its interpreter is told: what every one is, and what the table adds."""
-        told = run_of(values, self.spec.checkpoints.tracker) | rendered(self.spec.run, values)
-        return told if self.spec.files.keys is not None else {**told, "words": told.get("words", values["words"])}
+        fields = run_of(values, self.spec.checkpoints.tracker) | rendered(self.spec.run, values)
+        return fields if self.spec.files.keys is not None else {**fields, "words": fields.get("words", values["words"])}
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
         """Start it on the head, maybe in a Ray that spans the hosts."""
@@ -188,27 +188,27 @@ class TableDriver:
 
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those that hold everything, up to the one that its tracker names where it has one."""
-        kept = self.spec.checkpoints
-        found = complete(folder, kept.pattern, kept.tracker, (*kept.holds, *filter(None, [kept.mark])))
+        layout = self.spec.checkpoints
+        found = complete(folder, layout.pattern, layout.tracker, (*layout.holds, *filter(None, [layout.mark])))
         return [replace(each, step=each.step * self.each(config)) for each in found]
 
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return what its files are called, for one who writes them instead."""
-        kept = self.spec.checkpoints
+        layout = self.spec.checkpoints
         return {
             "metrics": str(attempt.metrics),
-            "checkpoint": kept.pattern,
-            "tracker": kept.tracker,
-            "holds": list(kept.holds),
-            "mark": kept.mark,
+            "checkpoint": layout.pattern,
+            "tracker": layout.tracker,
+            "holds": list(layout.holds),
+            "mark": layout.mark,
             "updates": self.each(config),
         }
 
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Return what a program of ours, or it in its own words, has said of its end; the last that fits counts."""
         for line in reversed(tail.splitlines()):
-            if said := _SAID.search(line):
-                return said[1], f"{self.title}{_MEANT[said[1]]}: {said[2]}"
+            if match := _OWN_MESSAGE.search(line):
+                return match[1], f"{self.title}{_MEANT[match[1]]}: {match[2]}"
             for each in self.spec.failures:
                 if re.search(each.pattern, line):
                     return each.kind, f"{self.title}{_MEANT.get(each.kind, '')}: {line.strip()[:300]}"
@@ -247,5 +247,5 @@ class RehearsedDriver(TableDriver):
     def rehearse(self, config: TrialConfig) -> Sequence[str]:
         """Have its own parser look at what a first attempt would be given, in its environment."""
         config = self.as_done(config)
-        code, said = asked_itself(config, self.files(config, opened_task(config), HERE), *self.spec.rehearses)
-        return [] if code == 0 else [said[-_LAST:]]
+        code, output = asked_itself(config, self.files(config, opened_task(config), HERE), *self.spec.rehearses)
+        return [] if code == 0 else [output[-_LAST:]]

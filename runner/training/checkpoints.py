@@ -23,7 +23,7 @@ from planner.layering import flattened
 from runner.ports.backend import Saved
 from runner.ports.trial import TrialConfig
 
-KEPT = 2
+TO_KEEP = 2
 _NAME = re.compile(r"checkpoint-\d{8}\.(pt|json)$")
 _DIGEST_BYTES = 64
 _MAGIC = b"rlplan checkpoint 1\n"
@@ -95,7 +95,7 @@ def save(folder: Path, step: int, state: Mapping[str, Any], form: CheckpointForm
         raise CheckpointError(
             f"the checkpoint of step {step} cannot be written to {folder} ({why(error, folder)}); {stands}"
         ) from error
-    for old in _newest_first(folder)[KEPT:]:
+    for old in _newest_first(folder)[TO_KEEP:]:
         old.unlink(missing_ok=True)
     return path
 

@@ -64,26 +64,26 @@ class Collector:
         B = self._config.prompts_at(number * updates)
         refilling = recipe.filters.zero_variance == "refill"
         wanted = updates * B
-        kept: list[_Groups] = []
-        seen = _Seen()
+        parts: list[_Groups] = []
+        stats = _Stats()
         for attempt in range(recipe.filters.most_refills if refilling else 1):
-            missing = wanted - sum(len(groups.prompts) for groups in kept)
+            missing = wanted - sum(len(groups.prompts) for groups in parts)
             if not missing:
                 break
             groups = self._generate(
-                missing, derive(self._config.seed, "rollouts", number, attempt), watch, seen, between_tokens
+                missing, derive(self._config.seed, "rollouts", number, attempt), watch, stats, between_tokens
             )
             signal = has_signal(groups.scores, n).tolist()
-            seen.silent += signal.count(False)
-            kept.append(groups.only([i for i, good in enumerate(signal) if good], n) if refilling else groups)
-        whole = _joined(kept)
+            stats.silent += signal.count(False)
+            parts.append(groups.only([i for i, good in enumerate(signal) if good], n) if refilling else groups)
+        whole = _joined(parts)
         return [
-            self._batch(whole.only(range(first, min(first + B, len(whole.prompts))), n), seen, updates, position)
+            self._batch(whole.only(range(first, min(first + B, len(whole.prompts))), n), stats, updates, position)
             for position, first in enumerate(range(0, wanted, B))
         ]
 
     def _generate(
-        self, count: int, seed: int, watch: Stopwatch, seen: "_Seen", between_tokens: Callable[[], None] | None
+        self, count: int, seed: int, watch: Stopwatch, stats: "_Stats", between_tokens: Callable[[], None] | None
     ) -> _Groups:
         import torch
 
@@ -96,7 +96,7 @@ class Collector:
             judged = scored(self._task, [self._task.train[index] for index in indices], rollouts)
         scores = torch.tensor(judged.values, dtype=torch.float32)
         self._stream.record(indices, n, scores.view(count, n).mean(dim=1).tolist())
-        seen.add(rollouts, scores, self._shaped(rollouts.mask, scores), judged)
+        stats.add(rollouts, scores, self._shaped(rollouts.mask, scores), judged)
         tables = (rollouts.tokens, rollouts.mask, rollouts.forced, rollouts.logprobs, rollouts.versions)
         return _Groups(prompts, *tables, rollouts.truncated, scores)
 
@@ -108,7 +108,7 @@ class Collector:
     def _shaped(self, mask: "Tensor", scores: "Tensor") -> "Tensor":
         return shaped_rewards(scores, mask.sum(dim=1), self._task.max_response_tokens, self._config.recipe.rewards)
 
-    def _batch(self, groups: _Groups, seen: "_Seen", updates: int, position: int) -> Batch:
+    def _batch(self, groups: _Groups, stats: "_Stats", updates: int, position: int) -> Batch:
         recipe, n = self._config.recipe, self._config.rollouts_per_prompt
         worth = advantages(self._shaped(groups.mask, groups.scores), n, recipe.advantage)
         trained = list(range(len(groups.prompts)))
@@ -125,10 +125,10 @@ class Collector:
             sampler=picked.sampler[:, :longest],
             versions=picked.versions[:, :longest],
             advantages=worth.view(-1, n)[trained].flatten(),
-            generated=_share(seen.rollouts, updates, position),
-            generated_tokens=_share(seen.tokens, updates, position),
-            measured=seen.metrics(updates, interrupting=self._sampling.interruption is not None),
-            notes=seen.notes,
+            generated=_share(stats.rollouts, updates, position),
+            generated_tokens=_share(stats.tokens, updates, position),
+            measured=stats.metrics(updates, interrupting=self._sampling.interruption is not None),
+            notes=stats.notes,
         )
 
 
@@ -179,7 +179,7 @@ class BatchSource:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Stats:
     """What was generated for a batch, kept or not."""
 
     rollouts: int = 0
@@ -195,7 +195,7 @@ class _Seen:
     failed: int = 0
     longest: int = 0
     notes: list[str] = field(default_factory=list)
-    said: list[Mapping[str, float]] = field(default_factory=list)
+    reward_metrics: list[Mapping[str, float]] = field(default_factory=list)
 
     def add(self, rollouts: Rollouts, scores: "Tensor", rewards: "Tensor", scored: Scores) -> None:
         self.rollouts += rollouts.count
@@ -210,10 +210,10 @@ class _Seen:
         self.failures += sum(scored.failures.values())
         self.failed += scored.failed
         self.notes += scored.notes
-        self.said += scored.metrics
+        self.reward_metrics += scored.metrics
 
     def metrics(self, updates: int, *, interrupting: bool) -> dict[str, float]:
-        said = summed(self.said)
+        totals = summed(self.reward_metrics)
         return {
             "pass_rate": self.score / self.rollouts,
             "reward": self.reward / self.rollouts,
@@ -225,8 +225,8 @@ class _Seen:
             "reward_failures": float(self.failures),
             FAILED_SHARE: self.failed / self.rollouts,
             "generation_rounds": float(self.rounds),
-            **said,
-            **{name: value / updates for name, value in spent_in(said).items()},  # of each update of the batch
+            **totals,
+            **{name: value / updates for name, value in spent_in(totals).items()},  # of each update of the batch
         }
 
 

@@ -181,8 +181,8 @@ def is_out_of_memory(error: Exception) -> bool:
     """Whether an error of torch says that memory ran out, on a GPU or in the allocator of the CPU."""
     import torch
 
-    told = ("DefaultCPUAllocator: can't allocate memory", "not enough memory", "out of memory")
-    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in told)
+    phrases = ("DefaultCPUAllocator: can't allocate memory", "not enough memory", "out of memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in phrases)
 
 
 def _optimizer(config: TrialConfig, model: "nn.Module") -> Any:

@@ -12,7 +12,7 @@ from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
 from planner.store.state import failures_since_success, sweep_state
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
-from planner.view import Seen
+from planner.view import ScorePoint
 from tests.conformance.conftest import FIRST, SECOND
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
@@ -115,7 +115,7 @@ def test_how_a_sweep_stands(store: Store) -> None:
     assert stands.committed_step(trial) == 8
     assert failures_since_success(of_trial) == 1
     assert stands.scores[trial] == [
-        Seen(0, 0.0, 0.0, None), Seen(4, 0.4, 0.4, None), Seen(8, 0.8, 0.9, None),
+        ScorePoint(0, 0.0, 0.0, None), ScorePoint(4, 0.4, 0.4, None), ScorePoint(8, 0.8, 0.9, None),
     ]  # fmt: skip
     assert stands.trained[trial] == Trained(0.0, 8, pytest.approx(0.8))
     assert stands.spent_gpu_hours == 3.25

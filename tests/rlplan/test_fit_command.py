@@ -12,7 +12,7 @@ from planner.curves.curve import Curve
 from planner.curves.verdicts import Verdict
 from rlplan.actions.fitting import fit_curves_of
 from rlplan.charts.fit_panels import BAND_POINTS, curve_panels
-from rlplan.requests.elsewhere import FitRequest
+from rlplan.requests.foreign import FitRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import rising, write
 

@@ -30,7 +30,7 @@ from rlplan.charts.final import final_chart
 from rlplan.live.sweep_events import Position, news
 from rlplan.printing.status_output import final_of_sweep
 from rlplan.reading.believing import beliefs
-from rlplan.reading.finals import Record, final_standing, record_of, record_said
+from rlplan.reading.finals import Record, final_standing, record_of, record_text
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.story_reading import story
@@ -267,7 +267,7 @@ def test_a_broken_promise_is_warned_of_and_counted(swept: str, monkeypatch: pyte
         record = record_of(session)
     assert record is not None
     assert (record.finals, record.held) == (1, 0)
-    assert record_said(record).startswith("The one final run that ended did not end within the 90 % interval")
+    assert record_text(record).startswith("The one final run that ended did not end within the 90 % interval")
     assert record.typical_price == pytest.approx(1.0, abs=0.5)
     assert Record(2, 2, (0.9, 1.3)).typical_price == pytest.approx(1.1)
 

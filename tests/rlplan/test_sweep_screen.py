@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.trials import TrialState
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.printing.sweep_screen import screen
 from rlplan.reading.sweep_picture import Driver, Forecast, Money, Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
@@ -75,7 +75,8 @@ SCORES = st.lists(st.floats(0, 1), max_size=200)
 def trials(draw: st.DrawFn) -> TrialRow:
     forecast = Forecast(0.5, 0.4, 0.6, 0.9, "rising", 10.0, draw(st.none() | st.floats(0, 1)))
     scores = [
-        Seen(step, float(step), value, draw(st.sampled_from([None, 0.01]))) for step, value in enumerate(draw(SCORES))
+        ScorePoint(step, float(step), value, draw(st.sampled_from([None, 0.01])))
+        for step, value in enumerate(draw(SCORES))
     ]
     return TrialRow(
         id=draw(st.integers(1, 10**6)),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rlplan.actions.watching import Seen, followed
-from rlplan.requests.elsewhere import WatchRequest
+from rlplan.actions.watching import WatchEvent, followed
+from rlplan.requests.foreign import WatchRequest
 from tests.rlplan.conftest import Run
 
 RISING = [0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.6, 0.61]
@@ -67,7 +67,7 @@ def test_a_log_that_grows_is_followed_until_it_warns(tmp_path: Path) -> None:
         looks.append(seconds)
         table(path, next(parts))
 
-    seen: list[Seen] = list(followed(WatchRequest(path, answers=2000, every=3.0), wait))
+    seen: list[WatchEvent] = list(followed(WatchRequest(path, answers=2000, every=3.0), wait))
 
     assert [each.scored.score for each in seen if each.scored] == FALLEN
     assert looks == [3.0, 3.0]
@@ -84,7 +84,7 @@ def test_a_line_that_is_being_written_is_read_when_it_has_ended(tmp_path: Path, 
         seen.append([each.score for each in found])
         path.write_text(f"step,score\n0,0.5\n5,0.6{ends}")
 
-    found: list[Seen] = []
+    found: list[WatchEvent] = []
     for each in followed(WatchRequest(path), wait):
         found.append(each)
         if len(found) == 2:

@@ -20,7 +20,7 @@ _START_POINTS, _POLISHED_STARTS = 256, 4  # a start need not see every point
 _TOLERANCE = 1e-12
 _LEAST_NOISE = 1e-6  # of the range of y; without noise the draws would have no width
 _WALKERS_PER_PARAMETER, _FEWEST_WALKERS = 12, 32
-_WARM_UP, _STEPS, _KEPT_EVERY = 400, 900, 6
+_WARM_UP, _STEPS, _THINNING = 400, 900, 6
 
 
 class CannotTellError(InputError):
@@ -182,7 +182,7 @@ class Separable:
 def _ensemble(log_density: Callable[[Vector], Vector], walkers: Vector, generator: np.random.Generator) -> Vector:
     """Stretch each half of the walkers along lines through the other half, and keep every few steps."""
     half, dimensions = len(walkers) // 2, walkers.shape[1]
-    density, kept = log_density(walkers), []
+    density, samples = log_density(walkers), []
     for step in range(_WARM_UP + _STEPS):
         for mine, others in ((slice(0, half), slice(half, 2 * half)), (slice(half, 2 * half), slice(0, half))):
             stretch = (generator.random(half) + 1) ** 2 / 2
@@ -194,6 +194,6 @@ def _ensemble(log_density: Callable[[Vector], Vector], walkers: Vector, generato
             accepted = np.isfinite(there) & ~(np.log(generator.random(half)) >= gained)
             walkers[mine] = np.where(accepted[:, None], proposed, walkers[mine])
             density[mine] = np.where(accepted, there, density[mine])
-        if step >= _WARM_UP and step % _KEPT_EVERY == 0:
-            kept.append(walkers[np.isfinite(density)])
-    return np.concatenate(kept)
+        if step >= _WARM_UP and step % _THINNING == 0:
+            samples.append(walkers[np.isfinite(density)])
+    return np.concatenate(samples)

@@ -137,5 +137,5 @@ def _doubts(curve: Curve, asymptote: Vector, levels: Vector, residuals: Vector) 
         return ("the scores fall, and the law is one of learning",)
     if high - low <= abs(change) / 2:
         return ()
-    seen = f"that is vaguer than half of the change seen ({abs(change):.2g})"
-    return (f"A may lie between {low:.3g} and {high:.3g}: {seen}",)
+    reason = f"that is vaguer than half of the change seen ({abs(change):.2g})"
+    return (f"A may lie between {low:.3g} and {high:.3g}: {reason}",)

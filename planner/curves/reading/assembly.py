@@ -78,20 +78,20 @@ def _curves(table: Table, x: str | None, y: str | None, by: str | None, *, perce
     placed = ~np.isnan(scores) & np.isfinite(counter)
     taken = {columns.score, columns.counter} | ({columns.axis} if columns.axis else set())
     parts, notes = split(table, by, np.flatnonzero(placed), counter, taken)
-    kept: list[tuple[Part, Rows, tuple[str, ...]]] = []
+    usable: list[tuple[Part, Rows, tuple[str, ...]]] = []
     for part in parts:
         rows, spliced = newest(table, part.rows, placed, columns.counter)
         if (~np.isnan(scores[rows])).any():
-            kept.append((part, rows, spliced))
-    if not kept:
+            usable.append((part, rows, spliced))
+    if not usable:
         raise InputError(f"no curve that --by tells apart in '{table.name}' holds a score: name another column")
-    axis = columns.axis or _guess_axis(table, [rows for _, rows, _ in kept], columns)
+    axis = columns.axis or _guess_axis(table, [rows for _, rows, _ in usable], columns)
     if guessed := [f"x is '{axis}'"] * (x is None) + [f"the score is '{columns.score}'"] * (y is None):
         notes.append("guessed: " + ", ".join(guessed))
     if lost := int((~np.isnan(scores) & ~placed).sum()):
         notes.append(f"{lost} scores dropped: no {columns.counter} beside them")
     curves = []
-    for part, rows, spliced in kept:
+    for part, rows, spliced in usable:
         scored = rows[placed[rows]]
         xs = _beside(table, axis, rows, scored, columns.counter)
         ys = scores[scored] / 100 if percent else scores[scored]

@@ -254,12 +254,12 @@ def read_events(path: Path, name: str) -> Table:
     tags = dict.fromkeys(tag for tag, _, _ in scalars)
     events = sorted(scalars, key=lambda each: each[1].wall_time)
     tag, step = np.array([each[0] for each in events]), np.array([float(each[1].step) for each in events])
-    kept = np.ones(step.size, dtype=bool)
+    valid = np.ones(step.size, dtype=bool)
     restarted: list[Restart] = []
     busiest = Counter(each[0] for each in scalars).most_common(1)[0][0]
     for each in tags:
         good, found = splice(step, np.flatnonzero(tag == busiest), np.flatnonzero(tag == each))
-        kept &= good
+        valid &= good
         restarted = max(restarted, found, key=len)
     time = np.array([event.wall_time for _, event, _ in events])
     spent = np.diff(time, prepend=time[0])
@@ -267,7 +267,7 @@ def read_events(path: Path, name: str) -> Table:
     seconds = np.cumsum(spent)
     rows: dict[tuple[float, int], dict[str, float]] = {}
     again: Counter[tuple[str, float]] = Counter()
-    for place in np.flatnonzero(kept).tolist():
+    for place in np.flatnonzero(valid).tolist():
         label, event, value = events[place]
         row = rows.setdefault((event.step, again[label, event.step]), {"seconds": seconds[place]})
         row[f"{label} (tag)" if label in _OURS else label] = value
@@ -275,7 +275,7 @@ def read_events(path: Path, name: str) -> Table:
     columns = {"step": np.array([float(at) for at, _ in sorted(rows)])}
     for label in ("seconds", *(f"{each} (tag)" if each in _OURS else each for each in tags)):
         columns[label] = np.array([rows[key].get(label, np.nan) for key in sorted(rows)])
-    return Table(name, columns, notes=restart_notes(restarted, "step", int((~kept).sum())))
+    return Table(name, columns, notes=restart_notes(restarted, "step", int((~valid).sum())))
 
 
 def _scalars(path: Path) -> list[tuple[str, Any, float]]:

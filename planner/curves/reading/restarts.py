@@ -44,14 +44,14 @@ def splice(steps: Vector, pace: Rows, scored: Rows) -> tuple[Flags, list[Restart
     to these. Rows of another kind that come late (an evaluation that finished after two more steps) start nothing.
     """
     found = _restarts(steps, pace)
-    kept = ~_replaced(steps, found)
+    valid = ~_replaced(steps, found)
     for restart in found:  # what the old attempt wrote after its last paced row; an evaluation before the first stays
         between = slice(restart.last + 1, restart.first)
-        kept[between] &= steps[between] <= restart.step
-    alive = scored[kept[scored]]
+        valid[between] &= steps[between] <= restart.step
+    alive = scored[valid[scored]]
     again = _restarts(steps, alive)
-    kept[alive] &= ~_replaced(steps, again)[alive]
-    return kept, [*found, *again]
+    valid[alive] &= ~_replaced(steps, again)[alive]
+    return valid, [*found, *again]
 
 
 def _restarts(steps: Vector, rows: Rows) -> list[Restart]:

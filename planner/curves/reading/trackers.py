@@ -109,9 +109,11 @@ def _history(record: bytes) -> Row:
     for _, item in (each for number, body in _fields(record) if number == _HISTORY for each in _fields(body)):
         if not isinstance(item, bytes):
             continue
-        said = list(_fields(item))
-        name = "/".join(text.decode() for number, text in said if number in (_KEY, _NESTED) and isinstance(text, bytes))
-        value = next((text for number, text in said if number == _VALUE and isinstance(text, bytes)), b"")
+        entries = list(_fields(item))
+        name = "/".join(
+            text.decode() for number, text in entries if number in (_KEY, _NESTED) and isinstance(text, bytes)
+        )
+        value = next((text for number, text in entries if number == _VALUE and isinstance(text, bytes)), b"")
         with suppress(ValueError):
             number = json.loads(value)
             if name and isinstance(number, int | float):

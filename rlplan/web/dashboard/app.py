@@ -29,7 +29,7 @@ from rlplan.web.plan import plan_sections
 
 MOST_DIGITS = 9  # of a sweep's number: what has more is none, and no integer of the database
 FRONT_PARTS = 2  # of a plan, on the first page where nothing has run yet
-KEPT_SECONDS = 1.0  # for which the list is not read again, however many look at it
+CACHE_SECONDS = 1.0  # for which the list is not read again, however many look at it
 CODES: tuple[tuple[type[RlplanError], int], ...] = (
     (NotFoundError, 404),
     (StoreError, 503),
@@ -77,7 +77,7 @@ class Dashboard:
         }
         for path, answer in shown.items():
             app.add_api_route(path, answer, methods=["GET", "HEAD"], response_model=None)
-        app.add_exception_handler(RlplanError, _said)
+        app.add_exception_handler(RlplanError, _on_error)
         app.add_exception_handler(HTTPException, _not_served)
         app.add_exception_handler(Exception, _our_bug)
         return app
@@ -172,8 +172,8 @@ class Dashboard:
 
     async def state(self, request: Request) -> Response:
         """Say which sections of a sweep are of which version: what its page asks again and again."""
-        said = await self.live.state(request.path_params["sweep"])
-        return tagged(request, said, part_of(said).version, "application/json")
+        text = await self.live.state(request.path_params["sweep"])
+        return tagged(request, text, part_of(text).version, "application/json")
 
     async def health(self, _: Request) -> Response:
         """Say whether the database can be read."""
@@ -204,7 +204,7 @@ class Dashboard:
 
         async with self._reading:
             at, last_before, listed = self._listed
-            if listed is None or last_before != before or time.monotonic() - at > KEPT_SECONDS:
+            if listed is None or last_before != before or time.monotonic() - at > CACHE_SECONDS:
                 listed = await run_sync(read, abandon_on_cancel=True)
                 self._listed = (time.monotonic(), before, listed)
             return listed
@@ -218,7 +218,7 @@ def tagged(request: Request, text: str, version: str, kind: str) -> Response:
     return Response(text, media_type=kind, headers={"etag": tag})
 
 
-async def _said(request: Request, error: Exception) -> Response:
+async def _on_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RlplanError)
     return problem(request, next((code for kind, code in CODES if isinstance(error, kind)), 500), str(error))
 

@@ -92,12 +92,12 @@ class Guard:
         if given is not None and same(given, self._settings.token):
             request.session[ADMITTED] = True
             return _without_token(request)
-        if given is None and (self._bears_token(request) or request.session.get(ADMITTED)):
+        if given is None and (self._has_token(request) or request.session.get(ADMITTED)):
             return None
         advice = "Open it once with the address that it printed when it was started, which ends in ?token=…"
         return problem(request, 401, f"This dashboard needs its token. {advice}")
 
-    def _bears_token(self, request: Request) -> bool:
+    def _has_token(self, request: Request) -> bool:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and same(token.strip(), self._settings.token or "")
 

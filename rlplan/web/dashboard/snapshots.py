@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from budgets.errors import RlplanError
 from planner.store.curves import Memory
 from planner.store.sweeps import sweep_named
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.marking import mark
 from rlplan.reading.story import Beliefs, Story
@@ -40,7 +40,7 @@ FEWEST_POINTS = 24  # of one trial: enough for its shape
 FEW_ROWS = 3000  # that are drawn at once, whoever looks
 
 # Of each trial: its scores as they were read, how many of them were wanted, and which are drawn.
-Drawn = dict[int, tuple[tuple[Seen, ...], int, tuple[Seen, ...]]]
+Drawn = dict[int, tuple[tuple[ScorePoint, ...], int, tuple[ScorePoint, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +185,15 @@ class SweepReader:
                     shown.parts[name] = shown.draw(name)
         return shown.parts[name]
 
-    def _take(self, key: str, told: Story, fitted: Fitted | None) -> None:
-        shown = drawable(told, self._drawn)
+    def _take(self, key: str, newest: Story, fitted: Fitted | None) -> None:
+        shown = drawable(newest, self._drawn)
 
         def draw(name: str) -> Part:
             return part_of(self._render(name, shown, fitted))
 
-        large = is_large(told)
+        large = is_large(newest)
         parts = {name: draw(name) for name in (FRONT, *ALL) if not (large and name in LARGE)}
-        self.snapshot = Snapshot(key, told, fitted, parts, draw, is_large=large)
+        self.snapshot = Snapshot(key, newest, fitted, parts, draw, is_large=large)
 
     def _is_stale(self, key: str, fitted: Fitted | None) -> bool:
         shown = self.snapshot

@@ -124,7 +124,7 @@ class Endings:
         if worker.is_here:
             sweep_orphans(self._tag, worker.name)
         alive = self._alive()
-        if there := [[worker.name, node] for node in worker.elsewhere if node in alive]:
+        if there := [[worker.name, node] for node in worker.remote_nodes if node in alive]:
             self._send({"do": "sweep", "workers": there})
 
     def _lived(self, worker: KnownWorker, most_seconds: float = math.inf) -> float:

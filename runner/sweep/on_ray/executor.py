@@ -71,7 +71,7 @@ class RayExecutor:
         self._everything = self._nodes = tuple[Node, ...]()  # of the cluster; and what of it may be used
         self._hangs = Hangs()
         self._ready = self._closed = False
-        self._started_at = self._said_at = 0.0
+        self._started_at = self._last_sign = 0.0
         self._restarts = Restarts(address)
         self._reason = ""
         self._events: list[Event] = []
@@ -186,10 +186,10 @@ class RayExecutor:
         self._take_messages(0.0)
         self._closed = True
         if self._link is not None:
-            elsewhere = [[worker.name, node] for worker in self._leases.workers.values() for node in worker.elsewhere]
+            remote = [[worker.name, node] for worker in self._leases.workers.values() for node in worker.remote_nodes]
             if self._start.address is not None and self._ready:
                 self._endings.all_in_good_order()
-                self._link.send({"do": "leave", "workers": elsewhere})
+                self._link.send({"do": "leave", "workers": remote})
                 self._link.wait_for_the_end(_LEAVING)
             self._link.end()
         self._endings.of_all("the executor was closed")
@@ -318,8 +318,8 @@ class RayExecutor:
         """Do what is due although no message asks for it."""
         if self._restarts.due(now):
             self._launch()
-        if self._ready and now - self._said_at > _SECONDS_BETWEEN_SIGNS:
-            self._said_at = now
+        if self._ready and now - self._last_sign > _SECONDS_BETWEEN_SIGNS:
+            self._last_sign = now
             self._send({"do": "alive"})
         if self._link is not None and not self._ready and now - self._started_at > self._start_seconds:
             self._reason = f"Ray was not ready after {self._start_seconds:g} s ([cluster] start_seconds)"

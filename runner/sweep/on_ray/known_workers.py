@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SILENT_HERE = 3.0  # seconds without a sign of life after which a process that is not there has ended
-_SILENT_ELSEWHERE = 60.0
+_SILENT_REMOTE = 60.0
 
 
 @dataclass
@@ -41,7 +41,7 @@ class KnownWorker:
         self.heard_at = now
 
     @property
-    def elsewhere(self) -> list[str]:
+    def remote_nodes(self) -> list[str]:
         """The nodes with processes of its own that are not the driver's machine."""
         return sorted({*self.nodes, self.node} - ({self.node} if self.is_here else set()))
 
@@ -101,4 +101,4 @@ class Records:
         self.read(worker, now)
         here = worker.is_here and not lives(worker.pid)
         silent = now - worker.heard_at
-        return worker.over or silent > (_SILENT_HERE if here else SECONDS_OF_SILENCE if lost else _SILENT_ELSEWHERE)
+        return worker.over or silent > (_SILENT_HERE if here else SECONDS_OF_SILENCE if lost else _SILENT_REMOTE)

@@ -33,11 +33,11 @@ class Link:
         self._temporary, lock = private_folder()
         self.log = _next_log(Path(start.folder) / LOGS)
         reading, writing = os.pipe()
-        told = asdict(replace(start, run=f"{start.tag}-{self.log.stem}", temporary=self._temporary))
+        payload = asdict(replace(start, run=f"{start.tag}-{self.log.stem}", temporary=self._temporary))
         try:
             with self.log.open("wb") as log:
                 self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                    [sys.executable, "-m", "runner.sweep.on_ray.child", str(writing), json.dumps(told)],
+                    [sys.executable, "-m", "runner.sweep.on_ray.child", str(writing), json.dumps(payload)],
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,

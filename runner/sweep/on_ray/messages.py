@@ -68,13 +68,13 @@ class Mailbox:
         self._boxes[lease].append({**message, "number": next(self._numbers)})
         self._news[lease].set()
 
-    async def fetch(self, lease: str, seen: int, seconds: float) -> tuple[float, list[Message]]:
+    async def fetch(self, lease: str, last: int, seconds: float) -> tuple[float, list[Message]]:
         """Return the driver's silence in seconds, and a lease's messages after the last that its worker has.
 
         One is waited for. They are kept until then: an answer may be lost on its way.
         """
         box, news = self._boxes[lease], self._news[lease]
-        box[:] = [message for message in box if message["number"] > seen]
+        box[:] = [message for message in box if message["number"] > last]
         if not box:
             news.clear()
             with suppress(TimeoutError):

@@ -25,7 +25,7 @@ _FREE = 0.05  # share of a GPU's memory that a driver takes for itself
 _LONGEST_WAIT = 60.0
 
 
-class Lifeline:
+class Watchdog:
     """Ends a worker that its driver cannot reach: when what is paid for is used up, without a segment at once.
 
     Until then it trains: the way may be whole again soon, and what it makes is saved. Nobody else could end it: its
@@ -79,13 +79,13 @@ class WorkerProcess:
         os.environ.update({SWEEP_TAG: self._tag, DRIVER_TAG: config["driver"], WORKER_TAG: self._life.name})
         self._directory = config["directory"]
         self._heartbeat = Heartbeat(self._life, Path(config["folder"]))
-        self._lifeline = Lifeline(self._life.seconds, self._leave)
+        self._watchdog = Watchdog(self._life.seconds, self._leave)
         self._mailbox = ray.get_actor(config["mailbox"], namespace=NAMESPACE)
         self._worker = Worker(self._life.name, self._life.seconds, self._post)
         self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._stopping: set[int] = set()
-        self._seen: dict[str, int] = {}  # the number of the last message, by box
+        self._numbers: dict[str, int] = {}  # the number of the last message, by box
         self._lease = ""
         self._segment: int | None = None  # under way
         self._paid_seconds = 0.0  # of its life, in segments that are over
@@ -93,7 +93,7 @@ class WorkerProcess:
         self._guard: Any = None
         for name, target in (("training", self._train), ("release", self._wait_for_release)):
             threading.Thread(target=target, name=name, daemon=True).start()
-        threading.Thread(target=self._lifeline.watch, name="lifeline", daemon=True).start()
+        threading.Thread(target=self._watchdog.watch, name="lifeline", daemon=True).start()
 
     def begin(self, lease: str) -> None:
         """Serve a lease, until it ends by the driver's word or by a failure."""
@@ -127,16 +127,16 @@ class WorkerProcess:
 
         while True:
             try:
-                call = self._mailbox.fetch.remote(box, self._seen.get(box, 0), _SECONDS_OF_A_CALL)
+                call = self._mailbox.fetch.remote(box, self._numbers.get(box, 0), _SECONDS_OF_A_CALL)
                 driver_silent, messages = ray.get(call)
             except (ray.exceptions.ActorDiedError, ray.exceptions.RayTaskError):
-                self._lifeline.deaf()
+                self._watchdog.deaf()
                 raise
             except ray.exceptions.RayError:
                 time.sleep(_SECONDS_BETWEEN_TRIES)
                 continue
-            self._lifeline.heard(driver_silent)
-            self._seen[box] = max((message["number"] for message in messages), default=self._seen.get(box, 0))
+            self._watchdog.heard(driver_silent)
+            self._numbers[box] = max((message["number"] for message in messages), default=self._numbers.get(box, 0))
             return list(messages)
 
     def _listen(self, lease: str) -> None:
@@ -147,7 +147,7 @@ class WorkerProcess:
                     self._inbox.put(Work(**message["work"]))
                 elif message["do"] == "extend":
                     if message["segment"] == self._segment:
-                        self._lifeline.paid_until(self._paid_seconds + message["reserved_seconds"])
+                        self._watchdog.paid_until(self._paid_seconds + message["reserved_seconds"])
                 elif message["do"] == "stop":
                     self._stopping.add(message["segment"])
                 else:
@@ -177,7 +177,7 @@ class WorkerProcess:
         if self._guard is None and work.config.get("trainer"):  # which starts processes that may outlive this one
             self._guard = sweep_after_death(self._tag, self._life.name)
             adopt_orphans()  # after that: the guard must be no child of this process
-        self._lifeline.paid_until(self._paid_seconds + work.reserved_seconds)
+        self._watchdog.paid_until(self._paid_seconds + work.reserved_seconds)
         self._segment = work.segment
         if not self._gpus_are_ours:
             wait_until_free(work.gpus)
@@ -186,7 +186,7 @@ class WorkerProcess:
         self._segment = None
         self._stopping.discard(work.segment)
         self._paid_seconds = self._life.seconds()
-        self._lifeline.paid_until(self._paid_seconds)
+        self._watchdog.paid_until(self._paid_seconds)
         self._heartbeat.holds(None, work.slots)
         return goes_on
 

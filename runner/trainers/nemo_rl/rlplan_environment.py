@@ -25,8 +25,8 @@ class RlplanEnvironment(EnvironmentInterface):
     def step(self, message_log_batch: list[Any], metadata: list[Any]) -> EnvironmentReturn:
         """Return what is trained on, or of a problem to validate on the plain score."""
         numbers = [int(each["ground_truth"]) for each in metadata]
-        said = ["".join(each["content"] for each in log if each["role"] == "assistant") for log in message_log_batch]
-        scores = self._judge.scores(numbers, said)
+        texts = ["".join(each["content"] for each in log if each["role"] == "assistant") for log in message_log_batch]
+        scores = self._judge.scores(numbers, texts)
         train = self._judge.train_problems
         worth = [
             self._judge.shaped(score) if number < train else score

@@ -15,13 +15,13 @@ from typing import Any
 FOLDER = Path(__file__).absolute().parent
 sys.path[:0] = [str(FOLDER), str(FOLDER / "parts")]
 
-from runner.trainers.inside import Teller  # noqa: E402  (it lies in parts)
+from runner.trainers.inside import MetricsWriter  # noqa: E402  (it lies in parts)
 
 SAVE_NOW = "save-now.json"
 ENVIRONMENT = "rlplan_environment.RlplanEnvironment"
 
 
-class ListeningTeller(Teller):
+class NemoRlWriter(MetricsWriter):
     """Tells what NeMo-RL logs."""
 
     def __init__(self, path: Path, samples: int) -> None:
@@ -37,22 +37,22 @@ class ListeningTeller(Teller):
     def listen_to(self, logger: Any) -> None:
         """Have its Logger tell all that it logs, and the scores of a validation as it dumps them."""
         log, dump = logger.log_metrics, logger.log_batched_dict_as_jsonl
-        teller = self
+        writer = self
 
         def log_metrics(
             own: Any, metrics: dict[str, Any], step: int, prefix: str = "", *rest: Any, **named: Any
         ) -> Any:
-            logs = {f"{prefix}/{name}" if prefix else name: teller.number(value) for name, value in metrics.items()}
+            logs = {f"{prefix}/{name}" if prefix else name: writer.number(value) for name, value in metrics.items()}
             known = {name: value for name, value in logs.items() if value is not None}
-            if known and teller._stands:
-                teller.say(step, logs=known)
+            if known and writer._stands:
+                writer.say(step, logs=known)
             return log(own, metrics, step, prefix, *rest, **named)
 
         def log_batched_dict_as_jsonl(own: Any, to_log: Any, filename: str) -> Any:
             if filename.startswith("val_data_step"):
-                rewards, many = [float(each) for each in to_log["rewards"]], teller._samples
+                rewards, many = [float(each) for each in to_log["rewards"]], writer._samples
                 groups = [rewards[begin : begin + many] for begin in range(0, len(rewards), many)]
-                teller.say(int(Path(filename).stem.removeprefix("val_data_step")), scores=groups)
+                writer.say(int(Path(filename).stem.removeprefix("val_data_step")), scores=groups)
             return dump(own, to_log, filename)
 
         logger.log_metrics, logger.log_batched_dict_as_jsonl = log_metrics, log_batched_dict_as_jsonl
@@ -103,8 +103,8 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # its actors have this environment
     ACTOR_ENVIRONMENT_REGISTRY[ENVIRONMENT] = PY_EXECUTABLES.SYSTEM
     register_env("rlplan", ENVIRONMENT)
-    teller = ListeningTeller(FOLDER / run["metrics"], run["samples"])
-    teller.listen_to(Logger)
+    writer = NemoRlWriter(FOLDER / run["metrics"], run["samples"])
+    writer.listen_to(Logger)
     own = Advantages(run["rollouts_per_prompt"], run["advantage"])
     grpo._create_advantage_estimator = lambda _: own
     grpo.TimeoutChecker.check_save = on_request(grpo.TimeoutChecker.check_save)
@@ -112,7 +112,7 @@ def main() -> None:
 
     def grpo_train(*given: Any, **named: Any) -> Any:
         state = next(each for each in (*given, *named.values()) if isinstance(each, grpo.GRPOSaveState))
-        teller.say(state.total_steps)
+        writer.say(state.total_steps)
         return train(*given, **named)
 
     grpo.grpo_train = grpo_train

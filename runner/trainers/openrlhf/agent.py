@@ -31,15 +31,15 @@ class AgentExecutor(SingleTurnAgentExecutor):
         images: Any = None,
     ) -> dict[str, Any]:
         """Return its experience with the reward: what is trained on, or of a validation problem the plain score."""
-        said: dict[str, Any] = await super().execute(
+        experience: dict[str, Any] = await super().execute(
             prompt, label, sampling_params, max_length, hf_tokenizer, llm_engine, images
         )
-        ((begin, end),) = said["action_ranges"]
-        ids = list(said["observation_tokens"][begin:end])
+        ((begin, end),) = experience["action_ranges"]
+        ids = list(experience["observation_tokens"][begin:end])
         ids = ids[: ids.index(self._end)] if self._end in ids else ids
         text = hf_tokenizer.decode(ids, skip_special_tokens=self._skip_special, clean_up_tokenization_spaces=False)
         judge, number = judge_in(str(FOLDER)), int(label)
         score = await judge.awaited(number, text)
         # OpenRLHF adds the penalty of overlong responses itself.
-        said.update(reward=judge.shaped(score) if number < judge.train_problems else score, scores=score)
-        return said
+        experience.update(reward=judge.shaped(score) if number < judge.train_problems else score, scores=score)
+        return experience

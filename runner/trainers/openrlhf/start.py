@@ -38,9 +38,9 @@ class Follower(Trainer):
     _folder: Path
 
     def __init__(self, pretrain: str, strategy: Any, *given: Any, **generating: Any) -> None:
-        from runner.trainers.inside import InOrder, Teller
+        from runner.trainers.inside import InOrder, MetricsWriter
 
-        self._teller = Teller(self._folder / self._run["metrics"])
+        self._metrics_writer = MetricsWriter(self._folder / self._run["metrics"])
         self._step = self._saved = 0
         self._saved_at = time.monotonic()
         self._generating = generating
@@ -54,7 +54,7 @@ class Follower(Trainer):
         samples = self.samples_generator
         generate, answer = samples.generate_samples, samples.generate_eval_samples
         samples.generate_samples = lambda **named: self._unless_over(generate, named)
-        samples.generate_eval_samples = lambda **named: self._kept(answer(**named))
+        samples.generate_eval_samples = lambda **named: self._record_samples(answer(**named))
 
     def get_max_steps(self) -> int:
         """Return the updates of the horizon, by which its schedule counts the warm-up."""
@@ -68,7 +68,7 @@ class Follower(Trainer):
         if self._step != self._run["from_step"]:
             wanted = f"it stands at step {self._step} instead of {self._run['from_step']}"
             raise RuntimeError(f"rlplan checkpoint: {wanted}")
-        self._teller.say(self._step)
+        self._metrics_writer.say(self._step)
         if self._step == 0:
             self._validate(0)
         return states
@@ -89,7 +89,7 @@ class Follower(Trainer):
             seconds["save"] = self._saved_at - began
         logs = {name: value for name, value in (logs_dict or {}).items() if isinstance(value, int | float)}
         scored = global_step % self.args.eval.steps == 0
-        self._teller.say(global_step, logs=logs, seconds=seconds, whole=not scored)
+        self._metrics_writer.say(global_step, logs=logs, seconds=seconds, whole=not scored)
 
     def evaluate(self, global_step: int, **generating: Any) -> Any:
         """Say the score of every sample of every problem, of which OpenRLHF logs the mean."""
@@ -101,7 +101,7 @@ class Follower(Trainer):
         self._evaluated = []
         scores = [groups[number] for number in sorted(groups)]
         took = {"validation": time.monotonic() - began}
-        self._teller.say(global_step, scores=scores, seconds=took, whole=True)
+        self._metrics_writer.say(global_step, scores=scores, seconds=took, whole=True)
         return logs
 
     def _validate(self, step: int) -> None:
@@ -112,7 +112,7 @@ class Follower(Trainer):
     def _unless_over(self, generate: Any, named: dict[str, Any]) -> Any:
         return ([], None, 0, True) if self._step >= self._run["to_step"] else generate(**named)
 
-    def _kept(self, samples: Any) -> Any:
+    def _record_samples(self, samples: Any) -> Any:
         self._evaluated = samples
         return samples
 

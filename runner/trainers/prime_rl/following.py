@@ -37,14 +37,14 @@ class StepSource:
         self._rows: dict[int, dict[str, float]] = defaultdict(dict)
         self._scores: dict[int, Reading] = {}
         self._begins_at: float | None = None
-        self._said: set[int] = set()
+        self._reported: set[int] = set()
 
     def read(self) -> list[Reading]:
         """Return the steps of which all is known now."""
         trained = self._files[1].new()  # its row ends a step: what the orchestrator says of that was there before
         for line in (*self._files[0].new(), *trained):
-            if (said := prime_rl_values(line)) is not None and said[0] is not None:
-                self._take(said[0], said[1])
+            if (record := prime_rl_values(line)) is not None and record[0] is not None:
+                self._take(record[0], record[1])
         return list(self._released())
 
     def _take(self, step: int, row: dict[str, float]) -> None:

@@ -53,16 +53,16 @@ def follower(base: Any, run: dict[str, Any], folder: Path) -> Any:
         """Writes the lines that rlplan reads."""
 
         def __init__(self) -> None:
-            from runner.trainers.inside import Teller
+            from runner.trainers.inside import MetricsWriter
 
-            self._teller, self._saved_at = Teller(folder / run["metrics"]), time.monotonic()
+            self._metrics_writer, self._saved_at = MetricsWriter(folder / run["metrics"]), time.monotonic()
 
         def on_train_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
             """Say that start-up is over, and where it stands."""
             step = callback_input.global_step
             if step != run["from_step"]:
                 raise RuntimeError(f"rlplan checkpoint: it stands at step {step} instead of {run['from_step']}")
-            self._teller.say(step)
+            self._metrics_writer.say(step)
 
         def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
             """Ask for a save within a long segment, and where rlplan does; a segment's end is saved anyway."""
@@ -78,7 +78,7 @@ def follower(base: Any, run: dict[str, Any], folder: Path) -> Any:
             step, logs = callback_input.global_step, callback_input.logs
             scored = {"scores": groups_of(trainer.cfg.trainer.export_path, step)} if scores(logs) else {}
             numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
-            self._teller.say(step, logs=numbers, **scored, whole=True)
+            self._metrics_writer.say(step, logs=numbers, **scored, whole=True)
 
     return Follower
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(FOLDER / "parts"))
 
 from runner.trainers.rewarding import judge_in  # noqa: E402
 
-_seen: set[int] = set()  # batches whose rollouts this process has made
+_batches: set[int] = set()  # batches whose rollouts this process has made
 
 
 @cache
@@ -91,7 +91,7 @@ def tell_logged(metrics: dict[str, Any], step_key: str) -> None:
 def tell_rollouts(rollout_id: int, *_: Any) -> bool:
     """Note that a batch has been made; slime then logs it itself."""
     listen()
-    _seen.add(rollout_id)
+    _batches.add(rollout_id)
     return False
 
 
@@ -103,5 +103,5 @@ def tell_validation(rollout_id: int, _: Any, data: dict[str, Any], __: Any = Non
         for sample, score in zip(each["samples"], each["rewards"], strict=True):
             groups.setdefault(int(sample.label), []).append(float(score))
     scores = [groups[number] for number in sorted(groups)]
-    say(rollout_id + 1 if rollout_id in _seen else 0, scores=scores)
+    say(rollout_id + 1 if rollout_id in _batches else 0, scores=scores)
     return False

@@ -122,6 +122,6 @@ def _of_original(config: TrialConfig, options: StandinOptions) -> TrialConfig:
 
 def _meaning(line: str) -> list[Reading]:
     with suppress(ValueError, AttributeError):
-        said = reading_of(json.loads(line), {name: name for name in (*KNOWN, CLOCK)})
-        return [] if said is None else [said]
+        reading = reading_of(json.loads(line), {name: name for name in (*KNOWN, CLOCK)})
+        return [] if reading is None else [reading]
     return []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from runner.trainers.standin.writing import Described, Plain, Said
+from runner.trainers.standin.writing import Described, Plain, StepReport
 
 _NAMES = {  # of a step's loss and of the length of its responses
     "openrlhf": ("policy_loss", "rollout/response_length_mean"),
@@ -34,18 +34,18 @@ class Batches(Plain):
         """Say that start-up is over, and where it goes on."""
         self._line({"step": self._batch(step), "at_seconds": at})
 
-    def say(self, said: Said, *, in_two: bool = False) -> None:
+    def say(self, report: StepReport, *, in_two: bool = False) -> None:
         """Write what a step did, and the scores of two problems whose mean and error are those of the step."""
-        if said.step % self._updates:
+        if report.step % self._updates:
             return
-        for line in self._lines(said):
-            self._line({"step": self._batch(said.step), "at_seconds": said.at, **line}, in_two=in_two)
+        for line in self._lines(report):
+            self._line({"step": self._batch(report.step), "at_seconds": report.at, **line}, in_two=in_two)
             in_two = False
 
-    def _lines(self, said: Said) -> list[dict[str, Any]]:
-        logs = {"logs": {self._loss: said.loss, self._length: self._tokens}, "whole": said.score is None}
-        scores = {"scores": _two_scores(said), "whole": True}
-        return [{**line, "seconds": {}} for line in [logs] * bool(said.step) + [scores] * (said.score is not None)]
+    def _lines(self, report: StepReport) -> list[dict[str, Any]]:
+        logs = {"logs": {self._loss: report.loss, self._length: self._tokens}, "whole": report.score is None}
+        scores = {"scores": _two_scores(report), "whole": True}
+        return [{**line, "seconds": {}} for line in [logs] * bool(report.step) + [scores] * (report.score is not None)]
 
     def _batch(self, step: int) -> int:
         return step // self._updates
@@ -57,13 +57,13 @@ class Batches(Plain):
 class NemoRl(Batches):
     """Several lines of one step: first the scores, then what it logs."""
 
-    def _lines(self, said: Said) -> list[dict[str, Any]]:
+    def _lines(self, report: StepReport) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        if said.score is not None:
-            found += [{"scores": _two_scores(said)}, {"logs": {"validation/accuracy": said.score}}]
-        if said.step:
+        if report.score is not None:
+            found += [{"scores": _two_scores(report)}, {"logs": {"validation/accuracy": report.score}}]
+        if report.step:
             timing = {"timing/train/policy_training": 0.0}
-            found += [{"logs": {self._loss: said.loss, self._length: self._tokens}}, {"logs": timing}]
+            found += [{"logs": {self._loss: report.loss, self._length: self._tokens}}, {"logs": timing}]
         return found
 
 
@@ -77,9 +77,9 @@ class Slime(Batches):
         position.parent.mkdir(exist_ok=True)
         position.touch()
 
-    def _lines(self, said: Said) -> list[dict[str, Any]]:
-        logs = [{"logs": {self._length: self._tokens}}, {"logs": {self._loss: said.loss}}] if said.step else []
-        return logs + ([] if said.score is None else [{"scores": _two_scores(said)}])
+    def _lines(self, report: StepReport) -> list[dict[str, Any]]:
+        logs = [{"logs": {self._length: self._tokens}}, {"logs": {self._loss: report.loss}}] if report.step else []
+        return logs + ([] if report.score is None else [{"scores": _two_scores(report)}])
 
     def _its(self, step: int) -> int:
         return self._batch(step) - 1
@@ -96,18 +96,18 @@ class Verl(Batches):
         self._write("", in_two=False)
         self._track(step)
 
-    def say(self, said: Said, *, in_two: bool = False) -> None:
+    def say(self, report: StepReport, *, in_two: bool = False) -> None:
         """Write what a step did."""
-        if said.step % self._updates:
+        if report.step % self._updates:
             return
-        step = self._batch(said.step)
+        step = self._batch(report.step)
         data: dict[str, float | None] = {}
-        if said.step:
-            loss = said.loss if math.isfinite(said.loss) else None  # as orjson writes what is no number
+        if report.step:
+            loss = report.loss if math.isfinite(report.loss) else None  # as orjson writes what is no number
             data |= {self._loss: loss, self._length: self._tokens, "training/global_step": step}
-        if said.score is not None:
-            self._answer(step, said.score, said.error or 0.0)
-            data[f"val-core/rlplan/acc/mean@{self._given['validation']['samples']}"] = said.score
+        if report.score is not None:
+            self._answer(step, report.score, report.error or 0.0)
+            data[f"val-core/rlplan/acc/mean@{self._given['validation']['samples']}"] = report.score
         if data:
             self._line({"step": step, "data": data}, in_two=in_two)
 
@@ -142,37 +142,37 @@ class PrimeRl(Plain):
         """Say nothing: the first row says how long it took since then."""
         self._began = at
 
-    def say(self, said: Said, *, in_two: bool = False) -> None:
+    def say(self, report: StepReport, *, in_two: bool = False) -> None:
         """Write what a step did."""
-        step = said.step
+        step = report.step
         if step:
-            took = {"time/step": said.at - self._began, "time/pack": 0.0}
+            took = {"time/step": report.at - self._began, "time/pack": 0.0}
             tokens = {"train/agg/all/agent/num_output_tokens/mean": self._tokens}
-            self._line({"step": step, "time": said.at, **took, **tokens}, in_two=in_two)
-            self._began = said.at
-        if said.score is not None:
-            self._validated(said)
+            self._line({"step": step, "time": report.at, **took, **tokens}, in_two=in_two)
+            self._began = report.at
+        if report.score is not None:
+            self._validated(report)
         for due in (step, step + 1) if step else ():
             if due % self._every == 0:
-                self._line({"step": due, "time": said.at, f"eval/{self._given['validation']}/policy_version": step})
+                self._line({"step": due, "time": report.at, f"eval/{self._given['validation']}/policy_version": step})
         if step:
-            row = {"step": step, "time": said.at, "time/forward_backward": 0.0, "loss/mean": said.loss}
+            row = {"step": step, "time": report.at, "time/forward_backward": 0.0, "loss/mean": report.loss}
             self._trainer.write(json.dumps(row) + "\n")
 
-    def _validated(self, said: Said) -> None:
-        step = max(1, said.step)
+    def _validated(self, report: StepReport) -> None:
+        step = max(1, report.step)
         path = Path(self._given["traces"]) / f"step_{step}" / "eval" / "effective" / "traces.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
-        episodes = [_episode(number, score) for number, (score,) in enumerate(_two_scores(said))]
+        episodes = [_episode(number, score) for number, (score,) in enumerate(_two_scores(report))]
         path.write_text("".join(json.dumps(episode) + "\n" for episode in episodes))
         prefix = f"eval/{self._given['validation']}"
-        means = {f"{prefix}/all/agent/avg@{self._given['samples']}": said.score}
-        self._line({"step": step, "time": said.at, **means, f"{prefix}/policy_version": said.step})
+        means = {f"{prefix}/all/agent/avg@{self._given['samples']}": report.score}
+        self._line({"step": step, "time": report.at, **means, f"{prefix}/policy_version": report.step})
 
 
-def _two_scores(said: Said) -> list[list[float]]:
+def _two_scores(report: StepReport) -> list[list[float]]:
     """Return the scores of two problems, whose mean and whose error are those of a step."""
-    return [[(said.score or 0.0) + sign * (said.error or 0.0)] for sign in (-1, 1)]
+    return [[(report.score or 0.0) + sign * (report.error or 0.0)] for sign in (-1, 1)]
 
 
 def _episode(number: int, score: float) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.trainers.standin.forms import writer
-from runner.trainers.standin.writing import Said, TornError
+from runner.trainers.standin.writing import StepReport, TornError
 
 WAITING = Path("waiting.json")
 _FALLEN = 0.1  # what is left of a score after the fault `fall`
@@ -111,7 +111,7 @@ class Standin:
             score = _FALLEN * score
         in_two = ("cut-line", step) in self._faults
         loss = float("nan") if any(kind == "nan" and step >= at for kind, at in self._faults) else 1 / (1 + step)
-        self._format.say(Said(step, self._at(step), loss, score, error), in_two=in_two)
+        self._format.say(StepReport(step, self._at(step), loss, score, error), in_two=in_two)
 
     def _row(self, step: int) -> list[Any]:
         if step >= len(self._rows):  # the gate was opened further than was reckoned with
@@ -145,20 +145,20 @@ class Standin:
 
     def _break(self, step: int) -> None:
         """Do what goes wrong in an update."""
-        told = {kind for kind, at in self._faults if at == step}
-        told |= {self._row(step)[3]} - {None}
-        if "hang" in told:
+        faults = {kind for kind, at in self._faults if at == step}
+        faults |= {self._row(step)[3]} - {None}
+        if "hang" in faults:
             _hang()
-        if "killed" in told:
+        if "killed" in faults:
             os.kill(os.getpid(), signal.SIGKILL)
-        if "out-of-memory" in told:
+        if "out-of-memory" in faults:
             sys.exit(_CUDA)
-        if "refused" in told:
+        if "refused" in faults:
             sys.stderr.write("train.py: error: unrecognized arguments: --rollouts\n")
             sys.exit(2)
-        if "nan" in told:
+        if "nan" in faults:
             self._faults.add(("nan", step))
-        elif told & {"error", "lost"}:
+        elif faults & {"error", "lost"}:
             sys.exit(f"RuntimeError: update {step} has failed, as its world has it")
 
     def _on_term(self, _number: int, _frame: object) -> None:

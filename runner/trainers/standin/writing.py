@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
-KEPT = 2  # checkpoints
+TO_KEEP = 2  # checkpoints
 STATE = "state.json"
 _HALF_SECONDS = 0.15  # between the halves of a line
 
@@ -20,7 +20,7 @@ class TornError(Exception):
 
 
 @dataclass(frozen=True)
-class Said:
+class StepReport:
     """What a trainer says of a step; step 0 has no update."""
 
     step: int
@@ -52,13 +52,13 @@ class Plain:
         """Say that start-up is over, and where it goes on."""
         self._line({"step": step, "at_seconds": at})
 
-    def say(self, said: Said, *, in_two: bool = False) -> None:
+    def say(self, report: StepReport, *, in_two: bool = False) -> None:
         """Write what a step did; its first line in two pieces, as a buffer that was full would."""
-        where = {"step": said.step, "at_seconds": said.at}
-        if said.step:
-            self._line({**where, "loss": said.loss, "response_tokens": self._tokens}, in_two=in_two)
-        if said.score is not None:
-            self._line({**where, "score": said.score, "score_standard_error": said.error})
+        where = {"step": report.step, "at_seconds": report.at}
+        if report.step:
+            self._line({**where, "loss": report.loss, "response_tokens": self._tokens}, in_two=in_two)
+        if report.score is not None:
+            self._line({**where, "score": report.score, "score_standard_error": report.error})
 
     def save(self, step: int, *, torn: bool) -> None:
         """Write a checkpoint, and remove all but the newest two."""
@@ -81,7 +81,7 @@ class Plain:
             (path / name).touch()
         if self._given.get("tracker"):
             self._track(step)
-        for each in self._earlier(step)[: -(KEPT - 1)]:
+        for each in self._earlier(step)[: -(TO_KEEP - 1)]:
             shutil.rmtree(each, ignore_errors=True)
 
     def load(self, step: int) -> None:

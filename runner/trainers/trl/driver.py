@@ -56,11 +56,11 @@ class TrlDriver(TableDriver):
     def rehearse(self, config: TrialConfig) -> Sequence[str]:
         """Have TRL make its GRPOConfig of the settings, in its own environment."""
         config = self.as_done(config)
-        code, said = asked_itself(config, self.files(config, opened_task(config), HERE), "train.py", "--rehearse")
+        code, output = asked_itself(config, self.files(config, opened_task(config), HERE), "train.py", "--rehearse")
         if code == 0:
             return []
-        known = self.classify(code, said)
-        return [known[1] if known else f"TRL's environment cannot be used: {said.splitlines()[-1]}"]
+        known = self.classify(code, output)
+        return [known[1] if known else f"TRL's environment cannot be used: {output.splitlines()[-1]}"]
 
 
 def _existing(path: str | None) -> str | None:

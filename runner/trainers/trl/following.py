@@ -17,12 +17,12 @@ import torch
 from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
-from runner.trainers.inside import MARK, Teller, mark, write_whole
+from runner.trainers.inside import MARK, MetricsWriter, mark, write_whole
 from runner.training.prompts import derive
 
 FOLDER = Path.cwd()  # the trial's, where start.py starts it
 GOING = "going.json"  # by the first process, for the others: up to which step they go on
-KEPT = 2
+TO_KEEP = 2
 QUICK, SLOW = 0.02, 1.0  # seconds between looks at the gate, at first and in the end: a tenth of how long it waits
 
 Scores = Callable[[list[int], list[list[int]]], list[float]]
@@ -35,7 +35,7 @@ class Follower(TrainerCallback):
         self.began = False  # whether the checkpoint, if there is one, has been read
         self._run, self._trainer, self._prompts, self._scores = run, trainer, prompts, scores
         self._rank, self._count = trainer.accelerator.process_index, trainer.accelerator.num_processes
-        self._teller = Teller(FOLDER / run["metrics"]) if self._rank == 0 else None
+        self._metrics_writer = MetricsWriter(FOLDER / run["metrics"]) if self._rank == 0 else None
         self._driven = "RLPLAN_ATTEMPT" in os.environ  # not started by hand
         self._waits = 0
         self._gated = False  # whether this step is the last before the gate
@@ -157,9 +157,9 @@ class Follower(TrainerCallback):
         return answers
 
     def _say(self, step: int, **what: Any) -> None:
-        if self._teller is not None:
+        if self._metrics_writer is not None:
             seconds, self._spent = self._spent, {}
-            self._teller.say(step, seconds=seconds, **what, whole=bool(what))
+            self._metrics_writer.say(step, seconds=seconds, **what, whole=bool(what))
 
     def _gate(self) -> int:
         """Return up to which step it may train; 0 when it is to stop. The first process alone reads it."""
@@ -175,9 +175,9 @@ class Follower(TrainerCallback):
         """Return what the first process has decided."""
         if self._count == 1:
             return decisions
-        told = torch.tensor([int(each) for each in decisions], device=self._trainer.accelerator.device)
-        torch.distributed.broadcast(told, src=0)
-        return tuple(bool(each) for each in told.tolist())
+        flags = torch.tensor([int(each) for each in decisions], device=self._trainer.accelerator.device)
+        torch.distributed.broadcast(flags, src=0)
+        return tuple(bool(each) for each in flags.tolist())
 
     def _wait(self, step: int) -> None:
         """Wait with the model in memory until the gate is further on; no collective waits meanwhile."""
@@ -201,7 +201,7 @@ class Follower(TrainerCallback):
 def _prune() -> None:
     """Keep the newest complete checkpoints: there may be many before the gate."""
     complete = [path.parent for path in FOLDER.glob(f"checkpoint-*/{MARK}")]
-    for old in sorted(complete, key=lambda path: int(path.name.split("-")[1]))[:-KEPT]:
+    for old in sorted(complete, key=lambda path: int(path.name.split("-")[1]))[:-TO_KEEP]:
         (old / MARK).unlink()
         shutil.rmtree(old, ignore_errors=True)
 

@@ -55,8 +55,8 @@ class VerlDriver(RehearsedDriver):
 
     def settings(self, options: Any) -> dict[str, Any]:
         """Return the user's keys, with the logger that rlplan reads beside the user's own."""
-        said = options.settings.get("trainer.logger", "console")
-        loggers = [*([said] if isinstance(said, str) else said), "file"]
+        logger = options.settings.get("trainer.logger", "console")
+        loggers = [*([logger] if isinstance(logger, str) else logger), "file"]
         return {**options.settings, "trainer.logger": loggers}
 
     def laid(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, str]:
@@ -85,8 +85,8 @@ class VerlDriver(RehearsedDriver):
         """Have Hydra compose the configuration in verl's own environment, and its validate_config check it."""
         done = self.as_done(config)
         files = self.files(done, opened_task(done), FIRST)
-        code, said = asked_itself(done, files, "start.py", "check", VERL_USE_EXTERNAL_MODULES="rlplan_verl")
-        lines = said.splitlines() or ["no word"]
+        code, output = asked_itself(done, files, "start.py", "check", VERL_USE_EXTERNAL_MODULES="rlplan_verl")
+        lines = output.splitlines() or ["no word"]
         if code:
             return [f"verl's environment cannot be asked: {lines[-1]}"]
         return [line.removeprefix("refused: ") for line in lines if line.startswith("refused: ")]
@@ -97,9 +97,9 @@ class VerlDriver(RehearsedDriver):
         Of a copied checkpoint the trial's points tell, which were copied with it.
         """
         earlier = (Attempt(attempt.folder, number, 0, 0, None) for number in range(1, attempt.number))
-        said = {each.step for one in earlier for source in self.sources(config, one) for each in source.read()}
+        steps = {each.step for one in earlier for source in self.sources(config, one) for each in source.read()}
         points = read_points(attempt.folder.parent)
-        return said | {point.optimizer_step for point in points if point.score is not None}
+        return steps | {point.optimizer_step for point in points if point.score is not None}
 
 
 def helpers(machine: Machine) -> int:
@@ -144,10 +144,10 @@ class VerlLog:
         return found + [each for line in self._lines.new() for each in self._meaning(line)]
 
     def _meaning(self, line: str) -> list[Reading]:
-        said = verl_values(line)
-        if said is None or (step := said[0]) is None:
+        record = verl_values(line)
+        if record is None or (step := record[0]) is None:
             return []
-        values = said[1]
+        values = record[1]
         metrics, seconds = ours_of(_VERL, values)
         if _LOSS_IS_NO_NUMBER.search(line):
             metrics["loss"] = math.nan

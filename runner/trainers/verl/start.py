@@ -74,22 +74,22 @@ def refused(overrides: list[str]) -> list[str]:
         "actor_rollout_ref.actor.strategy": (actor.strategy, ("fsdp", "fsdp2", "megatron", "veomni", "torchtitan")),
         "actor_rollout_ref.rollout.name": (config.actor_rollout_ref.rollout.name, ("vllm", "sglang", "trtllm")),
     }
-    said = [
+    refusals = [
         f"{key} = {name}: it has {', '.join(map(str, known))}"
         for key, (name, known) in named.items()
         if name not in known
     ]
     if actor.ppo_mini_batch_size > config.data.train_batch_size:  # which it looks at without dynamic batches only
-        said.append(f"ppo_mini_batch_size = {actor.ppo_mini_batch_size} prompts of {config.data.train_batch_size}")
-    return said
+        refusals.append(f"ppo_mini_batch_size = {actor.ppo_mini_batch_size} prompts of {config.data.train_batch_size}")
+    return refusals
 
 
 def main() -> None:
     """Check, or make the data and become verl."""
     overrides = json.loads(Path("overrides.json").read_text(encoding="utf-8"))
     if sys.argv[1:] == ["check"]:
-        for said in refused(overrides):
-            print(f"refused: {said}", flush=True)
+        for refusal in refused(overrides):
+            print(f"refused: {refusal}", flush=True)
         return
     write_data()
     os.execv(sys.executable, [sys.executable, "-m", "verl.trainer.main_ppo", *overrides])

@@ -4,7 +4,7 @@ import pytest
 from budgets.errors import InputError
 from planner.experience.extracting import experience_of, experience_of_runs
 from planner.pooling.features import MIDDLE
-from planner.view import Configuration, Seen
+from planner.view import Configuration, ScorePoint
 from tests.planner.experience.makers import learnt
 from tests.planner.pooling.sweeps import TARGET, smooth
 from tests.planner.replaying.tables import LENGTH, grid
@@ -30,8 +30,8 @@ def test_a_table_is_read_at_the_compute_that_most_runs_reach() -> None:
 
 
 def test_too_few_configurations_teach_nothing() -> None:
-    rising = tuple(Seen(step, float(step), 0.1 * step, None) for step in range(8))
-    only_start = (Seen(0, 0.0, 0.1, None),)
+    rising = tuple(ScorePoint(step, float(step), 0.1 * step, None) for step in range(8))
+    only_start = (ScorePoint(0, 0.0, 0.1, None),)
     few = [(Configuration(8, 16), rising), (Configuration(16, 16), rising), (Configuration(32, 16), only_start)]
     with pytest.raises(InputError, match="'short' has curves of 2 configurations: at least 3"):
         experience_of("short", few, TARGET, {})

@@ -5,7 +5,7 @@ import pytest
 
 from planner.experience.experience import Experience, is_transferred, widened
 from planner.experience.teaching import ALL, TRUSTED, TransferPriors, between
-from planner.pooling.features import TOP, Line, Term, features
+from planner.pooling.features import TOP, CoefficientTerm, NumericAxis, features
 from planner.view import Configuration
 from tests.planner.experience.makers import learnt
 from tests.planner.pooling.sweeps import TARGET
@@ -41,13 +41,13 @@ def test_weights_leave_room_for_none_and_more_of_it_the_less_alike() -> None:
 
 def test_a_surface_is_the_same_in_another_frame() -> None:
     rng = np.random.default_rng(0)
-    ours = (Line("n", 1.0, 7.0, True), Line("B", 2.0, 6.0, True))
-    theirs = (Line("n", 2.0, 5.0, True), Line("B", 0.0, 9.0, True))
-    terms = [Term(TOP, of) for of in (("n",), ("n", "n"), ("B",), ("B", "B"), ("B", "n"))]
+    ours = (NumericAxis("n", 1.0, 7.0, True), NumericAxis("B", 2.0, 6.0, True))
+    theirs = (NumericAxis("n", 2.0, 5.0, True), NumericAxis("B", 0.0, 9.0, True))
+    terms = [CoefficientTerm(TOP, of) for of in (("n",), ("n", "n"), ("B",), ("B", "B"), ("B", "n"))]
     there = rng.normal(size=5)
     here = between(theirs, terms, ours, TOP) @ there
 
-    def at(lines: tuple[Line, ...], weights: np.ndarray, n: float, B: float) -> float:
+    def at(lines: tuple[NumericAxis, ...], weights: np.ndarray, n: float, B: float) -> float:
         u, v = (2 * (x - line.low) / (line.high - line.low) - 1 for x, line in zip((n, B), lines, strict=True))
         return float(weights @ np.array([u, u * u - 1 / 3, v, v * v - 1 / 3, u * v]))
 

@@ -33,8 +33,8 @@ def test_the_hopeless_is_named_with_the_numbers_and_the_two_best_are_safe(bounds
     assert why is not None
     assert why.reason.startswith("P(trial bad is best at 36) is ")
     assert "trial good is predicted 0.8" in why.reason
-    assert why.seen["probability_best"] < why.seen["limit"] == 0.02
-    assert why.seen["high"] < why.seen["leader_low"]
+    assert why.figures["probability_best"] < why.figures["limit"] == 0.02
+    assert why.figures["high"] < why.figures["leader_low"]
     assert stopping.outlooks()["bad"].median == pytest.approx(BAD.end, abs=0.05)
 
 

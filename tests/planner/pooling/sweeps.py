@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from planner.trials import TrialState
-from planner.view import Cell, Configuration, OpenCell, Seen, TrialView, View
+from planner.view import Cell, Configuration, OpenCell, ScorePoint, TrialView, View
 from tests.planner.sweeping.views import CELLS, trial, view
 
 TARGET, PER_STEP, STEPS = 100.0, 1.0, 100
@@ -49,10 +49,10 @@ def unrelated(seed: int, cells: Sequence[Cell] = CELLS) -> dict[Cell, Curve]:
     return {cell: Curve(0.2, rng.uniform(0.22, 0.97), float(np.exp(rng.uniform(-4.5, -1.5))), 1.5) for cell in cells}
 
 
-def seen(curve: Curve, steps: int, *, noise: float = 0.01, seed: int = 0, every: int = 2) -> tuple[Seen, ...]:
+def seen(curve: Curve, steps: int, *, noise: float = 0.01, seed: int = 0, every: int = 2) -> tuple[ScorePoint, ...]:
     rng = np.random.default_rng(seed)
     return tuple(
-        Seen(
+        ScorePoint(
             step,
             step * PER_STEP,
             float(np.clip(curve.at(step * PER_STEP / TARGET) + noise * rng.normal(), 0.0, 1.0)),

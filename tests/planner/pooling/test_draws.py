@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.pooling.pool import joint_of
 from planner.trials import TrialState
-from planner.view import Cell, Seen, TrialView
+from planner.view import Cell, ScorePoint, TrialView
 from tests.planner.pooling.sweeps import TARGET, Curve, along, configuration, smooth, sweep
 from tests.planner.sweeping.views import trial, view
 
@@ -17,16 +17,16 @@ HALF_WIDTH = 4.0  # standard errors
 
 
 @pytest.fixture(scope="module")
-def worlds() -> Worlds:
+def worlds() -> JointDraws:
     return joint_of(sweep({cell: TRUTH[cell] for cell in CELLS}, STEPS), 500)
 
 
-def of_runs(worlds: Worlds, x: float) -> np.ndarray:
+def of_runs(worlds: JointDraws, x: float) -> np.ndarray:
     count = len(worlds.runs.of)
     return worlds.observed(worlds.runs.of, np.arange(count), np.full((count, 1), x))[:, :, 0]
 
 
-def test_a_row_is_one_state_of_the_world_at_every_compute(worlds: Worlds) -> None:
+def test_a_row_is_one_state_of_the_world_at_every_compute(worlds: JointDraws) -> None:
     both = worlds.scores([TARGET, TARGET])
     assert (both[..., 0] == both[..., 1]).all()
     assert (worlds.scores([TARGET])[..., 0] == worlds.at(1.0)).all()
@@ -35,7 +35,7 @@ def test_a_row_is_one_state_of_the_world_at_every_compute(worlds: Worlds) -> Non
     assert ahead[..., 0].std(axis=0).max() > 0.02
 
 
-def test_more_compute_is_better_in_expectation(worlds: Worlds) -> None:
+def test_more_compute_is_better_in_expectation(worlds: JointDraws) -> None:
     means = worlds.scores([1.0, 10.0, 50.0, 100.0, 300.0]).mean(axis=0)
     unseen = [place for place, each in enumerate(worlds.configurations) if each[:2] not in STEPS]
     assert (np.diff(means, axis=1) > -0.005).all()
@@ -56,7 +56,7 @@ def test_runs_agree_with_the_scores_they_have_shown() -> None:
 
 def collapsed(number: int, cell: Cell, fallen: float) -> TrialView:
     good = along(number, cell, TRUTH[cell], 40)
-    more = tuple(Seen(step, float(step), fallen, 0.01) for step in (42, 44, 46))
+    more = tuple(ScorePoint(step, float(step), fallen, 0.01) for step in (42, 44, 46))
     return replace(good, step=46, scores=good.scores + more)
 
 
@@ -81,12 +81,12 @@ def test_a_configuration_is_worth_what_the_run_is_that_a_final_run_goes_on_from(
 def test_what_all_curves_do_alike_beyond_the_farthest_moves_all_alike() -> None:
     short, long = along(1, (8, 32), TRUTH[8, 32], 12), along(2, (16, 64), TRUTH[16, 64], 100)
     worlds = joint_of(view([short, long, trial(3, cell=(32, 64))]), 300)
-    still = replace(worlds, together=np.zeros_like(worlds.together))
+    still = replace(worlds, together=np.zeros_like(worlds.shared_noise))
     assert (worlds.at(1.0) == still.at(1.0)).all()  # one was seen to the target
     assert (worlds.at(4.0) != still.at(4.0)).any(axis=0).all()
 
 
-def test_a_run_that_has_not_begun_differs_from_those_that_were_seen(worlds: Worlds) -> None:
+def test_a_run_that_has_not_begun_differs_from_those_that_were_seen(worlds: JointDraws) -> None:
     place = worlds.configurations.index(configuration((16, 64)))
     fresh = worlds.observed(np.array([place]), np.array([-1]), np.array([[0.5]]))[:, 0, 0]
     old = of_runs(worlds, 0.5)[:, worlds.runs.trials.index(4)]

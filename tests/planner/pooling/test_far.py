@@ -7,7 +7,7 @@ from planner.pooling.pool import joint_of
 from planner.sweeping.actions import Prune
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
-from planner.view import Seen, View
+from planner.view import ScorePoint, View
 from tests.planner.sweeping.views import trial, view
 
 FINAL, PILOT = 0.03, 0.00125  # GPU-hours: a sweep on `sum-easy` whose budget paid for a 24th of the final run
@@ -30,7 +30,9 @@ def piloted(seed: int, tail: float, longest: float = 1.0) -> tuple[View, np.ndar
         length = {SMALL: 1.0, LONGEST: longest}.get(number, float(rng.choice([1, 1, 2, 3])))
         at = np.linspace(0, PILOT * length, 5)
         scores = [np.clip(slow(x / FINAL, middle, tail) + 0.02 * rng.normal(), 0, 1) for x in at]
-        seen = [Seen(place, float(x), float(y), 0.02) for place, (x, y) in enumerate(zip(at, scores, strict=True))]
+        seen = [
+            ScorePoint(place, float(x), float(y), 0.02) for place, (x, y) in enumerate(zip(at, scores, strict=True))
+        ]
         trials.append(trial(number + 1, TrialState.PAUSED, step=4, cell=(n, B), seen=seen))
         ends.append(slow(1.0, middle, tail))
     return view(trials, target=FINAL, left=FINAL / 3), np.array(ends)

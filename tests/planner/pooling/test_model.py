@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from planner.axes import MODEL
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.pooling.features import features
 from planner.pooling.model import SCATTER, SCATTERS, JointFit, JointModel
 from planner.pooling.points import binned, stacked
 from planner.pooling.pool import joint_of
-from planner.view import Cell, Seen, View
+from planner.view import Cell, ScorePoint, View
 from tests.planner.pooling.sweeps import TARGET, Curve, along, configuration, seen, smooth, sweep, unrelated
 from tests.planner.sweeping.views import CELLS
 
@@ -33,12 +33,12 @@ def scatter_weights(view: View) -> dict[float, float]:
     return {scale: float(fit.weights[np.isclose(scales, scale)].sum()) for scale in SCATTERS}
 
 
-def interval(worlds: Worlds, cell: Cell) -> tuple[float, float]:
+def interval(worlds: JointDraws, cell: Cell) -> tuple[float, float]:
     low, high = np.quantile(worlds.at(1.0)[:, worlds.configurations.index(configuration(cell))], (0.05, 0.95))
     return float(low), float(high)
 
 
-def width(worlds: Worlds, cell: Cell) -> float:
+def width(worlds: JointDraws, cell: Cell) -> float:
     low, high = interval(worlds, cell)
     return high - low
 
@@ -86,7 +86,7 @@ def test_more_of_a_curve_narrows_its_own_prediction() -> None:
     assert width(long, (16, 64)) < 0.5 * width(short, (16, 64))
 
 
-def strange(scores: tuple[Seen, ...]) -> tuple[Seen, ...]:
+def strange(scores: tuple[ScorePoint, ...]) -> tuple[ScorePoint, ...]:
     """Return a curve that rises and slides down far, too slowly to be cut as collapsed."""
     half = len(scores) // 2
     fall = np.linspace(0.0, 0.35, len(scores) - half)
@@ -158,7 +158,7 @@ def test_base_models_begin_with_scores_of_their_own(small: float, large: float) 
     view, ends = two_models(small, large)
     worlds = joint_of(view, 400)
     assert worlds.start.mean(axis=0) == pytest.approx([small] * 4 + [large] * 4, abs=0.02)
-    assert (worlds.wander == 1).all()  # nobody's curve is strange
+    assert (worlds.outlier_scale == 1).all()  # nobody's curve is strange
     low, high = np.quantile(worlds.at(1.0), (0.05, 0.95), axis=0)
     assert ((low <= ends) & (ends <= high)).all()
 

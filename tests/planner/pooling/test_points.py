@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.pooling.points import BINS, EMPTY, binned, stacked
-from planner.view import Seen
+from planner.pooling.points import BINS, EMPTY_VARIANCE, binned, stacked
+from planner.view import ScorePoint
 
 
-def curve(scores: list[float], errors: list[float | None] | None = None, *, first: int = 0) -> list[Seen]:
+def curve(scores: list[float], errors: list[float | None] | None = None, *, first: int = 0) -> list[ScorePoint]:
     given_errors = errors or [None] * len(scores)
     return [
-        Seen(step, 0.5 * step, score, error)
+        ScorePoint(step, 0.5 * step, score, error)
         for step, (score, error) in enumerate(zip(scores, given_errors, strict=True), start=first)
     ]
 
@@ -38,7 +38,7 @@ def test_standard_errors_are_taken_as_they_are_given() -> None:
     points = stacked([binned(curve(wild, [0.03] * 10))], 10.0)
     filled = points.variance < 1
     assert points.variance[filled] == pytest.approx(0.03**2)
-    assert (points.variance[~filled] == EMPTY).all()
+    assert (points.variance[~filled] == EMPTY_VARIANCE).all()
     assert points.of_one_score == pytest.approx(0.03**2)
 
 

@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.pooling.pool import MOST_CURVES, MOST_RUNS, Pool, joint_of
 from planner.trials import TrialState
-from planner.view import Seen, View, has_curve
+from planner.view import ScorePoint, View, has_curve
 from tests.planner.pooling.sweeps import along, configuration, open_cell, smooth, sweep
 from tests.planner.sweeping.views import trial, view
 
@@ -15,7 +15,7 @@ CELLS = ((8, 32), (8, 64), (16, 64))
 SOME = {cell: TRUTH[cell] for cell in CELLS}
 
 
-def same(first: Worlds, second: Worlds) -> bool:
+def same(first: JointDraws, second: JointDraws) -> bool:
     return first.configurations == second.configurations and bool((first.at(1.0) == second.at(1.0)).all())
 
 
@@ -31,12 +31,12 @@ def history() -> list[View]:
 def test_what_a_pool_keeps_never_changes_its_answer() -> None:
     used = Pool()
     for seen in [*history(), *reversed(history())]:
-        assert same(used.worlds(seen, 50), Pool().worlds(seen, 50))
+        assert same(used.joint_draws(seen, 50), Pool().joint_draws(seen, 50))
 
 
 def test_an_unchanged_view_is_not_fitted_again() -> None:
     seen, pool = history()[2], Pool()
-    assert pool.worlds(seen, 20) is pool.worlds(replace(seen, gpu_hours_left=1.0, free_workers=0), 20)
+    assert pool.joint_draws(seen, 20) is pool.joint_draws(replace(seen, gpu_hours_left=1.0, free_workers=0), 20)
 
 
 @pytest.mark.parametrize(("cells", "each"), [(20, MOST_RUNS), (40, 3), (61, 1), (150, 1)])
@@ -68,7 +68,7 @@ def test_a_curve_counts_whatever_became_of_its_trial(state: TrialState) -> None:
 
 
 def test_a_score_before_the_first_update_is_no_curve() -> None:
-    start = trial(1, cell=(16, 64), seen=(Seen(0, 0.0, 0.2, 0.01),))
+    start = trial(1, cell=(16, 64), seen=(ScorePoint(0, 0.0, 0.2, 0.01),))
     assert not has_curve(start)
     assert not has_curve(trial(2))
     assert has_curve(along(3, (16, 64), TRUTH[16, 64], 2))

@@ -7,7 +7,7 @@ import pytest
 
 from budgets.errors import BudgetError
 from planner.config import build_request, flag_layer, resolve
-from planner.prior.comparing import LEVEL, chances_ahead, noise_between
+from planner.prior.comparing import LEAST_CHANCE_AHEAD, chances_ahead, noise_between
 from planner.proposals import Proposal, propose
 from planner.proposals.pilots import least_pilot_hours
 from planner.proposals.sharing import ALIKE, SHARES
@@ -46,7 +46,7 @@ def check_rows(plan: Proposal) -> None:
         assert standing.median == pytest.approx(score.median - first.cell.expected, abs=1e-6)
         assert standing.low <= standing.median <= standing.high
         ahead = chances_ahead(each.cell.scores[:, None], first.cell.scores, each.cell.weights, noise)[0]
-        assert standing.level == (ahead >= LEVEL)
+        assert standing.level == (ahead >= LEAST_CHANCE_AHEAD)
         assert ("level with the first" in each.notes) == (standing.level and each.rank > 1)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from planner.config import build_request, flag_layer, resolve
-from planner.prior.foretelling import Priced, foretold
 from planner.prior.laws import Circumstances, Run
+from planner.prior.plan_prior import Priced, prior_of_plan
 from planner.prior.rates import at_rate
 from planner.proposals import Candidate, PilotRules, Proposal, propose
 from planner.proposals.request import TRIED_RATES, Request
@@ -68,7 +68,7 @@ def test_a_sweep_is_told_what_another_rate_is_expected_to_keep() -> None:
     first = propose(request(5000.0, pilots=AUTO)).candidates[0].cell
     run = Run.of(first.key, first.signal_fraction, first.variant.traits, Circumstances.of(first.variant.workload))
     at = [first.configuration._replace(axes=axes) for axes in ((), (("learning_rate", 3.0),))]
-    told = foretold([Priced(each, run, first.cost.gpu_hours_per_step) for each in at], 4000.0)
+    told = prior_of_plan([Priced(each, run, first.cost.gpu_hours_per_step) for each in at], 4000.0)
     assert told is not None
     rule, other = (np.array(told.weights) @ np.array(told.gains[each]) for each in at)
     kept = other / rule

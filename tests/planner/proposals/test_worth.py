@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planner.prior.draws import PriorDraws
 from planner.prior.laws import Circumstances, Run
-from planner.prior.value import SeenPilot, Worth, worth_of
+from planner.prior.value import ObservedPilot, Worth, worth_of
 
 HERE = Circumstances(8e9, False, 8192, 0.45, 100_000)
 CELLS = [(8, 64), (16, 32), (16, 128), (32, 32), (64, 64), (256, 32)]
@@ -28,7 +28,7 @@ def worth(
     finals = means.max() + wider * (finals - means.max())
     finals = np.concatenate([finals, np.repeat(finals.min(axis=1, keepdims=True) - 0.1, worse, axis=1)], axis=1)
     along = np.linspace(10, steps, 10)
-    pilots = [SeenPilot(cell, prior.at([cell] * len(along), along), HERE.pass_rate, answers) for cell in piloted]
+    pilots = [ObservedPilot(cell, prior.at([cell] * len(along), along), HERE.pass_rate, answers) for cell in piloted]
     return worth_of(finals.astype(np.float32), prior.weights, pilots, prior.folds)
 
 

@@ -113,10 +113,10 @@ def test_the_runner_up_is_said_with_its_chance(second: float, likely: str) -> No
 
 
 def test_it_is_said_where_another_budget_changes_the_choice_and_where_not() -> None:
-    assert answered(sigmoids(TOPS)).elsewhere == "The choice is the same from ¼ to 4 × this budget"
+    assert answered(sigmoids(TOPS)).at_other_budgets == "The choice is the same from ¼ to 4 × this budget"
     late = sigmoids({(8, 32): 0.7, (64, 32): 0.8}, middle={(8, 32): 1.0, (64, 32): 60.0}, sd=0.02)
     found = answered(late)
-    assert found.elsewhere == "At 2 × this budget take n = 64, B = 32; at 4 × this budget take n = 64, B = 32"
+    assert found.at_other_budgets == "At 2 × this budget take n = 64, B = 32; at 4 × this budget take n = 64, B = 32"
     assert [each.choice and each.choice.rollouts_per_prompt for each in found.budgets] == [8, 8, 8, 64, 64]
 
 

@@ -6,7 +6,7 @@ from planner.metrics import SEED_SD
 from planner.recommending.evidence import facts_of, seed_sd
 from planner.recommending.facts import PRIOR_RISK, ConfigurationFacts, collapse_risks
 from planner.trials import TrialState
-from planner.view import Configuration, Seen, TrialView, View
+from planner.view import Configuration, ScorePoint, TrialView, View
 from tests.planner.sweeping.views import scores, trial, view
 
 PAUSED, FAILED = TrialState.PAUSED, TrialState.FAILED
@@ -24,7 +24,7 @@ def planned(*cells: tuple[int, int]) -> dict[Configuration, ConfigurationFacts]:
     return {Configuration(*cell): ConfigurationFacts(1e-6, "grpo", 0.5) for cell in (*CELLS, *cells)}
 
 
-def fallen(steps: int) -> tuple[Seen, ...]:
+def fallen(steps: int) -> tuple[ScorePoint, ...]:
     return tuple(each._replace(score=0.0) if each.step > steps / 2 else each for each in scores(steps, 1.0, 0.9, 4.0))
 
 
@@ -37,7 +37,7 @@ def test_facts_are_those_of_the_trials() -> None:
     assert (twice.seeds_seen, twice.reached_gpu_hours) == (2, 40.0)
     assert (twice.status, twice.gpu_hours_spent, twice.gpu_hours_per_step) == ("paused", 50.0, 1.0)
     assert found[Configuration(64, 32)].failed
-    assert not found[Configuration(64, 32)].seen
+    assert not found[Configuration(64, 32)].has_own_curve
     assert found[Configuration(128, 32)] == ConfigurationFacts(1e-6, "grpo", 0.5)
 
 

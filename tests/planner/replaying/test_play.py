@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from budgets.errors import IllegalTransitionError, InputError
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import highest_seen, open_chooser
+from planner.replaying.choosing import highest_last_score, open_chooser
 from planner.replaying.game import PilotTerms
 from planner.replaying.play import Played, play
 from planner.replaying.recorded import Recorded
@@ -43,7 +43,7 @@ class Scripted:
 def played(
     policy: Policy, recorded: Recorded = GRID, *, budget: float = 100.0, target: float = LENGTH, **more: Any
 ) -> Played:
-    return play(recorded, policy, budget=budget, target=target, seed=3, chooser=highest_seen, trace=False, **more)
+    return play(recorded, policy, budget=budget, target=target, seed=3, chooser=highest_last_score, trace=False, **more)
 
 
 def advance(trial: int, to_step: int) -> Advance:
@@ -64,7 +64,7 @@ def test_no_policy_overspends_sees_what_it_has_not_paid_for_or_goes_on_for_ever(
     budget = share * GRID.full_cost(target)
     policy = Watched(open_policy(name))
     result = play(
-        GRID, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=highest_seen, trace=True
+        GRID, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=highest_last_score, trace=True
     )
     assert 0 <= result.gpu_hours_spent <= budget
     assert 0 <= result.regret <= 1

@@ -8,7 +8,7 @@ from planner.sweeping.actions import Action, Advance, Finish, Prune, Stop
 from planner.sweeping.halving import dealt
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import TrialState
-from planner.view import Seen, TrialView, View
+from planner.view import ScorePoint, TrialView, View
 from tests.planner.sweeping.views import trial, view
 
 PAUSED, PLANNED, RUNNING = TrialState.PAUSED, TrialState.PLANNED, TrialState.RUNNING
@@ -16,7 +16,7 @@ PAUSED, PLANNED, RUNNING = TrialState.PAUSED, TrialState.PLANNED, TrialState.RUN
 
 def level(number: int, score: float, step: int, state: TrialState = PAUSED) -> TrialView:
     """A trial whose every score is the same."""
-    return trial(number, state, step=step, seen=[Seen(at, float(at), score, 0.01) for at in range(step + 1)])
+    return trial(number, state, step=step, seen=[ScorePoint(at, float(at), score, 0.01) for at in range(step + 1)])
 
 
 def advanced(policy: str, seen: View) -> list[tuple[int, int]]:
@@ -65,12 +65,12 @@ def test_median_grants_a_first_segment_and_names_its_numbers() -> None:
     actions = open_policy("median").decide(view([short, *others, late]))
     assert of_kind(actions, Prune) == [4]
     why = next(action.why for action in actions if isinstance(action, Prune))
-    assert why.seen["median"] == pytest.approx(0.9)
+    assert why.figures["median"] == pytest.approx(0.9)
     assert "is 0.100, below 0.900" in why.reason
 
 
 RUNG = [level(i, 0.1 * i, 5) for i in range(1, 7)]
-GONE_ON = trial(1, PAUSED, step=15, seen=[Seen(5, 5.0, 0.9, None), Seen(15, 15.0, 0.1, None)])
+GONE_ON = trial(1, PAUSED, step=15, seen=[ScorePoint(5, 5.0, 0.9, None), ScorePoint(15, 15.0, 0.1, None)])
 HIGH = [level(i, 0.1 * i, 15) for i in (1, 2, 3)]
 LOW = [level(i, 0.05, 5) for i in (4, 5, 6, 7, 8, 9)]
 

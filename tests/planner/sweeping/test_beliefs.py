@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from planner.curves.verdicts import Verdict
+from planner.metrics import INTERVAL_LEVEL
 from planner.pooling.pool import MOST_RUNS, joint_of
-from planner.sweeping.beliefs import LEVEL, TrialBelief, beliefs_of, curve_of, scores_at_target, states_of
+from planner.sweeping.beliefs import TrialBelief, beliefs_of, curve_of, scores_at_target, states_of
 from planner.sweeping.chances import Chances
 from planner.trials import TrialState
-from planner.view import Configuration, Seen, TrialView, View, has_curve
+from planner.view import Configuration, ScorePoint, TrialView, View, has_curve
 from tests.planner.pooling.sweeps import Curve, along, smooth, sweep
 from tests.planner.sweeping.views import trial, view
 
@@ -27,7 +28,7 @@ def believed(seen: View) -> dict[int, TrialBelief]:
 
 
 def scored(scores: Sequence[float]) -> TrialView:
-    seen = [Seen(10 * step, 10.0 * step, score, 0.01) for step, score in enumerate(scores)]
+    seen = [ScorePoint(10 * step, 10.0 * step, score, 0.01) for step, score in enumerate(scores)]
     return trial(0, TrialState.PAUSED, step=10 * len(scores), seen=seen)
 
 
@@ -37,7 +38,7 @@ def test_a_prediction_is_that_of_its_own_run() -> None:
         assert belief.score.low <= belief.score.median <= belief.score.high
         assert belief.upto_gpu_hours == 40.0
         place = worlds.configurations.index(SEEN.trials[number].configuration)
-        low, high = np.quantile(worlds.at(1.0)[:, place], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        low, high = np.quantile(worlds.at(1.0)[:, place], ((1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2))
         assert (belief.score.low, belief.score.high) == pytest.approx((low, high))
         assert belief.score.low - 0.03 < TRUTH[SEEN.trials[number].cell].at(1.0) < belief.score.high + 0.03
 

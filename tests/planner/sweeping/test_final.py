@@ -47,7 +47,7 @@ def test_it_ends_where_nothing_is_left_to_win_only_when_asked() -> None:
     assert isinstance(stop, Stop)
     assert isinstance(asked, Finish)
     assert "20 % of the GPU-hours are left; they are expected to bring 0.0" in asked.why.reason
-    assert asked.why.seen["chance"] < 0.15
+    assert asked.why.figures["chance"] < 0.15
     (not_asked,) = FinalPolicy().decide(view)
     assert isinstance(not_asked, Advance)
 

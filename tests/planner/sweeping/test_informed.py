@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
 from planner.sweeping.informed import InformedPolicy
@@ -30,7 +30,7 @@ def test_what_is_hopeless_is_pruned_and_the_two_best_are_not() -> None:
     assert set(pruned) == {3, 4, 5}
     why = pruned[3].why
     assert "within 0.02 of the best" in why.reason
-    assert why.seen["probability_near_best"] < why.seen["limit"]
+    assert why.figures["probability_near_best"] < why.figures["limit"]
     assert why.alternatives
 
 
@@ -50,8 +50,8 @@ def test_the_money_goes_to_the_final_run_only_where_that_is_so() -> None:
     (stop,) = [each for each in decided(replace(seen, rest_to_final=True)) if not isinstance(each, Prune)]
     assert isinstance(stop, Stop)
     assert " go to the final run: they raise its score by " in stop.why.reason
-    assert stop.why.seen["final_gain_per_gpu_hour"] > stop.why.seen["gain_per_gpu_hour"]
-    assert stop.why.seen["gpu_hours_left"] == 20.0
+    assert stop.why.figures["final_gain_per_gpu_hour"] > stop.why.figures["gain_per_gpu_hour"]
+    assert stop.why.figures["gpu_hours_left"] == 20.0
     assert not any("final run" in each.why.reason for each in decided(seen))
 
 
@@ -84,7 +84,7 @@ def test_workers_are_given_different_configurations() -> None:
     assert len(advanced) == 4
     assert len({seen.trials[each.trial].configuration for each in advanced}) >= 3
     why = advanced[0].why
-    assert {"expected_gain", "gain_per_gpu_hour", "probability_best", "price_gpu_hours"} <= set(why.seen)
+    assert {"expected_gain", "gain_per_gpu_hour", "probability_best", "price_gpu_hours"} <= set(why.figures)
     assert "should improve the final choice by" in why.reason
     assert 1 <= len(why.alternatives) <= 5
 
@@ -92,7 +92,7 @@ def test_workers_are_given_different_configurations() -> None:
 class Known(Pool):
     """Believes the same of the first three cells whatever was seen: all are level, and of the first nothing is open."""
 
-    def worlds(self, view: View, draws: int) -> Worlds:
+    def joint_draws(self, view: View, draws: int) -> JointDraws:
         return normal(np.full(3, 0.5), np.diag([4e-9, 0.01, 0.01]), 0.004)
 
 
@@ -129,7 +129,7 @@ def test_an_open_cell_that_promises_more_is_proposed() -> None:
     (asked,) = [each for each in actions if isinstance(each, Propose)]
     assert asked.prompts_per_batch >= 512
     assert "has no trial yet" in asked.why.reason
-    assert asked.why.seen["expected_gain"] > 0
+    assert asked.why.figures["expected_gain"] > 0
 
 
 def test_no_more_is_proposed_than_there_is_room_for() -> None:

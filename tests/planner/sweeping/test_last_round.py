@@ -44,7 +44,7 @@ def test_the_last_of_the_money_takes_those_in_front_to_the_end() -> None:
     assert len(ended) == len(actions) == FINALISTS
     assert 5 not in {each.trial for each in ended}
     assert [each.to_step for each in actions][:2] == [100, 100]
-    expected = [each.why.seen["median"] for each in actions]
+    expected = [each.why.figures["median"] for each in actions]
     assert expected == sorted(expected, reverse=True)
 
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from bench.synthetic import courses
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.pool import Pool
 from planner.replaying.choosing import open_chooser
 from planner.replaying.game import PilotTerms
 from planner.replaying.play import Played, play
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.sweeping.actions import Propose, Prune
-from planner.sweeping.chances import NEAR
 from planner.sweeping.policies import open_policy
 from planner.view import Cell, Configuration
 from tests.planner.pooling.sweeps import smooth
@@ -90,7 +90,7 @@ def test_pruned_trials_were_worse_than_the_chosen_one() -> None:
         result, watched = played("rlplan", seed)
         trials, chosen = watched.decisions[-1][0].trials, _truth(seed, result.chosen[:2])
         pruned = {action.trial for _, actions in watched.decisions for action in actions if isinstance(action, Prune)}
-        better += [_truth(seed, trials[number].cell) > chosen + NEAR for number in pruned]
+        better += [_truth(seed, trials[number].cell) > chosen + EQUIVALENCE_MARGIN for number in pruned]
     assert len(better) > 20
     assert np.mean(better) <= 0.1
 

@@ -12,7 +12,7 @@ from planner.sweeping.grants import grant
 from planner.sweeping.informed import DRAWS
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
-from planner.view import Configuration, OpenCell, Seen, TrialView, View, has_curve
+from planner.view import Configuration, OpenCell, ScorePoint, TrialView, View, has_curve
 from tests.planner.sweeping.views import trial, view
 
 OPEN = [OpenCell(2**i, 2**j, 5, 0.4, 0.1) for i in range(1, 8) for j in range(2, 9)]
@@ -28,13 +28,13 @@ def trial_views(draw: st.DrawFn, number: int) -> TrialView:
     values = draw(st.lists(st.floats(0, 1), min_size=count, max_size=count))
     steps = [round((i + 1) * step / count) for i in range(count)] if count else []
     errors = draw(st.sampled_from([None, 0.02]))
-    start = (Seen(0, 0.0, 0.2, errors),) if draw(st.booleans()) else ()
+    start = (ScorePoint(0, 0.0, 0.2, errors),) if draw(st.booleans()) else ()
     return trial(
         number,
         state,
         step=step,
         cell=(2 ** draw(st.integers(1, 7)), 2 ** draw(st.integers(2, 8))),
-        seen=start + tuple(Seen(s, s * per_step, v, errors) for s, v in zip(steps, values, strict=True)),
+        seen=start + tuple(ScorePoint(s, s * per_step, v, errors) for s, v in zip(steps, values, strict=True)),
         seed=draw(st.sampled_from(SEEDS)),
         gpu_hours_per_step=per_step,
         gpu_hours_spent=step * per_step,
@@ -67,7 +67,7 @@ def check_legal(seen: View, actions: list[Action]) -> None:
     touched = [action.trial for action in actions if isinstance(action, Advance | Prune | Finish)]
     assert len(touched) == len(set(touched))
     for action in actions:
-        json.dumps([action.why.seen, action.why.alternatives], allow_nan=False)
+        json.dumps([action.why.figures, action.why.alternatives], allow_nan=False)
         assert action.why.reason
         assert len(action.why.alternatives) <= 5
         if isinstance(action, Advance):
@@ -132,7 +132,7 @@ def test_pruning_never_hits_the_leader_and_leaves_two_configurations(seen: View,
     if not any(has_curve(each) for each in seen.trials.values()):
         assert not pruned
         return
-    chances = Chances(seen, Pool().worlds(seen, DRAWS))
+    chances = Chances(seen, Pool().joint_draws(seen, DRAWS))
     leader = chances.candidates[chances.leader]
     assert leader not in {seen.trials[number].configuration for number in pruned}
     kept = set(chances.candidates) - {seen.trials[number].configuration for number in pruned}

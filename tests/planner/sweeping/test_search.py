@@ -17,7 +17,7 @@ OPEN = [OpenCell(n, batch, 5, 1.0, 0.1) for n in (2, 4, 8, 16, 32, 64, 128) for 
 
 
 def chances(seen: View) -> Chances:
-    return Chances(seen, Pool().worlds(seen, 300))
+    return Chances(seen, Pool().joint_draws(seen, 300))
 
 
 def proposal(seen: View, sampler: str, gpu_hours: float | None = None) -> Propose | None:
@@ -116,7 +116,7 @@ def test_learning_rates_are_asked_for_within_their_range_alone(sampler: str, rat
         factor = dict(found_one.axes)["learning_rate"]
         assert isinstance(factor, float)
         assert low <= factor <= high
-        assert found_one.why.seen["region"]["learning_rate"] == [low, high]
+        assert found_one.why.figures["region"]["learning_rate"] == [low, high]
         found.append(factor)
         trials.append(trial(100 + turn, cell=asked[:2], axes=found_one.axes))
     assert len(set(found)) > 2

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.pooling.draws import Runs, Worlds
+from planner.pooling.draws import JointDraws, Runs
 from planner.pooling.model import KNOTS
 from planner.pooling.pool import joint_of
 from planner.sweeping.offers import Offer, money_of, offers
@@ -17,7 +17,7 @@ CELLS = ((4, 16), (8, 32), (16, 64), (32, 128))
 CONFIGURATIONS = tuple(Configuration(*cell) for cell in CELLS)
 
 
-class Normal(Worlds):
+class Normal(JointDraws):
     """Worlds whose scores are jointly normal and the same at every compute."""
 
     def at(self, x: float) -> np.ndarray:
@@ -43,7 +43,7 @@ def segment(place: int, scores: float = 1.0) -> Offer:
     return Offer(CONFIGURATIONS[place], None, None, None, 0.0, 1.0, 10, scores, 1.0)
 
 
-def gains_of(worlds: Worlds, *offered: Offer) -> np.ndarray:
+def gains_of(worlds: JointDraws, *offered: Offer) -> np.ndarray:
     return SegmentValues(worlds, offered).gains(range(len(offered)))
 
 
@@ -81,7 +81,7 @@ def test_after_an_expected_segment_the_gain_is_that_of_what_it_leaves_open(first
     assert float(value.gains([1])[0]) == pytest.approx(expected, abs=4 * error + 0.08 * expected)
 
 
-def seen_sweep() -> tuple[list[Offer], Worlds]:
+def seen_sweep() -> tuple[list[Offer], JointDraws]:
     seen = sweep(smooth(4, CELLS), {CELLS[0]: 10, CELLS[1]: 30, CELLS[2]: 20})
     return offers(seen, money_of(seen)), joint_of(seen, 400)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from planner.trials import TrialState
-from planner.view import OpenCell, Seen, TrialView, View
+from planner.view import OpenCell, ScorePoint, TrialView, View
 
 CELLS = tuple((n, B) for B in (16, 32, 64, 128, 256) for n in (4, 8, 16, 32, 64))
 
@@ -17,10 +17,10 @@ def sigmoid(x: float, start: float, asymptote: float, middle: float, exponent: f
 
 def scores(
     steps: int, per_step: float, asymptote: float, middle: float, *, noise: float = 0.01, seed: int = 0
-) -> tuple[Seen, ...]:
+) -> tuple[ScorePoint, ...]:
     rng = np.random.default_rng(seed)
     return tuple(
-        Seen(
+        ScorePoint(
             step,
             step * per_step,
             float(np.clip(sigmoid(step * per_step, 0.2, asymptote, middle) + noise * rng.normal(), 0, 1)),
@@ -38,7 +38,7 @@ def trial(
     asymptote: float = 0.7,
     middle: float = 8.0,
     cell: tuple[int, int] | None = None,
-    seen: Sequence[Seen] | None = None,
+    seen: Sequence[ScorePoint] | None = None,
     **others: Any,
 ) -> TrialView:
     n, B = cell or CELLS[number % len(CELLS)]

@@ -8,7 +8,7 @@ import pytest
 from planner.pooling.pool import Pool
 from planner.recommending.promise import PARTS, ForecastQuery, outlook, promise, score_share
 from planner.trials import TrialState
-from planner.view import Seen, View
+from planner.view import ScorePoint, View
 from planner.watching.promised import PredictedScore, promised_at
 from tests.planner.sweeping.views import trial
 
@@ -27,7 +27,7 @@ def test_between_two_parts_the_promise_is_between_theirs() -> None:
 def test_a_run_that_goes_on_is_promised_by_its_own_curve() -> None:
     own = trial(7, TrialState.PAUSED, step=60, cell=CELL, asymptote=0.45)
     known = replace(VIEW, trials={**PILOTS, 7: own})
-    worlds = Pool().worlds(known)
+    worlds = Pool().joint_draws(known)
     of_the_cell = promise(worlds, own.configuration, 100.0, seed_sd=0.01)
     shares, scores, lows, highs = np.array(of_the_cell.band).T
     assert (len(shares), shares[-1], scores[-1], lows[-1]) == (PARTS, 1.0, of_the_cell.end.score, of_the_cell.end.low)
@@ -41,16 +41,18 @@ def test_a_run_that_goes_on_is_promised_by_its_own_curve() -> None:
 def test_a_new_run_is_not_promised_the_luck_of_its_pilot() -> None:
     lucky = trial(7, TrialState.PAUSED, step=60, cell=CELL, asymptote=0.85)
     others = {k: trial(k, TrialState.PAUSED, step=60, cell=(n, 32)) for k, n in enumerate((4, 8, 32, 64))}
-    worlds = Pool().worlds(replace(VIEW, trials={**others, 7: lucky}))
+    worlds = Pool().joint_draws(replace(VIEW, trials={**others, 7: lucky}))
     anew, going_on = (promise(worlds, lucky.configuration, 100.0, 0.01, going_on=run).end for run in (None, 7))
     assert others[0].scores[-1].score < anew.score < going_on.score - 0.01
     assert anew.high - anew.low > going_on.high - going_on.low
 
 
 def test_the_error_of_one_validation_is_in_the_promise() -> None:
-    level = trial(7, step=1, seen=[Seen(0, 0.0, 0.5, 0.05), Seen(1, 1.0, 0.5, 0.05), Seen(2, 2.0, 0.5, None)])
+    level = trial(
+        7, step=1, seen=[ScorePoint(0, 0.0, 0.5, 0.05), ScorePoint(1, 1.0, 0.5, 0.05), ScorePoint(2, 2.0, 0.5, None)]
+    )
     assert score_share([level]) == pytest.approx(0.05**2 / 0.25)
-    worlds, run = Pool().worlds(VIEW), PILOTS[1]
+    worlds, run = Pool().joint_draws(VIEW), PILOTS[1]
     exact, noisy = (promise(worlds, run.configuration, 100.0, 0.01, each) for each in (0.0, 0.02))
     assert noisy.end.score == exact.end.score
     assert noisy.end.low < exact.end.low

@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.printing.score_chart import HEIGHT, chart
 from rlplan.wording.terminal import Canvas
 
 FINITE = st.floats(-1e6, 1e6)
 
 
-def scores(*values: float) -> list[Seen]:
-    return [Seen(step, float(step), value, None) for step, value in enumerate(values)]
+def scores(*values: float) -> list[ScorePoint]:
+    return [ScorePoint(step, float(step), value, None) for step, value in enumerate(values)]
 
 
 def test_a_rising_curve_rises() -> None:
@@ -39,7 +39,7 @@ def test_dots_of_braille_are_twice_as_wide_and_four_times_as_high() -> None:
     unicode=st.booleans(),
 )
 def test_whatever_is_drawn_fits_and_is_seen(points: list[tuple[float, float]], width: int, unicode: bool) -> None:
-    lines = chart([Seen(1, x, y, None) for x, y in points], Canvas(width, unicode=unicode))
+    lines = chart([ScorePoint(1, x, y, None) for x, y in points], Canvas(width, unicode=unicode))
     assert len(lines) == HEIGHT + 2
     assert any(line.partition("│" if unicode else "|")[2].strip() for line in lines[:HEIGHT])
     assert all(line.isascii() for line in lines) != unicode

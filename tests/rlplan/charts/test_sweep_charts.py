@@ -9,7 +9,7 @@ import pytest
 
 from planner.pooling.bands import Band
 from planner.trials import TrialState
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.charts.budget import budget_chart, timelines, used
 from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import curve_panels
@@ -57,7 +57,7 @@ def test_a_point_shows_its_step_gpu_hours_score_and_error() -> None:
 
 
 def test_many_trials_have_fewer_points_each() -> None:
-    long = [Seen(step, float(step), 0.001 * step, None) for step in range(1, 301)]
+    long = [ScorePoint(step, float(step), 0.001 * step, None) for step in range(1, 301)]
     told = under_way()
 
     def drawn(trials: int) -> list[int]:

@@ -128,8 +128,8 @@ def test_databases_that_cannot_be_reached_are_bad(database: str) -> None:
 
 def test_a_try_ends_with_its_time_and_leaves_nothing(tmp_path: Path) -> None:
     passed = run_try("works", "print('first'); print('it does')", 30.0)
-    assert (passed.passed, passed.said) == (True, "it does")
+    assert (passed.passed, passed.message) == (True, "it does")
     failed = run_try("fails", "raise ImportError('no such thing')", 30.0)
-    assert (failed.passed, failed.said) == (False, "ImportError: no such thing")
+    assert (failed.passed, failed.message) == (False, "ImportError: no such thing")
     late = run_try("hangs", "import time; time.sleep(60)", 0.5)
-    assert (late.passed, late.said) == (False, "not done after 0.5 s")
+    assert (late.passed, late.message) == (False, "not done after 0.5 s")

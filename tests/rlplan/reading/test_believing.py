@@ -7,7 +7,7 @@ import pytest
 
 from planner.pooling.bands import PLACES, Band
 from planner.store import open_store
-from planner.view import Seen, has_curve
+from planner.view import ScorePoint, has_curve
 from rlplan.reading.believing import beliefs, believed
 from rlplan.reading.recommend_reading import Stored, recommended, stored
 from rlplan.reading.story import Beliefs
@@ -71,7 +71,7 @@ def test_a_run_that_has_collapsed_is_cut_and_stays_where_it_fell(known: Stored) 
     number = scored(known.board)[0]
     scores = known.board.trials[number].scores
     last = scores[-1]
-    fallen = [Seen(last.step + i, (1 + 0.1 * i) * last.gpu_hours, 0.01, last.standard_error) for i in range(1, 4)]
+    fallen = [ScorePoint(last.step + i, (1 + 0.1 * i) * last.gpu_hours, 0.01, last.standard_error) for i in range(1, 4)]
     known.board.put(number, scores=(*scores, *fallen))
     found = believed(known)
     assert found.cuts == {number: fallen[0].gpu_hours}

@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from planner.store.schema import Plan, SegmentOutcome, Sweep, SweepStatus
 from planner.trials import TrialState
-from planner.view import Seen
+from planner.view import ScorePoint
 from rlplan.reading.health import Priced, collapsed_from, evidence, flags, measured_price
 from rlplan.reading.story import Cell, Flag, Stretch
 from rlplan.reading.story_reading import story
@@ -97,7 +97,7 @@ def test_the_time_of_workers_is_in_the_accounts(seeder: Seeder) -> None:
 def run(
     scores: Iterable[tuple[float, float]], n: int = 8, error: float | None = 0.01, mean: float | None = None
 ) -> TrialRow:
-    made = tuple(Seen(10 * i, hours, score, error) for i, (hours, score) in enumerate(scores))
+    made = tuple(ScorePoint(10 * i, hours, score, error) for i, (hours, score) in enumerate(scores))
     forecast = None if mean is None else Forecast(mean, mean - 0.1, mean + 0.1, 0.9, "rising", 100.0, 0.5)
     return TrialRow(1, f"n{n}-B32-s0", n, 32, 1e-6, 0, TrialState.PAUSED, 1, 90, 100, 1.0, made, forecast)
 

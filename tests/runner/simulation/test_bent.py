@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from planner.pooling.features import MIDDLE, Term, features
+from planner.pooling.features import MIDDLE, CoefficientTerm, features
 from planner.pooling.priors import LearntPrior
 from planner.view import Configuration
 from runner.simulation.bent import Taught, bent
@@ -19,7 +19,7 @@ SLOPE = 0.7  # of the log of the midpoint, from the middle of the axis of n to i
 def taught(weight: float) -> Taught:
     """What a source says that knows every slope for sure: only that of log C_mid along n is not 0."""
     mean = np.zeros(len(SMOOTH.terms))
-    mean[SMOOTH.terms.index(Term(MIDDLE, ("n",)))] = SLOPE
+    mean[SMOOTH.terms.index(CoefficientTerm(MIDDLE, ("n",)))] = SLOPE
     prior = LearntPrior("earlier", mean, 1e-12 * np.eye(len(mean)), weight)
     return Taught((1000.0,) * len(CELLS), SMOOTH, (prior,))
 

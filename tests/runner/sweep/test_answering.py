@@ -147,7 +147,7 @@ def test_a_replay_of_a_sweeps_rows_chooses_what_the_sweep_recommends(tmp_path: P
         seed=view.seed,
         chooser=open_chooser("rlplan", Pool()),
         trace=False,
-        foretold=view.foretold,
+        plan_prior=view.plan_prior,
     )
     assert len(recorded.configurations) == len(planned_of(board)) == 6
     assert played.chosen == answer_of(board, None, target).chosen.configuration

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import JointDraws
 from planner.pooling.pool import Pool
 from planner.store.schema import Decision, Fit, Point, SweepStatus, Trial
 from planner.sweeping.policies import open_policy
@@ -34,7 +34,7 @@ def test_a_fit_that_fails_ends_nothing_and_is_noted_once(tmp_path: Path) -> None
 
 
 class Failing(Pool):
-    def worlds(self, *_: Any, **__: Any) -> Worlds:
+    def joint_draws(self, *_: Any, **__: Any) -> JointDraws:
         raise np.linalg.LinAlgError("Singular matrix")
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
-from planner.view import Seen
+from planner.view import ScorePoint
 from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
 from runner.sweep import keeping
-from runner.sweep.keeping import BestKept, FromPilot, copy_pilot, keep_best, kept_in
+from runner.sweep.keeping import BestCheckpoint, FromPilot, copy_pilot, keep_best, stored_step
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.standin.driver import driver
 from runner.trainers.storing import FOLDER
@@ -57,8 +57,8 @@ def trained(config: TrialConfig, tmp_path: Path) -> Iterator[Trained]:
     made.trial.close()
 
 
-def seen(scores: dict[int, float]) -> list[Seen]:
-    return [Seen(step, float(step), score, 0.1) for step, score in scores.items()]
+def seen(scores: dict[int, float]) -> list[ScorePoint]:
+    return [ScorePoint(step, float(step), score, 0.1) for step, score in scores.items()]
 
 
 def scores(points: list[Point]) -> dict[int, float | None]:
@@ -75,9 +75,9 @@ def test_it_survives_its_trainers_rotation_and_a_copy_of_it_goes_on_as_the_run_d
     assert keep_best(config, run, seen({0: 0.1, 2: 0.5, 4: 0.7})) == 4
     assert not list((run / FOLDER).glob("**/best"))
     later = trained.to(10)
-    assert kept_in(config, run) == 10
+    assert stored_step(config, run) == 10
     assert keep_best(config, run, seen({0: 0.1, 2: 0.5, 4: 0.7, 6: 0.6, 8: 0.7, 10: 0.6})) == 4
-    assert kept_in(config, best) == 4
+    assert stored_step(config, best) == 4
     assert [point.optimizer_step for point in read_points(best)] == [0, 1, 2, 3, 4]
     assert not [path for path in run.iterdir() if path.name.startswith("best.")]
 
@@ -90,7 +90,7 @@ def test_it_survives_its_trainers_rotation_and_a_copy_of_it_goes_on_as_the_run_d
     finally:
         again.trial.close()
     assert scores(read_points(other)).items() >= scores(points).items()
-    assert kept_in(config, best) == 4
+    assert stored_step(config, best) == 4
 
 
 @pytest.mark.parametrize("config", [FORMS["verl"]], indirect=True)
@@ -128,7 +128,7 @@ def test_of_those_whose_checkpoints_are_left_the_best_is_kept(
     trained.to(8)
     assert keep_best(config, run, seen({2: 0.5, 4: 0.9, 6: 0.4, 8: 0.45})) == 2
     assert keep_best(config, run, seen({2: 0.5, 4: 0.9, 6: 0.4, 8: 0.6})) == 8
-    assert kept_in(config, run / "best") == 8
+    assert stored_step(config, run / "best") == 8
     with pytest.raises(CheckpointError, match="holds no checkpoint up to update 1"):
         copy_pilot(FromPilot(1, run, 1), config, tmp_path / "other")
 
@@ -149,24 +149,24 @@ def test_one_that_was_killed_between_two_names_finds_the_old_best_again(
 def test_the_best_is_kept_as_the_run_goes_on_and_what_cannot_be_is_told_once(
     config: TrialConfig, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, kept = tmp_path / "run", BestKept(config, tmp_path / "run")
+    run, kept = tmp_path / "run", BestCheckpoint(config, tmp_path / "run")
     assert kept.end(seen({0: 0.9})) is None
     trained.to(2)
-    assert kept_in(config, run / "best") is None  # the base model has no checkpoint
-    kept = BestKept(config, run)
+    assert stored_step(config, run / "best") is None  # the base model has no checkpoint
+    kept = BestCheckpoint(config, run)
     assert kept.end(seen({0: 0.9, 2: 0.5})) is None
-    assert kept_in(config, run / "best") == 2
+    assert stored_step(config, run / "best") == 2
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    kept = BestKept(config, run)
+    kept = BestCheckpoint(config, run)
     trained.to(4)
     monkeypatch.setattr(keeping, "_copy", full)
     said = kept.end(seen({2: 0.5, 4: 0.7}))
     assert said is not None
     assert "could not be kept: [Errno 28] No space left on device" in said
-    assert kept_in(config, run / "best") == 2
+    assert stored_step(config, run / "best") == 2
 
 
 @pytest.mark.parametrize("config", [FORMS["trl"]], indirect=True)

@@ -14,7 +14,7 @@ from runner.sweep.on_ray import tune_parts, worker_process
 from runner.sweep.on_ray.messages import Mailbox
 from runner.sweep.on_ray.session import RayStart
 from runner.sweep.on_ray.tune_parts import LeaseTrainable
-from runner.sweep.on_ray.worker_process import Lifeline, WorkerProcess
+from runner.sweep.on_ray.worker_process import Watchdog, WorkerProcess
 
 
 class Listening:
@@ -92,11 +92,11 @@ def test_a_connection_that_drops_for_a_moment_costs_no_worker_and_no_message(mon
     monkeypatch.setattr(ray, "get", got)
     monkeypatch.setattr(worker_process, "_SECONDS_BETWEEN_TRIES", 0.0)
     process = WorkerProcess.__new__(WorkerProcess)
-    process._mailbox, process._seen = far, {}
-    process._lifeline = Lifeline(lambda: 0.0, lambda: None)
+    process._mailbox, process._numbers = far, {}
+    process._watchdog = Watchdog(lambda: 0.0, lambda: None)
     assert [message["do"] for message in process._fetch("a")] == ["stop"]
     assert process._fetch("a") == []  # each message once
-    assert not process._lifeline._deaf
+    assert not process._watchdog._deaf
     with pytest.raises(ray.exceptions.ActorDiedError):  # which nothing heals
         process._fetch("a")
-    assert process._lifeline._deaf
+    assert process._watchdog._deaf

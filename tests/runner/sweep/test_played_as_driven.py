@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from planner.replaying.choosing import highest_seen
+from planner.replaying.choosing import highest_last_score
 from planner.replaying.game import PilotTerms
 from planner.replaying.play import Played, play
 from planner.replaying.recorded import Recorded, RecordedRun
@@ -73,7 +73,7 @@ def played(sweep: SimulatedSweep, policy: str) -> Played:
         target=sweep.spec.target_gpu_hours,
         seed=sweep.spec.seed,
         workers=sweep.workers,
-        chooser=highest_seen,
+        chooser=highest_last_score,
         trace=False,
         pilots=pilots,
         idle_gpu_hours=idle_gpu_hours(sweep.workers, START_UP_SECONDS / 3600, 1),

@@ -21,7 +21,7 @@ from runner.sweep.on_ray.known_workers import KnownWorker, Records
 from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.messages import Message, message_of
 from runner.sweep.on_ray.placing import Footprint, Place
-from runner.sweep.on_ray.worker_process import Lifeline, WorkerProcess
+from runner.sweep.on_ray.worker_process import Watchdog, WorkerProcess
 from runner.sweep.worker_records import Heartbeat, WorkerLife, WorkerRecord, worker_records
 
 
@@ -46,7 +46,7 @@ class Ticking:
 
     def __init__(self, happens: dict[int, str]) -> None:
         self.age, self.happens = 0, happens
-        self.lifeline = Lifeline(self.seconds, lambda: None, tick=0.0)
+        self.lifeline = Watchdog(self.seconds, lambda: None, tick=0.0)
 
     def seconds(self) -> float:
         self.age += 1
@@ -81,14 +81,14 @@ def test_a_worker_that_hears_nothing_ends_itself(paid_until: float, happens: dic
 CUT_OFF = """
 import os, sys, threading, time
 from pathlib import Path
-from runner.sweep.on_ray.worker_process import Lifeline, WorkerProcess
+from runner.sweep.on_ray.worker_process import Watchdog, WorkerProcess
 from runner.sweep.worker_records import Heartbeat, WorkerLife
 process = WorkerProcess.__new__(WorkerProcess)
 process._life, process._tag = WorkerLife(), "rlplan-test-cut-off"
 process._heartbeat = Heartbeat(process._life, Path(sys.argv[1]))
-process._lifeline = Lifeline(process._life.seconds, process._leave, tick=0.01)
-process._lifeline.paid_until(process._life.seconds() + 1.0)
-threading.Thread(target=process._lifeline.watch, daemon=True).start()
+process._watchdog = Watchdog(process._life.seconds, process._leave, tick=0.01)
+process._watchdog.paid_until(process._life.seconds() + 1.0)
+threading.Thread(target=process._watchdog.watch, daemon=True).start()
 while True:  # an update that never ends
     sum(range(10**5))
 """
@@ -210,12 +210,12 @@ def test_a_worker_takes_more_for_the_segment_that_it_executes_and_for_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     process = WorkerProcess.__new__(WorkerProcess)
-    process._lifeline, process._paid_seconds, process._segment = Lifeline(lambda: 0.0, lambda: None), 5.0, 7
+    process._watchdog, process._paid_seconds, process._segment = Watchdog(lambda: 0.0, lambda: None), 5.0, 7
     process._lease = ""
     messages = [{"do": "extend", "segment": number, "reserved_seconds": 10.0 * number} for number in (7, 8)]
     monkeypatch.setattr(process, "_fetch", lambda _: messages)
     process._listen("a")
-    assert process._lifeline._paid_until == 75.0
+    assert process._watchdog._paid_until == 75.0
 
 
 def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(

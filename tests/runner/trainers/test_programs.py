@@ -23,7 +23,7 @@ from runner.ports.trial import TrialConfig
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
 from runner.trainers.inside import PARTS, InOrder, ordered_problems, write_data
-from runner.trainers.told import readings
+from runner.trainers.step_lines import readings
 from runner.trainers.trl.driver import JUDGE
 from runner.training.building import open_stream
 from tests.runner.trainers.standins import attempt, launched, trial
@@ -92,7 +92,7 @@ def test_what_nemo_rl_logs_and_dumps_is_told_at_once(tmp_path: Path) -> None:
         def log_batched_dict_as_jsonl(self, to_log: Any, filename: str) -> None:
             self.said.append(filename)
 
-    teller = program(OWN / "nemo_rl" / "start.py").ListeningTeller(tmp_path / "m.jsonl", samples=2)
+    teller = program(OWN / "nemo_rl" / "start.py").NemoRlWriter(tmp_path / "m.jsonl", samples=2)
     teller.listen_to(Logger)
     logger = Logger()
     logger.log_metrics({"total": 1.0}, 0, "timing/setup")

@@ -1,7 +1,7 @@
-"""What it is worth to a sweep to know its plan: the same sweeps played with and without what the plan foretold.
+"""What it is worth to a sweep to know its plan: the same sweeps played with and without the plan's prior.
 
-    python -m bench.foretelling [--budget 5000] [--fractions 0.1 0.4] [--draws 16] [--laws plan another mirrored]
-    python -m bench.foretelling --laws recorded [--fractions 0.02 0.1] [--draws 2]
+    python -m bench.plan_prior [--budget 5000] [--fractions 0.1 0.4] [--draws 16] [--laws plan another mirrored]
+    python -m bench.plan_prior --laws recorded [--fractions 0.02 0.1] [--draws 2]
 
 `plan` draws each world from the mixture that the plan ranks by, which is the best case. `another` takes the study that
 a world is drawn from out of the mixture, for the ranking and for the sweep: what they know is another law than the one
@@ -29,15 +29,15 @@ from bench.deciding import tables
 from planner.config import build_request, flag_layer, resolve
 from planner.pooling.pool import Pool
 from planner.prior.draws import Weights
-from planner.prior.foretelling import Priced, foretold
 from planner.prior.laws import Circumstances, Run
+from planner.prior.plan_prior import Priced, prior_of_plan
 from planner.prior.studies import STUDIES
 from planner.proposals.request import Request
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import Played, play
 from planner.replaying.recorded import Recorded
 from planner.sweeping.policies import open_policy
-from planner.view import Cell, Configuration, Foretold
+from planner.view import Cell, Configuration, PlanPrior
 from rlplan.actions.preview_plan import Split, setting_of, splits_of
 from runner.simulation.drawn import DrawnCell, DrawnWorld, Setting
 
@@ -120,7 +120,7 @@ def _rollouts_an_hour(cell: DrawnCell) -> float:
 
 
 def _swept(split: Split, world: DrawnWorld, weights: Sequence[float] | None, request: Request, seed: int) -> Played:
-    told = None if weights is None or split.foretold is None else replace(split.foretold, weights=tuple(weights))
+    told = None if weights is None or split.plan_prior is None else replace(split.plan_prior, weights=tuple(weights))
     workers = max(1, request.hardware.gpus // request.hardware.gpus_per_trial)
     pool, proposal = Pool(), split.proposal
     return play(
@@ -134,7 +134,7 @@ def _swept(split: Split, world: DrawnWorld, weights: Sequence[float] | None, req
         trace=False,
         pilots=split.pilots(),
         idle_gpu_hours=split.idle_gpu_hours(workers),
-        foretold=told,
+        plan_prior=told,
     )
 
 
@@ -142,7 +142,7 @@ def _swept(split: Split, world: DrawnWorld, weights: Sequence[float] | None, req
 class _Table:
     recorded: Recorded
     target: float
-    told: Foretold
+    told: PlanPrior
 
     def regret(self, configuration: Configuration) -> float:
         truth = self.recorded.truth(self.target)
@@ -176,7 +176,7 @@ def _replayed(table: _Table, share: float, seed: int, *, knows: bool) -> float:
         seed=seed,
         chooser=open_chooser("rlplan", pool),
         trace=False,
-        foretold=table.told if knows else None,
+        plan_prior=table.told if knows else None,
     )
     return played.regret
 
@@ -191,7 +191,7 @@ def _tables() -> Iterator[_Table]:
             Priced(each, Run(*each[:2], 1 - base ** each[0] - (1 - base) ** each[0], here), per_step[each[:2]])
             for each in recorded.configurations
         )
-        told = foretold(priced, target)
+        told = prior_of_plan(priced, target)
         assert told is not None
         others = [0.0 if study == OWN_BENCH else weight for study, weight in zip(NAMES, told.weights, strict=True)]
         yield _Table(recorded, target, replace(told, weights=tuple(each / sum(others) for each in others)))

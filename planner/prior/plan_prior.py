@@ -1,4 +1,4 @@
-"""What a plan foretells a sweep: the gains of every configuration's run by each study of the prior, along the run."""
+"""What a sweep is given of its plan: the gains along every configuration's run, by each study of the prior."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from planner.axes import LEARNING_RATE, rate_factor, without
 from planner.prior.draws import prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.prior.rates import at_rate
-from planner.view import PARTS, Configuration, Foretold
+from planner.view import PARTS, Configuration, PlanPrior
 
 # What a plan's stored workload must say; those of before `experts` was kept have none.
 NEEDED = ("parameters", "response_tokens", "mean_pass_rate", "prompt_set_size")
@@ -25,7 +25,7 @@ class Priced:
     gpu_hours_per_step: float
 
 
-def foretold(priced: Iterable[Priced], target_gpu_hours: float) -> Foretold | None:
+def prior_of_plan(priced: Iterable[Priced], target_gpu_hours: float) -> PlanPrior | None:
     """Return what the prior expects along final runs of so many GPU-hours; None of nothing.
 
     Beside each at its learning rate is the same at the rule's: a sweep that searches for the rate has others.
@@ -48,7 +48,7 @@ def foretold(priced: Iterable[Priced], target_gpu_hours: float) -> Foretold | No
                 scores[:, place] = at_rate(scores[:, place], base, factor, part)
     weights, means = zip(*(prior.by_study(scores) for scores in along), strict=True)
     gains = (np.stack(means, axis=-1) - bases[:, np.newaxis]) / (1 - bases[:, np.newaxis])  # (studies, runs, parts)
-    return Foretold(
+    return PlanPrior(
         weights=tuple(weights[0].tolist()),
         gains={name: tuple(map(tuple, gains[:, place].tolist())) for place, name in enumerate(by_name)},
     )

@@ -15,31 +15,31 @@ from planner.logs.trainers import WHOLE_STEP, Trainer
 from planner.metrics import mean_over
 from runner.trainers.driver import Reading
 
-_ELSEWHERE = ("response_tokens", "rollouts", "tokens_so_far", "output_tokens")  # fields of a point
+_POINT_FIELDS = ("response_tokens", "rollouts", "tokens_so_far", "output_tokens")  # fields of a point
 
 
 def readings(line: str, trainer: Trainer, updates: int = 1) -> list[Reading]:
     """Return what a line says, where each of the trainer's steps is so many updates; a torn one says nothing."""
     with suppress(ValueError, KeyError, TypeError):
-        said: Mapping[str, Any] = json.loads(line)
-        numbers = {name: float(value) for name, value in said.get("logs", {}).items() if isinstance(value, int | float)}
+        row: Mapping[str, Any] = json.loads(line)
+        numbers = {name: float(value) for name, value in row.get("logs", {}).items() if isinstance(value, int | float)}
         ours, seconds = ours_of(trainer, numbers)
         seconds.pop(WHOLE_STEP, None)
-        metrics = {name: value for name, value in ours.items() if name not in _ELSEWHERE} | said.get("metrics", {})
+        metrics = {name: value for name, value in ours.items() if name not in _POINT_FIELDS} | row.get("metrics", {})
         score = error = None
-        if groups := said.get("scores"):
+        if groups := row.get("scores"):
             score, error = mean_over([sum(group) / len(group) for group in groups])
             metrics |= further(groups)
         return [
             Reading(
-                int(said["step"]) * updates,
+                int(row["step"]) * updates,
                 score,
                 error,
                 ours.get("response_tokens"),
-                float(said["at_seconds"]),
+                float(row["at_seconds"]),
                 metrics,
-                {**seconds, **said.get("seconds", {})},
-                whole=bool(said.get("whole")),
+                {**seconds, **row.get("seconds", {})},
+                whole=bool(row.get("whole")),
             )
         ]
     return []

@@ -6,6 +6,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from planner.pooling.pool import DRAWS, Pool
 from planner.recommending.promise import BROKEN, EndForecast, ForecastQuery, SwitchTarget, outlook
@@ -26,8 +27,7 @@ from planner.store.finals import (
     switch_of,
 )
 from planner.store.schema import Decision, Point, Sweep
-from planner.sweeping.chances import NEAR
-from planner.sweeping.final import end_of, left_of, said_of_won
+from planner.sweeping.final import end_of, left_of, nothing_to_win
 from planner.view import TrialView, View, has_curve
 from planner.watching.left import RemainingGain
 from planner.watching.promised import PredictedScore, promised_at
@@ -36,9 +36,9 @@ from runner.ports.executor import Clock
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board
 from runner.sweep.journal import Journal
-from runner.sweep.keeping import BestKept, takes_rate
+from runner.sweep.keeping import BestCheckpoint, takes_rate
 
-NOT_KEPT = "best-not-kept"
+COPY_FAILED = "best-not-kept"
 FALLS = ("fall", "hacking")  # warnings that are over when the score has come back
 RUINED = (*FALLS, "not-finite")  # after which an earlier checkpoint is better than the newest
 
@@ -53,9 +53,9 @@ class Promised:
     end: PredictedScore
     gpu_hours: float
     band: tuple[tuple[float, float, float, float], ...]
-    told_up_to: int  # the update of the last stored forecast, -1 without one
+    forecast_at: int  # the update of the last stored forecast, -1 without one
     warned: frozenset[str]  # rules that a former driver warned of
-    said_won: bool
+    has_won: bool
     rival: str | None  # what it was last advised to switch to
     of_sweep: str
     remedy: str  # what else could be run
@@ -63,16 +63,16 @@ class Promised:
     @classmethod
     def of(cls, session: Session, final: Final, remedy: str) -> "Promised":
         """Read what is stored."""
-        told = forecasts_of(session, final.id)
+        forecasts = forecasts_of(session, final.id)
         decisions = session.execute(
             select(Decision.action, Decision.seen)
             .where(Decision.sweep_id == final.sweep_id, Decision.action.in_((WARNING, CLEARED, WON)))
             .order_by(Decision.number)
         ).all()
         warned: set[str] = set()
-        for action, seen in decisions:
+        for action, details in decisions:
             if action != WON:
-                (warned.add if action == WARNING else warned.discard)(seen["rule"])
+                (warned.add if action == WARNING else warned.discard)(details["rule"])
         return cls(
             final=final.id,
             update_steps=final.update_steps,
@@ -80,26 +80,26 @@ class Promised:
             end=PredictedScore(final.promised_score, final.promised_low, final.promised_high),
             gpu_hours=final.promised_gpu_hours,
             band=tuple((share, score, low, high) for share, score, low, high in final.promised_band),
-            told_up_to=told[-1].step if told else -1,
+            forecast_at=forecasts[-1].step if forecasts else -1,
             warned=frozenset(warned),
-            said_won=any(action == WON for action, _ in decisions),
+            has_won=any(action == WON for action, _ in decisions),
             rival=switch_of(session, final.sweep_id)[0],
             of_sweep=session.get_one(Sweep, final.of_sweep_id).name,
             remedy=remedy,
         )
 
 
-class HeldAgainst:
+class FinalRunMonitor:
     """Takes the place of a sweep's conclusions in its final run."""
 
     def __init__(self, known: View, promised: Promised, pool: Pool) -> None:
         """Judge by curves that are known, without that of the pilot which the run goes on from, and by its own."""
         self._known, self._promised, self._pool = known, promised, pool
-        self._told_up_to, self._warned, self._said_won = promised.told_up_to, set(promised.warned), promised.said_won
+        self._forecast_at, self._warned, self._has_won = promised.forecast_at, set(promised.warned), promised.has_won
         self._rival = promised.rival
         self._mark: tuple[int, int] | None = None
         self._updates, self._watched = UpdateWatch(), 0
-        self._best: BestKept | None = None
+        self._best: BestCheckpoint | None = None
         self._back = ""  # how to go back to the best checkpoint
 
     def fits(self, board: Board, journal: Journal, clock: Clock) -> None:
@@ -118,9 +118,9 @@ class HeldAgainst:
         self._mark = mark
         self._watch_updates(points, journal)
         scored = _scored(points, board)
-        run = replace(board.trials[trial], scores=tuple(board.seen(trial, points)))  # also of a segment under way
-        if scored and scored[-1].x > self._told_up_to:
-            self._told_up_to = int(scored[-1].x)
+        run = replace(board.trials[trial], scores=tuple(board.scores_of(trial, points)))  # also of a segment under way
+        if scored and scored[-1].x > self._forecast_at:
+            self._forecast_at = int(scored[-1].x)
             self._judge(scored, run, board, journal)
 
     def recommend(self, board: Board, journal: Journal, clock: Clock, *, so_far: bool = False) -> None:
@@ -135,8 +135,8 @@ class HeldAgainst:
             points = points_of(session, trial)
         scored, run = _scored(points, board), board.trials[trial]
         if scored:
-            said, seen = _ending(self._promised, scored, run, board.ledger.left)
-            journal.note(ENDING, None, said, **seen)
+            summary, numbers = _ending(self._promised, scored, run, board.ledger.left)
+            journal.note(ENDING, None, summary, **numbers)
 
     def _keep(self, board: Board, journal: Journal, *, last: bool = False) -> None:
         """Keep the checkpoint of the best score so far."""
@@ -144,11 +144,11 @@ class HeldAgainst:
         if self._best is None:
             facts = board.facts[run.trial]
             config = TrialConfig.model_validate(facts.config)
-            self._best = BestKept(config, facts.folder)
+            self._best = BestCheckpoint(config, facts.folder)
             self._back = self._way_back(board, config)
-        said = (self._best.end if last else self._best.see)([each for each in run.scores if each.step <= run.step])
-        if said is not None:
-            journal.note(NOT_KEPT, None, said)
+        reason = (self._best.end if last else self._best.see)([each for each in run.scores if each.step <= run.step])
+        if reason is not None:
+            journal.note(COPY_FAILED, None, reason)
 
     def _way_back(self, board: Board, config: TrialConfig) -> str:
         """Return what follows the advice of a fall: a storage keeps the last saves, which nothing outlives."""
@@ -172,19 +172,19 @@ class HeldAgainst:
                     self._warn(warned, journal)
 
     def _judge(self, scored: list[Scored], run: TrialView, board: Board, journal: Journal) -> None:
-        seen = self._outlook(run, board)
+        forecast = self._outlook(run, board)
         left = left_of(run) if run.step < run.most_steps else None
-        journal.note(VALIDATION, None, self._line(scored[-1], run, seen), step=int(scored[-1].x))
-        if seen is not None:
-            self._store(seen, left, run, journal)
-            self._hold(seen, journal)
-            self._replan(seen.rival, board, journal)
+        journal.note(VALIDATION, None, self._line(scored[-1], run, forecast), step=int(scored[-1].x))
+        if forecast is not None:
+            self._store(forecast, left, run, journal)
+            self._hold(forecast, journal)
+            self._replan(forecast.rival, board, journal)
         self._rule(fall(scored), journal)
-        if left is not None and left.won and not self._said_won:
-            self._said_won = True
+        if left is not None and left.won and not self._has_won:
+            self._has_won = True
             saves = "`--stop-when-won` at the launch ends it here; `rlplan stop` does now, and the rest is kept"
-            seen_then = {"step": run.step, "share_left": left.share, "expected": left.expected}
-            journal.note(WON, None, f"{said_of_won(left)}; {saves}", **seen_then)
+            details = {"step": run.step, "share_left": left.share, "expected": left.expected}
+            journal.note(WON, None, f"{nothing_to_win(left)}; {saves}", **details)
 
     def _outlook(self, run: TrialView, board: Board) -> EndForecast | None:
         """Forecast the end; None before the run has a curve."""
@@ -206,32 +206,33 @@ class HeldAgainst:
             return
         n, B, _ = worth.configuration
         sweep = self._promised.of_sweep
-        said = (
+        advice = (
             f"with the {board.ledger.left + board.ledger.reserved:.3g} GPU-hours that are left, {name} is expected to "
-            f"end {worth.gain:.3f} higher, its start-up paid: more than the bar of {NEAR:g}. `rlplan stop {sweep}`, "
+            f"end {worth.gain:.3f} higher, its start-up paid: more than the bar of {EQUIVALENCE_MARGIN:g}. "
+            f"`rlplan stop {sweep}`, "
             f"then `rlplan launch {sweep} --switch` runs it"
         )
-        journal.note(SWITCH, None, said, name=name, n=n, B=B, gain=worth.gain)
+        journal.note(SWITCH, None, advice, name=name, n=n, B=B, gain=worth.gain)
 
-    def _line(self, now: Scored, run: TrialView, seen: EndForecast | None) -> str:
+    def _line(self, now: Scored, run: TrialView, forecast: EndForecast | None) -> str:
         """Say in a line of 80 columns what came here and is expected of the end, beside what was promised."""
         share = now.x / self._promised.update_steps
         here, end = promised_at(self._promised.band, share), self._promised.end
-        said = f"{percent(share)} done: {now.score:.2f}, promised {here.score:.2f}"
-        if seen is None:
-            return said
-        expected = f"{seen.end.score:.2f} ({seen.end.low:.2f}–{seen.end.high:.2f})"
-        return f"{said}; end {expected}, promised {end.score:.2f}"
+        text = f"{percent(share)} done: {now.score:.2f}, promised {here.score:.2f}"
+        if forecast is None:
+            return text
+        expected = f"{forecast.end.score:.2f} ({forecast.end.low:.2f}–{forecast.end.high:.2f})"
+        return f"{text}; end {expected}, promised {end.score:.2f}"
 
-    def _hold(self, seen: EndForecast, journal: Journal) -> None:
+    def _hold(self, forecast: EndForecast, journal: Journal) -> None:
         """Warn where a notable shortfall is nearly certain: this is right when it comes, and comes late."""
-        if seen.probability_below >= BROKEN and PROMISE not in self._warned:
+        if forecast.probability_below >= BROKEN and PROMISE not in self._warned:
             evidence = (
-                f"P(it ends {NEAR:g} or more below the promised {self._promised.end.score:.3f}) is "
-                f"{seen.probability_below:.2f}"
+                f"P(it ends {EQUIVALENCE_MARGIN:g} or more below the promised {self._promised.end.score:.3f}) is "
+                f"{forecast.probability_below:.2f}"
             )
             self._warn_of(PROMISE, evidence, self._promised.remedy or "nothing else was recommended", journal)
-        elif seen.probability_below < BROKEN and PROMISE in self._warned:
+        elif forecast.probability_below < BROKEN and PROMISE in self._warned:
             self._clear(PROMISE, "the promise can be kept again", journal)
 
     def _rule(self, warned: Warned | None, journal: Journal) -> None:
@@ -250,7 +251,7 @@ class HeldAgainst:
             advice += f"; {self._promised.remedy}"
         self._warn_of(warned.rule, warned.evidence, advice, journal)
 
-    def _store(self, seen: EndForecast, left: RemainingGain | None, run: TrialView, journal: Journal) -> None:
+    def _store(self, forecast: EndForecast, left: RemainingGain | None, run: TrialView, journal: Journal) -> None:
         now = run.scores[-1]
         journal.add_row(
             ForecastOfFinal,
@@ -259,10 +260,10 @@ class HeldAgainst:
             step=now.step,
             gpu_hours=now.gpu_hours,
             score=now.score,
-            end_score=seen.end.score,
-            end_low=seen.end.low,
-            end_high=seen.end.high,
-            probability_below=seen.probability_below,
+            end_score=forecast.end.score,
+            end_low=forecast.end.low,
+            end_high=forecast.end.high,
+            probability_below=forecast.probability_below,
             expected_gain=None if left is None else left.expected,
             probability_more=None if left is None else left.chance,
         )
@@ -305,7 +306,7 @@ def _ending(
     begun = promised.from_step / promised.update_steps
     priced = promised.gpu_hours * (share - begun) / (1 - begun)
     where = "" if share >= 1 else f", at update {last.x:,g} of {promised.update_steps:,}"
-    said = (
+    summary = (
         f"the final run ended with {last.score:.3f}{where}; promised was {due.score:.3f} ({due.low:.3f} to "
         f"{due.high:.3f}), which {'holds' if held else 'does not hold'}. It took {run.gpu_hours_spent:.3g} "
         f"GPU-hours, priced at {promised.gpu_hours:.3g}; {left_gpu_hours:.3g} are left of the budget"
@@ -324,4 +325,4 @@ def _ending(
         "priced_so_far": priced,
         "left_gpu_hours": left_gpu_hours,
     }
-    return said, numbers
+    return summary, numbers
