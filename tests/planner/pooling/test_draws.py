@@ -81,7 +81,7 @@ def test_a_configuration_is_worth_what_the_run_is_that_a_final_run_goes_on_from(
 def test_what_all_curves_do_alike_beyond_the_farthest_moves_all_alike() -> None:
     short, long = along(1, (8, 32), TRUTH[8, 32], 12), along(2, (16, 64), TRUTH[16, 64], 100)
     worlds = joint_of(view([short, long, trial(3, cell=(32, 64))]), 300)
-    still = replace(worlds, together=np.zeros_like(worlds.shared_noise))
+    still = replace(worlds, shared_noise=np.zeros_like(worlds.shared_noise))
     assert (worlds.at(1.0) == still.at(1.0)).all()  # one was seen to the target
     assert (worlds.at(4.0) != still.at(4.0)).any(axis=0).all()
 
