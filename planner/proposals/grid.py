@@ -48,7 +48,10 @@ class CellCost:
 
 
 def legal_cells(request: Request) -> list[tuple[int, int]]:
-    """List the powers of two within the grid's bounds that the prompt set can fill a batch from."""
+    """List the powers of two within the grid's bounds that the prompt set can fill a batch from, and usual choices.
+
+    A usual choice that is made of other numbers, such as n = 5, is a row of its own: somebody runs it today.
+    """
     bounds = request.grid
     prompts = request.workload.prompt_set_size
     cells = [
@@ -65,7 +68,8 @@ def legal_cells(request: Request) -> list[tuple[int, int]]:
             f"{bounds.most_rollouts_per_step} rollouts a step, {prompts} prompts in the set; widen [grid], "
             "or set workload.prompt_set_size if there are more prompts"
         )
-    return cells
+    between = [(n, B) for n, B in request.usual if max(n.bit_count(), B.bit_count()) > 1 and prompts >= B]
+    return [*cells, *between]
 
 
 def price_cells(request: Request) -> list[CellCost]:
