@@ -47,6 +47,12 @@ def test_a_fall_is_said_once_and_the_exit_code_is_5(run: Run, tmp_path: Path) ->
     assert [row["rule"] for row in ran.rows].count("fall") == 1
 
 
+def test_who_follows_a_run_is_told_how_that_ends(run: Run, tmp_path: Path) -> None:
+    ran = run("watch", str(table(tmp_path / "run.csv", FALLEN)), "--answers", "2000")
+    assert ran.code == 5
+    assert "run.csv until it warns; Ctrl-C ends this" in ran.err
+
+
 def test_json_is_a_line_a_validation_with_what_is_left(run: Run, tmp_path: Path) -> None:
     saturated = [0.2, 0.4, 0.55, 0.6, 0.62, *([0.63] * 35)]
     ran = run("watch", str(table(tmp_path / "run.csv", saturated)), "--once", "--end", "500", "--format", "json")
