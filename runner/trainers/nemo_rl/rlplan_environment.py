@@ -1,5 +1,6 @@
 """The environment of a trial's problems for NeMo-RL, scored by rlplan's reward; a copy lies in the trial's folder."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentRet
 
 from runner.trainers.rewarding import judge_in  # noqa: E402
 
+RUN = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
+AT_ONCE = 256 if "asynchronous" in RUN else 1  # calls: asynchronous training asks for each response by itself
 
-@ray.remote
+
+@ray.remote(max_concurrency=AT_ONCE)
 class RlplanEnvironment(EnvironmentInterface):
     """One turn: the response, and what it is worth. The answer in a data file is the problem's place in ours."""
 

@@ -90,6 +90,40 @@ def on_request(check_save: Any) -> Any:
     return check
 
 
+def starting(train: Any, counter: str, saved: type, writer: NemoRlWriter) -> Any:
+    """Return a loop of NeMo-RL's that first says at which step it stands, as its saved state counts them."""
+
+    def start(*given: Any, **named: Any) -> Any:
+        state = next(each for each in (*given, *named.values()) if isinstance(each, saved))
+        writer.say(getattr(state, counter))
+        return train(*given, **named)
+
+    return start
+
+
+def repeating(train: Any, repeat: Any) -> Any:
+    """Return its asynchronous loop, which by itself ends after one pass through the problems."""
+
+    def start(*, dataloader: Any, **named: Any) -> Any:
+        return train(dataloader=repeat(dataloader), **named)
+
+    return start
+
+
+def against_sampler(mask: Any) -> Any:
+    """Return its last look at log-probabilities before the loss, whose ratio is against the sampler's from then on.
+
+    NeMo-RL corrects by trainer ÷ sampler beside a ratio that is 1 at one update a batch, so that it would clip nothing.
+    """
+
+    def compare(*, train_data: Any, **named: Any) -> Any:
+        metrics = mask(train_data=train_data, **named)
+        train_data["prev_logprobs"] = train_data["generation_logprobs"]
+        return metrics
+
+    return compare
+
+
 def main() -> None:
     """Start it."""
     from nemo_rl.algorithms import grpo  # noqa: PLC0415
@@ -108,14 +142,15 @@ def main() -> None:
     own = Advantages(run["rollouts_per_prompt"], run["advantage"])
     grpo._create_advantage_estimator = lambda _: own
     grpo.TimeoutChecker.check_save = on_request(grpo.TimeoutChecker.check_save)
-    train = grpo.grpo_train
+    grpo.grpo_train = starting(grpo.grpo_train, "total_steps", grpo.GRPOSaveState, writer)
+    if run.get("asynchronous"):
+        from nemo_rl.data.dataloader import CyclingDataLoader  # noqa: PLC0415
 
-    def grpo_train(*given: Any, **named: Any) -> Any:
-        state = next(each for each in (*given, *named.values()) if isinstance(each, grpo.GRPOSaveState))
-        writer.say(state.total_steps)
-        return train(*given, **named)
-
-    grpo.grpo_train = grpo_train
+        train = repeating(grpo.async_grpo_train, CyclingDataLoader)
+        grpo.async_grpo_train = starting(train, "current_step", grpo.GRPOSaveState, writer)
+        grpo.compute_and_apply_seq_logprob_error_masking = against_sampler(
+            grpo.compute_and_apply_seq_logprob_error_masking
+        )
     program = str(Path(run["checkout"]) / "examples" / "run_grpo.py")
     sys.argv = [program, "--config", str(FOLDER / "nemo.json")]
     runpy.run_path(program, run_name="__main__")

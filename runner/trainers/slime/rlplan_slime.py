@@ -89,15 +89,18 @@ def tell_logged(metrics: dict[str, Any], step_key: str) -> None:
 
 
 def tell_rollouts(rollout_id: int, *_: Any) -> bool:
-    """Note that a batch has been made; slime then logs it itself."""
-    listen()
+    """Note that a batch has been made; slime then logs it itself.
+
+    What train_async.py makes ahead would come before the last step's validation: there the training logs alone count.
+    """
+    if "program" not in run():
+        listen()
     _batches.add(rollout_id)
     return False
 
 
 def tell_validation(rollout_id: int, _: Any, data: dict[str, Any], __: Any = None) -> bool:
     """Tell the scores of every sample, by problem; slime then logs their mean itself."""
-    listen()
     groups: dict[int, list[float]] = {}
     for each in data.values():
         for sample, score in zip(each["samples"], each["rewards"], strict=True):

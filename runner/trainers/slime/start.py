@@ -1,4 +1,4 @@
-"""Starts slime's train.py as run.json says; run by its interpreter in a trial's folder, in a Ray of the trial's own."""
+"""Starts slime's train.py, or train_async.py where run.json names it, in a Ray of the trial's own."""
 
 import json
 import runpy
@@ -21,6 +21,19 @@ def on_request(is_due: Any) -> Any:
     return due
 
 
+def validating_first(update_weights: Any, validate: Any) -> Any:
+    """Return what hands on the weights, and validates after the first time: train_async.py does not by itself."""
+    pending = [validate]
+
+    def update() -> Any:
+        result = update_weights()
+        while pending:
+            pending.pop()()
+        return result
+
+    return update
+
+
 def main() -> None:
     """Start it from the checkpoint that is whole, and say when its models are loaded."""
     run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
@@ -35,15 +48,19 @@ def main() -> None:
 
     create = placement_group.create_training_models
 
-    def created(*given: Any, **named: Any) -> Any:
-        models = create(*given, **named)
+    def created(args: Any, groups: Any, rollouts: Any) -> Any:
+        models = create(args, groups, rollouts)
         say(run["from_step"])
+        if "program" in run and not run["from_step"]:
+            get: Any = import_module("ray").get
+            first = validating_first(models[0].update_weights, lambda: get(rollouts.eval.remote(0)))
+            models[0].update_weights = first
         return models
 
     placement_group.create_training_models = created
     misc: Any = import_module("slime.utils.misc")
     misc.should_run_periodic_action = on_request(misc.should_run_periodic_action)
-    program = str(Path(run["checkout"]) / "train.py")
+    program = str(Path(run["checkout"]) / run.get("program", "train.py"))
     sys.argv = [program, *run["words"]]
     runpy.run_path(program, run_name="__main__")
 

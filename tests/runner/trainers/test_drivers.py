@@ -13,6 +13,7 @@ import pytest
 from budgets.errors import InputError
 from planner.config.schema import Config
 from planner.recipes import recipe_names
+from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine, TaskChoice, TrialConfig
 from runner.trainers.ability import degree
 from runner.trainers.catalogue import driver_of, named_driver
@@ -27,6 +28,14 @@ NAMED = ("trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 OWN_RAY = ("verl", "openrlhf", "skyrl", "nemo-rl", "slime")
 TWO_NODES = Machine(gpus=4, nodes=2, device="cuda", engine="vllm")
 Made = Callable[..., TrialConfig]
+LATE = {
+    "name": "late",
+    "objective": {"against": "sampler"},
+    "precision": {"fp32_head": False},
+    "schedule": {"staleness_bound": 2},
+}
+REFILLS = Recipe.model_validate({**LATE, "filters": {"zero_variance": "refill"}})
+SHORTENS = Recipe.model_validate({**LATE, "rewards": {"overlong_share": 0.2}})
 
 
 @pytest.mark.parametrize(
@@ -134,6 +143,11 @@ WRONG = "rlplan sets that itself"
         ("nemo-rl", {"options": {"settings": {"grpo.val_perid": 5}}}, r"did you mean 'grpo\.val_period'"),
         ("nemo-rl", {"machine": Machine(gpus=5)}, "32 rollouts on 5 GPUs"),
         ("nemo-rl", {"prompts_per_batch": 60}, "is drawn without repeating any"),
+        ("nemo-rl", {"recipe": "magistral", "machine": Machine()}, "Use at least 2 GPUs"),
+        ("nemo-rl", {"recipe": "magistral", "machine": TWO_NODES, "options": {"train_gpus": 3}}, "a multiple of 2"),
+        ("nemo-rl", {"recipe": REFILLS}, "its asynchronous training has no dynamic sampling; set 'keep'"),
+        ("nemo-rl", {"recipe": SHORTENS}, "its asynchronous training shapes no rewards; set 0"),
+        ("slime", {"recipe": "scalerl", "options": {"train_gpus": 4}}, "of which 4 train.*train_gpus of less than all"),
         ("slime", {"options": {"model_args": "none.sh"}}, "No such file"),
         ("slime", {"options": {"megatron": None}}, "megatron"),
         ("slime", {"options": {"settings": {"--lr": 1}}}, WRONG),
@@ -160,7 +174,7 @@ def test_what_cannot_be_run_is_refused_with_what_can(
         ("openrlhf", "magistral", "advantage.scale = 'batch', where it centres"),
         ("skyrl", "dapo", "rewards.overlong_share = 0.2, but a reward of it"),
         ("nemo-rl", "scalerl", "retire_at = 0.9, but it asks every prompt again"),
-        ("slime", "magistral", "staleness_bound = 8, but its train.py is synchronous"),
+        ("slime", "magistral", "staleness_bound = 8, but its train_async.py is one batch ahead: set 1"),
         ("skyrl", "hard", "warmup_steps = 10, whose first update has a rate of 0"),
     ],
 )

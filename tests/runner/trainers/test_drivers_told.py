@@ -200,6 +200,24 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
             },
         ),
         (
+            "nemo-rl",
+            "magistral",
+            {"machine": TWO_NODES},
+            {
+                "grpo.async_grpo.max_trajectory_age_steps": 8,
+                "policy.generation.colocated.resources.num_nodes": 1,  # of two; the other trains
+                "policy.generation.colocated.resources.gpus_per_node": 2,
+                "policy.generation.vllm_cfg.async_engine": True,
+                "loss_fn.use_importance_sampling_correction": True,  # which it asserts
+            },
+        ),
+        (
+            "slime",
+            "scalerl",
+            {"options": {"train_gpus": 3}, "prompts_per_batch": 6},
+            {"--rollout-num-gpus": ["1"], "--actor-num-gpus-per-node": ["3"], "--use-rollout-logprobs": []},
+        ),
+        (
             "slime",
             "hard",
             {},

@@ -113,6 +113,19 @@ def test_what_nemo_rl_logs_and_dumps_is_told_at_once(tmp_path: Path) -> None:
     assert len(Logger.said) == 4  # and it logs as it would have
 
 
+def test_nemo_rl_goes_on_after_a_pass_and_clips_the_ratio_against_the_sampler(tmp_path: Path) -> None:
+    nemo, data = program(OWN / "nemo_rl" / "start.py"), {"prev_logprobs": [-1.0], "generation_logprobs": [-2.0]}
+    writer = nemo.NemoRlWriter(tmp_path / "m.jsonl", samples=1)
+    train = nemo.repeating(lambda dataloader, **_: dataloader, lambda once: (once, once))
+    started = nemo.starting(train, "current_step", SimpleNamespace, writer)
+    assert started(dataloader="pass", grpo_save_state=SimpleNamespace(current_step=5, total_steps=0)) == ("pass",) * 2
+    assert json.loads((tmp_path / "m.jsonl").read_text())["step"] == 5
+
+    mask = nemo.against_sampler(lambda train_data, rewards: train_data["prev_logprobs"][0] + rewards)
+    assert mask(train_data=data, rewards=3.0) == 2.0  # it compares the trainer's own
+    assert data["prev_logprobs"] == [-2.0]
+
+
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
 def test_nemo_rls_advantages_are_ours(scale: Any) -> None:
     settings = Advantage(scale=scale)
@@ -201,6 +214,36 @@ def test_what_slime_logs_is_told_by_the_updates_that_were_done(
     ]
     assert (begun.step, base.step, made.step, trained.step, scored.step) == (0, 0, 16, 16, 16)
     assert (base.score, made.response_tokens, trained.metrics["loss"], scored.score) == (0.25, 7.0, 0.5, 0.25)
+
+
+def test_slime_validates_once_before_a_first_batch_that_it_makes_ahead() -> None:
+    done: list[str] = []
+    start = program(OWN / "slime" / "start.py")
+    update = start.validating_first(lambda: done.append("weights"), lambda: done.append("validation"))
+    update()
+    update()
+    assert done == ["weights", "validation", "weights"]
+
+
+@pytest.mark.parametrize(("recipe", "steps"), [("scalerl", [1, 1]), ("hard", [2, 1, 1])])
+def test_what_slime_makes_ahead_is_not_read_before_the_step_that_it_trains(
+    recipe: str, steps: list[int], made: Callable[..., TrialConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid(made("slime", recipe, prompts_per_batch=1), tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    stub = SimpleNamespace(log=lambda *_: None)
+    monkeypatch.setitem(sys.modules, "slime.observability", SimpleNamespace(logging_utils=stub))
+    manager, trainer = (program(tmp_path / "rlplan_slime.py") for _ in range(2))
+    manager.tell_rollouts(0)
+    manager.tell_rollouts(1)
+    stub.log(None, {"rollout/raw_reward": 1.0, "rollout/step": 1}, "rollout/step")  # the manager's
+    stub.log = lambda *_: None  # each has its own process
+    trainer.listen()
+    stub.log(None, {"train/pg_loss": 0.5, "train/step": 0}, "train/step")
+    manager.tell_validation(0, None, {"validation": {"samples": [sample(24)], "rewards": [1]}})
+
+    lines = (tmp_path / "attempt-1.metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == steps
 
 
 def test_what_runs_in_trls_interpreter_needs_nothing_else_of_ours(tmp_path: Path) -> None:
