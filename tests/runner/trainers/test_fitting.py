@@ -12,7 +12,7 @@ from runner.ports.trial import Machine, TaskChoice, TrialConfig
 from runner.trainers.catalogue import driver_of
 from tests.runner.tasks.checkpoints import save_checkpoint
 from tests.runner.trainers.standins import attempt, launched
-from tests.runner.trainers.test_drivers_told import NAMED, told
+from tests.runner.trainers.test_rendered_drivers import NAMED, rendered
 
 Made = Callable[..., TrialConfig]
 SHAPES = {  # of their config.json
@@ -100,7 +100,7 @@ def test_eight_billion_weights_are_held(
 ) -> None:
     config = sized(trainer, "8b", gpus)
     driver_of(config).check(config)
-    given = told(config, attempt(tmp_path))
+    given = rendered(config, attempt(tmp_path))
     assert {name: given[name] for name in keys} == keys
 
 
@@ -118,7 +118,7 @@ OWN = {
 @pytest.mark.parametrize("trainer", NAMED)
 def test_the_users_own_key_wins(trainer: str, sized: Made, tmp_path: Path) -> None:
     key, value = OWN[trainer]
-    given = told(sized(trainer, "8b", 8, options={"settings": {key: value}}), attempt(tmp_path))
+    given = rendered(sized(trainer, "8b", 8, options={"settings": {key: value}}), attempt(tmp_path))
     found = given[f"--{key}" if trainer == "openrlhf" else key]
     assert found in (value, str(value).lower(), [str(value)])
 
@@ -142,5 +142,5 @@ def test_a_long_response_may_be_shortened_and_adapters_need_less(sized: Made) ->
 
 def test_an_engine_that_spans_nodes_has_its_answers_scored(sized: Made, tmp_path: Path) -> None:
     config, begun = sized("openrlhf", "72b", 16, options={"tensor_parallel": 16}), attempt(tmp_path)
-    assert told(config, begun)["--vllm.num_engines"] == ["1"]
+    assert rendered(config, begun)["--vllm.num_engines"] == ["1"]
     assert json.loads(launched(config, begun).files["reward.json"])["sharers"] == 1

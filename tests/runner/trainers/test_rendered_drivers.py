@@ -21,7 +21,7 @@ Made = Callable[..., TrialConfig]
 ACTOR, TRAINER = "actor_rollout_ref.actor", "trainer.algorithm"
 
 
-def told(config: TrialConfig, begun: Attempt) -> dict[str, Any]:
+def rendered(config: TrialConfig, begun: Attempt) -> dict[str, Any]:
     """Return all that a trainer is told, by its own names."""
     files, name = launched(config, begun).files, config.trainer.name if config.trainer else ""
     if name in ("prime-rl", "nemo-rl"):
@@ -248,7 +248,7 @@ def test_a_recipe_n_and_b_are_told_in_its_words(
 ) -> None:
     config = made(trainer, recipe, **changes)
     driver_of(config).check(config)
-    given = told(config, attempt(tmp_path))
+    given = rendered(config, attempt(tmp_path))
     assert {name: given[name] for name in keys} == keys
 
 
@@ -266,7 +266,7 @@ ENDS = {  # what says where a segment ends; nothing else may depend on that
 @pytest.mark.parametrize("trainer", NAMED)
 def test_nothing_that_it_computes_depends_on_where_a_segment_ends(trainer: str, made: Made, tmp_path: Path) -> None:
     config = made(trainer, warmup_steps=7)
-    short, long = (told(config, attempt(tmp_path, to_step=steps)) for steps in (4, 400))
+    short, long = (rendered(config, attempt(tmp_path, to_step=steps)) for steps in (4, 400))
     assert {name for name in {**short, **long} if short.get(name) != long.get(name)} == ENDS[trainer]
 
 
@@ -288,7 +288,7 @@ def test_it_goes_on_from_the_checkpoint_that_was_chosen_and_not_from_the_latest(
 ) -> None:
     config = made(trainer)
     again = attempt(tmp_path, number=2, from_step=6, to_step=12, checkpoint=tmp_path / "saved")
-    given, fresh = told(config, again), told(config, attempt(tmp_path))
+    given, fresh = rendered(config, again), rendered(config, attempt(tmp_path))
     assert {name: given[name] for name in keys} == keys
     assert not any(fresh.get(name) == value for name, value in keys.items() if name != "trainer.val_before_train")
     laid = launched(config, again).files
@@ -344,7 +344,7 @@ def test_a_tracker_is_the_users_and_names_the_trial_and_its_sweep(
     own = {"options": options, "environment": {"HF_HUB_OFFLINE": "0", "OMP_NUM_THREADS": "8"}}
     config = config.model_copy(update={"trainer": config.trainer.model_copy(update=own)})
     begun = attempt(tmp_path / "sweep-3" / "n4-B8-s0" / "trainer")
-    assert {name: told(config, begun)[name] for name in keys} == keys
+    assert {name: rendered(config, begun)[name] for name in keys} == keys
     environment = launched(config, begun).environment
     named = {name: environment[name] for name in ("WANDB_RUN_GROUP", "HF_HUB_OFFLINE", "OMP_NUM_THREADS")}
     assert named == {"WANDB_RUN_GROUP": "sweep-3", "HF_HUB_OFFLINE": "0", "OMP_NUM_THREADS": "8"}

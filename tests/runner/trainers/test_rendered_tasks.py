@@ -13,7 +13,7 @@ from runner.trainers.catalogue import driver_of
 from runner.trainers.verl.start import rows
 from tests.runner.tasks.checkpoints import save_on_the_hub
 from tests.runner.trainers.standins import GPUS, attempt, launched
-from tests.runner.trainers.test_drivers_told import NAMED, told
+from tests.runner.trainers.test_rendered_drivers import NAMED, rendered
 
 Made = Callable[..., TrialConfig]
 HUB = "Qwen/Qwen3-8B"
@@ -47,7 +47,7 @@ def test_a_model_of_the_hub_is_handed_on_with_prompts_of_any_length(
     trainer: str, made: Made, own: TaskChoice, tmp_path: Path
 ) -> None:
     launch = launched(made(trainer, task=own), attempt(tmp_path))
-    keys: dict[str, Any] = told(made(trainer, task=own), attempt(tmp_path))
+    keys: dict[str, Any] = rendered(made(trainer, task=own), attempt(tmp_path))
     keys |= {"model": json.loads(launch.files["run.json"])["model"]} if trainer == "trl" else {}
     wanted = MODEL_KEYS[trainer] | ({"model": HUB} if trainer == "trl" else {})
     assert {key: keys.get(key) for key in wanted} == wanted
@@ -83,7 +83,7 @@ def test_a_system_prompt_and_a_chat_template_reach_the_trainer(
     elif key is None:
         assert files[place] == TEMPLATE
     else:
-        said = told(config, attempt(tmp_path)) | {"chat_template": json.loads(files.get("run.json", "{}")).get(key)}
+        said = rendered(config, attempt(tmp_path)) | {"chat_template": json.loads(files.get("run.json", "{}")).get(key)}
         quoted = TEMPLATE if trainer != "verl" else f"'{TEMPLATE}'"
         assert said[key] == quoted
     if trainer == "nemo-rl":
@@ -125,16 +125,16 @@ def test_sampling_is_that_of_the_task(trainer: str, made: Made, task: TaskChoice
     changes: dict[str, Any] = dict(zip(("temperature", "top_p"), wanted, strict=False))
     if trainer == "prime-rl":
         with pytest.raises(InputError, match=r"top_p = 0\.8 with --trainer prime-rl: it trains with 1 alone"):
-            told(made(trainer, task=task.model_copy(update=changes)), attempt(tmp_path))
+            rendered(made(trainer, task=task.model_copy(update=changes)), attempt(tmp_path))
         changes["top_p"] = wanted[1] = 1.0
     beside = {"validation_temperature": 0.6, "validation_top_p": 0.95}
     if trainer == "nemo-rl":
         with pytest.raises(InputError, match="samples a validation as it does the training"):
-            told(made(trainer, task=task.model_copy(update=changes | beside)), attempt(tmp_path))
+            rendered(made(trainer, task=task.model_copy(update=changes | beside)), attempt(tmp_path))
     else:
         changes |= beside
     config = made(trainer, task=task.model_copy(update=changes))
-    keys = told(config, attempt(tmp_path))
+    keys = rendered(config, attempt(tmp_path))
     for key, value in zip(SAMPLED[trainer], wanted, strict=True):
         assert key is None or keys[key] in (value, str(value), [str(value)])
     if trainer in IN_RUN:
@@ -169,9 +169,9 @@ def test_adapters_are_trained_or_refused(trainer: str, made: Made, tmp_path: Pat
     if trainer == "trl":
         assert json.loads(launched(config, attempt(tmp_path)).files["run.json"])["lora"] == {"r": 32, "lora_alpha": 64}
     else:
-        keys = told(config, attempt(tmp_path))
+        keys = rendered(config, attempt(tmp_path))
         assert {key: keys.get(key) for key in ADAPTED[trainer]} == ADAPTED[trainer]
-    assert not any("lora" in key for key in told(made(trainer), attempt(tmp_path)))
+    assert not any("lora" in key for key in rendered(made(trainer), attempt(tmp_path)))
 
 
 def test_tools_of_verls_agent_loop_pass_through_with_what_each_problem_gives_them(
