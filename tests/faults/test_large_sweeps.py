@@ -190,7 +190,9 @@ def test_whatever_befalls_it_the_trials_and_scores_are_the_same(cluster: TwoHost
     )
     (tmp_path / "faulty.toml").write_text(FAULTS.format(*places[:3], its_last))
     common = ("--ray-address", cluster.address, "--folder", "runs")
-    process = world.start("sweep", "plan-1", "--trainer", "faulty.toml", "--policy", "full", *common)
+    # All of it may befall one trial before it has saved again: two faults of its own, the node and the link.
+    often = ("--retries", "6")
+    process = world.start("sweep", "plan-1", "--trainer", "faulty.toml", "--policy", "full", *often, *common)
     working = "SELECT id, worker FROM segments WHERE worker LIKE 'rlp-big-two%' AND outcome = 'reserved'"
     retried = "SELECT json_extract(seen, '$.kind') AS kind FROM decisions WHERE action = 'retry'"
     for kind in ("hang", "checkpoint"):  # else a trial that a node takes along might never come to its own fault
