@@ -140,8 +140,8 @@ def _usage(error: TyperException, words: Sequence[str]) -> str:
     message = error.format_message().replace("Value error, ", "")
     names = {each.__name__ for commands in PANELS.values() for each in commands}
     asked = " ".join(["rlplan", *(word for word in words[:1] if word in names)])
-    told = getattr(getattr(getattr(error, "ctx", None), "command", None), "help", None)
-    if message.startswith("Missing argument") and (example := re.search(r"Example: (.+)", told or "")):
+    help_text = getattr(getattr(getattr(error, "ctx", None), "command", None), "help", None)
+    if message.startswith("Missing argument") and (example := re.search(r"Example: (.+)", help_text or "")):
         message = f"{message.rstrip('.')}, as in `{example.group(1)}`"
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} Run `{asked} --help` for what there is."
 

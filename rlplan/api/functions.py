@@ -46,18 +46,18 @@ def function(
 
     shown = [each.replace(annotation=kinds[name]) for name, each in taken.parameters.items() if name not in without]
     returned = getattr(answer, "__annotations__", {}).get("return", Parameter.empty)
-    told = taken.replace(parameters=shown, return_annotation=returned)
+    public = taken.replace(parameters=shown, return_annotation=returned)
 
     def call(*given: P.args, **named: P.kwargs) -> A:
-        if unknown := next((each for each in named if each not in told.parameters), None):
-            found = suggest(unknown, told.parameters)
+        if unknown := next((each for each in named if each not in public.parameters), None):
+            found = suggest(unknown, public.parameters)
             raise TypeError(f"{name}() got an unexpected keyword argument '{unknown}': {found}")
         with arguments_named():
             return answer(request(*given, **named))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = _documented(request, without)
-    vars(call).update(__signature__=told)  # what `help` shows
+    vars(call).update(__signature__=public)  # what `help` shows
     return call
 
 
