@@ -24,6 +24,9 @@ class Means:
     offloads: bool = True  # the optimizer's states may stay in the host's memory
     sleeps: bool | None = True  # states leave the GPUs while engines generate; None: where that is asked for
     engine_share: float = 0.6  # of GPUs that train too, in the trainer's own scripts: verl's and NeMo-RL's
+    # Of GPUs that engines have to themselves: new weights arrive beside full caches. The most that NeMo-RL's, slime's
+    # and SkyRL's own scripts give.
+    own_share: float = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ def _plan(demand: Demand, means: Means, most: float, way: tuple[int, int, bool],
         static += BYTES_PER_WEIGHT * model.parameters  # gradients are summed in float32
         static *= gpus * ((1 - spread) / width + spread / experts)
     resident = (static + (0 if offload else optimizer)) / gpus
-    sleep = means.sleeps
+    sleep = means.sleeps if demand.placement.colocated else False
     if sleep is None:  # where an engine of the usual size has no room beside what stays
         sleep = resident > demand.usable - means.engine_share * demand.memory
     beside = resident if demand.placement.colocated and not sleep else 0.0
@@ -107,7 +110,7 @@ def _plan(demand: Demand, means: Means, most: float, way: tuple[int, int, bool],
 def _engines(demand: Demand, means: Means, room: float) -> tuple[int, float, float]:
     """Return the GPUs of an engine, its share of their memory, and the bytes that it needs on each."""
     gpus, memory = demand.placement.generator_gpus, demand.memory
-    most = means.engine_share if demand.placement.colocated else USABLE_MEMORY
+    most = means.engine_share if demand.placement.colocated else means.own_share
     sizes = [2**power for power in range(min(gpus, MOST_ENGINE_GPUS).bit_length()) if gpus % 2**power == 0]
     whole = demand.model.weight_bytes + demand.model.cache_bytes(demand.longest)
     fitting = [size for size in sizes if whole / size <= room] or sizes[-1:]

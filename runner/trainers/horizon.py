@@ -4,7 +4,6 @@ Their own order, schedule or end depends on how long their data are: so neither 
 problems. The file that inside.py writes has each problem once; its InOrder is as long as the horizon.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -14,7 +13,7 @@ from planner.checking import Count, Positive, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import refuse, require_equal_shares
+from runner.trainers.driving import refuse
 from runner.trainers.spec import TABLED, TrainerSpec
 from runner.training.building import rates_in_order
 
@@ -32,7 +31,7 @@ class HorizonOptions(Section):
         None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
     )
     vllm_gpus: Annotated[int, Field(ge=0)] = Field(
-        0, description="GPUs that vLLM has to itself; 0: it shares all of them with the training"
+        0, description="GPUs that vLLM has to itself; 0: it shares all, or has half with a staleness bound"
     )
     vllm_memory: Positive | None = Field(None, description="share of a GPU that vLLM takes; else by what is there")
     tensor_parallel: Count | None = Field(None, description="GPUs of one vLLM engine; else by the memory")
@@ -93,45 +92,15 @@ def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
     return config.model_copy(update={"trainer": longer})
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Who has which GPUs."""
-
-    nodes: int  # that train
-    gpus_per_node: int  # of each of these
-    engines: int  # of vLLM
-    engine_gpus: int  # of each of these
-    apart: bool  # whether vLLM's GPUs are its own
-
-
-def share_of(config: TrialConfig, options: HorizonOptions, engine_gpus: int) -> Share:
-    """Return who has which GPUs; vLLM's own are the last nodes, or the last GPUs of a single one."""
-    machine, apart = config.machine, options.vllm_gpus > 0
-    trainers = machine.gpus - options.vllm_gpus
-    nodes = machine.nodes * trainers // machine.gpus if apart else machine.nodes
-    nodes = max(1, nodes)
-    engines = (options.vllm_gpus or machine.gpus) // engine_gpus
-    return Share(nodes, trainers // nodes, engines, engine_gpus, apart)
-
-
-def require_shared(config: TrialConfig, options: HorizonOptions, trainer: str) -> None:
-    """Refuse a layout that such a trainer cannot run, naming what it can."""
+def require_shared(config: TrialConfig, options: HorizonOptions, trainer: str, apart: int) -> None:
+    """Refuse a machine that such a trainer cannot use, or engines that do not fit; `apart`: those of vLLM alone."""
     refuse(config, trainer, {"machine.compile": f"rlplan does not have {trainer} compile the model: set false"})
-    machine, apart = config.machine, options.vllm_gpus
+    machine = config.machine
     if machine.device != "cuda" or machine.engine != "vllm":
         given = f"machine.device = '{machine.device}' and machine.engine = '{machine.engine}'"
         raise InputError(f"{given}: {trainer} trains on GPUs, with vLLM; set 'cuda' and 'vllm'")
-    trainers, per_node = machine.gpus - apart, machine.gpus // machine.nodes
-    if trainers < 1:
-        raise InputError(f"[trainer.options] vllm_gpus = {apart} of {machine.gpus} GPUs: at least one must train")
-    if apart and machine.nodes > 1 and trainers % per_node:
-        raise InputError(
-            f"[trainer.options] vllm_gpus = {apart} on {machine.nodes} nodes of {per_node} GPUs: it takes whole nodes, "
-            f"a multiple of {per_node}"
-        )
     if (apart or machine.gpus) % (options.tensor_parallel or 1):
         raise InputError(
             f"[trainer.options] tensor_parallel = {options.tensor_parallel}: it must divide the "
             f"{apart or machine.gpus} GPUs that vLLM has"
         )
-    require_equal_shares(config, trainers)

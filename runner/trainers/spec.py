@@ -20,6 +20,7 @@ from runner.trainers.failures import OUT_OF_MEMORY
 Table = dict[str, Any]
 TABLED = tuple(sorted({*TRAINERS} - {BUILTIN, COMMAND, STANDIN}))
 _HEADS = {"whole": memory.WHOLE, "chunked": memory.CHUNKED, "fused": memory.FUSED}
+_TRAIN_GPUS = "GPUs that train where others generate at the same time; else half of them"
 _KINDS: dict[str, Any] = {
     "text": str,
     "count": Count,
@@ -46,6 +47,7 @@ class Checkpoints(Section):
     pattern: str = Field(description="with {step}, in the trainer's own steps")
     tracker: str | None = Field(None, description="the file that names the newest whole one")
     holds: list[str] = Field([], description="files without which it is not whole")
+    ahead: str | None = Field(None, description="a further one, of what was generated beside the training")
     mark: str | None = Field(None, description="the file that a program of ours writes last")
 
 
@@ -70,7 +72,6 @@ class Memory(Section):
     offloads: str = "{True}"
     sleeps: Literal["always", "never", "asked"] = "always"
     engine_share: float = 0.6
-    generators: str = Field("{0}", description="GPUs that do not train")
     engine_gpus: str = Field("{None}", description="GPUs of an engine, where that is wanted")
     required: str = Field("{True}", description="whether what cannot fit is refused")
     keys: Table = Field({}, description="by the plan; the user's own win")
@@ -138,6 +139,9 @@ class TrainerSpec(Section):
         False, description="whether each of its steps is a batch, which may be several updates"
     )
     saves_on_request: bool = Field(False, description="whether its program looks for save-now.json")
+    asynchronous: Literal["never", "by staleness", "always"] = Field(
+        "never", description="whether it generates beside the training: never, where a recipe has a bound, or always"
+    )
     horizon: bool = Field(False, description="whether its data are as long as any trial may become: horizon.py")
     rehearses: list[str] = Field([], description="words by which its own parser is asked")
     equal_shares: bool = Field(True, description="whether every GPU that trains has as many rollouts of an update")
@@ -184,5 +188,7 @@ class TrainerSpec(Section):
             optional = each.default is None and not each.required
             default = ... if each.required else each.default
             fields[name] = (kind | None if optional else kind, Field(default, description=each.description))
+        if self.asynchronous != "never" and not self.horizon:
+            fields["train_gpus"] = (Count | None, Field(None, description=_TRAIN_GPUS))
         fields["settings"] = (dict[str, Any], Field({}, description="further keys of its own, which must not be ours"))
         return create_model("Options", __base__=Section, **fields)

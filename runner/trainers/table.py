@@ -20,6 +20,7 @@ from runner.ports.task import Prompt, Task
 from runner.ports.trial import Machine, TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.ability import A_GPU, Difference, done_as, loss_differences, shared_differences
+from runner.trainers.apart import share_of, training_gpus, trains_apart
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
 from runner.trainers.driving import (
     asked_itself,
@@ -36,7 +37,7 @@ from runner.trainers.driving import (
 )
 from runner.trainers.fitting import fitted
 from runner.trainers.following import LineSource
-from runner.trainers.horizon import HorizonOptions, horizon_values, require_shared, require_within, share_of
+from runner.trainers.horizon import HorizonOptions, horizon_values, require_shared, require_within
 from runner.trainers.inside import PARTS
 from runner.trainers.known import flat_keys, require_known
 from runner.trainers.laying import judged_files, nested, numbered_rows, parts, programs
@@ -90,18 +91,20 @@ class TableDriver:
         spec = self.spec
         options: Any = options_in(config, HorizonOptions if spec.horizon else spec.options_model)
         refuse(config, self.title, spec.refuses)
-        if spec.horizon:
-            require_shared(config, options, self.title)
         values = values_of(spec, config, task, attempt, options)
+        values["asynchronous"] = asynchronous = trains_apart(spec, config.recipe)
+        values["train_gpus"] = training = training_gpus(config, options, asynchronous)
+        apart = config.machine.gpus - training
+        if spec.horizon:
+            require_shared(config, options, self.title, apart)
         for name, value in spec.values.items():
             values[name] = evaluated(value, values)
         values |= self.further(config, task, attempt, values)
         for each in spec.refusals:
             if evaluated(each.when, values):
                 raise InputError(evaluated(each.say, values))
-        apart = evaluated(spec.memory.generators, values)
         if spec.equal_shares:
-            require_equal_shares(config, config.machine.gpus - apart)
+            require_equal_shares(config, training)
         if spec.chat == "always" or (spec.chat == "own" and config.task.name not in EMBEDDED):
             require_chat(task, self.title)
         settings = self.settings(options)
@@ -109,7 +112,8 @@ class TableDriver:
         require_known(self.name, (key for key in flat_keys(nested(settings)) if not key.startswith(unlisted)))
         values["plan"] = plan = self.plan(config, task, values, settings, apart)
         if spec.horizon:
-            values |= horizon_values(config, task, options) | {"share": share_of(config, options, plan.engine_gpus)}
+            values |= horizon_values(config, task, options)
+        values["share"] = share_of(config, training, plan.engine_gpus)
         if hasattr(options, "rollouts_per_pass"):
             values["passes"] = rollouts_per_pass(config, task, plan.tokens, options.rollouts_per_pass, apart)
         free = {**rendered(spec.free, values), **rendered(spec.memory.keys, values)}
@@ -189,7 +193,8 @@ class TableDriver:
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those that hold everything, up to the one that its tracker names where it has one."""
         layout = self.spec.checkpoints
-        found = complete(folder, layout.pattern, layout.tracker, (*layout.holds, *filter(None, [layout.mark])))
+        holds = (*self._holds(config), *filter(None, [layout.mark]))
+        found = complete(folder, layout.pattern, layout.tracker, holds)
         return [replace(each, step=each.step * self.each(config)) for each in found]
 
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
@@ -199,7 +204,7 @@ class TableDriver:
             "metrics": str(attempt.metrics),
             "checkpoint": layout.pattern,
             "tracker": layout.tracker,
-            "holds": list(layout.holds),
+            "holds": self._holds(config),
             "mark": layout.mark,
             "updates": self.each(config),
         }
@@ -218,9 +223,15 @@ class TableDriver:
         """Return how many updates one of its steps is."""
         return config.recipe.schedule.updates_per_batch if self.spec.counts_batches else 1
 
+    def _holds(self, config: TrialConfig) -> list[str]:
+        """Return the files without which a checkpoint is not whole."""
+        layout, ahead = self.spec.checkpoints, trains_apart(self.spec, config.recipe)
+        return [*layout.holds, *([layout.ahead] if ahead and layout.ahead else [])]
+
     def _differences(self, recipe: Recipe, machine: Machine) -> Iterator[Difference]:
         spec, loss = self.spec, self.spec.loss
         values = {**sections_of(recipe), **spec.maps, "machine": machine}
+        values["asynchronous"] = trains_apart(spec, recipe)
         fixed = evaluated(loss.fixed, values)
         values |= {"aggregation": fixed or recipe.objective.aggregation}
         values |= {"truncates": recipe.objective.truncated_importance is not None}

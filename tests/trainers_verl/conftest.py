@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from runner.trainers.verl.driver import SAVING
+
 collect_ignore_glob = [] if find_spec("verl") else ["*.py"]
 
 if find_spec("verl"):
@@ -43,3 +45,17 @@ def estimator(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     path = folder / "rlplan_verl.py"
     path.write_text((OWN / "advantages.py").read_text())
     return program("rlplan_verl", path)
+
+
+@pytest.fixture
+def saving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have verl changed as in a trial, until the test is over; return the trial's folder."""
+    from verl.trainer.ppo.v1 import PPOTrainerSeparateAsync, PPOTrainerSync
+    from verl.trainer.ppo.v1.replay_buffer import ReplayBufferAsync
+
+    for kind in (PPOTrainerSync, PPOTrainerSeparateAsync):
+        monkeypatch.setattr(kind, "on_step_end", kind.on_step_end)
+    monkeypatch.setattr(ReplayBufferAsync, "_has_enough_samples", ReplayBufferAsync._has_enough_samples)
+    (tmp_path / f"{SAVING}.py").write_text((OWN / "saving.py").read_text())
+    monkeypatch.setitem(sys.modules, SAVING, program(SAVING, tmp_path / f"{SAVING}.py"))
+    return tmp_path

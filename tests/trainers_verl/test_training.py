@@ -9,7 +9,7 @@ import torch
 from omegaconf import OmegaConf
 from verl.trainer.ppo.checkpoint_callback import build_checkpoint_callback
 from verl.trainer.ppo.core_algos import get_policy_loss_fn, kl_penalty
-from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.trainer.ppo.v1 import PPOTrainerSeparateAsync, PPOTrainerSync
 from verl.utils.torch_functional import get_constant_schedule_with_warmup, get_cosine_schedule_with_warmup
 from verl.workers.config import FSDPActorConfig
 
@@ -21,7 +21,6 @@ from runner.grpo.objective import Tokens, objective, token_weights
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.verl.driver import SAVING
 from tests.trainers_verl import trials
-from tests.trainers_verl.conftest import OWN
 
 ACTOR = "actor_rollout_ref.actor"
 
@@ -99,21 +98,23 @@ def test_its_loss_is_ours(recipe: str) -> None:
     torch.testing.assert_close(torch.autograd.grad(loss, logprobs)[0], wanted)
 
 
+@pytest.mark.parametrize(
+    ("kind", "engines"),
+    [(PPOTrainerSync, "checkpoint_manager"), (PPOTrainerSeparateAsync, "standalone_checkpoint_manager")],
+)
 def test_it_saves_after_the_update_under_way_when_that_is_asked_for_unless_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type, engines: str, saving: Path
 ) -> None:
-    (tmp_path / f"{SAVING}.py").write_text((OWN / "saving.py").read_text())
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(PPOTrainerSync, "on_step_end", PPOTrainerSync.on_step_end)
     config = OmegaConf.create({"trainer": {"checkpoint_callback_class": f"{SAVING}.SaveNow"}})
     trainer = MagicMock(checkpoint_callback=build_checkpoint_callback(config), timing_raw={}, global_steps=6)
+    trainer.prev_step_profile = trainer.hybrid_rollout_config.enable_switch = False
 
-    PPOTrainerSync.on_step_end(trainer)
+    kind.on_step_end(trainer)
     trainer._save_checkpoint.assert_not_called()
-    (tmp_path / SAVE_NOW).touch()
-    PPOTrainerSync.on_step_end(trainer)
+    (saving / SAVE_NOW).touch()
+    kind.on_step_end(trainer)
     trainer._save_checkpoint.assert_called_once_with()
     trainer.checkpoint_callback.on_save(trainer=trainer, global_step=6, checkpoint_dir="c", async_save=False)
-    PPOTrainerSync.on_step_end(trainer)  # it has been saved at its own cadence
+    kind.on_step_end(trainer)  # it has been saved at its own cadence
     trainer._save_checkpoint.assert_called_once_with()
-    assert trainer.checkpoint_manager.update_weights.call_count == 3
+    assert getattr(trainer, engines).update_weights.call_count == 3

@@ -40,7 +40,7 @@ class TrlDriver(TableDriver):
     ) -> Any:
         """Return the memory plan; on a CPU nothing is planned."""
         if config.machine.device == "cpu":
-            return SimpleNamespace(tokens=config.machine.micro_batch_tokens, offload=None)
+            return SimpleNamespace(tokens=config.machine.micro_batch_tokens, offload=None, engine_gpus=1)
         return super().plan(config, task, values, settings, apart)
 
     def run(self, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ TABLED = ("trl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 NAMED = ("trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 OWN_RAY = ("verl", "openrlhf", "skyrl", "nemo-rl", "slime")
 TWO_NODES = Machine(gpus=4, nodes=2, device="cuda", engine="vllm")
+ADAPTED = Machine(gpus=4, device="cuda", engine="vllm", lora_rank=32)
 Made = Callable[..., TrialConfig]
 LATE = {
     "name": "late",
@@ -122,6 +123,9 @@ WRONG = "rlplan sets that itself"
         ("verl", {"machine": Machine()}, "servers that need GPUs"),
         ("verl", {"growth": "4x"}, "growth with --trainer verl: verl's batch is constant"),
         ("verl", {"options": {"tensor_parallel": 3}}, "tensor_parallel = 3 on 4 GPUs of a node"),
+        ("verl", {"recipe": "magistral", "options": {"tensor_parallel": 4}}, "tensor_parallel = 4 on 2 GPUs of a node"),
+        ("verl", {"recipe": "magistral", "machine": Machine(gpus=1, device="cuda")}, "Use at least 2 GPUs"),
+        ("verl", {"recipe": "magistral", "machine": ADAPTED}, "its engines of their own are sent no adapters"),
         ("verl", {"options": {"rolout": "vllm"}}, "unknown key 'rolout'.*rollout"),
         ("verl", {"options": {"settings": {"data.train_batch_size": 1024}}}, f"data.train_batch_size: {WRONG}"),
         ("prime-rl", {"machine": Machine(gpus=1)}, "Use at least 2 GPUs"),
@@ -132,7 +136,7 @@ WRONG = "rlplan sets that itself"
         ("prime-rl", {"recipe": "cispo"}, "prime-rl cannot train"),
         ("openrlhf", {"machine": Machine()}, "OpenRLHF trains on GPUs, with vLLM"),
         ("openrlhf", {"prompts_per_batch": 7, "rollouts_per_prompt": 3}, "n = 3 · B = 7 = 21 rollouts on 4 GPUs"),
-        ("openrlhf", {"options": {"vllm_gpus": 4}}, "vllm_gpus = 4 of 4 GPUs: at least one must train"),
+        ("openrlhf", {"options": {"vllm_gpus": 4}}, "of which 0 train.*vllm_gpus of less than all"),
         ("openrlhf", {"options": {"tensor_parallel": 3}}, "tensor_parallel = 3: it must divide the 4 GPUs"),
         ("openrlhf", {"options": {"settings": {"rollout.batch_size": 4}}}, f"rollout.batch_size: {WRONG}"),
         ("openrlhf", {"options": {"horizon": 4}}, "unknown key 'horizon'"),
@@ -148,6 +152,7 @@ WRONG = "rlplan sets that itself"
         ("nemo-rl", {"recipe": REFILLS}, "its asynchronous training has no dynamic sampling; set 'keep'"),
         ("nemo-rl", {"recipe": SHORTENS}, "its asynchronous training shapes no rewards; set 0"),
         ("slime", {"recipe": "scalerl", "options": {"train_gpus": 4}}, "of which 4 train.*train_gpus of less than all"),
+        ("slime", {"options": {"train_gpus": 2}}, "train_gpus = 2 with --trainer slime: without a staleness bound all"),
         ("slime", {"options": {"model_args": "none.sh"}}, "No such file"),
         ("slime", {"options": {"megatron": None}}, "megatron"),
         ("slime", {"options": {"settings": {"--lr": 1}}}, WRONG),
@@ -167,7 +172,7 @@ def test_what_cannot_be_run_is_refused_with_what_can(
     ("trainer", "recipe", "named"),
     [
         ("trl", "minimax", "objective.aggregation = 'prompt', but this loss of it has 'token'"),
-        ("verl", "scalerl", "staleness_bound = 8, but it generates, then trains"),
+        ("verl", "scalerl", "filters.zero_variance = 'drop', but it keeps groups without a gradient"),
         ("verl", "minimax", "warmup_steps = 100, but its rate is one for all updates of a batch"),
         ("verl", "cispo", "fp32_head = true, but its output head"),
         ("prime-rl", "hard", "staleness_bound = 0, but it always generates while it trains"),

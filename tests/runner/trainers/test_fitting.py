@@ -92,7 +92,7 @@ def sized(tmp_path: Path, made: Made) -> Made:
                 "--sglang-mem-fraction-static": ["0.7"],
             },
         ),
-        ("prime-rl", 8, {"inference.vllm.gpu_memory_utilization": 0.9, "trainer.model.cp": 1}),
+        ("prime-rl", 8, {"inference.vllm.gpu_memory_utilization": 0.8, "trainer.model.cp": 1}),
     ],
 )
 def test_eight_billion_weights_are_held(

@@ -103,6 +103,24 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
             {"reward.num_workers": "4", "actor_rollout_ref.rollout.engine_kwargs.x": "8"},
         ),
         (
+            "verl",
+            "scalerl",
+            {"machine": TWO_NODES},
+            {
+                "trainer.v1.trainer_mode": "separate_async",
+                "trainer.v1.separate_async.parameter_sync_step": "1",
+                "trainer.v1.separate_async.num_warmup_batches": "8",
+                "trainer.v1.sampler.max_off_policy_threshold": "9",  # versions, of which one is the newest
+                "trainer.nnodes": "1",
+                "actor_rollout_ref.rollout.nnodes": "1",
+                "actor_rollout_ref.rollout.n_gpus_per_node": "2",
+                "actor_rollout_ref.rollout.gpu_memory_utilization": "0.8",
+                "algorithm.rollout_correction.bypass_mode": "true",  # ratios are against the sampler
+                "data.train_batch_size": "8",
+                "trainer.total_training_steps": "6",
+            },
+        ),
+        (
             "prime-rl",
             "hard",
             {},
