@@ -14,10 +14,11 @@ from planner.logs.consoles import read_printed
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.inside import ordered_problems
 from runner.trainers.openrlhf.driver import JUDGE
-from runner.trainers.openrlhf.start import NEEDED, Imagined, followed
+from runner.trainers.openrlhf.start import NEEDED, Imagined, actor_class, followed
 from tests.runner.trainers.standins import attempt, trial
 
 REAL = ("openrlhf", "openrlhf.trainer", "openrlhf.trainer.ppo_trainer", "openrlhf.utils.logging_utils")
+REAL += ("openrlhf.trainer.ppo_trainer_async", "openrlhf.models", "openrlhf.models.loss")
 DRIVER = JUDGE
 
 
@@ -86,11 +87,9 @@ class Samples:
         ]
 
 
-def trained(module: Any, folder: Path, stands: dict[str, Any], to_step: int, from_step: int | None = None) -> Any:
-    """Have OpenRLHF's `fit` run to a segment's end."""
-    base = module.PPOTrainer.__ray_metadata__.modified_class.__ray_actor_class__
-    assert all(hasattr(base, name) for name in NEEDED)
-    args = SimpleNamespace(
+def asked(folder: Path) -> Any:
+    """Return what OpenRLHF's parser makes of its flags, as far as its loop looks at it."""
+    return SimpleNamespace(
         train=SimpleNamespace(num_episodes=1, max_epochs=1, batch_size=32, seed=0),
         rollout=SimpleNamespace(n_samples_per_prompt=4, batch_size=8),
         data=MagicMock(max_samples=0, input_template=None, dataloader_num_workers=0),
@@ -100,25 +99,42 @@ def trained(module: Any, folder: Path, stands: dict[str, Any], to_step: int, fro
         algo=SimpleNamespace(dynamic_filtering_enable=False, kl=SimpleNamespace(target=None, init_coef=0.0)),
         vllm=SimpleNamespace(enable_sleep=False),
     )
+
+
+def told(folder: Path, from_step: int, to_step: int) -> dict[str, Any]:
+    """Return what start.py is told of a segment."""
+    order = {"count": 5, "seed": 0, "rows": 80, "pass_rates": None}
+    run = {"from_step": from_step, "to_step": to_step, "save_seconds": 600.0, "validation_top_p": 1.0}
+    return {**run, "metrics": attempt(folder).metrics.name, "order": order}
+
+
+def prompts() -> Any:
+    """Return a loader of the horizon's prompts."""
     loader = MagicMock()
     loader.__iter__.side_effect = lambda: iter([(["default"], ["p100"], ["100"], [None])])
     loader.__len__.return_value = 80
+    return loader
+
+
+def trained(module: Any, folder: Path, stands: dict[str, Any], to_step: int, from_step: int | None = None) -> Any:
+    """Have OpenRLHF's `fit` run to a segment's end."""
+    base = actor_class(module.PPOTrainer)
+    assert all(hasattr(base, name) for name in NEEDED)
+    args, loader = asked(folder), prompts()
     loads = MagicMock(return_value=loader)
     strategy = SimpleNamespace(args=args, setup_dataloader=loads)
     begins = stands.get("global_step", 0) if from_step is None else from_step
-    run = {"from_step": begins, "to_step": to_step, "save_seconds": 600.0, "validation_top_p": 1.0}
-    run["metrics"] = attempt(folder).metrics.name
-    run["order"] = {"count": 5, "seed": 0, "rows": 80, "pass_rates": None}
+    run = told(folder, begins, to_step)
 
     class Ready(followed(base, run, folder)):
         def init_checkpoint_states(self) -> Any:
-            self.actor_model_group.async_run_method = self.asked
+            self.actor_model_group.async_run_method = self.called
             if stands:
                 self.args.ckpt.load_enable = True
                 (Path(args.ckpt.path) / "_actor").mkdir(parents=True)
             return super().init_checkpoint_states()
 
-        def asked(self, method_name: str, tag: str = "", **_: Any) -> list[Any]:
+        def called(self, method_name: str, tag: str = "", **_: Any) -> list[Any]:
             if method_name == "save_checkpoint":
                 (Path(args.ckpt.path) / "_actor" / tag).mkdir(parents=True)
             return [stands]

@@ -60,8 +60,9 @@ def test_every_flag_of_an_accepted_recipe_is_openrlhfs_and_arrives(recipe: str, 
         ({"settings": {"ds.packing_samples": True, "ds.zero_stage": 3}}, TWO_NODES),
     ],
 )
-def test_every_layout_passes_its_assertions(options: dict[str, Any], machine: Machine) -> None:
-    assert DRIVER.rehearse(here("hard", options=options, machine=machine)) == []
+@pytest.mark.parametrize("recipe", ["hard", "magistral"])
+def test_every_layout_passes_its_assertions(recipe: str, options: dict[str, Any], machine: Machine) -> None:
+    assert DRIVER.rehearse(here(recipe, options=options, machine=machine)) == []
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,12 @@ def test_a_mistyped_flag_or_value_is_caught(changed: tuple[str, str], named: str
     code, said = rehearsed(here(recipe=plain.model_copy(update={"objective": objective})), tmp_path, changed)
     assert code != 0
     assert named in said
+
+
+def test_a_mistyped_flag_of_its_asynchronous_trainer_is_caught(tmp_path: Path) -> None:
+    code, said = rehearsed(here("magistral"), tmp_path, ("--train.async_queue_size", "--train.async_queue"))
+    assert code != 0
+    assert "unrecognized arguments: --train.async_queue" in said
 
 
 def test_what_openrlhf_refuses_is_what_the_rehearsal_says() -> None:

@@ -3,6 +3,9 @@
 OpenRLHF has no number of steps, does not score the base model, and shuffles. So its trainer is derived from here: it
 takes the prompts in the plan's order, scores before the first step, saves where a segment ends, and then
 generates no more, which OpenRLHF takes for the end of its data.
+
+Its asynchronous trainer is three: one generates, one trains, and one starts both. It would score what is loaded when it
+comes to it, so that here the one that trains scores, at the step that is due.
 """
 
 import json
@@ -11,6 +14,8 @@ import runpy
 import sys
 import time
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -24,6 +29,7 @@ SAVE_NOW = "save-now.json"
 REAL = ("openrlhf", "openrlhf.cli", PROGRAM, "openrlhf.utils.config")  # when its parser is rehearsed
 Trainer: Any = object  # `followed` puts OpenRLHF's in its place
 NEEDED = ("fit", "evaluate", "save_logs_and_checkpoints", "init_checkpoint_states", "get_max_steps")
+NEEDED_BESIDE = ("fit", "save_logs_and_checkpoints", "init_checkpoint_states", "broadcast_to_vllm")
 
 
 def followed(base: type, run: dict[str, Any], folder: Path) -> type:
@@ -38,28 +44,26 @@ class Follower(Trainer):
     _folder: Path
 
     def __init__(self, pretrain: str, strategy: Any, *given: Any, **generating: Any) -> None:
-        from runner.trainers.inside import InOrder, MetricsWriter
+        from runner.trainers.inside import MetricsWriter
 
         self._metrics_writer = MetricsWriter(self._folder / self._run["metrics"])
         self._step = self._saved = 0
         self._saved_at = time.monotonic()
         self._generating = generating
         self._evaluated: list[Any] = []
-        loads = strategy.setup_dataloader  # which is to shuffle the prompts to train on alone
-        strategy.setup_dataloader = lambda data, size, pin=False, shuffle=True, *rest, **named: loads(
-            InOrder(data, self._run) if shuffle else data, size, pin, False, *rest, **named
-        )
-        super().__init__(pretrain, strategy, *given, **generating)
-        del strategy.setup_dataloader
+        with in_order(strategy, self._run):
+            self._begin(pretrain, strategy, *given, **generating)
         samples = self.samples_generator
         generate, answer = samples.generate_samples, samples.generate_eval_samples
         samples.generate_samples = lambda **named: self._unless_over(generate, named)
         samples.generate_eval_samples = lambda **named: self._record_samples(answer(**named))
 
+    def _begin(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+
     def get_max_steps(self) -> int:
         """Return the updates of the horizon, by which its schedule counts the warm-up."""
-        made: int = self._run["order"]["rows"] * self.args.rollout.n_samples_per_prompt
-        return made // int(self.args.train.batch_size)
+        return horizon_updates(self._run, self.args)
 
     def init_checkpoint_states(self) -> Any:
         """Say where it stands, and score the base model."""
@@ -115,6 +119,120 @@ class Follower(Trainer):
     def _record_samples(self, samples: Any) -> Any:
         self._evaluated = samples
         return samples
+
+
+class Beside(Follower):
+    """What is before OpenRLHF's TrainingActor: scores by itself, and takes the ratio against what vLLM said."""
+
+    _sampling: dict[str, Any]
+
+    def _begin(self, pretrain: str, strategy: Any, *given: Any, **named: Any) -> None:
+        from openrlhf.trainer import ppo_trainer
+
+        super()._begin(pretrain, strategy, *given, **named)
+        self._generating = self._sampling
+        prompts, self.eval_dataloader, _ = ppo_trainer.prepare_datasets(strategy, self.tokenizer)
+        loaders = {"prompts_dataloader": prompts, "eval_dataloader": self.eval_dataloader}
+        self.samples_generator = ppo_trainer.SamplesGenerator(
+            strategy=strategy, tokenizer=self.tokenizer, vllm_engines=self.vllm_engines, **loaders
+        )
+        make = self.experience_maker.make_experience
+        self.experience_maker.make_experience = lambda samples: [against_sampler(each) for each in make(samples)]
+
+    def save_logs_and_checkpoints(self, global_step: int, logs_dict: Any = None, client_states: Any = None) -> None:
+        """Save where that is due, and score where that is."""
+        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
+        if global_step % self.args.eval.steps == 0:
+            self._validate(global_step)
+
+    def _validate(self, step: int) -> None:
+        """Score the weights of a step, while no others are generated with."""
+        import ray
+
+        ray.get(self.vllm_lock.acquire.remote())
+        try:
+            super()._validate(step)
+        finally:
+            ray.get(self.vllm_lock.release.remote())
+
+
+class Ahead(Trainer):
+    """What is before OpenRLHF's GenerateSamplesActor: makes the segment's batches in order, and scores nothing."""
+
+    _run: dict[str, Any]
+
+    def __init__(self, pretrain: str, strategy: Any, *given: Any, **named: Any) -> None:
+        strategy.args.eval.steps = math.inf
+        with in_order(strategy, self._run):
+            super().__init__(pretrain, strategy, *given, **named)
+        self._left = self._run["to_step"] - self._run["from_step"]
+        self._generate = self.samples_generator.generate_samples
+        self.samples_generator.generate_samples = self._next_batch
+
+    def get_max_steps(self) -> int:
+        """Return the updates of the horizon."""
+        return horizon_updates(self._run, self.args)
+
+    def _next_batch(self, **named: Any) -> Any:
+        if not self._left:
+            return [], None, 0, True
+        made = self._generate(**named)
+        self._left -= bool(made[0])
+        return made
+
+
+def conducting(base: type, run: dict[str, Any], folder: Path) -> type:
+    """Return OpenRLHF's PPOTrainerAsync, which in its own process has ours generate and train."""
+    starts: Any = base.__init__  # type: ignore[misc]
+
+    def begin(self: Any, *given: Any, **sampling: Any) -> None:
+        import ray
+        from openrlhf.trainer import ppo_trainer
+
+        own = {"_run": run, "_folder": folder, "_sampling": sampling}
+        validating = type("Validating", (), {"evaluate": actor_class(ppo_trainer.PPOTrainer).evaluate})
+        names = starts.__globals__  # those of its module, or what Ray has copied of them
+        for name, bases in (("TrainingActor", (Beside, validating)), ("GenerateSamplesActor", (Ahead,))):
+            ours, *beside = bases
+            names[name] = ray.remote(type(name, (ours, actor_class(names[name]), *beside), own))
+        starts(self, *given, **sampling)
+
+    return type("Conducts", (base,), {"__init__": begin})
+
+
+@contextmanager
+def in_order(strategy: Any, run: dict[str, Any]) -> Iterator[None]:
+    """Have OpenRLHF load the prompts to train on in the plan's order; it shuffles those alone."""
+    from runner.trainers.inside import InOrder
+
+    loads = strategy.setup_dataloader
+    strategy.setup_dataloader = lambda data, size, pin=False, shuffle=True, *rest, **named: loads(
+        InOrder(data, run) if shuffle else data, size, pin, False, *rest, **named
+    )
+    yield
+    del strategy.setup_dataloader
+
+
+def horizon_updates(run: dict[str, Any], args: Any) -> int:
+    """Return the updates that the trial's data last for."""
+    return int(run["order"]["rows"] * args.rollout.n_samples_per_prompt // args.train.batch_size)
+
+
+def against_sampler(experience: Any) -> Any:
+    """Return an experience whose old probabilities are the sampler's."""
+    experience.action_log_probs = experience.rollout_log_probs
+    return experience
+
+
+def actor_class(remote: Any) -> Any:
+    """Return the class of which Ray makes actors."""
+    return remote.__ray_metadata__.modified_class.__ray_actor_class__
+
+
+def require(base: type, names: tuple[str, ...]) -> None:
+    """End where OpenRLHF is another than the one that this is written for."""
+    if missing := [name for name in names if not hasattr(base, name)]:
+        sys.exit(f"rlplan input: this OpenRLHF is another than 0.11.2: its trainer has no {', '.join(missing)}")
 
 
 class Imagined(MetaPathFinder, Loader):
@@ -188,10 +306,15 @@ def main() -> None:
     from openrlhf.trainer.ray.launcher import RayActorGroup
 
     prepare(run)
-    base = ppo_trainer.PPOTrainer.__ray_metadata__.modified_class.__ray_actor_class__
-    if missing := [name for name in NEEDED if not hasattr(base, name)]:
-        sys.exit(f"rlplan input: this OpenRLHF is another than 0.11.2: its trainer has no {', '.join(missing)}")
-    ppo_trainer.PPOTrainer = ray.remote(followed(base, run, FOLDER))
+    require(actor_class(ppo_trainer.PPOTrainer), NEEDED)
+    if run.get("asynchronous"):
+        from openrlhf.trainer import ppo_trainer_async
+
+        require(actor_class(ppo_trainer_async.TrainingActor), NEEDED_BESIDE)
+        conducts = conducting(actor_class(ppo_trainer_async.PPOTrainerAsync), run, FOLDER)
+        ppo_trainer_async.PPOTrainerAsync = ray.remote(conducts)
+    else:
+        ppo_trainer.PPOTrainer = ray.remote(followed(actor_class(ppo_trainer.PPOTrainer), run, FOLDER))
     RayActorGroup.async_save_model = lambda group: []  # the model at its end: the checkpoint has it
     sys.argv = [str(FOLDER / "start.py"), *run["words"]]
     runpy.run_module(PROGRAM, run_name="__main__")

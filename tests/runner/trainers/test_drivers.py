@@ -137,6 +137,16 @@ WRONG = "rlplan sets that itself"
         ("openrlhf", {"machine": Machine()}, "OpenRLHF trains on GPUs, with vLLM"),
         ("openrlhf", {"prompts_per_batch": 7, "rollouts_per_prompt": 3}, "n = 3 · B = 7 = 21 rollouts on 4 GPUs"),
         ("openrlhf", {"options": {"vllm_gpus": 4}}, "of which 0 train.*vllm_gpus of less than all"),
+        (
+            "openrlhf",
+            {"recipe": "magistral", "options": {"vllm_gpus": 1}, "machine": TWO_NODES},
+            "vllm_gpus of a multiple",
+        ),
+        (
+            "openrlhf",
+            {"recipe": "magistral", "options": {"tensor_parallel": 4}},
+            "must divide the 2 GPUs that vLLM has",
+        ),
         ("openrlhf", {"options": {"tensor_parallel": 3}}, "tensor_parallel = 3: it must divide the 4 GPUs"),
         ("openrlhf", {"options": {"settings": {"rollout.batch_size": 4}}}, f"rollout.batch_size: {WRONG}"),
         ("openrlhf", {"options": {"horizon": 4}}, "unknown key 'horizon'"),

@@ -167,6 +167,20 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         ("openrlhf", "dapo", {}, {"--algo.dynamic_filtering_enable": [], "--actor.eps_clip_low_high": ["0.2", "0.28"]}),
         (
             "openrlhf",
+            "magistral",
+            {"machine": TWO_NODES},
+            {
+                "--train.async_enable": [],
+                "--train.async_queue_size": ["8"],
+                "--actor.num_nodes": ["1"],  # of two; vLLM has the other
+                "--vllm.num_engines": ["2"],
+                "--vllm.gpu_memory_utilization": ["0.8"],
+                "--algo.advantage.is_correction_level": ["token"],  # else vLLM is asked for no probabilities
+                "--rollout.batch_size": ["8"],
+            },
+        ),
+        (
+            "openrlhf",
             "plain",
             {"options": {"vllm_gpus": 2}, "machine": GPUS.model_copy(update={"gpus": 10})},
             {"--actor.num_gpus_per_node": ["8"], "--vllm.num_engines": ["2"]},
