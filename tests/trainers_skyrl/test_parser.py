@@ -59,9 +59,14 @@ def test_adapters_and_sampling_arrive(tmp_path: Path) -> None:
         ({"settings": {"trainer.gradient_checkpointing": False}}, TWO_NODES),
     ],
 )
-def test_every_layout_passes_its_checks(options: dict[str, Any], machine: Machine, tmp_path: Path) -> None:
-    placed = parsed(given(tmp_path, "grpo", options=options, machine=machine))["trainer"]["placement"]
-    assert placed["policy_num_nodes"] * placed["policy_num_gpus_per_node"] == machine.gpus - options.get("vllm_gpus", 0)
+@pytest.mark.parametrize(("recipe", "apart"), [("grpo", 0), ("magistral", 4)])
+def test_every_layout_passes_its_checks(
+    recipe: str, apart: int, options: dict[str, Any], machine: Machine, tmp_path: Path
+) -> None:
+    placed = parsed(given(tmp_path, recipe, options=options, machine=machine))["trainer"]["placement"]
+    training = machine.gpus - options.get("vllm_gpus", apart)
+    assert placed["policy_num_nodes"] * placed["policy_num_gpus_per_node"] == training
+    assert placed["colocate_all"] is (training == machine.gpus)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +74,7 @@ def test_every_layout_passes_its_checks(options: dict[str, Any], machine: Machin
     [
         ({"trainer.eval_intervall": 1}, "eval_intervall"),
         ({"generator.n_sample_per_prompt": 1}, "n_sample_per_prompt"),
+        ({"trainer.fully_async.max_staleness": 1}, "max_staleness"),
         ({"trainer.algorithm.policy_loss_type": "grpo"}, "invalid policy_loss_type"),
         ({"trainer.algorithm.loss_reduction": "prompt"}, "invalid loss_reduction"),
         ({"trainer.policy_mini_batch_size": 3}, "should be divisible"),

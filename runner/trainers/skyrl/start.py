@@ -2,7 +2,8 @@
 
 SkyRL's experiment is derived from, as its documentation has it: an environment with rlplan's reward, a callback that
 says what it does, and a loader that keeps the plan's order. With no epoch to end, and a length that is not the
-segment's, it neither saves nor scores but where that is due.
+segment's, it neither saves nor scores but where that is due. Its asynchronous trainer takes no callbacks: ahead.py
+has what they do.
 """
 
 import dataclasses
@@ -16,7 +17,6 @@ from typing import Any
 import typing_extensions
 
 FOLDER = Path(__file__).absolute().parent
-SAVE_NOW = "save-now.json"
 NAME = "rlplan"  # of the environment, and of the problems' source
 
 
@@ -48,6 +48,7 @@ def environment(base: Any, folder: Path) -> Any:
 
 def follower(base: Any, run: dict[str, Any], folder: Path) -> Any:
     """Return a callback that has it saved from time to time, and says what every step did."""
+    from runner.trainers.skyrl.following import save_due, say_step, say_where
 
     class Follower(base):
         """Writes the lines that rlplan reads."""
@@ -59,14 +60,11 @@ def follower(base: Any, run: dict[str, Any], folder: Path) -> Any:
 
         def on_train_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
             """Say that start-up is over, and where it stands."""
-            step = callback_input.global_step
-            if step != run["from_step"]:
-                raise RuntimeError(f"rlplan checkpoint: it stands at step {step} instead of {run['from_step']}")
-            self._metrics_writer.say(step)
+            say_where(self._metrics_writer, run, callback_input.global_step)
 
         def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
             """Ask for a save within a long segment, and where rlplan does; a segment's end is saved anyway."""
-            if time.monotonic() - self._saved_at > run["save_seconds"] or (folder / SAVE_NOW).exists():
+            if save_due(run, folder, self._saved_at):
                 control.should_save = True
 
         def on_save(self, trainer: Any, callback_input: Any, control: Any) -> None:
@@ -75,28 +73,11 @@ def follower(base: Any, run: dict[str, Any], folder: Path) -> Any:
 
         def on_log(self, trainer: Any, callback_input: Any, control: Any) -> None:
             """Say what SkyRL logs, with the score of every sample of a validation."""
-            step, logs = callback_input.global_step, callback_input.logs
-            scored = {"scores": groups_of(trainer.cfg.trainer.export_path, step)} if scores(logs) else {}
-            numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
-            self._metrics_writer.say(step, logs=numbers, **scored, whole=True)
+            say_step(
+                self._metrics_writer, trainer.cfg.trainer.export_path, callback_input.global_step, callback_input.logs
+            )
 
     return Follower
-
-
-def scores(logs: dict[str, Any]) -> bool:
-    """Whether these are the numbers of a step that was scored."""
-    return any(name.startswith("eval/") for name in logs)
-
-
-def groups_of(exports: str, step: int) -> list[list[float]]:
-    """Return the scores of each validation problem's samples, from SkyRL's own dump of them."""
-    groups: dict[int, list[float]] = {}
-    dump = Path(exports) / "dumped_evals" / f"global_step_{step}_evals" / f"{NAME}.jsonl"
-    for line in dump.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        score = sum(row["score"]) if isinstance(row["score"], list) else row["score"]
-        groups.setdefault(int(row["env_extras"]["number"]), []).append(float(score))
-    return [groups[number] for number in sorted(groups)]
 
 
 def in_order(base: Any, loader: Any) -> Any:
@@ -162,9 +143,13 @@ def configured(run: dict[str, Any]) -> Any:
     """Return the configuration as SkyRL's own parser and checks take it."""
     if sys.version_info < (3, 12):  # where pydantic refuses Python's own, which SkyRL's modules use
         typing.TypedDict = typing_extensions.TypedDict
+    from skyrl.backends.skyrl_train.utils.ppo_utils import PolicyLossRegistry
     from skyrl.train.config import SkyRLTrainConfig
     from skyrl.train.utils import validate_cfg
 
+    from runner.trainers.skyrl.ahead import register_losses
+
+    register_losses(PolicyLossRegistry)
     cfg = SkyRLTrainConfig.from_cli_overrides(run["words"])
     validate_cfg(cfg)
     return cfg
@@ -174,11 +159,14 @@ def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
     """Train to the segment's end; SkyRL wants it in a task of Ray."""
     from skyrl.train.dataset import PromptDataset
     from skyrl.train.entrypoints.main_base import BasePPOExp
+    from skyrl.train.fully_async_trainer import FullyAsyncRayPPOTrainer
     from skyrl.train.trainer import RayPPOTrainer
     from skyrl.train.utils.callbacks import TrainingCallback
     from skyrl_gym.envs import register
     from skyrl_gym.envs.base_text_env import BaseTextEnv
     from torchdata.stateful_dataloader import StatefulDataLoader
+
+    from runner.trainers.skyrl.ahead import ahead
 
     register(id=NAME, entry_point=environment(BaseTextEnv, folder))
     for named in {str((problem.get("extra") or {}).get("env_class", "")) for problem in problems_here()}:
@@ -195,6 +183,8 @@ def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
 
         def get_trainer(self, **given: Any) -> Any:
             """Return the trainer."""
+            if self.cfg.trainer.fully_async.enabled:
+                return ahead(FullyAsyncRayPPOTrainer, StatefulDataLoader, run, folder)(**given)
             called = [follower(TrainingCallback, run, folder)()]
             return in_order(RayPPOTrainer, StatefulDataLoader)(**given, callbacks=called)
 

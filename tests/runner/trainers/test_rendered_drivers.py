@@ -202,6 +202,24 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
                 "trainer.ckpt_interval": 2001,  # it saves at a segment's end anyway
             },
         ),
+        (
+            "skyrl",
+            "magistral",
+            {},
+            {
+                "trainer.fully_async.enabled": True,
+                "trainer.fully_async.max_staleness_steps": 8,
+                "trainer.fully_async.num_parallel_generation_workers": 72,  # prompts of nine batches
+                "trainer.placement.colocate_all": False,
+                "trainer.placement.policy_num_gpus_per_node": 2,
+                "generator.inference_engine.num_engines": 2,
+                "generator.inference_engine.gpu_memory_utilization": 0.8,
+                "generator.batched": False,
+                "trainer.ckpt_interval": 1,
+                f"{TRAINER}.policy_loss_type": "regular_rollout",  # as start.py registers it
+                f"{TRAINER}.loss_reduction": "prompt_mean",
+            },
+        ),
         ("skyrl", "easy", {}, {f"{TRAINER}.kl_loss_coef": 1e-3, f"{TRAINER}.loss_reduction": "token_mean"}),
         ("skyrl", "dr-grpo", {}, {f"{TRAINER}.grpo_norm_by_std": False, f"{TRAINER}.max_seq_len": 6}),
         ("skyrl", "hard", {}, {f"{TRAINER}.off_policy_correction.tis_ratio_type": "token"}),
