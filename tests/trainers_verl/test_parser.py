@@ -63,9 +63,10 @@ def test_adapters_sampling_and_a_chat_template_arrive(start: ModuleType, tmp_pat
     assert (held.model.custom_chat_template, held.model.lora_rank, held.rollout.top_p) == (template, 32, 0.8)
 
 
-def test_a_mistyped_key_of_ours_is_caught_whichever_it_is(start: ModuleType, tmp_path: Path) -> None:
-    given = [key for key in keys(trial("dapo"), tmp_path) if not key.startswith(("hydra.", "+"))]
-    config = start.composed(words(trial("dapo"), tmp_path))  # Hydra merges every word into what may gain no key
+@pytest.mark.parametrize("recipe", ["dapo", "scalerl"])
+def test_a_mistyped_key_of_ours_is_caught_whichever_it_is(recipe: str, start: ModuleType, tmp_path: Path) -> None:
+    given = [key for key in keys(trial(recipe), tmp_path) if not key.startswith(("hydra.", "+"))]
+    config = start.composed(words(trial(recipe), tmp_path))  # Hydra merges every word into what may gain no key
     passed = []
     for key in given:
         with suppress(OmegaConfBaseException):
