@@ -11,9 +11,8 @@ from runner.trainers.spec import TrainerSpec
 
 def trains_apart(spec: TrainerSpec, recipe: Recipe) -> bool:
     """Whether a trainer generates a recipe's batches on GPUs of their own while it trains."""
-    return spec.asynchronous == "always" or (
-        spec.asynchronous == "by staleness" and recipe.schedule.staleness_bound > 0
-    )
+    by_staleness = spec.asynchronous == "by staleness"
+    return spec.asynchronous == "always" or (by_staleness and recipe.schedule.staleness_bound > 0)
 
 
 def training_gpus(config: TrialConfig, options: Any, asynchronous: bool) -> int:
@@ -27,7 +26,7 @@ def training_gpus(config: TrialConfig, options: Any, asynchronous: bool) -> int:
     half = machine.nodes // 2 * per_node if machine.nodes > 1 else machine.gpus // 2
     training = machine.gpus - apart if apart else wanted or (half if asynchronous else machine.gpus)
     assert config.trainer is not None
-    name = config.trainer.name
+    name, option = config.trainer.name, "vllm_gpus" if hasattr(options, "vllm_gpus") else "train_gpus"
     if wanted is not None and not asynchronous:
         raise InputError(
             f"[trainer.options] train_gpus = {wanted} with --trainer {name}: without a staleness bound all GPUs train "
@@ -36,20 +35,14 @@ def training_gpus(config: TrialConfig, options: Any, asynchronous: bool) -> int:
     if not 0 < training < machine.gpus + (not asynchronous):
         raise InputError(
             f"machine.gpus = {machine.gpus}, of which {training} train, with --trainer {name}: it trains on some GPUs "
-            f"and generates on others. Use at least 2 GPUs, and {_set(options, 'less')}"
+            f"and generates on others. Use at least 2 GPUs, and [trainer.options] {option} of less than all"
         )
     if machine.nodes > 1 and training % per_node:
         raise InputError(
             f"machine.gpus = {machine.gpus}, of which {training} train, with --trainer {name}: on several nodes whole "
-            f"nodes train. Set {_set(options, f'a multiple of {per_node}')}"
+            f"nodes train. Set [trainer.options] {option} of a multiple of {per_node}"
         )
     return training
-
-
-def _set(options: Any, what: str) -> str:
-    """Name the option that splits the GPUs."""
-    name = "vllm_gpus" if hasattr(options, "vllm_gpus") else "train_gpus"
-    return f"[trainer.options] {name} of {'less than all' if what == 'less' else what}"
 
 
 @dataclass(frozen=True, slots=True)
