@@ -60,10 +60,9 @@ class Large:
 
 
 def nodes_of(executor: RayExecutor, work: Work) -> tuple[str, ...]:
-    lease = executor._leases.of_segment(work.segment)
-    assert lease is not None
-    assert lease.worker is not None
-    return lease.worker.nodes
+    worker = executor._workers.of_segment(work.segment)
+    assert worker is not None
+    return worker.nodes
 
 
 def test_nodes_on_which_trials_hung_are_left_out(cluster: ManyNodes, tmp_path: Path) -> None:
@@ -138,8 +137,9 @@ def test_beside_parts_of_nodes_a_trial_of_six_loses_one_and_goes_on_elsewhere(
         watched.until(watched.over(*parts), rounds=3000)
         executor.release()
 
-        worker = watched.of(Began, six)[0].worker
-        cluster.kill(next(node for node in its if node not in (cluster.head, executor._leases.workers[worker].node)))
+        worker, known = watched.of(Began, six)[0].worker, executor._workers.of_segment(six.segment)
+        assert known is not None
+        cluster.kill(next(node for node in its if node not in (cluster.head, known.node)))
         watched.until(watched.over(six), rounds=3000)
         (failed,) = watched.of(Failed, six)
         assert (failed.kind, failed.worker) == ("lost", worker)

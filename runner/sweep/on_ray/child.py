@@ -21,7 +21,7 @@ from typing import NoReturn
 from runner.processes import end_session, sweep_orphans
 from runner.sweep.on_ray import cluster
 from runner.sweep.on_ray.messages import Message, decoded, encoded
-from runner.sweep.on_ray.session import CLIENT, HostedSession, RayStart, TuneSession, import_tune, start_thread
+from runner.sweep.on_ray.session import CLIENT, HostedSession, RayStart, Session, start_thread
 from runner.trainers.in_own_ray import within
 
 _PR_SET_PDEATHSIG = 1
@@ -40,7 +40,6 @@ class _Child:
     def serve(self) -> None:
         start = self._start
         start_thread("commands", self._listen)
-        start_thread("imports", import_tune)  # takes seconds, as does the start of Ray
         try:
             cluster.connect(start.address, start.cpus, start.gpus, within(start.temporary), start.runtime_env)
             session = self._session(start.address)
@@ -51,21 +50,20 @@ class _Child:
         start_thread("obeying", lambda: self._obey(session))
         try:
             session.run()
-        except Exception as error:  # whatever Ray Tune raises, the driver has to say it
+        except Exception as error:  # whatever Ray raises, the driver has to say it
             traceback.print_exc()
-            self.leave(f"Ray Tune has failed: {type(error).__name__}: {error}")
-        self.leave("Ray Tune has ended")
+            self.leave(f"Ray has failed: {type(error).__name__}: {error}")
+        self.leave("the session with Ray has ended")
 
-    def _session(self, address: str | None) -> TuneSession | HostedSession:
+    def _session(self, address: str | None) -> Session | HostedSession:
         if address is not None and address.startswith(CLIENT):
             return HostedSession(self._start, self.post)
-        session = TuneSession(self._start, self.post)
+        session = Session(self._start, self.post)
         if address is None:
             self._post_nodes(cluster.nodes())
             start_thread("servers", lambda: cluster.watch_servers(self.leave))
         else:
             start_thread("nodes", lambda: cluster.watch_nodes(self._post_nodes, self.leave))
-        start_thread("mailbox", lambda: session.watch_mailbox(self.leave))
         return session
 
     def post(self, message: Message) -> None:
@@ -97,11 +95,11 @@ class _Child:
             self._commands.put(decoded(line))
         self.leave("the driver is gone")
 
-    def _obey(self, session: TuneSession | HostedSession) -> None:
+    def _obey(self, session: Session | HostedSession) -> None:
         while True:
             command = self._commands.get()
             if command["do"] == "leave":
-                session.end(command["workers"])
+                session.sweep(command["workers"])
                 self.leave("it was told to")
             session.do(command)
 

@@ -7,26 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.sweep.on_ray.messages import NAMESPACE
-
 _SECONDS_BETWEEN_LOOKS = 0.25
 _SECONDS_BETWEEN_COUNTS = 2.0
 GIGABYTE = 1e9
 _SILENT = 30.0  # seconds without an answer after which the head counts as lost
 
-# Tune writes, prints and phones nothing that is not asked for; a lost head is noticed within half a minute.
+# Ray phones nobody; a lost head is noticed within half a minute.
 ENVIRONMENT = {
-    "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "10",
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "30",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
-    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",
-    "TUNE_MAX_PENDING_TRIALS_PG": "1000",
-    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
-    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
 }
 
 
@@ -51,7 +41,7 @@ def connect(
     """Join the cluster at an address, or start one on this machine."""
     import ray  # noqa: PLC0415
 
-    common: dict[str, Any] = {"log_to_driver": False, "namespace": NAMESPACE, "logging_level": "warning"}
+    common: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
     common |= {"runtime_env": dict(runtime_env)} if runtime_env else {}
     if address is not None:
         ray.init(address, **common)

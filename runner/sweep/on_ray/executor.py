@@ -1,4 +1,4 @@
-"""Executes segments with Ray Tune, which runs in a process of its own: when that dies, another is started."""
+"""Executes segments on Ray, which a process of its own speaks with: when that dies, another is started."""
 
 import math
 import socket
@@ -7,11 +7,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from budgets.errors import InputError
-from runner.ports.executor import Began, Ended, Event, Failed, NoRoomError, RealClock, Work
+from runner.ports.executor import Ended, Event, Failed, NoRoomError, RealClock, Work
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.endings import Endings
-from runner.sweep.on_ray.known_workers import Records
-from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.link import Link, Restarts
 from runner.sweep.on_ray.messages import Message, event_of
 from runner.sweep.on_ray.placement import ANYWHERE, Placement
@@ -28,6 +26,7 @@ from runner.sweep.on_ray.placing import (
     with_real_cores,
 )
 from runner.sweep.on_ray.session import RayStart
+from runner.sweep.on_ray.workers import RayWorker, Workers
 from runner.trainers.in_own_ray import gpus_here
 
 _LONGEST_NAP = 0.25
@@ -66,7 +65,7 @@ class RayExecutor:
         self._typical = Footprint.over(nodes, cpus, gpus, placement.memory_gb)
         self._start_seconds = start_seconds
         self._clock = RealClock()
-        self._leases = Leases()
+        self._workers = Workers()
         self._link: Link | None = None
         self._everything = self._nodes = tuple[Node, ...]()  # of the cluster; and what of it may be used
         self._hangs = Hangs()
@@ -75,8 +74,8 @@ class RayExecutor:
         self._restarts = Restarts(address)
         self._reason = ""
         self._events: list[Event] = []
-        books = self._leases, Records(folder), self._events
-        self._endings = Endings(tag, self._clock, *books, lambda: self._alive, self._send)
+        books = self._workers, self._events
+        self._endings = Endings(tag, folder, self._clock, *books, lambda: self._alive, self._send)
 
     @property
     def clock(self) -> RealClock:
@@ -89,14 +88,14 @@ class RayExecutor:
         if self._start.address is None or not self._ready:
             return self._last_workers
         ours = usable(self._nodes, self._typical, self._hangs.left_out)
-        free = room(ours, self._leases.workers.values(), self._typical)
-        # A lease that is being opened occupies what it was promised before its worker has said where.
-        return min(self._most_workers, max(free, len(self._leases.under_way)))
+        free = room(ours, self._workers.all(), self._typical)
+        # One that is being started occupies what it was promised before it has said where.
+        return min(self._most_workers, max(free, len(self._workers.under_way())))
 
     @property
     def segments(self) -> tuple[int, ...]:
         """The segments that are under way."""
-        return tuple(lease.work.segment for lease in self._leases.under_way if lease.work is not None)
+        return tuple(worker.work.segment for worker in self._workers.under_way() if worker.work is not None)
 
     def open(self) -> None:
         """Start Ray, or join it; the first use does so too."""
@@ -118,54 +117,53 @@ class RayExecutor:
         work = self._placement.applied(work)
         machines = self._machines(work)
         require_fits(work, machines, may_grow=self._start.address is not None)
-        if len(self._leases.under_way) >= self.workers:
+        if len(self._workers.under_way()) >= self.workers:
             raise NoRoomError(
                 f"segment {work.segment} cannot be taken: all {self.workers} workers have one; wait until one has ended"
             )
-        lease = self._leases.parked_of(work)
-        if lease is not None:
-            self._leases.grant(lease, work, self._clock.seconds())
-            self._send({"do": "grant", "lease": lease.name, "work": asdict(work)})
-            return
-        footprint = Footprint.of(work)
+        footprint, now = Footprint.of(work), self._clock.seconds()
         wanted = usable(machines, footprint, self._hangs.unwanted_for(work.trial))
         unwanted = {node.node for node in machines} - {node.node for node in wanted}
-        ends = self._leases.to_end_for(footprint, unwanted) if len(self._leases.holders()) >= self.workers else None
-        if ends is not None and ends.can_give(footprint, unwanted):
-            place = ends.place
-        elif self._start.address is None:
-            place = Place(footprint)
-        else:
-            target = tightest(footprint, wanted, self._leases.workers.values(), self._leases.new_places)
+        full = len([worker for worker in self._workers.all() if worker.ended_because is None]) >= self.workers
+        worker = self._workers.parked_for(work, unwanted, full=full)
+        if worker is not None:
+            self._workers.grant(worker, work, now)
+            self._send({"do": "grant", "key": worker.key, "work": asdict(work)})
+            return
+        if full and (parked := self._workers.parked()):
+            self._endings.release(parked[0])
+        place = Place(footprint)
+        if self._start.address is not None:
+            target = tightest(footprint, wanted, self._workers.all(), self._workers.new_places())
             place = Place(footprint, target, tuple(sorted(unwanted)), tuple(self._placement.labels.items()))
-        self._open(self._leases.open(work, place, self._clock.seconds()), ends)
+        self._open(self._workers.open(work, place, now))
 
     def stop(self, segment: int) -> None:
         """Have a segment end, saved, after the update under way."""
-        lease = self._leases.of_segment(segment)
-        if lease is not None:
-            self._send({"do": "stop", "lease": lease.name, "segment": segment})
+        worker = self._workers.of_segment(segment)
+        if worker is not None:
+            self._send({"do": "stop", "key": worker.key, "segment": segment})
 
     def extend(self, segment: int, reserved_seconds: float) -> None:
         """Tell a segment's worker that more is paid for now: should it be cut off, it trains so much longer."""
-        lease = self._leases.of_segment(segment)
-        if lease is not None and lease.work is not None:
-            lease.work = replace(lease.work, reserved_seconds=reserved_seconds)
-            self._send({"do": "extend", "lease": lease.name, "segment": segment, "reserved_seconds": reserved_seconds})
+        worker = self._workers.of_segment(segment)
+        if worker is not None and worker.work is not None:
+            worker.work = replace(worker.work, reserved_seconds=reserved_seconds)
+            self._send({"do": "extend", "key": worker.key, "segment": segment, "reserved_seconds": reserved_seconds})
 
     def kill(self, segment: int, reason: str) -> None:
         """End the worker of a segment, which hangs: its process may hear nothing any more."""
-        lease = self._leases.of_segment(segment)
-        if lease is None or lease.worker is None:
+        worker = self._workers.of_segment(segment)
+        if worker is None or worker.name is None or not worker.begun:
             return
-        worker = lease.worker
         worker.was_there(self._clock.seconds())
         self._send({"do": "kill", "worker": worker.name, "node": worker.node, "pid": worker.pid})
-        self._endings.of_lease(lease, {"kind": HANG, "reason": f"{reason}{self._left_out_after(lease)}"})
+        self._endings.of(worker, {"kind": HANG, "reason": f"{reason}{self._left_out_after(worker)}"})
 
     def release(self) -> None:
         """End the workers that hold no segment."""
-        self._endings.release_spare()
+        for worker in self._workers.parked():
+            self._endings.release(worker)
 
     def wait(self, seconds: float) -> Sequence[Event]:
         """Return what has happened, in order, after so many seconds at most."""
@@ -186,7 +184,8 @@ class RayExecutor:
         self._take_messages(0.0)
         self._closed = True
         if self._link is not None:
-            remote = [[worker.name, node] for worker in self._leases.workers.values() for node in worker.remote_nodes]
+            known = [worker for worker in self._workers.all() if worker.name is not None]
+            remote = [[worker.name, node] for worker in known for node in worker.remote_nodes]
             if self._start.address is not None and self._ready:
                 self._endings.all_in_good_order()
                 self._link.send({"do": "leave", "workers": remote})
@@ -204,22 +203,12 @@ class RayExecutor:
         self._reason = ""
         self._started_at = self._clock.seconds()
         self._link = Link(self._start)
-        for lease in self._leases.leases.values():  # taken while there was no Ray
-            self._open(lease, None)
+        for worker in self._workers.all():  # whose segments were taken while there was no Ray
+            self._open(worker)
 
-    def _open(self, lease: Lease, ends: Lease | None) -> None:
-        assert lease.work is not None
-        if ends is not None:
-            ends.closing = True
-        self._send(
-            {
-                "do": "lease",
-                "lease": lease.name,
-                "place": lease.place.asked,
-                "work": asdict(lease.work),
-                "ends": ends.name if ends is not None else None,
-            }
-        )
+    def _open(self, worker: RayWorker) -> None:
+        assert worker.work is not None
+        self._send({"do": "open", "key": worker.key, "place": worker.place.asked, "work": asdict(worker.work)})
 
     def _send(self, command: Message) -> None:
         if self._link is not None:
@@ -242,40 +231,50 @@ class RayExecutor:
                 self._reason = message["reason"]
             case "nodes":
                 if not self._ready:
-                    self._leases.asked_again(self._clock.seconds())
+                    for worker in self._workers.all():  # Ray hears of them only now
+                        worker.asked_at = self._clock.seconds()
                 self._ready = True
                 self._restarts.ready()
                 self._nodes_are(tuple(Node(**node) for node in message["nodes"]))
-            case "over":
-                self._leases.close(message["lease"])
             case "broken":
-                self._broken(message)
+                if (worker := self._workers.by_key.get(message["key"])) is not None:
+                    self._broken(worker, message)
             case _:
                 self._hear(message)
 
+    def _broken(self, worker: RayWorker, message: Message) -> None:
+        """Report a worker's end; one that died unnoticed before it was given a segment costs none: another takes it."""
+        work = worker.work
+        if work is None or worker.begun or worker.is_second or not (worker.name is None or worker.is_here):
+            self._endings.broken(worker, message)
+            return
+        worker.work = None
+        self._endings.of(worker, message)
+        second = self._workers.open(work, worker.place, self._clock.seconds())
+        second.is_second = True
+        self._open(second)
+
     def _hear(self, message: Message) -> None:
         """Pass an event of a worker on; what comes late, of a segment that is over, is dropped."""
-        lease = self._leases.leases.get(message["lease"])
-        event = event_of(message)
-        if lease is None and isinstance(event, Began):
-            self._endings.uncalled(message["worker"])
-        if event is None or lease is None or lease.work is None or lease.work.segment != message["segment"]:
+        worker = self._workers.by_key.get(message["key"])
+        if worker is None or worker.work is None or worker.work.segment != message["segment"]:
             return
-        worker = self._leases.hear(message, self._clock.seconds())
+        event = event_of(message)
+        worker.hear(message, self._clock.seconds())
         if isinstance(event, Ended | Failed):
-            lease.work, worker.paid_seconds = None, event.worker_seconds
+            worker.work, worker.paid_seconds = None, event.worker_seconds
         if isinstance(event, Ended):
             self._restarts.worked()
             self._hangs.ended_well(worker.nodes)
         elif isinstance(event, Failed):
-            lease.closing = True
             if event.kind == HANG:
-                event = replace(event, message=f"{event.message}{self._left_out_after(lease)}")
+                event = replace(event, message=f"{event.message}{self._left_out_after(worker)}")
+            worker.trial = None
         self._events.append(event)
 
-    def _left_out_after(self, lease: Lease) -> str:
-        """Count a hang to the nodes of its worker, and return what of them is left out for it."""
-        left_out = self._hangs.hung(lease.trial, lease.worker.nodes if lease.worker is not None else ())
+    def _left_out_after(self, worker: RayWorker) -> str:
+        """Count a hang to the nodes of a worker, and return what of them is left out for it."""
+        left_out = self._hangs.hung(worker.trial, worker.nodes) if worker.trial is not None else ()
         names = ", ".join(sorted(self._host_of(node) for node in left_out))
         return f"; two segments in a row hung on {names}: it is left out from now on" if names else ""
 
@@ -292,16 +291,6 @@ class RayExecutor:
 
     def _host_of(self, node: str) -> str:
         return next((one.host for one in self._nodes if one.node == node), node)
-
-    def _broken(self, message: Message) -> None:
-        """A lease has ended with its worker's process, or by an error outside of the training."""
-        lease = self._leases.leases.get(message["lease"])
-        if lease is None:
-            return
-        if self._leases.reopen(lease, self._clock.seconds()):
-            self._open(lease, None)
-        else:
-            self._endings.broken(lease, message)
 
     def _ray_lost(self) -> None:
         """Report everything under way as lost, clean up, and have another Ray process started after a while."""
@@ -327,7 +316,7 @@ class RayExecutor:
         self._endings.look(now)
         if self._ready:
             self._endings.for_those_who_wait(now)
-        if self._ready and len(self._leases.under_way) <= self.workers:  # else it may wait for others' room
+        if self._ready and len(self._workers.under_way()) <= self.workers:  # else it may wait for others' room
             self._endings.forgotten(now, self._start_seconds)
 
     def _wait_until_ready(self) -> None:

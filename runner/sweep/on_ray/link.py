@@ -33,7 +33,7 @@ class Link:
         self._temporary, lock = private_folder()
         self.log = _next_log(Path(start.folder) / LOGS)
         reading, writing = os.pipe()
-        payload = asdict(replace(start, run=f"{start.tag}-{self.log.stem}", temporary=self._temporary))
+        payload = asdict(replace(start, temporary=self._temporary))
         try:
             with self.log.open("wb") as log:
                 self._process: subprocess.Popen[bytes] = subprocess.Popen(

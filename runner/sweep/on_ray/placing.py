@@ -3,13 +3,15 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError
 from runner.machine import cpu_cores
 from runner.ports.executor import NoRoomError, Work
 from runner.sweep.on_ray.cluster import GIGABYTE, Node
-from runner.sweep.on_ray.known_workers import KnownWorker
+
+if TYPE_CHECKING:
+    from runner.sweep.on_ray.workers import RayWorker
 
 NODE_LABEL = "ray.io/node-id"  # which Ray gives every node
 _SLACK = 1e-9  # fractions of a GPU do not add up exactly
@@ -66,7 +68,7 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a lease may go; a worker that Tune keeps is given only to a lease with the same place."""
+    """Where a worker may be started."""
 
     footprint: Footprint
     target: str | None = None  # the node that is tried first
@@ -146,7 +148,7 @@ def with_real_cores(nodes: Iterable[Node]) -> tuple[Node, ...]:
     return tuple(replace(node, cpus=cores, free_cpus=cores) for node in nodes)
 
 
-def room(nodes: Sequence[Node], workers: Iterable[KnownWorker], typical: Footprint) -> int:
+def room(nodes: Sequence[Node], workers: Iterable["RayWorker"], typical: Footprint) -> int:
     """Return how many typical trials fit in what is free and in what our own workers hold already."""
     held = _held(workers)
     return typical.times_in(_open_to_us(node, held) for node in nodes)
@@ -159,11 +161,11 @@ def usable(nodes: Sequence[Node], footprint: Footprint, unwanted: Collection[str
 
 
 def tightest(
-    footprint: Footprint, nodes: Sequence[Node], workers: Iterable[KnownWorker], new: Iterable[Place]
+    footprint: Footprint, nodes: Sequence[Node], workers: Iterable["RayWorker"], new: Iterable[Place]
 ) -> str | None:
     """Return the node with the fewest free GPUs that has room for a part of a node, so that whole ones stay free.
 
-    Ray itself takes the emptiest one. `new` are the places of leases whose worker is not known yet.
+    Ray itself takes the emptiest one. `new` are the places of workers that have not said yet where they are.
     """
     shared = any(footprint.parts_in(has) > 1 for has in _whole(nodes))
     if footprint.parts > 1 or not footprint.gpus or not shared:
@@ -236,11 +238,11 @@ def _open_to_us(node: Node, held: Mapping[str, Has]) -> Has:
     return min(node.cpus, free[0]), min(node.gpus, free[1]), min(node.memory_gb, free[2])
 
 
-def _held(workers: Iterable[KnownWorker]) -> dict[str, Has]:
+def _held(workers: Iterable["RayWorker"]) -> dict[str, Has]:
     held: dict[str, Has] = {}
     for worker in workers:
         for node in worker.nodes:
-            _take(held, node, worker.footprint)
+            _take(held, node, worker.place.footprint)
     return held
 
 

@@ -15,7 +15,6 @@ from budgets.errors import InputError
 from planner.config.cluster import ACCELERATOR, ClusterSection
 from runner.ports.executor import Work
 from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.known_workers import KnownWorker
 from runner.sweep.on_ray.placement import Placement
 from runner.sweep.on_ray.placing import (
     ClusterResources,
@@ -28,6 +27,7 @@ from runner.sweep.on_ray.placing import (
     tightest,
     usable,
 )
+from runner.sweep.on_ray.workers import RayWorker
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import meeting_port
 from runner.trainers.in_own_ray import free_ports
@@ -48,8 +48,8 @@ def idle(name: str, cpus: float, gpus: float = 0.0) -> Node:
     return node(name, cpus, gpus, cpus, gpus)
 
 
-def worker(footprint: Footprint, *nodes: str) -> KnownWorker:
-    return KnownWorker("w", "h", 1, nodes[0], nodes, footprint, 0.0, 0.0)
+def worker(footprint: Footprint, *nodes: str) -> RayWorker:
+    return RayWorker("1", Place(footprint), 1, None, 1, 0.0, 0.0, name="w", nodes=nodes)
 
 
 @pytest.mark.parametrize(

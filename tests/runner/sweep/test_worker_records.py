@@ -17,11 +17,10 @@ from runner.sweep.on_ray import executor as executor_module
 from runner.sweep.on_ray import worker_process
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.on_ray.known_workers import KnownWorker, Records
-from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.messages import Message, message_of
 from runner.sweep.on_ray.placing import Footprint, Place
 from runner.sweep.on_ray.worker_process import Watchdog, WorkerProcess
+from runner.sweep.on_ray.workers import RayWorker
 from runner.sweep.worker_records import Heartbeat, WorkerLife, WorkerRecord, worker_records
 
 
@@ -32,13 +31,10 @@ def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
 FAR = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
 
 
-def heard(worker: str, lease: str, seconds: float) -> dict[str, Any]:
-    place = {"host": "h", "pid": 1, "node": "n", "nodes": ["n"]}
-    return {"worker": worker, "lease": lease, "worker_seconds": seconds, **place}
-
-
-def opened(leases: Leases, work: Work) -> Lease:
-    return leases.open(work, Place(Footprint.of(work)), 0.0)
+def elsewhere() -> RayWorker:
+    worker = RayWorker("1-trial-1", Place(Footprint()), 1, work(reserved_seconds=13.0), 1, 0.0, 0.0)
+    worker.hear({"worker": "w", "worker_seconds": 5.0, **FAR}, now=100.0)
+    return worker
 
 
 class Ticking:
@@ -51,9 +47,7 @@ class Ticking:
     def seconds(self) -> float:
         self.age += 1
         what = self.happens.get(self.age, self.happens.get(0))
-        if what == "deaf":
-            self.lifeline.deaf()
-        elif what is not None:
+        if what is not None:
             self.lifeline.heard(60.0 if what == "driver is silent" else 5.0)
         return float(self.age)
 
@@ -67,8 +61,6 @@ class Ticking:
         (40, {30: "heard"}, 50),  # the way was there again
         (0, {0: "driver is silent"}, 1),  # frozen, or dead: nobody would give it a segment, or pay for its life
         (40, {0: "driver is silent"}, 40),
-        (0, {50: "deaf", 0: "heard"}, 50),  # a message may be lost, though others arrive
-        (70, {50: "deaf", 0: "heard"}, 70),
     ],
 )
 def test_a_worker_that_hears_nothing_ends_itself(paid_until: float, happens: dict[int, str], ends_at: int) -> None:
@@ -175,11 +167,11 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
         clock.at += 1.0
         return list(executor.wait(0.0))
 
-    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **FAR, "lease": "1-trial-1"})
+    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **FAR, "key": "1-trial-1"})
     assert told() == [Began(7, "far-1-ab", 2.0)]
     written.write_text(record(9.0, over=False))
     clock.at += 60.0  # until Ray notices
-    link.messages.append({"event": "broken", "lease": "1-trial-1", "kind": "lost", "reason": "the node died"})
+    link.messages.append({"event": "broken", "key": "1-trial-1", "kind": "lost", "reason": "the node died"})
     assert told() == []  # it may train on
     written.write_text(record(13.4, over=True))
     events = told()
@@ -193,12 +185,12 @@ def test_a_worker_that_is_cut_off_may_use_what_its_segment_was_given_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor, link, clock = with_a_segment(tmp_path, monkeypatch, reserved_seconds=13.0)
-    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **FAR, "lease": "1-trial-1"})
+    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **FAR, "key": "1-trial-1"})
     executor.wait(0.0)
     executor.extend(7, 40.0)
     executor.extend(8, 40.0)  # which is over
     extended = [message for message in link.sent if message["do"] == "extend"]
-    assert extended == [{"do": "extend", "lease": "1-trial-1", "segment": 7, "reserved_seconds": 40.0}]
+    assert extended == [{"do": "extend", "key": "1-trial-1", "segment": 7, "reserved_seconds": 40.0}]
     clock.at += 100.0
     link.messages.append({"event": "end"})  # nothing of it was recorded: it may have used all of that
     (failed,) = (event for event in executor.wait(0.0) if isinstance(event, Failed))
@@ -206,15 +198,11 @@ def test_a_worker_that_is_cut_off_may_use_what_its_segment_was_given_meanwhile(
     executor.close()
 
 
-def test_a_worker_takes_more_for_the_segment_that_it_executes_and_for_no_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_worker_takes_more_for_the_segment_that_it_executes_and_for_no_other() -> None:
     process = WorkerProcess.__new__(WorkerProcess)
     process._watchdog, process._paid_seconds, process._segment = Watchdog(lambda: 0.0, lambda: None), 5.0, 7
-    process._lease = ""
-    messages = [{"do": "extend", "segment": number, "reserved_seconds": 10.0 * number} for number in (7, 8)]
-    monkeypatch.setattr(process, "_fetch", lambda _: messages)
-    process._listen("a")
+    for number in (7, 8):
+        process.tell({"do": "extend", "segment": number, "reserved_seconds": 10.0 * number})
     assert process._watchdog._paid_until == 75.0
 
 
@@ -226,18 +214,17 @@ def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
     executor.assign(forgotten)
     executor.assign(taken)
     nodes = {"event": "nodes", "nodes": [asdict(Node("n", "far", 4.0, 0.0, 4.0, 0.0))]}
-    link.messages += [nodes, {**message_of(Began(8, "far-2", 2.0)), **FAR, "lease": "2-trial-8"}]
+    link.messages += [nodes, {**message_of(Began(8, "far-2", 2.0)), **FAR, "key": "2-trial-8"}]
     assert executor.wait(0.0) == [Began(8, "far-2", 2.0)]
     clock.at += 170.0
     assert not executor.wait(0.0)
     clock.at += 20.0
     assert [(type(event), event.segment, event.kind) for event in executor.wait(0.0)] == [(Failed, 7, "lost")]
-    assert {"do": "recall", "lease": "1-trial-7"} in link.sent
+    assert {"do": "recall", "key": "1-trial-7"} in link.sent
     executor.assign(replace(forgotten, segment=9))  # it is given again
     assert set(executor.segments) == {8, 9}
-    link.messages.append({**message_of(Began(7, "far-3", 2.0)), **FAR, "lease": "1-trial-7"})
+    link.messages.append({**message_of(Began(7, "far-3", 2.0)), **FAR, "key": "1-trial-7"})
     assert not executor.wait(0.0)
-    assert {"do": "release", "worker": "far-3"} in link.sent  # who comes to it late must not train beside another
     executor.close()
 
 
@@ -263,8 +250,8 @@ class Released(Silent):
     record = Path()
 
     def send(self, command: Message) -> None:
-        if command["do"] == "lease":
-            self.messages.append({"event": "began", "segment": 1, **heard("w", command["lease"], 1.0)})
+        if command["do"] == "open":
+            self.messages.append({**message_of(Began(1, "w", 1.0)), **FAR, "key": command["key"]})
         elif command["do"] == "release":
             threading.Timer(0.1, lambda: self.record.write_text(record(47.3, over=True))).start()
 
@@ -321,44 +308,18 @@ def record(seconds: float, *, over: bool) -> str:
     return json.dumps({"worker": "w", "seconds": seconds, "slots": 1, "segment": None, "over": over})
 
 
-def test_an_idle_worker_has_ended_when_it_says_so_or_is_silent(tmp_path: Path) -> None:
-    folder = tmp_path / "workers"
-    folder.mkdir()
-    worker = KnownWorker("w", "elsewhere", 1, "n", ("n",), Footprint(), 5.0, 0.0)
-    (folder / "w.json").write_text(record(7.0, over=False))
-    records = Records(tmp_path)
-    assert records.ended([worker], now=50.0) == []
-    assert (worker.seconds, worker.heard_at) == (7.0, 50.0)
-    assert records.ended([worker], now=50.1) == []  # it does not look so often
-    assert records.ended([worker], now=109.0) == []
-    assert records.ended([worker], now=111.0) == [worker]
-    (folder / "w.json").write_text(record(9.0, over=True))
-    assert records.ended([worker], now=112.0) == [worker]
-    assert worker.seconds == worker.lived(now=200.0) == 9.0
-
-
 def test_a_worker_that_ray_calls_dead_is_charged_what_it_has_recorded(tmp_path: Path) -> None:
     """Its host may be cut off from Ray, while it trains on and writes into the folder until it ends itself."""
     (tmp_path / "workers").mkdir()
     written = tmp_path / "workers" / "w.json"
-    leases = Leases()
-    lease = opened(leases, work(reserved_seconds=13.0))
-    worker = leases.hear({**heard("w", lease.name, 5.0), "host": "elsewhere"}, now=100.0)
-    lease.lost = {"event": "broken"}
-    records = Records(tmp_path)
+    worker = elsewhere()
     written.write_text(record(12.0, over=False))
-    assert records.ended([worker], now=107.0) == []
+    worker.read(tmp_path, now=107.0)
+    assert not worker.has_ended(now=107.0)
+    worker.read(tmp_path, now=160.0)
     assert worker.lived(now=160.0) == 13.0  # what it had no time to record
+    assert worker.has_ended(now=160.0)  # it is silent
     written.write_text(record(13.5, over=True))
-    assert records.ended([worker], now=109.0) == [worker]
-    assert worker.lived(now=160.0) == 13.5
-
-
-def test_a_host_that_died_is_given_up_sooner_when_ray_says_so(tmp_path: Path) -> None:
-    leases = Leases()
-    lease = opened(leases, work())
-    worker = leases.hear({**heard("w", lease.name, 5.0), "host": "elsewhere"}, now=100.0)
-    records = Records(tmp_path)
-    assert records.ended([worker], now=200.0) == []  # it has a segment, and Ray says nothing
-    lease.lost = {"event": "broken"}
-    assert records.ended([worker], now=201.0) == [worker]
+    worker.read(tmp_path, now=161.0)
+    assert worker.has_ended(now=161.0)
+    assert worker.lived(now=200.0) == 13.5

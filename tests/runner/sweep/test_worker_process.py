@@ -1,0 +1,55 @@
+"""Processes between driver and trainer: one whose driver died ends; one that is called twice does nothing twice."""
+
+import os
+import threading
+from dataclasses import asdict
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from runner.ports.executor import Began
+from runner.sweep.on_ray import child as child_module
+from runner.sweep.on_ray.session import RayStart
+from runner.sweep.on_ray.worker_process import WorkerProcess
+from tests.conformance.works import Works
+
+
+def test_a_signal_in_the_middle_of_a_write_does_not_keep_ray_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver is killed while a message to it is under way: the thread that leaves holds the lock itself."""
+    ended: list[str] = []
+    monkeypatch.setattr(child_module, "_LONGEST_FAREWELL", 0.05)
+    monkeypatch.setattr(child_module, "end_session", lambda session: ended.append("session"))
+    monkeypatch.setattr(child_module, "sweep_orphans", lambda tag, driver: ended.append(f"{tag} of {driver}"))
+    monkeypatch.setattr(os, "_exit", lambda code: ended.append("exit"))
+    start = RayStart(str(tmp_path), "a tag", None, 1, None, driver="a driver", temporary=str(tmp_path / "t"))
+    child = child_module._Child(os.open(os.devnull, os.O_WRONLY), start)
+
+    def interrupted() -> None:
+        with child._lock:
+            child.leave("the driver is gone")
+
+    thread = threading.Thread(target=interrupted, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert ended == ["session", "a tag of a driver", "exit"]
+
+
+def test_a_call_that_comes_twice_since_its_answer_was_lost_trains_and_says_nothing_twice(tmp_path: Path) -> None:
+    process: Any = WorkerProcess.__new__(WorkerProcess)
+    process._inbox, process._granted = SimpleQueue(), set()
+    process._said, process._numbers, process._news = [], count(1), threading.Condition()
+    process._life, process._node, process._nodes = SimpleNamespace(host="h"), "n", ["n"]
+    for work in (first := Works(tmp_path)(), first, second := Works(tmp_path)(2, segment=2)):
+        process.tell({"do": "grant", "work": asdict(work)})
+    assert [process._inbox.get_nowait() for _ in range(2)] == [first, second]
+    assert process._inbox.empty()
+    for segment in (1, 2):
+        process._post(Began(segment, "w", 1.0))
+    assert process.news(0) == process.news(0)
+    assert [(number, message["segment"]) for number, message in process.news(1)] == [(2, 2)]
