@@ -172,7 +172,7 @@ class Decoding:
         self._logprobs = torch.zeros((max_tokens, rows), device=device)
         self._forcing = forcing
         self._forced = torch.zeros((max_tokens, rows), dtype=torch.bool, device=device)
-        self.versions: list[int] = []  # of the weights, at each step
+        self.steps = 0  # tokens of each row so far
 
     def _mask_of(self, present: "Tensor", padded: bool) -> "Tensor | None":
         """Return the mask of every later step, of which each takes the part that is written; None: nothing to mask.
@@ -200,9 +200,9 @@ class Decoding:
         hidden: Tensor = output.last_hidden_state[:, -1]
         return hidden
 
-    def write_token(self, head: Head, version: int, temperature: float, noise: Noise) -> bool:
-        """Write one token of every row with weights of that version, and return whether any row goes on."""
-        step = len(self.versions)
+    def write_token(self, head: Head, temperature: float, noise: Noise) -> bool:
+        """Write one token of every row, and return whether any row goes on."""
+        step = self.steps
         if self._last is not None:
             length = self._cache.get_seq_length()
             mask = None if self._mask is None else self._mask.narrow(-1, 0, length + 1)
@@ -216,7 +216,7 @@ class Decoding:
         self._logprobs[step].index_copy_(0, self._places, logprobs)
         self._last = tokens.unsqueeze(1)
         self._alive.logical_and_(tokens != self._form.end_id)
-        self.versions.append(version)
+        self.steps += 1
         return (step + 1) % self._form.look_every != 0 or self._drop_finished()
 
     def _draw(self, head: Head, temperature: float, uniform: "Tensor") -> tuple["Tensor", "Tensor"]:
@@ -250,6 +250,6 @@ class Decoding:
 
     def written(self) -> Written:
         """Return what was written, without the keys and values that it took."""
-        steps = len(self.versions)
-        tokens, forced, logprobs = (table[:steps].T.cpu() for table in (self._tokens, self._forced, self._logprobs))
-        return Written(self._wave.rows, tokens, forced, logprobs, self.versions)
+        tables = (self._tokens, self._forced, self._logprobs)
+        tokens, forced, logprobs = (table[: self.steps].T.cpu() for table in tables)
+        return Written(self._wave.rows, tokens, forced, logprobs)

@@ -1,7 +1,7 @@
 """Rollouts from a transformers model in this process: no server and no second copy of the weights, unless wanted."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -10,7 +10,7 @@ from budgets.errors import InputError, UnknownNameError
 from runner.engines.decoding import Noise
 from runner.engines.torch_decode import Decoding, DecodingParts, Forcing
 from runner.engines.torch_traits import Traits
-from runner.engines.torch_waves import Wave, Written, gathered, waves
+from runner.engines.torch_waves import Written, gathered, waves
 from runner.policy.model import Head, decoder_of
 from runner.ports.engine import Weights
 from runner.ports.rollouts import Rollouts, Sampling, require_sound
@@ -26,7 +26,7 @@ class TorchEngine:
     """A `RolloutEngine` over any decoder-only transformers model; see runner.ports.engine for its methods.
 
     By default it samples from the model that it is given: a trainer's updates are in effect from the next `generate`
-    on, and `load_weights` with the model's own tensors copies nothing. Updates between tokens need `load_weights`.
+    on, and `load_weights` with the model's own tensors copies nothing.
     """
 
     def __init__(
@@ -50,22 +50,8 @@ class TorchEngine:
         self._traits = Traits.of(self._model)
         self._end_id, self._pad_id = end_id, pad_id
         self._fp32_head, self._max_rows, self._compact_at = fp32_head, max_rows, compact_at
-        self._version = 0
-        self._head: Head | None = None
 
-    @property
-    def version(self) -> int:
-        """Version of the weights in use; 0 until the first `load_weights`."""
-        return self._version
-
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        per_prompt: int,
-        sampling: Sampling,
-        seed: int,
-        between_tokens: Callable[[], None] | None = None,
-    ) -> Rollouts:
+    def generate(self, prompts: Sequence[Sequence[int]], per_prompt: int, sampling: Sampling, seed: int) -> Rollouts:
         """Return `per_prompt` responses to each prompt; equal on the same number of threads.
 
         Rows whose log-probabilities are not finite (weights that have diverged) are returned as they are.
@@ -77,57 +63,26 @@ class TorchEngine:
         form = DecodingParts(
             decoder_of(model), self._traits, model.device, self._end_id, self._pad_id, self._compact_at
         )
-        count, cut, places = len(prompts) * per_prompt, sampling.interruption, None
-        noise = Noise(seed, count, model.device)
-        if cut is not None:
-            places = torch.from_numpy(cut.places(seed, count)).to(model.device)
+        count, cut, forcing = len(prompts) * per_prompt, sampling.interruption, None
+        noise, places = Noise(seed, count, model.device), cut.places(seed, count) if cut else None
         written: list[Written] = []
-        with _evaluating(model):
-            self._head = None  # a shared model's weights may have changed since
+        # Inference mode would leave tensors in the shared model that autograd refuses.
+        with _evaluating(model), torch.no_grad():
+            head = self._head(model)
             for wave in waves(prompts, per_prompt, self._rows_at_once(prompts, sampling.max_tokens)):
-                if written and between_tokens is not None:
-                    between_tokens()
-                written.append(self._decoded(wave, form, sampling, noise, places, between_tokens).written())
-        self._head = None
+                if cut is not None and places is not None:
+                    forcing = Forcing(cut, torch.from_numpy(places[wave.rows]).to(model.device))
+                decoding, going = Decoding(wave, sampling.max_tokens, form, forcing), True
+                while going and decoding.steps < sampling.max_tokens:
+                    going = decoding.write_token(head, sampling.temperature, noise)
+                written.append(decoding.written())
         return gathered(prompts, per_prompt, written, self._end_id, self._pad_id)
 
-    def _decoded(
-        self,
-        wave: Wave,
-        form: DecodingParts,
-        sampling: Sampling,
-        noise: Noise,
-        places: "Tensor | None",
-        between_tokens: Callable[[], None] | None,
-    ) -> Decoding:
-        """Decode a wave to its end.
-
-        Gradients are off only while the model runs, so that `between_tokens` is free to train. Inference mode would
-        leave tensors in the shared model that autograd refuses.
-        """
-        import torch
-
-        forcing = None
-        if sampling.interruption is not None and places is not None:
-            forcing = Forcing(sampling.interruption, places[wave.rows])
-        with torch.no_grad():
-            decoding = Decoding(wave, sampling.max_tokens, form, forcing)
-            going = decoding.write_token(self._current_head(), self._version, sampling.temperature, noise)
-        while going and len(decoding.versions) < sampling.max_tokens:
-            if between_tokens is not None:
-                between_tokens()
-            with torch.no_grad():
-                going = decoding.write_token(self._current_head(), self._version, sampling.temperature, noise)
-        return decoding
-
-    def _current_head(self) -> Head:
+    def _head(self, model: Any) -> Head:
         """Return the head; where it computes in another format than its weights', they are converted once."""
-        if self._head is None:
-            model = self._open()
-            if self._fp32_head and model.get_output_embeddings().weight.dtype.itemsize < 4:
-                model = _with_fp32_head(model)
-            self._head = Head(model, fp32=self._fp32_head)
-        return self._head
+        if self._fp32_head and model.get_output_embeddings().weight.dtype.itemsize < 4:
+            model = _with_fp32_head(model)
+        return Head(model, fp32=self._fp32_head)
 
     def _rows_at_once(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> int:
         import torch
@@ -141,7 +96,7 @@ class TorchEngine:
         width = max(map(len, prompts), default=0) + max_tokens
         return max(1, limit // (self._traits.bytes_per_token * width))
 
-    def load_weights(self, weights: Weights, version: int) -> None:
+    def load_weights(self, weights: Weights) -> None:
         """Copy weights in place, converted to the model's format; tensors that are the model's own stay as they are.
 
         Weights that are not given stay as they are, and all do when one of them does not fit.
@@ -154,13 +109,10 @@ class TorchEngine:
             for target, tensor in given:
                 if tensor.data_ptr() != target.data_ptr() or tensor.dtype != target.dtype:
                     target.copy_(tensor)
-        self._version = version
-        self._head = None
 
     def close(self) -> None:
         """Let go of the model."""
         self._model = None
-        self._head = None
 
     def _open(self) -> Any:
         if self._model is None:

@@ -43,7 +43,6 @@ class Written:
     tokens: "Tensor"  # (rows, steps)
     forced: "Tensor"
     logprobs: "Tensor"
-    versions: list[int]  # of the weights, at each step
 
 
 def waves(prompts: Prompts, per_prompt: int, max_rows: int) -> Iterator[Wave]:
@@ -61,24 +60,21 @@ def gathered(prompts: Prompts, per_prompt: int, written: Sequence[Written], end_
     """Put the waves' rows in the request's order, and blank what follows an end token."""
     import torch
 
-    count, steps = len(prompts) * per_prompt, max((len(wave.versions) for wave in written), default=0)
+    count, steps = len(prompts) * per_prompt, max((wave.tokens.shape[1] for wave in written), default=0)
     tokens = torch.full((count, steps), pad_id)
     mask = torch.zeros((count, steps), dtype=torch.bool)
     forced = torch.zeros((count, steps), dtype=torch.bool)
     logprobs = torch.zeros((count, steps))
-    versions = torch.full((count, steps), -1, dtype=torch.int32)
     truncated = torch.zeros(count, dtype=torch.bool)
     for wave in written:
-        rows, length = torch.tensor(wave.rows), len(wave.versions)
+        rows, length = torch.tensor(wave.rows), wave.tokens.shape[1]
         ended = wave.tokens == end_id
         present = ended.cumsum(dim=1) - ended.long() == 0
         mask[rows, :length] = present
         tokens[rows, :length] = wave.tokens.where(present, pad_id)
         forced[rows, :length] = wave.forced & present
         logprobs[rows, :length] = wave.logprobs.where(present, 0.0)
-        versions[rows, :length] = torch.tensor(wave.versions, dtype=torch.int32).where(present, -1)
         truncated[rows] = ~ended.any(dim=1)
     longest = int(mask.sum(dim=1).max()) if count else 0
-    tables = (tokens, mask, forced, logprobs, versions)
-    tokens, mask, forced, logprobs, versions = (table[:, :longest] for table in tables)
-    return Rollouts(prompts, per_prompt, tokens, mask, forced, logprobs, versions, truncated)
+    tokens, mask, forced, logprobs = (table[:, :longest] for table in (tokens, mask, forced, logprobs))
+    return Rollouts(prompts, per_prompt, tokens, mask, forced, logprobs, truncated)

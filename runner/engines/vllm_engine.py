@@ -1,7 +1,6 @@
 """Rollouts by vLLM in this process, with weights that are replaced in place."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,22 +18,6 @@ if TYPE_CHECKING:
 
 COLDEST = 0.01  # vLLM raises a temperature between 0 and this without a word
 TIED = "lm_head.weight"  # in a state dictionary also when it is the embedding, which a checkpoint stores once
-
-
-@dataclass(slots=True)
-class _Row:
-    """One response as it grows."""
-
-    interruption: Interruption | None
-    place: int  # where it is interrupted
-    tokens: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    versions: list[int] = field(default_factory=list)
-
-    def forced(self) -> list[bool]:
-        """Return for each token whether it had to be this one."""
-        cut = self.interruption
-        return cut.forced(self.place, self.tokens) if cut else [False] * len(self.tokens)
 
 
 class VllmEngine:
@@ -55,25 +38,13 @@ class VllmEngine:
         device: str = "cpu",
     ) -> None:
         self._end_id, self._pad_id, self._context = end_id, pad_id, context
-        self._version = self._loads = 0
+        self._loads = 0
         self._llm: Any = start_vllm(model_path, context=context, fp32_head=fp32_head, weights=weights, device=device)
         self._parameters = Parameters(model_path)
 
-    @property
-    def version(self) -> int:
-        """Version of the weights in use; 0 until the first `load_weights`."""
-        return self._version
-
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        per_prompt: int,
-        sampling: Sampling,
-        seed: int,
-        between_tokens: Callable[[], None] | None = None,
-    ) -> Rollouts:
+    def generate(self, prompts: Sequence[Sequence[int]], per_prompt: int, sampling: Sampling, seed: int) -> Rollouts:
         """Return `per_prompt` responses to each prompt; see `RolloutEngine`."""
-        engine = self._open_engine()
+        llm = self._open()
         require_sound(prompts, per_prompt, sampling.max_tokens, self._context)
         if 0 < sampling.temperature < COLDEST:
             raise InputError(
@@ -81,48 +52,29 @@ class VllmEngine:
                 "use 0 or machine.engine = 'torch'"
             )
         cut, count = sampling.interruption, len(prompts) * per_prompt
-        rows = [_Row(cut, place) for place in (cut.places(seed, count).tolist() if cut else [0] * count)]
-        options = _options(sampling, self._end_id, each_step=between_tokens is not None)
-        under_way: dict[str, None] = {}
+        places = cut.places(seed, count).tolist() if cut else [0] * count
+        options = _options(sampling, self._end_id)
+        drawn = [
+            options(seed=_row_seed(seed, row), extra_args=forcing(cut, place) if cut else None)
+            for row, place in enumerate(places)
+        ]
+        # The salt keeps requests from reusing cached keys and values of a prompt that older weights wrote.
+        asked = [{"prompt_token_ids": list(prompt), "cache_salt": str(self._loads)} for prompt in prompts]
+        repeated = [prompt for prompt in asked for _ in range(per_prompt)]
+        outputs = llm.generate(repeated, drawn, use_tqdm=False) if count else []
+        return self._rollouts(prompts, per_prompt, [output.outputs[0] for output in outputs], cut, places)
 
-        def submit(row: int) -> None:
-            drawn = options(seed=_row_seed(seed, row), extra_args=forcing(cut, rows[row].place) if cut else None)
-            engine.add_request(str(row), self._prompt(prompts[row // per_prompt]), drawn)
-            under_way[str(row)] = None
-
-        try:
-            for row in range(len(rows)):
-                submit(row)
-            while under_way:
-                for output in engine.step():
-                    self._extend(rows[int(output.request_id)], output.outputs[0])
-                    if output.finished:
-                        del under_way[output.request_id]
-                if between_tokens is not None and under_way:
-                    loads = self._loads
-                    between_tokens()
-                    engine = self._open_engine()
-                    if self._loads != loads:
-                        fresh = [name for name in under_way if not rows[int(name)].tokens]
-                        engine.abort_request(fresh)
-                        for name in fresh:
-                            submit(int(name))  # from its prompt's first token on with the new weights
-        finally:
-            if under_way and self._llm is not None:
-                engine.abort_request(list(under_way))
-        return self._rollouts(prompts, per_prompt, rows)
-
-    def load_weights(self, weights: Weights, version: int) -> None:
-        """Use these weights, named as in the model's state dictionary, from the next token on."""
-        engine = self._open_engine()
+    def load_weights(self, weights: Weights) -> None:
+        """Use these weights, named as in the model's state dictionary, from now on."""
+        llm = self._open()
         given = dict(weights)
         self._parameters.check(given)
         try:
-            engine.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(given.items())})
+            llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(given.items())})
         except BaseException:
             self.close()  # half of the weights would be new
             raise
-        self._version, self._loads = version, self._loads + 1
+        self._loads += 1
 
     def close(self) -> None:
         """Free what the engine holds; closing twice is allowed."""
@@ -130,25 +82,23 @@ class VllmEngine:
         if llm is not None:
             stop_vllm(llm)
 
-    def _open_engine(self) -> Any:
+    def _open(self) -> Any:
         if self._llm is None:
             raise InputError("this vLLM engine is closed: make a new one")
-        return self._llm.llm_engine
+        return self._llm
 
-    def _prompt(self, tokens: Sequence[int]) -> dict[str, Any]:
-        # The salt keeps requests from reusing cached keys and values of a prompt that older weights wrote. Emptying
-        # the cache would not do: it fails while sequences are under way, or makes them start again.
-        return {"type": "token", "prompt_token_ids": list(tokens), "cache_salt": str(self._loads)}
-
-    def _extend(self, row: _Row, output: Any) -> None:
-        row.tokens.extend(output.token_ids)
-        row.logprobs.extend(output.logprobs.logprobs)
-        row.versions.extend([self._version] * len(output.token_ids))
-
-    def _rollouts(self, prompts: Sequence[Sequence[int]], per_prompt: int, rows: Sequence[_Row]) -> Rollouts:
+    def _rollouts(
+        self,
+        prompts: Sequence[Sequence[int]],
+        per_prompt: int,
+        outputs: Sequence[Any],
+        cut: Interruption | None,
+        places: Sequence[int],
+    ) -> Rollouts:
         import torch
 
-        lengths = torch.tensor([len(row.tokens) for row in rows], dtype=torch.int64)
+        rows: list[list[int]] = [list(output.token_ids) for output in outputs]
+        lengths = torch.tensor([len(row) for row in rows], dtype=torch.int64)
         mask = torch.arange(int(lengths.max()) if rows else 0) < lengths[:, None]
 
         def filled(values: Iterable[float], padding: float, kind: "torch.dtype") -> "Tensor":
@@ -156,22 +106,24 @@ class VllmEngine:
             whole[mask] = torch.tensor(list(values), dtype=kind)
             return whole
 
-        forced = filled((value for row in rows for value in row.forced()), False, torch.bool)
+        forced = torch.zeros(mask.shape, dtype=torch.bool)
+        if cut is not None:
+            flags = (flag for row, place in zip(rows, places, strict=True) for flag in cut.forced(place, row))
+            forced = filled(flags, False, torch.bool)
+        logprobs = (value for output in outputs for value in output.logprobs.logprobs)
         return Rollouts(
             prompts=prompts,
             per_prompt=per_prompt,
-            tokens=filled((token for row in rows for token in row.tokens), self._pad_id, torch.int64),
+            tokens=filled((token for row in rows for token in row), self._pad_id, torch.int64),
             mask=mask,
             forced=forced,
-            logprobs=filled((value for row in rows for value in row.logprobs), 0.0, torch.float32).where(~forced, 0.0),
-            versions=filled((version for row in rows for version in row.versions), -1, torch.int32),
-            truncated=torch.tensor([row.tokens[-1] != self._end_id for row in rows], dtype=torch.bool),
+            logprobs=filled(logprobs, 0.0, torch.float32).where(~forced, 0.0),
+            truncated=torch.tensor([row[-1] != self._end_id for row in rows], dtype=torch.bool),
         )
 
 
-def _options(sampling: Sampling, end_id: int, *, each_step: bool) -> Callable[..., Any]:
+def _options(sampling: Sampling, end_id: int) -> Callable[..., Any]:
     from vllm import SamplingParams
-    from vllm.sampling_params import RequestOutputKind
 
     return partial(
         SamplingParams,
@@ -182,7 +134,6 @@ def _options(sampling: Sampling, end_id: int, *, each_step: bool) -> Callable[..
         stop_token_ids=[end_id],
         ignore_eos=True,
         detokenize=False,
-        output_kind=RequestOutputKind.DELTA if each_step else RequestOutputKind.FINAL_ONLY,
     )
 
 

@@ -68,8 +68,8 @@ def forcing(interruption: Interruption, place: int) -> dict[str, Any]:
 def _interrupter() -> Any:
     """Return vLLM's logits processor that leaves a request no token but the one that is forced.
 
-    In the batch, and not as a second request behind the phrase: a sequence keeps its keys and values through updates
-    of the weights, and its random numbers.
+    In the batch, and not as a second request behind the phrase: a sequence keeps its keys and values, and its random
+    numbers.
     """
     from vllm.v1.sample.logits_processor import AdapterLogitsProcessor
 

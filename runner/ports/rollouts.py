@@ -78,7 +78,6 @@ class Rollouts:
     mask: "Tensor"  # (B·n, T) bool: True where there is a token
     forced: "Tensor"  # (B·n, T) bool: True where the token is an interruption's and was not drawn
     logprobs: "Tensor"  # (B·n, T) float32: the sampler's, at the sampling temperature; 0 where forced and at padding
-    versions: "Tensor"  # (B·n, T) int32: version of the weights that wrote each token; −1 at padding
     truncated: "Tensor"  # (B·n,) bool: cut at the longest length without an end token
 
     @property

@@ -1,7 +1,7 @@
 """From prompts to batches: generate, score, filter, and cut into the updates that the batch is for."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,6 @@ class _Groups:
     mask: "Tensor"
     forced: "Tensor"
     sampler: "Tensor"
-    versions: "Tensor"
     truncated: "Tensor"
     scores: "Tensor"
 
@@ -37,7 +36,7 @@ class _Groups:
 
         picked = torch.as_tensor([g * per_prompt + j for g in groups for j in range(per_prompt)], dtype=torch.int64)
         prompts = [self.prompts[group] for group in groups]
-        tensors = (self.tokens, self.mask, self.forced, self.sampler, self.versions, self.truncated, self.scores)
+        tensors = (self.tokens, self.mask, self.forced, self.sampler, self.truncated, self.scores)
         return _Groups(prompts, *(tensor[picked] for tensor in tensors))
 
 
@@ -54,7 +53,7 @@ class Collector:
         )
         self._encoded: dict[int, Ids] = {}
 
-    def collect(self, number: int, watch: Stopwatch, between_tokens: Callable[[], None] | None = None) -> list[Batch]:
+    def collect(self, number: int, watch: Stopwatch) -> list[Batch]:
         """Return the batches of the next updates: one, or as many as the recipe takes from one generation.
 
         `number` counts the generations of the trial; with the trial's seed it decides every random number.
@@ -70,9 +69,7 @@ class Collector:
             missing = wanted - sum(len(groups.prompts) for groups in parts)
             if not missing:
                 break
-            groups = self._generate(
-                missing, derive(self._config.seed, "rollouts", number, attempt), watch, stats, between_tokens
-            )
+            groups = self._generate(missing, derive(self._config.seed, "rollouts", number, attempt), watch, stats)
             signal = has_signal(groups.scores, n).tolist()
             stats.silent += signal.count(False)
             parts.append(groups.only([i for i, good in enumerate(signal) if good], n) if refilling else groups)
@@ -82,22 +79,20 @@ class Collector:
             for position, first in enumerate(range(0, wanted, B))
         ]
 
-    def _generate(
-        self, count: int, seed: int, watch: Stopwatch, stats: "_Stats", between_tokens: Callable[[], None] | None
-    ) -> _Groups:
+    def _generate(self, count: int, seed: int, watch: Stopwatch, stats: "_Stats") -> _Groups:
         import torch
 
         n = self._config.rollouts_per_prompt
         indices = self._stream.take(count)
         prompts = [self._prompt(index) for index in indices]
         with watch.phase("generate"):
-            rollouts = self._engine.generate(prompts, n, self._sampling, seed, between_tokens)
+            rollouts = self._engine.generate(prompts, n, self._sampling, seed)
         with watch.phase("reward"):
             judged = scored(self._task, [self._task.train[index] for index in indices], rollouts)
         scores = torch.tensor(judged.values, dtype=torch.float32)
         self._stream.record(indices, n, scores.view(count, n).mean(dim=1).tolist())
         stats.add(rollouts, scores, self._shaped(rollouts.mask, scores), judged)
-        tables = (rollouts.tokens, rollouts.mask, rollouts.forced, rollouts.logprobs, rollouts.versions)
+        tables = (rollouts.tokens, rollouts.mask, rollouts.forced, rollouts.logprobs)
         return _Groups(prompts, *tables, rollouts.truncated, scores)
 
     def _prompt(self, index: int) -> Ids:
@@ -123,7 +118,6 @@ class Collector:
             mask=picked.mask[:, :longest],
             loss_mask=loss_mask(picked.mask & ~picked.forced, picked.truncated, recipe.rewards)[:, :longest],
             sampler=picked.sampler[:, :longest],
-            versions=picked.versions[:, :longest],
             advantages=worth.view(-1, n)[trained].flatten(),
             generated=_share(stats.rollouts, updates, position),
             generated_tokens=_share(stats.tokens, updates, position),
@@ -146,11 +140,13 @@ class BatchSource:
         self._waiting: deque[Batch] = deque()
         self._generations = 0
 
-    def next(self, prepare: Prepare, watch: Stopwatch) -> Batch:
-        """Return the oldest waiting batch, after generating until there are enough."""
+    def next(self, step: int, prepare: Prepare, watch: Stopwatch) -> Batch:
+        """Return the oldest waiting batch, after generating until there are enough by the weights of this step."""
         while len(self._waiting) <= self._lag:
             batches = self._collector.collect(self._generations, watch)
             self._generations += 1
+            for batch in batches:
+                batch.written_at = step
             prepare(batches)
             self._waiting.extend(batches)
         return self._waiting.popleft()
@@ -242,7 +238,7 @@ def _joined(parts: Iterable[_Groups]) -> _Groups:
         tensors: list[Tensor] = [getattr(part, name) for part in parts]
         return torch.cat([pad(tensor, (0, width - tensor.shape[1])) for tensor in tensors])
 
-    wide = [widened(name) for name in ("tokens", "mask", "forced", "sampler", "versions")]
+    wide = [widened(name) for name in ("tokens", "mask", "forced", "sampler")]
     flat = [torch.cat([getattr(part, name) for part in parts]) for name in ("truncated", "scores")]
     return _Groups([prompt for part in parts for prompt in part.prompts], *wide, *flat)
 

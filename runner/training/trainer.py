@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from budgets.hardware import SECONDS_PER_HOUR
@@ -14,7 +15,6 @@ from runner.ports.rollouts import Interruption, Sampling
 from runner.ports.task import FAILED_SHARE, Task, spent_in, summed
 from runner.ports.trial import TrialConfig, ValidationPlan
 from runner.training.answering import interruption_of, scored
-from runner.training.batches import Batch
 from runner.training.collecting import BatchSource
 from runner.training.prompts import derive
 from runner.training.stopwatch import Stopwatch
@@ -201,14 +201,15 @@ class Trainer:
 
     def _advance(self) -> Point:
         progress = self._progress
-        batch = self._source.next(lambda batches: self._updater.prepare(batches, self._watch), self._watch)
+        prepare = partial(self._updater.prepare, watch=self._watch)
+        batch = self._source.next(progress.step, prepare, self._watch)
         with self._watch.phase("train"):
             trained = self._updater.update(batch, progress.step)
         metrics: dict[str, Any] = {
             **batch.measured,
             **trained,
             **self._source.metrics(),
-            **_staleness(batch, progress.step),
+            "staleness": float(progress.step - batch.written_at),
         }
         metrics["generated_rollouts"] = float(batch.generated)
         metrics["trained_rollouts"] = float(batch.rows)
@@ -245,8 +246,7 @@ class Trainer:
         return fallen
 
     def _publish(self) -> None:
-        version = max(0, self._progress.step)
-        self._engine.load_weights(self._model.state_dict().items(), version)
+        self._engine.load_weights(self._model.state_dict().items())
 
     def _validate(self) -> ValidationResult:
         with self._watch.phase("evaluate"):
@@ -284,11 +284,3 @@ def _trigger_of(config: TrialConfig) -> RewardTrigger | None:
         return None
     batches = config.rollouts_per_step * config.recipe.schedule.updates_per_batch
     return RewardTrigger(max(1, config.validation.every_rollouts // batches))
-
-
-def _staleness(batch: Batch, step: int) -> dict[str, float]:
-    """Return by how many updates the weights that wrote the tokens were behind those that train on them."""
-    if not batch.rows:
-        return {"staleness": 0.0, "staleness_mean": 0.0}
-    behind = step - batch.versions[batch.mask].double()
-    return {"staleness": float(behind.max()), "staleness_mean": float(behind.mean())}

@@ -16,7 +16,6 @@ from tests.conformance.tiny_llama import (
     PAD,
     PROMPTS,
     VOCABULARY,
-    expected_across_an_update,
     expected_logprobs,
     logits_after,
     responses,
@@ -29,13 +28,13 @@ PHRASE = (25, 25, 4)
 CUT = Sampling(max_tokens=14, temperature=1.3, interruption=Interruption(PHRASE, 3, 7))
 
 
-def load(engine: RolloutEngine, seed: int, version: int) -> None:
+def load(engine: RolloutEngine, seed: int) -> None:
     """Load the weights of `tiny_llama(seed)`, as an iterable that can be walked through once."""
-    engine.load_weights(iter(tiny_llama(seed).state_dict().items()), version)
+    engine.load_weights(iter(tiny_llama(seed).state_dict().items()))
 
 
 def assert_same(first: Rollouts, second: Rollouts) -> None:
-    for name in ("tokens", "mask", "forced", "logprobs", "versions", "truncated"):
+    for name in ("tokens", "mask", "forced", "logprobs", "truncated"):
         assert torch.equal(getattr(first, name), getattr(second, name)), name
 
 
@@ -44,20 +43,8 @@ def assert_logprobs(rollouts: Rollouts, seed: int, temperature: float = 1.0) -> 
     torch.testing.assert_close(rollouts.logprobs, expected, atol=TOLERANCE, rtol=0)
 
 
-class UpdateAt:
-    """Loads version 5, of `tiny_llama(1)`, between two tokens: when it is called for the nth time."""
-
-    def __init__(self, number: int, engine: RolloutEngine) -> None:
-        self.calls, self._number, self._engine = 0, number, engine
-
-    def __call__(self) -> None:
-        self.calls += 1
-        if self.calls == self._number:
-            load(self._engine, 1, 5)
-
-
 class RolloutEngineSuite:
-    """Fixtures: `make_engine` returns a new engine with tiny_llama(0), and `engine` is one at version 0 of those."""
+    """Fixtures: `make_engine` returns a new engine with tiny_llama(0), and `engine` is one with those."""
 
     def test_rows_are_in_order_and_padded_on_the_right(self, engine: RolloutEngine) -> None:
         rollouts = engine.generate(PROMPTS, 3, Sampling(max_tokens=12, temperature=1.5), seed=1)
@@ -70,7 +57,6 @@ class RolloutEngineSuite:
             "mask": torch.bool,
             "forced": torch.bool,
             "logprobs": torch.float32,
-            "versions": torch.int32,
         }
         for name, kind in kinds.items():
             tensor = getattr(rollouts, name)
@@ -83,7 +69,6 @@ class RolloutEngineSuite:
         assert padding.any(), "the case has rows of different lengths"
         assert (rollouts.tokens[padding] == PAD).all()
         assert (rollouts.logprobs[padding] == 0).all()
-        assert (rollouts.versions[padding] == -1).all()
         assert not rollouts.forced.any()
         assert ((rollouts.tokens >= 0) & (rollouts.tokens < VOCABULARY)).all()
 
@@ -132,53 +117,22 @@ class RolloutEngineSuite:
         counts = rollouts.tokens[:, 0].bincount(minlength=VOCABULARY)
         assert ((counts - expected) ** 2 / expected).sum() < 70  # chi-square of 31 degrees exceeds it once in 10⁴
 
-    def test_new_weights_are_used_from_the_next_token_and_the_old_come_back(self, engine: RolloutEngine) -> None:
+    def test_new_weights_are_used_and_the_old_come_back(self, engine: RolloutEngine) -> None:
         prompts = [*PROMPTS, LONG_PROMPT]
         first = engine.generate(prompts, 2, TWELVE, seed=10)
         assert_logprobs(first, 0)
-        load(engine, 1, 7)
+        load(engine, 1)
         second = engine.generate(prompts, 2, TWELVE, seed=10)
         assert_logprobs(second, 1)
-        assert engine.version == 7
-        assert (second.versions[second.mask] == 7).all()
-        load(engine, 0, 0)
+        load(engine, 0)
         assert_same(first, engine.generate(prompts, 2, TWELVE, seed=10))
 
     def test_what_was_loaded_is_a_copy(self, engine: RolloutEngine) -> None:
         weights = {name: tensor.clone() for name, tensor in tiny_llama(1).state_dict().items()}
-        engine.load_weights(weights.items(), 1)
+        engine.load_weights(weights.items())
         for tensor in weights.values():
             tensor.zero_()
         assert_logprobs(engine.generate(PROMPTS, 2, TWELVE, seed=11), 1)
-
-    def test_weights_loaded_between_tokens_write_the_later_ones(self, engine: RolloutEngine) -> None:
-        updating = UpdateAt(4, engine)
-        rollouts = engine.generate(PROMPTS, 4, TWELVE, seed=12, between_tokens=updating)
-        assert updating.calls >= 11
-        assert set(rollouts.versions[rollouts.mask].tolist()) == {0, 5}
-        crossing = 0
-        for row in range(rollouts.count):
-            versions = rollouts.versions[row][rollouts.mask[row]]
-            assert torch.equal(versions, versions.sort().values)
-            crossing += bool(versions[0] != versions[-1])
-        assert crossing >= 1
-        assert engine.version == 5
-        expected = expected_across_an_update(tiny_llama(0), tiny_llama(1), rollouts)
-        torch.testing.assert_close(rollouts.logprobs, expected, atol=TOLERANCE, rtol=0)
-        assert_logprobs(engine.generate([LONG_PROMPT, *PROMPTS], 2, TWELVE, seed=12), 1)
-
-    def test_a_call_between_tokens_that_does_nothing_changes_nothing(self, engine: RolloutEngine) -> None:
-        plain = engine.generate(PROMPTS, 2, TWELVE, seed=13)
-        assert_same(plain, engine.generate(PROMPTS, 2, TWELVE, seed=13, between_tokens=lambda: None))
-
-    def test_an_error_between_tokens_comes_through_and_leaves_nothing_behind(self, engine: RolloutEngine) -> None:
-        def fail() -> None:
-            raise ZeroDivisionError
-
-        plain = engine.generate(PROMPTS, 2, TWELVE, seed=14)
-        with pytest.raises(ZeroDivisionError):
-            engine.generate(PROMPTS, 2, TWELVE, seed=15, between_tokens=fail)
-        assert_same(plain, engine.generate(PROMPTS, 2, TWELVE, seed=14))
 
     @pytest.mark.parametrize("temperature", [0, 1.3])
     def test_a_closing_phrase_is_forced_where_it_is_due_and_followed_by_what_the_model_says_to_it(
@@ -220,17 +174,10 @@ class RolloutEngineSuite:
         assert let_be
         assert rollouts.forced.any()
 
-    def test_an_interrupted_response_keeps_its_keys_and_values_through_an_update(self, engine: RolloutEngine) -> None:
-        cut = replace(CUT, temperature=1.0)
-        rollouts = engine.generate(PROMPTS, 8, cut, seed=21, between_tokens=UpdateAt(5, engine))
-        assert set(rollouts.versions[rollouts.forced].tolist()) == {0, 5}
-        expected = expected_across_an_update(tiny_llama(0), tiny_llama(1), rollouts).masked_fill(rollouts.forced, 0.0)
-        torch.testing.assert_close(rollouts.logprobs, expected, atol=TOLERANCE, rtol=0)
-
     def test_no_prompts_give_no_rollouts(self, engine: RolloutEngine) -> None:
         rollouts = engine.generate([], 4, TWELVE, seed=16)
         assert rollouts.count == 0
-        assert {len(rollouts.tokens), len(rollouts.mask), len(rollouts.logprobs), len(rollouts.versions)} == {0}
+        assert {len(rollouts.tokens), len(rollouts.mask), len(rollouts.logprobs)} == {0}
         assert rollouts.truncated.shape == (0,)
         assert rollouts.tokens.dim() == 2
 
@@ -241,14 +188,11 @@ class RolloutEngineSuite:
             engine.generate([[2] * (CONTEXT - 11)], 2, TWELVE, seed=17)
         assert engine.generate([[2] * (CONTEXT - 12)], 1, TWELVE, seed=17).count == 1
 
-    def test_a_new_engine_is_at_version_0_and_a_closed_one_is_of_no_use(
+    def test_a_new_engine_has_the_checkpoints_weights_and_a_closed_one_is_of_no_use(
         self, make_engine: Callable[[], RolloutEngine]
     ) -> None:
         engine = make_engine()
-        assert engine.version == 0
-        rollouts = engine.generate(PROMPTS, 2, TWELVE, seed=18)
-        assert (rollouts.versions[rollouts.mask] == 0).all()
-        assert_logprobs(rollouts, 0)
+        assert_logprobs(engine.generate(PROMPTS, 2, TWELVE, seed=18), 0)
         engine.close()
         engine.close()
         with pytest.raises(InputError, match="closed"):

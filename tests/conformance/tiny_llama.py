@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from runner.policy.model import cache_argument, cache_of
 from runner.ports.rollouts import Rollouts
 
 PAD, END, VOCABULARY = 0, 1, 32
@@ -76,23 +75,5 @@ def expected_logprobs(model: PreTrainedModel, rollouts: Rollouts, temperature: f
     rows = []
     for prompt, response in responses(rollouts):
         logprobs = (logits_after(model, prompt, response)[:-1].float() / temperature).log_softmax(-1)
-        rows.append(logprobs.gather(1, torch.tensor(response)[:, None])[:, 0])
-    return padded(rows, rollouts)
-
-
-def expected_across_an_update(before: LlamaForCausalLM, after: LlamaForCausalLM, rollouts: Rollouts) -> Tensor:
-    """The same when weights changed under way: version 0 wrote the keys and values up to its last token but one."""
-    rows = []
-    for row, (prompt, response) in enumerate(responses(rollouts)):
-        switch = int((rollouts.versions[row] == 0).sum())
-        ids = torch.tensor([[*prompt, *response]])
-        kept = len(prompt) + switch - 1 if switch else 0
-        logits, cache = [], None
-        if kept:
-            first = before(ids[:, :kept], use_cache=True)
-            logits, cache = [first.logits[0]], cache_of(first)
-        if switch < len(response):
-            logits.append(after(ids[:, kept:-1], **{cache_argument(after): cache}).logits[0])
-        logprobs = torch.cat(logits)[len(prompt) - 1 :].log_softmax(-1)
         rows.append(logprobs.gather(1, torch.tensor(response)[:, None])[:, 0])
     return padded(rows, rollouts)

@@ -27,10 +27,10 @@ class Shared:
         self.engine = VllmEngine(self.path, end_id=END, pad_id=PAD, context=CONTEXT)
         return self.engine
 
-    def at_version_0(self) -> VllmEngine:
+    def with_first_weights(self) -> VllmEngine:
         if self.engine is None:
             return self.new()
-        self.engine.load_weights(tiny_llama(0).state_dict().items(), 0)
+        self.engine.load_weights(tiny_llama(0).state_dict().items())
         return self.engine
 
     def close(self) -> None:
@@ -55,4 +55,4 @@ def make_engine(shared: Shared) -> Iterator[Callable[[], VllmEngine]]:
 
 @pytest.fixture
 def engine(shared: Shared) -> VllmEngine:
-    return shared.at_version_0()
+    return shared.with_first_weights()

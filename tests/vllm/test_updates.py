@@ -10,7 +10,7 @@ from torch import Tensor
 from budgets.errors import InputError
 from runner.engines.vllm_engine import VllmEngine
 from runner.ports.rollouts import Rollouts, Sampling
-from tests.conformance.tiny_llama import LONG_PROMPT, PROMPTS, expected_logprobs, logits_after, responses, tiny_llama
+from tests.conformance.tiny_llama import PROMPTS, expected_logprobs, logits_after, responses, tiny_llama
 
 # On these peaked weights FP32 itself is no finer: both vLLM and transformers are up to 1.5e-5 away from FP64.
 FP32 = 3e-5
@@ -29,7 +29,7 @@ def test_logprobs_track_a_model_in_training(engine: VllmEngine) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     before = None
     for update in range(3):
-        engine.load_weights(model.state_dict().items(), update)
+        engine.load_weights(model.state_dict().items())
         rollouts = engine.generate(PROMPTS, 8, TWELVE, seed=update)
         with torch.no_grad():
             expected = expected_logprobs(model, rollouts)
@@ -64,25 +64,8 @@ def test_weights_of_another_model_are_refused_and_the_old_go_on(
     weights = dict(tiny_llama(1).state_dict())
     change(weights)
     with pytest.raises(InputError, match=message):
-        engine.load_weights(weights.items(), 3)
-    assert engine.version == 0
+        engine.load_weights(weights.items())
     assert torch.equal(first.logprobs, engine.generate(PROMPTS, 2, TWELVE, seed=1).logprobs)
-
-
-def test_rows_that_wait_inside_vllm_begin_with_the_new_weights(engine: VllmEngine) -> None:
-    calls = 0
-
-    def update_at_once() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            engine.load_weights(tiny_llama(1).state_dict().items(), 1)
-
-    rollouts = engine.generate([LONG_PROMPT], 200, Sampling(max_tokens=2), seed=2, between_tokens=update_at_once)
-    late = rollouts.versions[:, 0] == 1
-    assert 50 <= int(late.sum()) <= 150  # a step of vLLM takes 4,096 tokens
-    expected = expected_logprobs(tiny_llama(1), rollouts)
-    torch.testing.assert_close(rollouts.logprobs[late], expected[late], atol=1e-4, rtol=0)
 
 
 def test_a_temperature_that_vllm_would_raise_is_refused(engine: VllmEngine) -> None:

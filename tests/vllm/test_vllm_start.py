@@ -47,7 +47,7 @@ def test_tied_weights_are_replaced_together(start: Callable[..., VllmEngine]) ->
     for seed in (0, 1):
         model = tiny_llama(seed, tied=True)
         assert "lm_head.weight" in model.state_dict()
-        engine.load_weights(model.state_dict().items(), seed)
+        engine.load_weights(model.state_dict().items())
         rollouts = engine.generate(PROMPTS, 4, Sampling(max_tokens=12), seed=3)
         torch.testing.assert_close(rollouts.logprobs, expected_logprobs(model, rollouts), atol=1e-4, rtol=0)
 
@@ -59,7 +59,7 @@ def test_logits_of_bfloat16_weights_are_fp32(start: Callable[..., VllmEngine]) -
     hidden = model.model(torch.tensor([prompt])).last_hidden_state[0, -1]
     weights = dict(model.state_dict())
     weights["lm_head.weight"] = weights["lm_head.weight"] + 300 * hidden / hidden.square().sum()
-    engine.load_weights(weights.items(), 1)
+    engine.load_weights(weights.items())
     rollouts = engine.generate([prompt], 32, Sampling(max_tokens=1, temperature=2.0), seed=4)
     differences = 2.0 * (rollouts.logprobs[:, 0] - rollouts.logprobs[0, 0])
     assert (differences / 2 - (differences / 2).round()).abs().max() > 0.1

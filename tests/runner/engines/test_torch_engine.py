@@ -19,7 +19,7 @@ def rollouts_of(tokens: int = 12, *, cut: Interruption | None = None, **options:
 
 
 def assert_alike(one: Rollouts, other: Rollouts) -> None:
-    for field in ("tokens", "mask", "forced", "versions", "truncated"):
+    for field in ("tokens", "mask", "forced", "truncated"):
         assert torch.equal(getattr(one, field), getattr(other, field)), field
     torch.testing.assert_close(one.logprobs, other.logprobs, atol=1e-5, rtol=0)
 
@@ -59,28 +59,17 @@ def test_every_response_can_end_at_once_or_never() -> None:
     assert at_once.mask.all()
 
 
-def test_a_shared_model_is_trained_after_and_between_tokens() -> None:
+def test_a_shared_model_is_trained_after_sampling() -> None:
     model = build().train()
     engine = TorchEngine(model, end_id=END, pad_id=PAD)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-
-    def train() -> None:
-        loss = model(torch.tensor([[5, 6, 7, 8]]), labels=torch.tensor([[5, 6, 7, 8]])).loss
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        engine.load_weights(model.named_parameters(), engine.version + 1)
-
     before = engine.generate(PROMPTS, 2, Sampling(6), 1)
-    during = engine.generate(PROMPTS, 2, Sampling(6), 1, between_tokens=train)
     assert model.training
-    first = during.logprobs[:, 0] == before.logprobs[:, 0]
-    assert first.all()
-    assert not torch.equal(during.logprobs[:, 1:], before.logprobs[:, 1:])
-    assert during.versions.max() == engine.version
     weight = model.model.embed_tokens.weight
-    (weight[during.tokens].sum() * during.logprobs.sum()).backward()
+    (weight[before.tokens].sum() * before.logprobs.sum()).backward()
     assert weight.grad is not None
+    torch.optim.SGD(model.parameters(), lr=0.5).step()
+    engine.load_weights(model.named_parameters())
+    assert not torch.equal(engine.generate(PROMPTS, 2, Sampling(6), 1).logprobs, before.logprobs)
 
 
 def test_dropout_is_off_while_sampling_and_back_after() -> None:
@@ -99,39 +88,28 @@ def test_a_copy_in_bf16_follows_an_fp32_trainer_by_load_weights_alone() -> None:
     assert not torch.allclose(before.logprobs, expected_logprobs(model, before), atol=1e-5)
     model.load_state_dict(other.state_dict())
     assert torch.equal(engine.generate(PROMPTS, 4, Sampling(8), 3).logprobs, before.logprobs)
-    engine.load_weights(model.named_parameters(), 2)
+    engine.load_weights(model.named_parameters())
     after = engine.generate(PROMPTS, 4, Sampling(8), 3)
     torch.testing.assert_close(after.logprobs, expected_logprobs(other, after), atol=0.3, rtol=0)
-    assert (after.versions[after.mask] == 2).all()
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 
-def test_an_fp32_head_takes_new_weights_under_way() -> None:
+def test_an_fp32_head_takes_new_weights() -> None:
     model = build().bfloat16()
     engine = TorchEngine(model, end_id=END, pad_id=PAD)
-    calls = 0
-
-    def flatten_the_head() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            engine.load_weights([("lm_head.weight", torch.zeros(VOCABULARY, 32))], 1)
-
-    rollouts = engine.generate([[5], [6, 7]], 8, Sampling(6), 1, between_tokens=flatten_the_head)
-    uniform = torch.tensor(1 / VOCABULARY).log().expand(rollouts.logprobs.shape)
-    new = rollouts.versions == 1
-    assert new.any()
-    torch.testing.assert_close(rollouts.logprobs[new], uniform[new])
-    old = rollouts.versions == 0
-    assert not torch.allclose(rollouts.logprobs[old], uniform[old], atol=0.1)
+    uniform = torch.tensor(1 / VOCABULARY).log()
+    before = engine.generate([[5], [6, 7]], 8, Sampling(6), 1).logprobs
+    assert not torch.allclose(before, uniform.expand(before.shape), atol=0.1)
+    engine.load_weights([("lm_head.weight", torch.zeros(VOCABULARY, 32))])
+    after = engine.generate([[5], [6, 7]], 8, Sampling(6), 1)
+    torch.testing.assert_close(after.logprobs[after.mask], uniform.expand(int(after.mask.sum())))
 
 
 def test_weights_of_another_model_are_refused() -> None:
     model = build()
     engine = TorchEngine(model, end_id=END, pad_id=PAD)
     with pytest.raises(UnknownNameError, match=r"did you mean 'model\.norm\.weight'"):
-        engine.load_weights([("lm_head.weight", torch.zeros(40, 32)), ("model.norm.weights", torch.zeros(32))], 1)
+        engine.load_weights([("lm_head.weight", torch.zeros(40, 32)), ("model.norm.weights", torch.zeros(32))])
     assert model.lm_head.weight.any(), "nothing is loaded when something does not fit"
     with pytest.raises(InputError, match=r"\(31,\).*\(32,\)"):
-        engine.load_weights([("model.norm.weight", torch.zeros(31))], 1)
-    assert engine.version == 0
+        engine.load_weights([("model.norm.weight", torch.zeros(31))])

@@ -25,7 +25,6 @@ def made_up_batch(*, groups: int = 5, n: int = 4, length: int = 5, seed: int = 0
         mask=mask,
         loss_mask=mask,
         sampler=(now + noise).where(mask, 0.0),
-        versions=torch.zeros_like(tokens, dtype=torch.int32).masked_fill(~mask, -1),
         advantages=torch.randn(rows, generator=generator),
         generated=rows,
         generated_tokens=int(mask.sum()),

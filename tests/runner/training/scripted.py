@@ -14,21 +14,12 @@ Answer = Callable[[Sequence[int], int], list[int]]
 class ScriptedEngine:
     """Returns for each prompt and row what the script says; remembers what it was asked."""
 
-    version = 0
-
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self.asked: list[list[list[int]]] = []
         self.seeds: list[int] = []
 
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        per_prompt: int,
-        sampling: Sampling,
-        seed: int,
-        between_tokens: Callable[[], None] | None = None,
-    ) -> Rollouts:
+    def generate(self, prompts: Sequence[Sequence[int]], per_prompt: int, sampling: Sampling, seed: int) -> Rollouts:
         self.asked.append([list(prompt) for prompt in prompts])
         self.seeds.append(seed)
         rows = [self._answer(prompt, row) for prompt in prompts for row in range(per_prompt)]
@@ -41,10 +32,9 @@ class ScriptedEngine:
         if sampling.interruption is not None:
             forced = (tokens == sampling.interruption.phrase[0]) & mask  # the script writes the phrase itself
         logprobs = torch.full(tokens.shape, -0.5).where(mask & ~forced, 0.0)
-        versions = torch.zeros_like(tokens, dtype=torch.int32).masked_fill(~mask, -1)
-        return Rollouts(prompts, per_prompt, tokens, mask, forced, logprobs, versions, ~ends)
+        return Rollouts(prompts, per_prompt, tokens, mask, forced, logprobs, ~ends)
 
-    def load_weights(self, weights: Weights, version: int) -> None:
+    def load_weights(self, weights: Weights) -> None:
         """Keep the script."""
 
     def close(self) -> None:
