@@ -1,7 +1,6 @@
 """The configuration of one trial: plain checked data that travels to a worker and is stored beside the results."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -22,29 +21,6 @@ class TaskChoice(TaskSection):
     )
     validation_file: str | None = Field(None, description="a JSONL file of validation problems; else held out of name")
     max_response_tokens: Count | None = Field(None, description="responses are cut here; an embedded task has its own")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_older_sweeps(cls, given: Any) -> Any:
-        """Read what was stored under a former name: prompts that were longer were refused, so that none is left out."""
-        if not isinstance(given, Mapping) or "max_prompt_tokens" not in given:
-            return given
-        rest = {key: value for key, value in given.items() if key != "max_prompt_tokens"}
-        return {"prompt_length": given["max_prompt_tokens"], **rest}
-
-
-def with_sampling_in_task(given: Any) -> Any:
-    """Return what a sweep or a trial stored with its temperatures in its task, where older ones had them beside it."""
-    if not isinstance(given, Mapping) or not isinstance(given.get("task"), Mapping):
-        return given
-    changed, moved = dict(given), {}
-    if "temperature" in changed:
-        moved["temperature"] = changed.pop("temperature")
-    if isinstance(given.get("validation"), Mapping) and "temperature" in given["validation"]:
-        changed["validation"] = dict(given["validation"])
-        moved["validation_temperature"] = changed["validation"].pop("temperature")
-    changed["task"] = {**given["task"], **moved}
-    return changed
 
 
 class ValidationPlan(Section):
@@ -98,11 +74,6 @@ class TrialConfig(Section):
     machine: Machine = Field(default_factory=Machine)
     simulation: SimulationChoice | None = Field(None, description="a world without GPUs that answers instead of one")
     trainer: TrainerChoice | None = Field(None, description="somebody else's trainer; null: the one of this package")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_older_sweeps(cls, given: Any) -> Any:
-        return with_sampling_in_task(given)
 
     @field_validator("growth")
     @classmethod

@@ -13,7 +13,7 @@ from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 from planner.recipes.schema import Recipe
 from planner.view import Axes
-from runner.ports.trial import Machine, TaskChoice, TrialConfig, with_sampling_in_task
+from runner.ports.trial import Machine, TaskChoice, TrialConfig
 
 
 class ValidationRule(Section):
@@ -51,14 +51,8 @@ class Training(Section):
     models: dict[str, str] = Field({}, description="local checkpoints that are compared, by their value on the axis")
     validation: ValidationRule
     machine: Machine = Field(default_factory=Machine)
-    warmup_steps: Annotated[int, Field(ge=0)] | None = None
     simulation: dict[str, Any] | None = Field(None, description="a simulated world instead of training")
     trainer: TrainerChoice | None = Field(None, description="somebody else's trainer; null: the one of this package")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_older_sweeps(cls, given: Any) -> Any:
-        return with_sampling_in_task(given)
 
 
 class Resources(Section):
@@ -148,7 +142,6 @@ class SweepSpec(Section):
             "growth": text_of(axes, GROWTH),
             "learning_rate": learning_rate,
             "seed": seed,
-            "warmup_steps": common.warmup_steps,
             "validation": {
                 "problems": rule.problems,
                 "samples": rule.samples,

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from budgets.errors import ClusterLostError, InputError, NotFoundError, UnknownNameError
-from planner.store import open_store
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.actions import sweeping
@@ -20,7 +19,6 @@ from rlplan.requests.running import ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording import extras
 from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
-from runner.ports.trial import TrialConfig
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.fingerprint import configuration_fingerprint
 from runner.trainers.standin.life import course_of
@@ -254,27 +252,6 @@ def test_an_interrupted_sweep_goes_on_and_a_finished_one_says_so(database: str) 
         go_on(ResumeRequest("sweep-1", db=database))
     with pytest.raises(NotFoundError, match="there is no sweep 'sweep-7'"):
         go_on(ResumeRequest("sweep-7", db=database))
-
-
-def as_older_ones_were_stored(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a trial's settings, or what those of a sweep have in common, with their temperatures beside the task."""
-    new = ("temperature", "top_p", "validation_temperature", "validation_top_p", "prompt_length")
-    task = {name: value for name, value in config["task"].items() if name not in new}
-    validation = {**config["validation"], **({} if "every_steps" in config["validation"] else {"temperature": 0.6})}
-    return {**config, "task": {**task, "max_prompt_tokens": 1024}, "validation": validation, "temperature": 0.9}
-
-
-def test_a_sweep_of_an_older_rlplan_goes_on(database: str) -> None:
-    interrupted(database)
-    with open_store(database) as store, store.write() as session:
-        sweep = session.query(Sweep).one()
-        sweep.config = {**sweep.config, "training": as_older_ones_were_stored(sweep.config["training"])}
-        for trial in session.query(Trial):
-            trial.config = as_older_ones_were_stored(trial.config)
-    outcome = go_on(ResumeRequest(db=database, accept_changes=True))
-    assert not outcome.interrupted
-    task = TrialConfig.model_validate(next(iter(trials(database).values())).config).task
-    assert (task.temperature, task.validation_sampling[0], task.prompt_length) == (0.9, 0.6, 1024)
 
 
 @pytest.mark.parametrize("what", ["code_fingerprint", "configuration_fingerprint"])
