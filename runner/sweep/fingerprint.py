@@ -47,7 +47,7 @@ def _code_of(path: Path, _modified: int) -> str:
     for node in ast.walk(tree):
         if isinstance(node, WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
-    return hashlib.sha256(repr(_content_of(tree)).encode()).hexdigest()
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
 def _sources(root: Path, trainer: str) -> Iterator[Path]:
@@ -66,14 +66,6 @@ def _of_others(root: Path, trainer: str) -> list[str]:
     own = trainer.replace("-", "_")
     others = [path.name for path in (root / TRAINERS).glob("*/") if path.name != own and trainer != STANDIN]
     return [*OURS, *(f"{TRAINERS}/{name}" for name in others)]
-
-
-def _content_of(node: Any) -> Any:
-    """Return a syntax tree as plain values; what is empty is left out, since each Python has other optional fields."""
-    if isinstance(node, ast.AST):
-        fields = [(name, _content_of(value)) for name, value in ast.iter_fields(node) if value not in (None, [])]
-        return type(node).__name__, fields
-    return [_content_of(each) for each in node] if isinstance(node, list) else repr(node)
 
 
 def configuration_fingerprint(spec: SweepSpec) -> str:
