@@ -47,12 +47,7 @@ RUINED = (*FALLS, "not-finite")  # after which an earlier checkpoint is better t
 class Promised:
     """What a final run is held against, as it was stored at the launch."""
 
-    final: int
-    update_steps: int
-    from_step: int
-    end: PredictedScore
-    gpu_hours: float
-    band: tuple[tuple[float, float, float, float], ...]
+    final: Final
     forecast_at: int  # the update of the last stored forecast, -1 without one
     warned: frozenset[str]  # rules that a former driver warned of
     has_won: bool
@@ -62,7 +57,7 @@ class Promised:
 
     @classmethod
     def of(cls, session: Session, final: Final, remedy: str) -> "Promised":
-        """Read what is stored."""
+        """Read what is stored; the row outlives the session, for it never changes."""
         forecasts = forecasts_of(session, final.id)
         decisions = session.execute(
             select(Decision.action, Decision.seen)
@@ -73,20 +68,26 @@ class Promised:
         for action, details in decisions:
             if action != WON:
                 (warned.add if action == WARNING else warned.discard)(details["rule"])
+        rival, of_sweep = switch_of(session, final.sweep_id)[0], session.get_one(Sweep, final.of_sweep_id).name
+        session.expunge(final)
         return cls(
-            final=final.id,
-            update_steps=final.update_steps,
-            from_step=final.from_step,
-            end=PredictedScore(final.promised_score, final.promised_low, final.promised_high),
-            gpu_hours=final.promised_gpu_hours,
-            band=tuple((share, score, low, high) for share, score, low, high in final.promised_band),
+            final=final,
             forecast_at=forecasts[-1].step if forecasts else -1,
             warned=frozenset(warned),
             has_won=any(action == WON for action, _ in decisions),
-            rival=switch_of(session, final.sweep_id)[0],
-            of_sweep=session.get_one(Sweep, final.of_sweep_id).name,
+            rival=rival,
+            of_sweep=of_sweep,
             remedy=remedy,
         )
+
+    @property
+    def end(self) -> PredictedScore:
+        """The score that it is to end with."""
+        return PredictedScore(self.final.promised_score, self.final.promised_low, self.final.promised_high)
+
+    def at(self, share: float) -> PredictedScore:
+        """Return the score that was promised after a share of the run."""
+        return promised_at([tuple(each) for each in self.final.promised_band], share)
 
 
 class FinalRunMonitor:
@@ -216,8 +217,8 @@ class FinalRunMonitor:
 
     def _line(self, now: Scored, run: TrialView, forecast: EndForecast | None) -> str:
         """Say in a line of 80 columns what came here and is expected of the end, beside what was promised."""
-        share = now.x / self._promised.update_steps
-        here, end = promised_at(self._promised.band, share), self._promised.end
+        share = now.x / self._promised.final.update_steps
+        here, end = self._promised.at(share), self._promised.end
         text = f"{percent(share)} done: {now.score:.2f}, promised {here.score:.2f}"
         if forecast is None:
             return text
@@ -255,7 +256,7 @@ class FinalRunMonitor:
         now = run.scores[-1]
         journal.add_row(
             ForecastOfFinal,
-            final_id=self._promised.final,
+            final_id=self._promised.final.id,
             made_at=journal.clock.now(),
             step=now.step,
             gpu_hours=now.gpu_hours,
@@ -300,16 +301,17 @@ def _ending(
 ) -> tuple[str, dict[str, float | bool]]:
     """Tell how the run ended: promised against reached, hours against the price."""
     last, best = scored[-1], max(scored, key=lambda each: each.score)
-    share = last.x / promised.update_steps
-    due = promised.end if share >= 1 else promised_at(promised.band, share)
+    final = promised.final
+    share = last.x / final.update_steps
+    due = promised.end if share >= 1 else promised.at(share)
     held = due.low <= last.score <= due.high
-    begun = promised.from_step / promised.update_steps
-    priced = promised.gpu_hours * (share - begun) / (1 - begun)
-    where = "" if share >= 1 else f", at update {last.x:,g} of {promised.update_steps:,}"
+    begun = final.from_step / final.update_steps
+    priced = final.promised_gpu_hours * (share - begun) / (1 - begun)
+    where = "" if share >= 1 else f", at update {last.x:,g} of {final.update_steps:,}"
     summary = (
         f"the final run ended with {last.score:.3f}{where}; promised was {due.score:.3f} ({due.low:.3f} to "
         f"{due.high:.3f}), which {'holds' if held else 'does not hold'}. It took {run.gpu_hours_spent:.3g} "
-        f"GPU-hours, priced at {promised.gpu_hours:.3g}; {left_gpu_hours:.3g} are left of the budget"
+        f"GPU-hours, priced at {final.promised_gpu_hours:.3g}; {left_gpu_hours:.3g} are left of the budget"
     )
     numbers: dict[str, float | bool] = {
         "reached": last.score,
@@ -321,7 +323,7 @@ def _ending(
         "best": best.score,
         "best_step": best.x,
         "gpu_hours": run.gpu_hours_spent,
-        "priced_gpu_hours": promised.gpu_hours,
+        "priced_gpu_hours": final.promised_gpu_hours,
         "priced_so_far": priced,
         "left_gpu_hours": left_gpu_hours,
     }
