@@ -4,16 +4,13 @@ It reads commands as lines of JSON from its standard input and writes events to 
 prints goes to the log that its standard output is. When it ends, whatever it has started ends with it.
 """
 
-import ctypes
 import json
 import os
 import queue
 import shutil
-import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import NoReturn
@@ -24,7 +21,6 @@ from runner.sweep.on_ray.messages import Message, decoded, encoded
 from runner.sweep.on_ray.session import CLIENT, HostedSession, RayStart, Session, start_thread
 from runner.trainers.in_own_ray import within
 
-_PR_SET_PDEATHSIG = 1
 _LONGEST_FAREWELL = 2.0
 
 
@@ -46,7 +42,6 @@ class _Child:
         except Exception as error:  # whatever keeps Ray from starting, the driver has to say it
             traceback.print_exc()
             self.leave(f"Ray cannot be started or joined: {type(error).__name__}: {error}")
-        _die_with_parent(self.leave)
         start_thread("obeying", lambda: self._obey(session))
         try:
             session.run()
@@ -79,7 +74,7 @@ class _Child:
 
     def leave(self, reason: str) -> NoReturn:
         """End everything that this process has started, and then itself."""
-        # Not for ever: a signal may have come in the middle of a write, whose end this very thread would wait for.
+        # Not for ever: a driver that is frozen reads nothing, and another thread may wait for that in a write.
         if self._lock.acquire(timeout=_LONGEST_FAREWELL):
             self._write({"event": "leaving", "reason": reason})
         end_session(os.getsid(0))
@@ -102,23 +97,6 @@ class _Child:
                 session.sweep(command["workers"])
                 self.leave("it was told to")
             session.do(command)
-
-
-def _die_with_parent(leave: Callable[[str], NoReturn]) -> None:
-    """Have the kernel send a signal when the driver dies, for the case that its pipe is not read in time."""
-    parent = os.getppid()
-
-    def on_death(_number: int, _frame: object) -> None:
-        if os.getppid() != parent:  # the kernel's "parent" is a thread, which may end before the driver does
-            leave("the driver is gone")
-
-    def on_term(_number: int, _frame: object) -> None:
-        leave("it was told to")
-
-    signal.signal(signal.SIGUSR2, on_death)
-    signal.signal(signal.SIGTERM, on_term)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGUSR2)
 
 
 if __name__ == "__main__":
