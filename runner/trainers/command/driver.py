@@ -13,20 +13,9 @@ from runner.ports.task import Problem
 from runner.ports.trial import TaskChoice, TrialConfig
 from runner.tasks.embedded import EMBEDDED, embedded_task
 from runner.tasks.opening import user_problems
-from runner.trainers.command.options import STEP, CommandOptions, MetricsOptions, require_runnable
+from runner.trainers.command.options import STEP, CommandOptions, require_runnable
 from runner.trainers.command.placeholders import PROBLEMS, VALIDATION_PROBLEMS, filled, values_of
-from runner.trainers.command.sources import (
-    EVENTS,
-    BeganSource,
-    FilesSource,
-    Opening,
-    Sizes,
-    events,
-    existing,
-    jsonl,
-    printed,
-    table,
-)
+from runner.trainers.command.sources import EVENTS, BeganSource, FilesSource, existing
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
 from runner.trainers.driving import in_own_ray, numbered, options_in
 
@@ -96,14 +85,14 @@ class CommandDriver:
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return where its metrics appear, which are read from where they stood before this attempt."""
-        options, metrics = self._options, self._options.metrics
+        options = self._options
         found: list[Source] = []
         if options.began is not None:
             found.append(BeganSource(attempt.log, options.began, attempt.from_step))
-        sizes: Sizes = self._sizes(config, attempt)
+        sizes = self._sizes(config, attempt)
         with suppress(OSError, ValueError):
             sizes = json.loads((attempt.folder / _before(attempt)).read_text(encoding="utf-8"))
-        return [*found, FilesSource(self.pattern(config, attempt), sizes, _opening(metrics))]
+        return [*found, FilesSource(self.pattern(config, attempt), sizes, options.metrics)]
 
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those that bear the mark, the newest first."""
@@ -173,12 +162,6 @@ def driver(config: TrialConfig) -> CommandDriver:
     assert config.trainer is not None
     options = options_in(config, CommandOptions, "the trainer's file")
     return CommandDriver(options.model_copy(update={"environment": options.environment | config.trainer.environment}))
-
-
-def _opening(metrics: MetricsOptions) -> Opening:
-    if metrics.format == "console":
-        return printed(metrics.names, metrics.patterns)
-    return {"jsonl": jsonl, "csv": table, "tensorboard": events}[metrics.format](metrics.names)
 
 
 def _before(attempt: Attempt) -> str:

@@ -20,48 +20,61 @@ _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.]*)\}")
 
 def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, rank: int) -> dict[str, str]:
     """Return what each placeholder stands for in one attempt on one machine."""
-    assert config.trainer is not None
-    embedded = EMBEDDED.get(config.task.name)
-    task, machine = config.task, config.machine
-    values = {
+    values = _of_trial(config) | _of_task(config) | _of_attempt(config, options, attempt, rank)
+    return {name: _written(value) for name, value in values.items() if name != _LONGEST or value is not None}
+
+
+def _of_trial(config: TrialConfig) -> dict[str, object]:
+    return {
         "rollouts_per_prompt": config.rollouts_per_prompt,
         "prompts_per_batch": config.prompts_per_batch,
         "rollouts_per_step": config.rollouts_per_step,
         "learning_rate": config.learning_rate,
         "warmup_steps": warmup_steps(config),
+        "seed": config.seed,
+        "lora_rank": config.machine.lora_rank or 0,
+        "lora_alpha": config.machine.lora_alpha,
+        "nodes": config.machine.nodes,
+        "gpus_per_node": config.machine.gpus // config.machine.nodes,
+        "validate_every": validation_steps(config),
+        "validation_samples": config.validation.samples,
+        "recipe": config.recipe.name,
+        **{f"recipe.{key}": value for key, value in flattened(config.recipe.model_dump())},
+    }
+
+
+def _of_task(config: TrialConfig) -> dict[str, object]:
+    task, embedded = config.task, EMBEDDED.get(config.task.name)
+    return {
         "temperature": task.temperature,
         "top_p": task.top_p,
         "validation_temperature": task.validation_sampling[0],
         "validation_top_p": task.validation_sampling[1],
-        "seed": config.seed,
-        "lora_rank": machine.lora_rank or 0,
-        "lora_alpha": machine.lora_alpha,
-        "from_step": attempt.from_step,
-        "to_step": attempt.to_step,
-        "steps": attempt.to_step - attempt.from_step,
-        "validate_every": validation_steps(config),
-        "save_every": save_steps(config, attempt),
-        "validation_samples": config.validation.samples,
-        "problems": attempt.folder / PROBLEMS,
-        "validation_problems": attempt.folder / VALIDATION_PROBLEMS,
         "reward": task.reward,
         "model": str(model_folder(task.name)) if embedded else task.model,
         _LONGEST: embedded_task(task.name).max_prompt_tokens if embedded else task.prompt_length,
         "max_response_tokens": task.max_response_tokens or (embedded.max_response_tokens if embedded else None),
+    }
+
+
+def _of_attempt(config: TrialConfig, options: CommandOptions, attempt: Attempt, rank: int) -> dict[str, object]:
+    assert config.trainer is not None
+    return {
+        "from_step": attempt.from_step,
+        "to_step": attempt.to_step,
+        "steps": attempt.to_step - attempt.from_step,
+        "save_every": save_steps(config, attempt),
+        "problems": attempt.folder / PROBLEMS,
+        "validation_problems": attempt.folder / VALIDATION_PROBLEMS,
         "folder": attempt.folder,
         "metrics": attempt.metrics,
         "resume_from": attempt.checkpoint or "",
         "here": options.here,
         "python": config.trainer.python or sys.executable,
-        "nodes": machine.nodes,
-        "gpus_per_node": machine.gpus // machine.nodes,
         "node_rank": rank,
         "head_address": attempt.hosts[0],
         "head_port": meeting_port(attempt),
-        "recipe": config.recipe.name,
-        **{f"recipe.{key}": value for key, value in flattened(config.recipe.model_dump())},
     }
-    return {name: _written(value) for name, value in values.items() if name != _LONGEST or value is not None}
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:

@@ -5,17 +5,16 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from runner.trainers.command.options import CLOCK, ERROR, LENGTH, SCORE, STEP_COLUMN
+from runner.trainers.command.options import CLOCK, ERROR, LENGTH, SCORE, STEP_COLUMN, MetricsOptions
 from runner.trainers.driver import Reading
 from runner.trainers.following import Lines
 
-Opening = Callable[[Path, int], Callable[[], list[Reading]]]  # of a file and the bytes to pass over: what reads on
-Sizes = Mapping[str, int]  # of the files that there were before an attempt, by their paths
+Rows = Callable[[], Iterable[Mapping[str, Any]]]  # what is new in a file
 EVENTS = "events.out.tfevents*"
 
 
@@ -32,16 +31,19 @@ def reading_of(row: Mapping[str, Any], names: Mapping[str, str]) -> Reading | No
 class FilesSource:
     """Files by a pattern, which may appear while they are waited for; what was there before is passed over."""
 
-    def __init__(self, pattern: str, before: Sizes, opening: Opening) -> None:
-        self._pattern, self._before, self._opening = pattern, before, opening
-        self._files: dict[str, Callable[[], list[Reading]]] = {}
+    def __init__(self, pattern: str, before: Mapping[str, int], metrics: MetricsOptions) -> None:
+        """`before` has the bytes of the files that there were before an attempt, by their paths."""
+        self._pattern, self._before, self._metrics = pattern, before, metrics
+        self._names = metrics.names
+        self._files: dict[str, Rows] = {}
 
     def read(self) -> list[Reading]:
         """Return what is new in all of them."""
         for path in existing(self._pattern):
             if path not in self._files:
-                self._files[path] = self._opening(Path(path), self._before.get(path, 0))
-        return [reading for read in self._files.values() for reading in read()]
+                self._files[path] = _rows_of(Path(path), self._before.get(path, 0), self._metrics)
+        rows = (row for new in self._files.values() for row in new())
+        return [reading for row in rows if (reading := reading_of(row, self._names)) is not None]
 
 
 def existing(pattern: str) -> list[str]:
@@ -49,53 +51,26 @@ def existing(pattern: str) -> list[str]:
     return sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
 
 
-def jsonl(names: Mapping[str, str]) -> Opening:
-    """Return what opens a file of one JSON object a line; nested keys are joined by '/'."""
-
-    def opening(path: Path, begin: int) -> Callable[[], list[Reading]]:
-        lines = Lines(path, begin)
-        return lambda: _readings((_flat(row) for line in lines.new() if (row := _object(line))), names)
-
-    return opening
-
-
-def table(names: Mapping[str, str]) -> Opening:
-    """Return what opens a CSV file, whose first line names the columns."""
-
-    def opening(path: Path, begin: int) -> Callable[[], list[Reading]]:
-        lines, heading = Lines(path, begin), _Heading(path, begin)
-        return lambda: _readings(heading.rows(lines.new()), names)
-
-    return opening
+def _rows_of(path: Path, begin: int, metrics: MetricsOptions) -> Rows:
+    """Return what reads on in a file, from a byte on: its rows, by the trainer's names of their columns."""
+    if metrics.format == "tensorboard":
+        return _events_of(path, begin)
+    lines, heading, patterns = Lines(path, begin), _Heading(path, begin), metrics.patterns
+    if metrics.format == "csv":
+        return lambda: heading.rows(lines.new())
+    if metrics.format == "console":
+        return lambda: (found.groupdict() for line in lines.new() for each in patterns if (found := each.search(line)))
+    return lambda: (_flat(row) for line in lines.new() if (row := _object(line)) is not None)
 
 
-def events(names: Mapping[str, str]) -> Opening:
-    """Return what opens a file of TensorBoard events, read with TensorBoard's own loader."""
+def _events_of(path: Path, begin: int) -> Rows:
+    """Read TensorBoard's events with its own loader; each start of a trainer opens a file of its own."""
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-    def opening(path: Path, begin: int) -> Callable[[], list[Reading]]:
-        from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
-
-        if begin:  # each start of a trainer opens a file of its own
-            return list
-        loader = EventFileLoader(str(path))
-        return lambda: _readings((row for event in loader.Load() for row in _scalars(event)), names)
-
-    return opening
-
-
-def printed(names: Mapping[str, str], patterns: Sequence[re.Pattern[str]]) -> Opening:
-    """Return what opens a file of printed lines, of which expressions with named groups say what they mean."""
-
-    def opening(path: Path, begin: int) -> Callable[[], list[Reading]]:
-        lines = Lines(path, begin)
-
-        def rows() -> Iterator[dict[str, Any]]:
-            for line in lines.new():
-                yield from (found.groupdict() for each in patterns if (found := each.search(line)))
-
-        return lambda: _readings(rows(), names)
-
-    return opening
+    if begin:
+        return list
+    loader = EventFileLoader(str(path))
+    return lambda: (row for event in loader.Load() for row in _scalars(event))
 
 
 class BeganSource:
@@ -124,10 +99,6 @@ class _Heading:
                 self._names = cells
             elif cells != self._names:
                 yield dict(zip(self._names, cells, strict=False))
-
-
-def _readings(rows: Iterator[dict[str, Any]], names: Mapping[str, str]) -> list[Reading]:
-    return [reading for row in rows if (reading := reading_of(row, names)) is not None]
 
 
 def _scalars(event: Any) -> Iterator[dict[str, Any]]:
