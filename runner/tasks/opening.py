@@ -81,24 +81,11 @@ def user_task(choice: TaskChoice, seed: int, validation_problems: int) -> Task:
         )
     if choice.max_response_tokens is None:
         raise InputError(f"task '{choice.name}' needs task.max_response_tokens: the length at which responses are cut")
-    named = is_hub_name(choice.model)
-    files = model_files(choice.model)
-    config = require_checkpoint(str(files), weights=not named)
+    files, config = _model_of(choice.model)
     asked, tokenizer = _asked(choice.model_dump_json(), validation_problems, str(files), _written(choice, files))
-    _require_room(config, asked.longest, choice.max_response_tokens, choice.model)
-    return Task(
-        name=choice.name,
-        train=asked.train,
-        validation=asked.validation,
-        tokenizer=tokenizer,
-        reward=make_reward(choice, seed),
-        model_path=choice.model if named else str(files),
-        max_prompt_tokens=asked.longest,
-        max_response_tokens=choice.max_response_tokens,
-        closing=Closing(alone=choice.reward in (EXACT, MATH)),
-        chat_template=_template(choice),
-        left_out=asked.left_out,
-    )
+    task = _task_of(choice, files, config, asked, tokenizer)
+    closing = Closing(alone=choice.reward in (EXACT, MATH))
+    return replace(task, reward=make_reward(choice, seed), closing=closing)
 
 
 def without_problems(choice: TaskChoice) -> Task:
@@ -108,19 +95,34 @@ def without_problems(choice: TaskChoice) -> Task:
             f"an environment of {choice.name} has its own problems, of which rlplan sees none: give --model, and "
             "[task] prompt_length for all tokens of a rollout that are not responses, without --task"
         )
-    files = model_files(choice.model)
-    config = require_checkpoint(str(files), weights=not is_hub_name(choice.model))
-    _require_room(config, choice.prompt_length, choice.max_response_tokens, choice.model)
+    files, config = _model_of(choice.model)
+    tokenizer = load_tokenizer(str(files), _template(choice))
+    return _task_of(choice, files, config, Asked([], [], choice.prompt_length, ()), tokenizer)
+
+
+def _model_of(model: str) -> tuple[Path, dict[str, Any]]:
+    """Return where a model's configuration and tokenizer are, and the former; its trainer loads what is on the hub."""
+    files = model_files(model)
+    return files, require_checkpoint(str(files), weights=not is_hub_name(model))
+
+
+def _task_of(choice: TaskChoice, files: Path, config: dict[str, Any], asked: Asked, tokenizer: ChatTokenizer) -> Task:
+    """Return the task of a model and problems; InputError where its context cannot hold them."""
+    model, most = choice.model, choice.max_response_tokens
+    assert model is not None
+    assert most is not None
+    _require_room(config, asked.longest, most, model)
     return Task(
         name=choice.name,
-        train=[],
-        validation=[],
-        tokenizer=load_tokenizer(str(files), _template(choice)),
+        train=asked.train,
+        validation=asked.validation,
+        tokenizer=tokenizer,
         reward=ExactReward(),
-        model_path=choice.model if is_hub_name(choice.model) else str(files),
-        max_prompt_tokens=choice.prompt_length,
-        max_response_tokens=choice.max_response_tokens,
+        model_path=model if is_hub_name(model) else str(files),
+        max_prompt_tokens=asked.longest,
+        max_response_tokens=most,
         chat_template=_template(choice),
+        left_out=asked.left_out,
     )
 
 
