@@ -18,7 +18,7 @@ from typing import NoReturn
 from runner.processes import end_session, sweep_orphans
 from runner.sweep.on_ray import cluster
 from runner.sweep.on_ray.messages import Message, decoded, encoded
-from runner.sweep.on_ray.session import CLIENT, HostedSession, RayStart, Session, start_thread
+from runner.sweep.on_ray.session import RayStart, Session, start_thread
 from runner.trainers.in_own_ray import within
 
 _LONGEST_FAREWELL = 2.0
@@ -50,15 +50,13 @@ class _Child:
             self.leave(f"Ray has failed: {type(error).__name__}: {error}")
         self.leave("the session with Ray has ended")
 
-    def _session(self, address: str | None) -> Session | HostedSession:
-        if address is not None and address.startswith(CLIENT):
-            return HostedSession(self._start, self.post)
+    def _session(self, address: str | None) -> Session:
         session = Session(self._start, self.post)
         if address is None:
             self._post_nodes(cluster.nodes())
             start_thread("servers", lambda: cluster.watch_servers(self.leave))
         else:
-            start_thread("nodes", lambda: cluster.watch_nodes(self._post_nodes, self.leave))
+            start_thread("nodes", lambda: cluster.watch_nodes(address, self._post_nodes, self.leave))
         return session
 
     def post(self, message: Message) -> None:
@@ -90,11 +88,12 @@ class _Child:
             self._commands.put(decoded(line))
         self.leave("the driver is gone")
 
-    def _obey(self, session: Session | HostedSession) -> None:
+    def _obey(self, session: Session) -> None:
         while True:
             command = self._commands.get()
             if command["do"] == "leave":
                 session.sweep(command["workers"])
+                cluster.take_leave(self._start.address)
                 self.leave("it was told to")
             session.do(command)
 

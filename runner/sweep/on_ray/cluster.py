@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+CLIENT = "ray://"  # how the address begins of a cluster that the driver is outside of
 _SECONDS_BETWEEN_LOOKS = 0.25
 _SECONDS_BETWEEN_COUNTS = 2.0
 GIGABYTE = 1e9
@@ -58,6 +59,14 @@ def connect(
     )
 
 
+def take_leave(address: str | None) -> None:
+    """Tell a cluster that its client is gone: else it waits a while for it to come back."""
+    import ray  # noqa: PLC0415
+
+    if address is not None and address.startswith(CLIENT):
+        ray.shutdown()
+
+
 def nodes() -> list[Node]:
     """Return the machines that live."""
     import ray  # noqa: PLC0415
@@ -91,16 +100,26 @@ def nodes_of_this_process() -> list[str]:
     return [node for _, node in sorted(places.items())]
 
 
-def watch_nodes(changed: Callable[[list[Node]], None], lost: Callable[[str], None]) -> None:
-    """Report every change, and the end of the cluster or of this machine's part in it."""
+def _nodes_seen_from_head() -> list[Node]:
+    """Return the machines that live, for a client, who knows too little of them by itself."""
     import ray  # noqa: PLC0415
 
-    here = ray.get_runtime_context().get_node_id()
+    on_head = {"num_cpus": 0, "resources": {"node:__internal_head__": 0.001}}
+    found: list[Node] = ray.get(ray.remote(nodes).options(**on_head).remote())
+    return found
+
+
+def watch_nodes(address: str, changed: Callable[[list[Node]], None], lost: Callable[[str], None]) -> None:
+    """Report every change, and the end of the cluster or of this machine's part in it, which a client has none of."""
+    import ray  # noqa: PLC0415
+
+    outside = address.startswith(CLIENT)
+    look, here = (_nodes_seen_from_head, "") if outside else (nodes, ray.get_runtime_context().get_node_id())
     before: list[Node] = []
     answered = time.monotonic()
     while True:
         try:
-            now = nodes()
+            now = look()
         except Exception as error:  # whatever Ray raises: its head does not answer
             if time.monotonic() - answered > _SILENT:
                 lost(f"Ray's head does not answer ({error})")
@@ -108,7 +127,7 @@ def watch_nodes(changed: Callable[[list[Node]], None], lost: Callable[[str], Non
             time.sleep(_SECONDS_BETWEEN_COUNTS)
             continue
         answered = time.monotonic()
-        if here not in [node.node for node in now]:
+        if here and here not in [node.node for node in now]:
             lost("the part of Ray on this machine is dead")
             return
         if now != before:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
 from runner.processes import DRIVER_TAG, SWEEP_TAG, end_session, sweep_orphans
+from runner.sweep.on_ray.cluster import CLIENT
 from runner.sweep.on_ray.messages import Message, decoded, encoded
-from runner.sweep.on_ray.session import CLIENT, RayStart
+from runner.sweep.on_ray.session import RayStart
 from runner.trainers.in_own_ray import private_folder
 
 LOGS = "logs"

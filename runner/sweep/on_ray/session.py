@@ -1,24 +1,19 @@
 """What is asked of Ray: workers where there is room for them, each a plain actor, whose words are passed on.
 
-It decides nothing. For a driver outside of the cluster (ray://host:port) it lives in an actor of the cluster, and its
-events are fetched: what is between a client and a cluster may fail for longer than workers should wait.
+It decides nothing.
 """
 
 import asyncio
 import os
-import queue
 import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from runner.sweep.on_ray import cluster
 from runner.sweep.on_ray.messages import Message
 
-CLIENT = "ray://"
-_SECONDS_OF_A_CALL = 1.0
 _SECONDS_OF_A_SWEEP = 10.0
 _SECONDS_BETWEEN_SIGNS = 5.0  # that workers have of the session, and of the driver behind it
 _CALLS_AT_ONCE = 16  # of one worker: for its news, and for what it is told meanwhile
@@ -126,7 +121,7 @@ class Session:
         last = 0
         try:
             while True:
-                for number, message in await actor.news.remote(last):
+                for number, message in await asyncio.wrap_future(actor.news.remote(last).future()):
                     self._post({**message, "key": key})
                     last = number
         except Exception as error:  # whatever Ray raises, it is the worker's end
@@ -143,79 +138,6 @@ class Session:
             for actor in list(self._actors.values()):
                 actor.hear.remote(time.monotonic() - self._driver_heard_at)
             await asyncio.sleep(_SECONDS_BETWEEN_SIGNS)
-
-
-class SessionActor:
-    """The actor: a session, whose events wait here until the client fetches them."""
-
-    def __init__(self, start: RayStart) -> None:
-        os.environ.update(cluster.ENVIRONMENT)
-        self._events: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self._session = Session(start, self._events.put)
-        start_thread("nodes", lambda: cluster.watch_nodes(self._nodes_are, self._is_lost))
-        start_thread("session", self._session.run)
-
-    def call(self, method: str, *arguments: Any) -> None:
-        """Have the session do something."""
-        getattr(self._session, method)(*arguments)
-
-    def events(self, seconds: float) -> list[Message]:
-        """Return what has happened, waiting for something."""
-        try:
-            events = [self._events.get(timeout=seconds)]
-        except queue.Empty:
-            return []
-        while not self._events.empty():
-            events.append(self._events.get())
-        return events
-
-    def _nodes_are(self, nodes: list[cluster.Node]) -> None:
-        self._events.put({"event": "nodes", "nodes": [asdict(node) for node in nodes]})
-
-    def _is_lost(self, reason: str) -> None:
-        self._events.put({"event": "leaving", "reason": reason})
-
-
-class HostedSession:
-    """The client's side; it is used like a session."""
-
-    def __init__(self, start: RayStart, post: Callable[[Message], None]) -> None:
-        """Have the session opened in the cluster."""
-        import ray  # noqa: PLC0415
-
-        self._post = post
-        # Several calls at once: `events` waits while `do` must get in, and those of one thread stay in order.
-        on_head = {"node:__internal_head__": 0.001}  # with which everything else would be lost too
-        options = {"num_cpus": 0, "resources": on_head, "max_concurrency": 4}
-        self._host: Any = ray.remote(SessionActor).options(**options).remote(start)
-        for message in ray.get(self._host.events.remote(0.0)):  # an error of the start is raised here
-            post(message)
-
-    def do(self, command: Message) -> None:
-        """Pass a command of the driver on."""
-        self._call("do", command)
-
-    def sweep(self, workers: list[list[str]]) -> None:
-        """Sweep for the last time, and take leave: else the cluster waits a while."""
-        import ray  # noqa: PLC0415
-
-        self._call("sweep", workers)
-        ray.shutdown()
-
-    def _call(self, method: str, *arguments: Any) -> None:
-        import ray  # noqa: PLC0415
-
-        ray.get(self._host.call.remote(method, *arguments))
-
-    def run(self) -> None:
-        """Fetch events until the session is over; Ray's error when the cluster is lost."""
-        import ray  # noqa: PLC0415
-
-        while True:
-            for message in ray.get(self._host.events.remote(_SECONDS_OF_A_CALL)):
-                self._post(message)
-                if message["event"] == "leaving":
-                    return
 
 
 def _explained(error: Exception) -> tuple[str, str]:
