@@ -146,7 +146,7 @@ def test_beside_parts_of_nodes_a_trial_of_six_loses_one_and_goes_on_elsewhere(
         assert "is gone" in failed.message
         watched.until(lambda: worker in {gone.worker for gone in watched.of(Gone)})
         watched.until(lambda: len(executor.resources().nodes) == 7)
-        with pytest.raises(InputError, match=r"8 nodes with 1 CPUs and 8 GPUs each.*8 GPUs on each of 7 machines"):
+        with pytest.raises(InputError, match=r"8 nodes with 1 CPUs and 8 GPUs each.*7 machines: 4 CPUs, 8 GPUs each"):
             executor.assign(large(8, 8, 64))
 
         made = steps(watched.points(six))

@@ -1,6 +1,6 @@
 """How many trials a cluster has room for, and where one goes: whole placements, never a sum over nodes."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -184,7 +184,7 @@ def tightest(
 
 
 def require_fits(work: Work, nodes: Sequence[Node], *, may_grow: bool = False) -> None:
-    """Refuse a segment that these machines could never run, naming what they have and what they could run.
+    """Refuse a segment that these machines could never run, naming what they have.
 
     Where more may join them it is NoRoomError.
     """
@@ -195,36 +195,17 @@ def require_fits(work: Work, nodes: Sequence[Node], *, may_grow: bool = False) -
     size += f" with {needs.memory_gb:g} GB" if needs.memory_gb else ""
     wanted = f"{needs.parts} nodes with {size} each" if needs.apart else f"{size} on one machine"
     raise (NoRoomError if may_grow else InputError)(
-        f"trial {work.trial} needs {wanted}, which is not there ({_named(nodes)}){_nearest(needs, nodes)}: give it "
+        f"trial {work.trial} needs {wanted}, which is not there ({_named(nodes, needs.memory_gb > 0)}): give it "
         "less, or join a larger cluster with --ray-address"
     )
 
 
-def _nearest(needs: Footprint, nodes: Sequence[Node]) -> str:
-    """Name the layout nearest to what is needed: the most GPUs, or else CPUs, and on the fewest nodes."""
-    if (most := max((node.memory_gb for node in nodes), default=0.0)) < needs.memory_gb:
-        return f"; no machine has more than {most:.3g} GB of memory for Ray"
-    unit = "GPUs" if needs.gpus else "CPUs"
-    if needs.gpus:
-        has = sorted((int(node.gpus) for node in nodes if node.cpus + _SLACK >= needs.cpus), reverse=True)
-    else:
-        has = sorted((int(node.cpus) for node in nodes), reverse=True)
-    total = int(needs.parts * (needs.gpus or needs.cpus))
-    layouts = [(count * size, -count, size) for count, on in enumerate(has, 1) if (size := min(on, total // count))]
-    if not layouts:
-        return ""
-    _, fewest, size = max(layouts)
-    where = "one machine" if fewest == -1 else f"each of {-fewest} machines"
-    return f"; the nearest that fits is {size} {unit} on {where}"
-
-
-def _named(nodes: Sequence[Node]) -> str:
-    kinds = Counter((node.cpus, node.gpus) for node in nodes)
-    names = {(node.cpus, node.gpus): node.host for node in nodes}
-    texts = []
-    for kind, count in kinds.items():
-        who, each = (names[kind], "") if count == 1 else (f"{count} machines", " each")
-        texts.append(f"{who}: {kind[0]:g} CPUs, {kind[1]:g} GPUs{each}")
+def _named(nodes: Sequence[Node], memory: bool) -> str:
+    hosts: defaultdict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        has = f"{node.cpus:g} CPUs, {node.gpus:g} GPUs" + (f", {node.memory_gb:.3g} GB" if memory else "")
+        hosts[has].append(node.host)
+    texts = [f"{on[0]}: {has}" if len(on) == 1 else f"{len(on)} machines: {has} each" for has, on in hosts.items()]
     return "; ".join(texts) or "no machine"
 
 
