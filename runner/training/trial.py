@@ -58,7 +58,7 @@ def read_points(folder: Path) -> list[Point]:
     with suppress(FileNotFoundError):
         for line in (folder / METRICS).read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError, TypeError, KeyError):
-                points.append(point_from(json.loads(line)))
+                points.append(_point_from(json.loads(line)))
     return points
 
 
@@ -67,10 +67,10 @@ def write_points(folder: Path, points: Sequence[Point]) -> None:
     replace_file(folder / METRICS, "".join(map(_line, points)))
 
 
-def point_from(values: Mapping[str, Any]) -> Point:
-    """Return a point from its JSON, or from that of its fields."""
+def _point_from(values: Mapping[str, Any]) -> Point:
+    """Return a point from its JSON."""
     return Point(
-        optimizer_step=values["step"] if "step" in values else values["optimizer_step"],
+        optimizer_step=values["step"],
         **{name: values[name] for name in COLUMNS},
         metrics=values["metrics"],
         flags=tuple(values["flags"]),

@@ -1,23 +1,22 @@
 """The process that speaks with Ray for the driver: a program of its own, which lives no longer than the driver.
 
-It reads commands as lines of JSON from its standard input and writes events to a file descriptor of its own; what Ray
-prints goes to the log that its standard output is. When it ends, whatever it has started ends with it.
+It reads from its standard input how to start Ray, and then commands, and writes events to a file descriptor of its own;
+what Ray prints goes to the log that its standard output is. When it ends, whatever it has started ends with it.
 """
 
-import json
 import os
+import pickle
 import queue
 import shutil
 import sys
 import threading
 import traceback
 from contextlib import suppress
-from dataclasses import asdict
 from typing import NoReturn
 
 from runner.processes import end_session, sweep_orphans
 from runner.sweep.on_ray import cluster
-from runner.sweep.on_ray.messages import Message, decoded, encoded
+from runner.sweep.on_ray.messages import Message, write
 from runner.sweep.on_ray.session import RayStart, Session, start_thread
 from runner.trainers.in_own_ray import within
 
@@ -28,10 +27,10 @@ class _Child:
     """Everything between the driver's pipes and the session."""
 
     def __init__(self, events: int, start: RayStart) -> None:
-        self._events, self._start = events, start
+        os.set_inheritable(events, False)
+        self._events, self._start = os.fdopen(events, "wb"), start
         self._lock = threading.Lock()
         self._commands: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        os.set_inheritable(self._events, False)
 
     def serve(self) -> None:
         start = self._start
@@ -61,31 +60,27 @@ class _Child:
 
     def post(self, message: Message) -> None:
         """Send the driver a message; several threads do."""
-        with self._lock:
-            self._write(message)
-
-    def _write(self, message: Message) -> None:
-        data = encoded(message)
-        with suppress(BrokenPipeError):  # the driver's end is noticed elsewhere
-            while data:
-                data = data[os.write(self._events, data) :]
+        with self._lock, suppress(BrokenPipeError):  # the driver's end is noticed elsewhere
+            write(self._events, message)
 
     def leave(self, reason: str) -> NoReturn:
         """End everything that this process has started, and then itself."""
         # Not for ever: a driver that is frozen reads nothing, and another thread may wait for that in a write.
         if self._lock.acquire(timeout=_LONGEST_FAREWELL):
-            self._write({"event": "leaving", "reason": reason})
+            with suppress(BrokenPipeError):
+                write(self._events, {"event": "leaving", "reason": reason})
         end_session(os.getsid(0))
         sweep_orphans(self._start.tag, driver=self._start.driver)
         shutil.rmtree(self._start.temporary, ignore_errors=True)
         os._exit(1)
 
     def _post_nodes(self, found: list[cluster.Node]) -> None:
-        self.post({"event": "nodes", "nodes": [asdict(node) for node in found]})
+        self.post({"event": "nodes", "nodes": found})
 
     def _listen(self) -> None:
-        for line in sys.stdin.buffer:
-            self._commands.put(decoded(line))
+        with suppress(EOFError, pickle.UnpicklingError):  # of a driver that died in the middle of a word
+            while True:
+                self._commands.put(pickle.load(sys.stdin.buffer))
         self.leave("the driver is gone")
 
     def _obey(self, session: Session) -> None:
@@ -100,4 +95,4 @@ class _Child:
 
 if __name__ == "__main__":
     os.environ.update({**cluster.ENVIRONMENT, **{n: v for n, v in os.environ.items() if n in cluster.ENVIRONMENT}})
-    _Child(int(sys.argv[1]), RayStart(**json.loads(sys.argv[2]))).serve()
+    _Child(int(sys.argv[1]), pickle.load(sys.stdin.buffer)).serve()

@@ -3,7 +3,7 @@
 import math
 import socket
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from budgets.errors import InputError
@@ -11,7 +11,7 @@ from runner.ports.executor import Ended, Event, Failed, NoRoomError, RealClock, 
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.endings import Endings
 from runner.sweep.on_ray.link import Link, Restarts
-from runner.sweep.on_ray.messages import Message, event_of
+from runner.sweep.on_ray.messages import Message
 from runner.sweep.on_ray.placement import ANYWHERE, Placement
 from runner.sweep.on_ray.placing import (
     HANG,
@@ -128,7 +128,7 @@ class RayExecutor:
         worker = self._workers.parked_for(work, unwanted, full=full)
         if worker is not None:
             self._workers.grant(worker, work, now)
-            self._send({"do": "grant", "key": worker.key, "work": asdict(work)})
+            self._send({"do": "grant", "key": worker.key, "work": work})
             return
         if full and (parked := self._workers.parked()):
             self._endings.release(parked[0])
@@ -208,7 +208,7 @@ class RayExecutor:
 
     def _open(self, worker: RayWorker) -> None:
         assert worker.work is not None
-        self._send({"do": "open", "key": worker.key, "place": worker.place.asked, "work": asdict(worker.work)})
+        self._send({"do": "open", "key": worker.key, "place": worker.place.asked, "work": worker.work})
 
     def _send(self, command: Message) -> None:
         if self._link is not None:
@@ -235,15 +235,17 @@ class RayExecutor:
                         worker.asked_at = self._clock.seconds()
                 self._ready = True
                 self._restarts.ready()
-                self._nodes_are(tuple(Node(**node) for node in message["nodes"]))
+                self._nodes_are(tuple(message["nodes"]))
             case "broken":
-                if (worker := self._workers.by_key.get(message["key"])) is not None:
-                    self._broken(worker, message)
+                self._broken(message)
             case _:
                 self._hear(message)
 
-    def _broken(self, worker: RayWorker, message: Message) -> None:
+    def _broken(self, message: Message) -> None:
         """Report a worker's end; one that died unnoticed before it was given a segment costs none: another takes it."""
+        worker = self._workers.by_key.get(message["key"])
+        if worker is None:
+            return
         work = worker.work
         if work is None or worker.begun or worker.is_second or not (worker.name is None or worker.is_here):
             self._endings.broken(worker, message)
@@ -257,9 +259,9 @@ class RayExecutor:
     def _hear(self, message: Message) -> None:
         """Pass an event of a worker on; what comes late, of a segment that is over, is dropped."""
         worker = self._workers.by_key.get(message["key"])
-        if worker is None or worker.work is None or worker.work.segment != message["segment"]:
+        event = message["said"]
+        if worker is None or worker.work is None or worker.work.segment != event.segment:
             return
-        event = event_of(message)
         worker.hear(message, self._clock.seconds())
         if isinstance(event, Ended | Failed):
             worker.work, worker.paid_seconds = None, event.worker_seconds

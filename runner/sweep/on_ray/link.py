@@ -1,7 +1,7 @@
 """The driver's end of its Ray process: starts it, speaks with it, ends it with all it started, and starts another."""
 
-import json
 import os
+import pickle
 import queue
 import secrets
 import shutil
@@ -9,13 +9,13 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
 from runner.processes import DRIVER_TAG, SWEEP_TAG, end_session, sweep_orphans
 from runner.sweep.on_ray.cluster import CLIENT
-from runner.sweep.on_ray.messages import Message, decoded, encoded
+from runner.sweep.on_ray.messages import Message, write
 from runner.sweep.on_ray.session import RayStart
 from runner.trainers.in_own_ray import private_folder
 
@@ -34,11 +34,10 @@ class Link:
         self._temporary, lock = private_folder()
         self.log = _next_log(Path(start.folder) / LOGS)
         reading, writing = os.pipe()
-        payload = asdict(replace(start, temporary=self._temporary))
         try:
             with self.log.open("wb") as log:
                 self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                    [sys.executable, "-m", "runner.sweep.on_ray.child", str(writing), json.dumps(payload)],
+                    [sys.executable, "-m", "runner.sweep.on_ray.child", str(writing)],
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,
@@ -49,15 +48,15 @@ class Link:
         finally:
             os.close(writing)
             os.close(lock)  # the process holds it, and with it the folder
+        self.send(replace(start, temporary=self._temporary))
         self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, args=(reading,), name="ray messages", daemon=True).start()
 
-    def send(self, command: Message) -> None:
+    def send(self, command: object) -> None:
         """Write a command; what a dead process does not read is lost with it."""
         assert self._process.stdin is not None
         with suppress(OSError):
-            self._process.stdin.write(encoded(command))
-            self._process.stdin.flush()
+            write(self._process.stdin, command)
 
     def receive(self, seconds: float) -> Message | None:
         """Return the next message, or None after the time; `{"event": "end"}` is the last one, and comes once."""
@@ -87,9 +86,9 @@ class Link:
             self._process.wait(seconds)
 
     def _read(self, reading: int) -> None:
-        with os.fdopen(reading, "rb") as lines, suppress(OSError, ValueError):  # a torn line is the last one
-            for line in lines:
-                self._messages.put(decoded(line))
+        with os.fdopen(reading, "rb") as messages, suppress(OSError, EOFError, pickle.UnpicklingError):
+            while True:  # one that is torn is the last
+                self._messages.put(pickle.load(messages))
         self._messages.put({"event": "end"})
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from runner.ports.executor import Work
 from runner.sweep.on_ray.messages import Message
 
 _SECONDS_OF_A_SWEEP = 10.0
@@ -90,7 +91,7 @@ class Session:
         task = ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=there)
         ray.wait([task.remote(self._start.tag, *arguments)], timeout=_SECONDS_OF_A_SWEEP)
 
-    def _open(self, key: str, place: Mapping[str, Any], work: Message) -> None:
+    def _open(self, key: str, place: Mapping[str, Any], work: Work) -> None:
         """Ask for a worker: the first bundle is its own, the others those of processes that it starts."""
         import ray  # noqa: PLC0415
         from ray.util.placement_group import placement_group  # noqa: PLC0415

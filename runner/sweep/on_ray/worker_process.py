@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from runner.ports.executor import Event, Work
 from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, adopt_orphans, sweep_after_death, sweep_orphans
 from runner.sweep.on_ray.cluster import nodes_of_this_process
-from runner.sweep.on_ray.messages import Message, message_of
+from runner.sweep.on_ray.messages import Message
 from runner.sweep.worker import Worker
 from runner.sweep.worker_records import Heartbeat, WorkerLife
 
@@ -110,9 +111,9 @@ class WorkerProcess:
     def tell(self, command: Message) -> None:
         """Obey the driver."""
         match command["do"]:
-            case "grant" if command["work"]["segment"] not in self._granted:
-                self._granted.add(command["work"]["segment"])
-                self._inbox.put(Work(**command["work"]))
+            case "grant" if command["work"].segment not in self._granted:
+                self._granted.add(command["work"].segment)
+                self._inbox.put(command["work"])
             case "extend" if command["segment"] == self._segment:
                 self._watchdog.paid_until(self._paid_seconds + command["reserved_seconds"])
             case "stop":
@@ -145,7 +146,7 @@ class WorkerProcess:
             if not self._gpus_are_ours:
                 wait_until_free(work.gpus)
                 self._gpus_are_ours = True
-            self._worker.run(work, lambda segment=work.segment: segment in self._stopping)
+            self._worker.run(work, partial(self._stopping.__contains__, work.segment))
             self._segment = None
             self._paid_seconds = self._life.seconds()
             self._watchdog.paid_until(self._paid_seconds)
@@ -154,7 +155,7 @@ class WorkerProcess:
     def _post(self, event: Event) -> None:
         place = {"host": self._life.host, "pid": os.getpid(), "node": self._node, "nodes": self._nodes}
         with self._news:
-            self._said.append((next(self._numbers), {**message_of(event), **place}))
+            self._said.append((next(self._numbers), {"event": "said", "said": event, **place}))
             self._news.notify_all()
 
 

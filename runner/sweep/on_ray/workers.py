@@ -62,9 +62,10 @@ class RayWorker:
 
     def hear(self, message: Message, now: float) -> None:
         """Note a sign of life."""
-        self.name, self.host, self.pid = message["worker"], message["host"], message["pid"]
+        said = message["said"]
+        self.name, self.host, self.pid = said.worker, message["host"], message["pid"]
         self.node, self.nodes = message["node"], tuple(message["nodes"])
-        self.seconds, self.heard_at, self.begun = max(self.seconds, message["worker_seconds"]), now, True
+        self.seconds, self.heard_at, self.begun = max(self.seconds, said.worker_seconds), now, True
 
     def was_there(self, now: float) -> None:
         """Count the time since it was last heard of, in which it lived though it may not have recorded it."""

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ from runner.sweep.on_ray import executor as executor_module
 from runner.sweep.on_ray import worker_process
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.on_ray.messages import Message, message_of
+from runner.sweep.on_ray.messages import Message
 from runner.sweep.on_ray.placing import Footprint, Place
 from runner.sweep.on_ray.worker_process import Watchdog, WorkerProcess
 from runner.sweep.on_ray.workers import RayWorker
@@ -28,12 +28,13 @@ def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
     return replace(Work(segment, trial, 0, {}, "folder", 0, 4, 60.0), **changes)
 
 
-FAR = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
+def said(event: Event, key: str) -> Message:
+    return {"event": "said", "said": event, "key": key, "host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
 
 
 def elsewhere() -> RayWorker:
     worker = RayWorker("1-trial-1", Place(Footprint()), 1, work(reserved_seconds=13.0), 1, 0.0, 0.0)
-    worker.hear({"worker": "w", "worker_seconds": 5.0, **FAR}, now=100.0)
+    worker.hear(said(Began(1, "w", 5.0), worker.key), now=100.0)
     return worker
 
 
@@ -167,7 +168,7 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
         clock.at += 1.0
         return list(executor.wait(0.0))
 
-    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **FAR, "key": "1-trial-1"})
+    link.messages.append(said(Began(7, "far-1-ab", 2.0), "1-trial-1"))
     assert told() == [Began(7, "far-1-ab", 2.0)]
     written.write_text(record(9.0, over=False))
     clock.at += 60.0  # until Ray notices
@@ -185,7 +186,7 @@ def test_a_worker_that_is_cut_off_may_use_what_its_segment_was_given_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor, link, clock = with_a_segment(tmp_path, monkeypatch, reserved_seconds=13.0)
-    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **FAR, "key": "1-trial-1"})
+    link.messages.append(said(Began(7, "far-1-ab", 2.0), "1-trial-1"))
     executor.wait(0.0)
     executor.extend(7, 40.0)
     executor.extend(8, 40.0)  # which is over
@@ -213,8 +214,8 @@ def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
     forgotten, taken = (work(number, number, most_seconds=1e4, reserved_seconds=1e4) for number in (7, 8))
     executor.assign(forgotten)
     executor.assign(taken)
-    nodes = {"event": "nodes", "nodes": [asdict(Node("n", "far", 4.0, 0.0, 4.0, 0.0))]}
-    link.messages += [nodes, {**message_of(Began(8, "far-2", 2.0)), **FAR, "key": "2-trial-8"}]
+    nodes = {"event": "nodes", "nodes": [Node("n", "far", 4.0, 0.0, 4.0, 0.0)]}
+    link.messages += [nodes, said(Began(8, "far-2", 2.0), "2-trial-8")]
     assert executor.wait(0.0) == [Began(8, "far-2", 2.0)]
     clock.at += 170.0
     assert not executor.wait(0.0)
@@ -223,7 +224,7 @@ def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
     assert {"do": "recall", "key": "1-trial-7"} in link.sent
     executor.assign(replace(forgotten, segment=9))  # it is given again
     assert set(executor.segments) == {8, 9}
-    link.messages.append({**message_of(Began(7, "far-3", 2.0)), **FAR, "key": "1-trial-7"})
+    link.messages.append(said(Began(7, "far-3", 2.0), "1-trial-7"))
     assert not executor.wait(0.0)
     executor.close()
 
@@ -232,12 +233,12 @@ def test_a_cluster_that_comes_back_smaller_has_no_room_and_refuses_no_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor, link, _ = opened_on(Silent, tmp_path, monkeypatch, 2, address="head:6379")
-    link.messages.append({"event": "nodes", "nodes": [asdict(Node("n", "far", 1.0, 0.0, 1.0, 0.0))]})
+    link.messages.append({"event": "nodes", "nodes": [Node("n", "far", 1.0, 0.0, 1.0, 0.0)]})
     executor.assign(work(1, 1))
     assert executor.workers == 1  # which it knows only now
     with pytest.raises(NoRoomError, match="all 1 workers have one"):
         executor.assign(work(2, 2))
-    link.messages.append({"event": "nodes", "nodes": [asdict(Node("n", "far", 0.5, 0.0, 0.5, 0.0))]})
+    link.messages.append({"event": "nodes", "nodes": [Node("n", "far", 0.5, 0.0, 0.5, 0.0)]})
     executor.wait(0.0)
     with pytest.raises(NoRoomError, match="trial 2 needs 1 CPUs and 0 GPUs on one machine, which is not there"):
         executor.assign(work(2, 2))
@@ -251,7 +252,7 @@ class Released(Silent):
 
     def send(self, command: Message) -> None:
         if command["do"] == "open":
-            self.messages.append({**message_of(Began(1, "w", 1.0)), **FAR, "key": command["key"]})
+            self.messages.append(said(Began(1, "w", 1.0), command["key"]))
         elif command["do"] == "release":
             threading.Timer(0.1, lambda: self.record.write_text(record(47.3, over=True))).start()
 
@@ -263,7 +264,7 @@ def test_a_worker_of_a_cluster_that_lives_on_is_charged_to_its_last_word(
     Released.record.parent.mkdir()
     Released.record.write_text(record(46.2, over=False))
     executor, link, _ = opened_on(Released, tmp_path, monkeypatch, address="10.0.0.1:6379")
-    link.messages.append({"event": "nodes", "nodes": [asdict(Node("n", "h", 1.0, 1.0, 1.0, 1.0))]})
+    link.messages.append({"event": "nodes", "nodes": [Node("n", "h", 1.0, 1.0, 1.0, 1.0)]})
     executor.assign(work())
     executor.wait(0.1)
     (gone,) = (event for event in executor.close() if isinstance(event, Gone))
