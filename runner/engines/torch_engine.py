@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from budgets.errors import InputError, UnknownNameError
+from budgets.errors import InputError
 from runner.engines.decoding import Noise
 from runner.engines.torch_decode import Decoding, DecodingParts, Forcing
 from runner.engines.torch_traits import Traits
@@ -59,7 +59,7 @@ class TorchEngine:
         import torch
 
         model = self._open()
-        require_sound(prompts, per_prompt, sampling.max_tokens, self._traits.longest)
+        require_sound(prompts, sampling.max_tokens, self._traits.longest)
         form = DecodingParts(
             decoder_of(model), self._traits, model.device, self._end_id, self._pad_id, self._compact_at
         )
@@ -97,16 +97,13 @@ class TorchEngine:
         return max(1, limit // (self._traits.bytes_per_token * width))
 
     def load_weights(self, weights: Weights) -> None:
-        """Copy weights in place, converted to the model's format; tensors that are the model's own stay as they are.
-
-        Weights that are not given stay as they are, and all do when one of them does not fit.
-        """
+        """Copy weights in place, converted to the model's format; tensors that are the model's own stay as they are."""
         import torch
 
         targets: dict[str, Tensor] = self._open().state_dict()
-        given = [(_fitting(targets, name, tensor), tensor) for name, tensor in weights]
         with torch.no_grad():
-            for target, tensor in given:
+            for name, tensor in weights:
+                target = targets[name]
                 if tensor.data_ptr() != target.data_ptr() or tensor.dtype != target.dtype:
                     target.copy_(tensor)
 
@@ -118,18 +115,6 @@ class TorchEngine:
         if self._model is None:
             raise InputError("this rollout engine is closed: make a new one")
         return self._model
-
-
-def _fitting(targets: "dict[str, Tensor]", name: str, tensor: "Tensor") -> "Tensor":
-    """Return the model's weight of that name, or say why the tensor is none."""
-    if name not in targets:
-        raise UnknownNameError("weight", name, targets)
-    if targets[name].shape != tensor.shape:
-        raise InputError(
-            f"weight '{name}' has the shape {tuple(tensor.shape)}, and the model's is {tuple(targets[name].shape)}: "
-            "the weights are another model's"
-        )
-    return targets[name]
 
 
 def _copied(model: "nn.Module", weights: str) -> "nn.Module":

@@ -1,15 +1,13 @@
 """Rollouts by vLLM in this process, with weights that are replaced in place."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from budgets.errors import InputError
 from runner.engines.vllm_start import forcing, start_vllm, stop_vllm
-from runner.policy.model import require_checkpoint
 from runner.ports.engine import Weights
 from runner.ports.rollouts import Interruption, Rollouts, Sampling, require_sound
 
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 COLDEST = 0.01  # vLLM raises a temperature between 0 and this without a word
-TIED = "lm_head.weight"  # in a state dictionary also when it is the embedding, which a checkpoint stores once
 
 
 class VllmEngine:
@@ -40,12 +37,11 @@ class VllmEngine:
         self._end_id, self._pad_id, self._context = end_id, pad_id, context
         self._loads = 0
         self._llm: Any = start_vllm(model_path, context=context, fp32_head=fp32_head, weights=weights, device=device)
-        self._parameters = Parameters(model_path)
 
     def generate(self, prompts: Sequence[Sequence[int]], per_prompt: int, sampling: Sampling, seed: int) -> Rollouts:
         """Return `per_prompt` responses to each prompt; see `RolloutEngine`."""
         llm = self._open()
-        require_sound(prompts, per_prompt, sampling.max_tokens, self._context)
+        require_sound(prompts, sampling.max_tokens, self._context)
         if 0 < sampling.temperature < COLDEST:
             raise InputError(
                 f"vLLM samples at no temperature between 0 and {COLDEST:g}, and {sampling.temperature:g} was given: "
@@ -67,10 +63,8 @@ class VllmEngine:
     def load_weights(self, weights: Weights) -> None:
         """Use these weights, named as in the model's state dictionary, from now on."""
         llm = self._open()
-        given = dict(weights)
-        self._parameters.check(given)
         try:
-            llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(given.items())})
+            llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(weights)})
         except BaseException:
             self.close()  # half of the weights would be new
             raise
@@ -140,28 +134,3 @@ def _options(sampling: Sampling, end_id: int) -> Callable[..., Any]:
 def _row_seed(seed: int, row: int) -> int:
     """Independent streams of one seed (numpy's SeedSequence), within what vLLM takes."""
     return int(np.random.SeedSequence([seed, row]).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-class Parameters:
-    """Names and shapes of a checkpoint's tensors."""
-
-    def __init__(self, model_path: str) -> None:
-        from safetensors import safe_open  # noqa: PLC0415
-
-        self._tied = bool(require_checkpoint(model_path).get("tie_word_embeddings"))
-        self._shapes: dict[str, tuple[int, ...]] = {}
-        for file in Path(model_path).expanduser().glob("*.safetensors"):
-            with safe_open(file, framework="pt") as tensors:
-                for name in tensors.keys():  # noqa: SIM118 (no mapping)
-                    self._shapes[name] = tuple(tensors.get_slice(name).get_shape())
-
-    def check(self, weights: Mapping[str, "Tensor"]) -> None:
-        """Raise InputError unless the weights are the model's, whole and of the right shapes."""
-        unknown = weights.keys() - self._shapes.keys() - ({TIED} if self._tied else set())
-        wrong = [name for name, shape in self._shapes.items() if name in weights and weights[name].shape != shape]
-        for what, names in (("lack", self._shapes.keys() - weights.keys()), ("add", unknown), ("reshape", wrong)):
-            if names:
-                raise InputError(
-                    f"the new weights {what} {len(names)} of the model's {len(self._shapes)} parameters, such as "
-                    f"'{min(names)}': give the state dictionary of the model that the engine was started with"
-                )

@@ -54,19 +54,6 @@ class Sampling:
     temperature: float = 1.0  # 0 takes the likeliest token; its log-probability is then the one at temperature 1
     interruption: Interruption | None = None
 
-    def __post_init__(self) -> None:
-        cut = self.interruption
-        if cut is not None and not (cut.phrase and 1 <= cut.earliest <= cut.latest < self.max_tokens - len(cut.phrase)):
-            raise InputError(
-                f"a closing phrase of {len(cut.phrase)} tokens after {cut.earliest} to {cut.latest} of at most "
-                f"{self.max_tokens}: it needs a token of its own, one before it and one after it"
-            )
-        if self.max_tokens < 1 or not self.temperature >= 0:
-            raise InputError(
-                f"sampling of {self.max_tokens} tokens at temperature {self.temperature:g}: at least 1 token and a "
-                "temperature of 0 or more are needed"
-            )
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rollouts:
@@ -86,10 +73,8 @@ class Rollouts:
         return len(self.prompts) * self.per_prompt
 
 
-def require_sound(prompts: Sequence[Sequence[int]], per_prompt: int, max_tokens: int, longest: int | None) -> None:
+def require_sound(prompts: Sequence[Sequence[int]], max_tokens: int, longest: int | None) -> None:
     """Refuse a request that cannot be decoded, with the numbers."""
-    if per_prompt < 1:
-        raise InputError(f"{per_prompt} responses to each prompt were asked for: at least 1 is needed")
     for number, prompt in enumerate(prompts):
         if not len(prompt):
             raise InputError(f"prompt {number} is empty: at least one token is needed, such as the beginning of text")

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from budgets.errors import InputError
-
 
 def derive(seed: int, *purpose: str | int) -> int:
     """Return a seed of 63 bits for one purpose, such as ("rollouts", step, round).
@@ -29,10 +27,6 @@ class PromptStream:
         self, count: int, seed: int, *, retire_at: float | None = None, pass_rates: Sequence[float] | None = None
     ) -> None:
         """Stream the indices 0 … count − 1; with `pass_rates`, each pass goes from easy to hard."""
-        if count < 1:
-            raise InputError("a task without prompts cannot be trained on: give it at least 1")
-        if pass_rates is not None and len(pass_rates) != count:
-            raise InputError(f"{len(pass_rates)} base pass rates for {count} prompts: one for each is needed")
         self._count = count
         self._seed = seed
         self._retire_at = retire_at

@@ -1,8 +1,6 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.errors import InputError
 from runner.training.prompts import PromptStream
 
 
@@ -48,11 +46,3 @@ def test_a_mastered_prompt_retires_by_its_whole_history() -> None:
     stream.record([1, 2, 3], 100, [1.0, 0.95, 0.9])
     assert stream.retired == 4
     assert sorted(stream.take(4)) == [0, 1, 2, 3]  # when all are mastered, all are asked
-
-
-@pytest.mark.parametrize(
-    ("count", "rates", "says"), [(0, None, "without prompts"), (3, [0.5], "1 base pass rates for 3")]
-)
-def test_what_cannot_be_streamed_is_refused(count: int, rates: list[float] | None, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        PromptStream(count, seed=1, pass_rates=rates)
