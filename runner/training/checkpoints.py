@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.disk import why
 from planner.layering import flattened
@@ -195,8 +193,6 @@ def resumed(folder: Path, config: TrialConfig, form: CheckpointFormat = TENSORS)
 
 def compared(saved: dict[str, Any], given: dict[str, Any]) -> list[str]:
     """Refuse another trial's checkpoint; another machine's is taken, with a note that the last bits may differ."""
-    with suppress(ValidationError):  # what an earlier version did not know was what is the default now
-        saved = TrialConfig.model_validate_json(json.dumps(saved)).model_dump(mode="json")
     old, new = dict(flattened(saved)), dict(flattened(given))
     differences = {
         key: f"{key} was {old.get(key)!r} and is {new.get(key)!r}"
