@@ -10,19 +10,18 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import func, select
-from sqlalchemy.orm import Session
 
 from budgets.errors import CheckpointError, ClusterLostError, NotFoundError, RlplanError, StoreUnavailableError
 from planner.disk import DISK_IS_FULL
 from planner.store import ReplacedError, Store, open_store
 from planner.store.driving import Driver, LeaseLostError, hold_lease
 from planner.store.schema import Decision, SweepStatus
-from planner.store.state import sweep_state
+from planner.store.state import SweepState, sweep_state
 from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
 from planner.trials import TrialState
 from planner.view import READY
-from runner.ports.executor import OF_FOLDER, Event, Executor, Failed
+from runner.ports.executor import OF_FOLDER, Clock, Event, Executor, Failed
 from runner.sweep.board import Board
 from runner.sweep.deciding import Concluding
 from runner.sweep.dispatch import Dispatcher
@@ -79,21 +78,14 @@ class SweepDriver:
         the sweep's folder is gone; `silent_since` is when a former driver was last heard of; `say` tells the
         user what the database cannot.
         """
-        self._executor, self._conclusions = executor, conclusions
-        self._interrupted, self._require_folder = interrupted, require_folder
-        self._tick = tick_seconds
         clock = executor.clock
-        self._all_busy_at = clock.seconds()
+        stands, last, notes = _taken_over(store, sweep, driver, spec, clock, silent_since)
+        self._executor, self._conclusions, self._tick = executor, conclusions, tick_seconds
+        self._interrupted, self._require_folder = interrupted, require_folder
+        self._all_busy_at = self._waiting_since = clock.seconds()
         self._released_beside: int | None = None  # so many segments under way, while paused
-        self._waiting_since = clock.seconds()
         self._missing_since: float | None = None  # of the sweep's folder
         self._failed_meanwhile: list[Failed] = []
-        with store.write() as session:
-            hold_lease(session, sweep_named(session, sweep).id, driver, clock.now())  # Ray's start may have taken long
-            notes = recover(session, sweep, spec, clock, silent_since)
-        with store.read() as session:
-            stands = sweep_state(session, sweep)
-            last = _last_decision(session, stands.sweep.id)
         self._journal = Journal(store, stands.sweep.id, driver, clock, last, say, interrupted)
         self._requests = Requests(self._journal)
         self._board = Board(spec, stands)
@@ -356,5 +348,14 @@ class SweepDriver:
         )
 
 
-def _last_decision(session: Session, sweep_id: int) -> int:
-    return session.scalar(select(func.max(Decision.number)).where(Decision.sweep_id == sweep_id)) or 0
+def _taken_over(
+    store: Store, sweep: str, driver: Driver, spec: SweepSpec, clock: Clock, silent_since: datetime | None
+) -> tuple[SweepState, int, list[str]]:
+    """Settle what a former driver left; return how the sweep stands then, its last decision, and what was found."""
+    with store.write() as session:
+        hold_lease(session, sweep_named(session, sweep).id, driver, clock.now())  # Ray's start may have taken long
+        notes = recover(session, sweep, spec, clock, silent_since)
+    with store.read() as session:
+        stands = sweep_state(session, sweep)
+        last = session.scalar(select(func.max(Decision.number)).where(Decision.sweep_id == stands.sweep.id))
+    return stands, last or 0, notes

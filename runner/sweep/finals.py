@@ -100,9 +100,8 @@ def final_run(
 
     Segments are from one validation to the next: each ends with a score and a checkpoint.
     """
-    spec = board.spec
-    slots = layout.resources(spec.resources).slots
-    start_up = board.start_ups.of(configuration.axes) * slots / spec.resources.slots
+    slots, of_a_pilot = layout.resources(board.spec.resources).slots, board.spec.resources.slots
+    start_up = board.start_ups.of(configuration.axes) * slots / of_a_pilot
     segment = max(1, round(update_steps / validations))
     idle = min(idle_gpu_hours(1, start_up, slots), MOST_IDLE_SHARE * budget_gpu_hours)
     last = MARGIN * (start_up + segment * gpu_hours_per_step)
@@ -116,18 +115,8 @@ def final_run(
             f"first {segment:,} updates with its start-up, and {budget_gpu_hours:.3g} are left of the plan's budget: "
             f"make a plan with a larger one{'' if pilot is None else pilot.stays}"
         )
-    return FinalRun(
-        configuration,
-        steps,
-        update_steps,
-        segment,
-        learning_rate,
-        gpu_hours_per_step,
-        start_up,
-        budget_gpu_hours,
-        pilot,
-        layout,
-    )
+    priced = learning_rate, gpu_hours_per_step, start_up, budget_gpu_hours
+    return FinalRun(configuration, steps, update_steps, segment, *priced, pilot, layout)
 
 
 def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:

@@ -131,24 +131,20 @@ class SweepSpec(Section):
         self, rollouts_per_prompt: int, prompts_per_batch: int, learning_rate: float, seed: int, axes: Axes = ()
     ) -> TrialConfig:
         """Return the configuration of one trial."""
-        common = self.training
-        rule = common.validation
+        common, rule = self.training, self.training.validation
         model = common.models.get(text_of(axes, MODEL) or "", common.task.model)
+        every = rule.rollouts_between(rollouts_per_prompt * prompts_per_batch)
         given = {
-            "task": common.task.model_dump() | {"model": model},
-            "recipe": self.recipe(axes).model_dump(),
+            "task": common.task.model_copy(update={"model": model}),
+            "recipe": self.recipe(axes),
             "rollouts_per_prompt": rollouts_per_prompt,
             "prompts_per_batch": prompts_per_batch,
             "growth": text_of(axes, GROWTH),
             "learning_rate": learning_rate,
             "seed": seed,
-            "validation": {
-                "problems": rule.problems,
-                "samples": rule.samples,
-                "every_rollouts": rule.rollouts_between(rollouts_per_prompt * prompts_per_batch),
-            },
-            "machine": common.machine.model_dump(),
+            "validation": {"problems": rule.problems, "samples": rule.samples, "every_rollouts": every},
+            "machine": common.machine,
             "simulation": common.simulation,
-            "trainer": common.trainer.model_dump() if common.trainer else None,
+            "trainer": common.trainer,
         }
         return TrialConfig.model_validate(given)
