@@ -50,9 +50,11 @@ class VllmEngine:
         cut, count = sampling.interruption, len(prompts) * per_prompt
         places = cut.places(seed, count).tolist() if cut else [0] * count
         options = _options(sampling, self._end_id)
+        # Independent streams of one seed, within what vLLM takes.
+        streams = (np.random.SeedSequence([seed, row]).generate_state(1, np.uint64)[0] for row in range(count))
         drawn = [
-            options(seed=_row_seed(seed, row), extra_args=forcing(cut, place) if cut else None)
-            for row, place in enumerate(places)
+            options(seed=int(stream >> np.uint64(1)), extra_args=forcing(cut, place) if cut else None)
+            for stream, place in zip(streams, places, strict=True)
         ]
         # The salt keeps requests from reusing cached keys and values of a prompt that older weights wrote.
         asked = [{"prompt_token_ids": list(prompt), "cache_salt": str(self._loads)} for prompt in prompts]
@@ -129,8 +131,3 @@ def _options(sampling: Sampling, end_id: int) -> Callable[..., Any]:
         ignore_eos=True,
         detokenize=False,
     )
-
-
-def _row_seed(seed: int, row: int) -> int:
-    """Independent streams of one seed (numpy's SeedSequence), within what vLLM takes."""
-    return int(np.random.SeedSequence([seed, row]).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -47,7 +47,7 @@ def start_vllm(model_path: str, *, context: int, fp32_head: bool, weights: str, 
             stop_process_group()
             raise InputError(
                 f"vLLM cannot serve '{model_path}' on {device} in {weights} with a context of {context}: "
-                f"{_reason(error)}"
+                f"{error.errors()[0]['msg'] if isinstance(error, ValidationError) else error}"
             ) from error
     if fp32_head and str(llm.llm_engine.model_config.head_dtype) != "torch.float32":
         stop_vllm(llm)
@@ -135,12 +135,6 @@ def _on_cpu(context: int) -> dict[str, Any]:
     # A prompt in two parts needs to take back a draw of its row's generator, which those of a CPU cannot.
     whole_prompts = {"enable_chunked_prefill": False, "max_num_batched_tokens": max(context, 4096)}
     return {"enforce_eager": True, **whole_prompts}
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return error.errors()[0]["msg"]
-    return str(error)
 
 
 def _require_own_process_group() -> None:

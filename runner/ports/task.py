@@ -22,6 +22,11 @@ class Problem:
     answer: str
     extra: dict[str, Any] | None = None  # the other fields of a user's JSONL line, for a reward of their own
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """The fields of its line, as a user's function sees them."""
+        return {**(self.extra or {}), "id": self.id, "prompt": self.prompt, "answer": self.answer}
+
 
 class Tokenizer(Protocol):
     """Text to tokens and back, for one model."""

@@ -41,7 +41,9 @@ def answer_of(
     fitted them already gives the `joint`, or the `pool` that did.
     """
     view = board.view(0)
-    facts, target = facts_of(view, planned_of(board)), target_gpu_hours or _final_gpu_hours(board)
+    # What is set aside for workers that wait is given back in the end, and what a worker has overrun is gone.
+    left_over = board.ledger.budget - board.ledger.charged if board.spec.rest_to_final else 0.0
+    facts, target = facts_of(view, planned_of(board)), target_gpu_hours or board.spec.target_gpu_hours + left_over
     require_choice(facts, target)  # a joint belief needs a curve
     return answer(
         (pool or pool_of(board.spec)).joint_draws(view, draws) if joint is None else joint,
@@ -65,10 +67,3 @@ def planned_of(board: Board) -> dict[Configuration, ConfigurationFacts]:
         terms = ConfigurationFacts(candidate.learning_rate, recipe.name, cell.compared_per_step)
         planned.setdefault(configuration, terms)
     return planned
-
-
-def _final_gpu_hours(board: Board) -> float:
-    if not board.spec.rest_to_final:
-        return board.spec.target_gpu_hours
-    # What is set aside for workers that wait is given back in the end, and what a worker has overrun is gone.
-    return board.spec.target_gpu_hours + board.ledger.budget - board.ledger.charged

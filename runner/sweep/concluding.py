@@ -1,7 +1,6 @@
 """Stores what is believed: a fit after every segment, and the answer: so far while a sweep runs, and in the end."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -115,7 +114,9 @@ class Conclusions:
         if so_far:
             return
         if weights := self._pool.source_weights():
-            journal.note(LEARNT, None, _describe_sources(weights), weights=weights)
+            parts = ", ".join(f"{name} {percent(weight)}" for name, weight in weights.items() if name != NONE)
+            text = f"of what is believed rests on earlier sweeps: {parts}; on none {percent(weights.get(NONE, 0.0))}"
+            journal.note(LEARNT, None, text, weights=weights)
         self._leave_behind(board, journal, clock)
 
     def _leave_behind(self, board: Board, journal: Journal, clock: Clock) -> None:
@@ -130,11 +131,6 @@ class Conclusions:
             return
         sweep, at = board.sweep, clock.now()
         journal.add(lambda session: save_experience(session, sweep, content, at))
-
-
-def _describe_sources(weights: Mapping[str, float]) -> str:
-    parts = [f"{name} {percent(weight)}" for name, weight in weights.items() if name != NONE]
-    return f"of what is believed rests on earlier sweeps: {', '.join(parts)}; on none {percent(weights.get(NONE, 0.0))}"
 
 
 def details(found: FinalAnswer) -> dict[str, Any]:

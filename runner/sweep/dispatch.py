@@ -64,7 +64,8 @@ class Dispatcher:
                 self._carry_out(action)
             if not any(isinstance(action, Propose) for action in actions):
                 return
-            self._settle_proposals()
+            self._journal.commit()  # only then the planned trials have the ids by which the policy names them
+            self.start()
 
     def start(self) -> None:
         """Take in the trials, and give the segments to the executor, that were stored by now."""
@@ -243,14 +244,11 @@ class Dispatcher:
         self._journal.add(store)
         self._journal.decided("propose", None, action.why)
 
-    def _settle_proposals(self) -> None:
-        """Store the planned trials at once: only then do they have the ids by which the policy names them."""
-        self._journal.commit()
-        self.start()
-
     def _work(self, segment: OpenSegment) -> Work:
-        facts, spec = self._board.facts[segment.trial], self._board.spec
-        resources = spec.resources
+        facts, resources = self._board.facts[segment.trial], self._board.spec.resources
+        step = self._board.trials[segment.trial].gpu_hours_per_step
+        # One whose trainer cannot save when it is to stop goes on, as far as the budget does.
+        limit = math.inf if self._saves_alone(segment.trial) else time_limit(segment.reserved_gpu_hours, step)
         return Work(
             segment=segment.id,
             trial=segment.trial,
@@ -259,24 +257,17 @@ class Dispatcher:
             folder=str(facts.folder),
             from_step=segment.from_step,
             to_step=segment.to_step,
-            most_seconds=self._most_seconds(segment),
+            most_seconds=resources.seconds(limit),
             reserved_seconds=self._reserved_seconds(segment),
             cpus=resources.cpus,
             gpus=resources.gpus,
             slots=resources.slots,
-            update_seconds=resources.seconds(self._board.trials[segment.trial].gpu_hours_per_step),
+            update_seconds=resources.seconds(step),
             storage=facts.storage,
         )
 
     def _reserved_seconds(self, segment: OpenSegment) -> float:
         return self._board.spec.resources.seconds(segment.reserved_gpu_hours)
-
-    def _most_seconds(self, segment: OpenSegment) -> float:
-        """Return when a worker is to stop; one whose trainer cannot save then goes on, as far as the budget does."""
-        if self._saves_alone(segment.trial):
-            return math.inf
-        step = self._board.trials[segment.trial].gpu_hours_per_step
-        return self._board.spec.resources.seconds(time_limit(segment.reserved_gpu_hours, step))
 
 
 def _key(segment: OpenSegment) -> str:

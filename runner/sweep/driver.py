@@ -114,7 +114,8 @@ class SweepDriver:
             if not isinstance(error, KeyboardInterrupt):
                 raise
             return self._finished(SweepStatus.INTERRUPTED)
-        status = SweepStatus.INTERRUPTED if interrupted else self._final_status()
+        ended = SweepStatus.FAILED if self._board.failed() == len(self._board.trials) else SweepStatus.FINISHED
+        status = SweepStatus.INTERRUPTED if interrupted else ended
         self._journal.end(status, patiently=not interrupted)
         return self._finished(status)
 
@@ -328,9 +329,6 @@ class SweepDriver:
         for segment in list(self._board.running.values()):
             self._intake.forsake(segment, reason)
         self._intake.settle(worker_records(Path(self._board.spec.folder)).values())
-
-    def _final_status(self) -> SweepStatus:
-        return SweepStatus.FAILED if self._board.failed() == len(self._board.trials) else SweepStatus.FINISHED
 
     def _finished(self, status: SweepStatus) -> SweepOutcome:
         self._tidying.after_commit()

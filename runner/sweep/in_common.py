@@ -97,7 +97,12 @@ def _own_task(plan: Plan, choice: "SweepChoice", scoring: Values, models: Mappin
 def _known_task(plan: Plan, choice: "SweepChoice", scoring: Values, trainer: TrainerChoice | None) -> dict[str, Any]:
     """Return an embedded task, or one that a trainer's own file describes, with what that does not say."""
     task: str | None = plan.config["workload"]["task"]
-    chosen = {**_sampling_in(scoring), "name": task or "sum-easy", "reward": "exact"}
+    sampling = ("temperature", "top_p", "validation_temperature", "validation_top_p")  # count for it too
+    chosen = {
+        **{key: scoring[key] for key in sampling if key in scoring},
+        "name": task or "sum-easy",
+        "reward": "exact",
+    }
     if trainer is not None and _has_own(trainer):
         chosen |= {"name": task or trainer.name, "model": _folder_or_name(choice.model)}
         chosen |= {"reward": _absolute_reward(choice.reward)} if choice.reward else {}
@@ -152,12 +157,6 @@ def _scoring(plan: Plan, choice: "SweepChoice") -> dict[str, Any]:
         sources = [] if instead else given.get(key, [])
         given[key] = [{**each, "path": _folder_or_name(each["path"])} for each in sources]
     return given
-
-
-def _sampling_in(scoring: Values) -> dict[str, Any]:
-    """Return what of [task] counts for an embedded task too."""
-    keys = ("temperature", "top_p", "validation_temperature", "validation_top_p")
-    return {key: scoring[key] for key in keys if key in scoring}
 
 
 def _absolute_reward(reward: str) -> str:

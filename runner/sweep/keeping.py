@@ -179,7 +179,7 @@ def _at_rate(config: TrialConfig, folder: Path) -> None:
         replace_file(folder / FOLDER / IDENTITY, json.dumps(config.model_dump(mode="json"), indent=1), PRIVATE)
         return
     newest = checkpoints.saved(folder)[0]
-    form = checkpoints.PLAIN if newest.path.suffix == checkpoints.PLAIN.suffix else checkpoints.TENSORS
+    form = newest.path.suffix
     state = checkpoints.load(folder, form).state
     state["config"] = {**state["config"], "learning_rate": config.learning_rate}
     checkpoints.remove(folder)

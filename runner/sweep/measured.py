@@ -33,7 +33,7 @@ def cost_record(
     # Where the batch grows, updates of other sizes took other times: the newest size counts.
     prompts = updates[-1].get("prompts_per_batch", trial.prompts_per_batch)
     updates = [each for each in updates if each.get("prompts_per_batch", trial.prompts_per_batch) == prompts]
-    seconds = {phase.value: _typical(updates, phase.value) for phase in Phase}
+    took = {each.value: [it["seconds"][each] for it in updates if it.get("seconds", {}).get(each)] for each in Phase}
     shares = dict.fromkeys(ONCE_A_BATCH, spec.recipe(trial.axes).schedule.updates_per_batch)
     return CostRecord(
         **_common(spec, workload, trial, at),
@@ -44,7 +44,7 @@ def cost_record(
         longest_response_tokens=max(
             float(each.get("longest_response_tokens", each["response_tokens"])) for each in updates
         ),
-        seconds={name: took / shares.get(name, 1) for name, took in seconds.items() if took is not None},
+        seconds={name: statistics.median(each) / shares.get(name, 1) for name, each in took.items() if each},
         steps=len(updates),
     )
 
@@ -216,12 +216,6 @@ class StartUps:
 
 def _is_timed(point: Point) -> bool:
     return point.optimizer_step > 0 and "response_tokens" in point.metrics
-
-
-def _typical(updates: Sequence[dict[str, Any]], phase: str) -> float | None:
-    """Return the median over the updates in which the phase occurred."""
-    took = [each["seconds"][phase] for each in updates if each.get("seconds", {}).get(phase)]
-    return statistics.median(took) if took else None
 
 
 def _mean(updates: Sequence[dict[str, Any]], name: str) -> float:

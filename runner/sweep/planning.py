@@ -106,7 +106,9 @@ def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) ->
     """Return a sweep's settings as SweepSpec has them, not yet checked."""
     hardware, on_cpu = plan.hardware, plan.hardware["gpu"] == CPU
     per_trial, per_pilot = int(hardware["gpus_per_trial"]), pilot_gpus(plan)
-    rest_to_final = choice.only is None and not _fraction_is_fixed(plan)
+    # A person may have chosen the part of the budget that is for pilots; otherwise the sweep may stop earlier.
+    source = str(plan.config.get("sources", {}).get("pilot.fraction", DEFAULT))
+    rest_to_final = choice.only is None and (source == DEFAULT or source.startswith("task "))
     at_hand = choice.storage is None and choice.simulation is None
     folder = choice.folder or Path("rlplan-sweeps")
     return {
@@ -276,9 +278,3 @@ def shortfall(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> str | No
         f"each trial of {plan.name} needs {' and '.join(lacking)}: join a larger cluster with --ray-address, or make a "
         f"plan that fits with rlplan propose {fits}"
     )
-
-
-def _fraction_is_fixed(plan: Plan) -> bool:
-    """Say whether a person chose the part of the budget that is for pilots; otherwise the sweep may stop earlier."""
-    source = str(plan.config.get("sources", {}).get("pilot.fraction", DEFAULT))
-    return source != DEFAULT and not source.startswith("task ")

@@ -109,9 +109,9 @@ class Worker:
                 kind, message = _classified(error)
                 if kind in OF_FOLDER and _is_away(work):
                     kind = "lost"
-                over = Failed(
-                    work.segment, self._name, self._seconds(), kind, message, _tail(error) or self._log.tail()
-                )
+                # Where somebody else's trainer broke down, what that has printed says more.
+                tail = error.tail[-TAIL_CHARACTERS:] if isinstance(error, TrainingError) else ""
+                over = Failed(work.segment, self._name, self._seconds(), kind, message, tail or self._log.tail())
         self._accounted = over.worker_seconds
         self._report(over)
         return isinstance(over, Ended)
@@ -228,11 +228,6 @@ def _start_or_restore(backend: TrainerBackend, config: TrialConfig, folder: Path
             raise CheckpointError(f"the trial stands at step {from_step}, but there is {error}") from error
     backend.start(config, folder)
     return None
-
-
-def _tail(error: BaseException) -> str:
-    """Return the end of what somebody else's trainer has printed, where that is what broke down."""
-    return error.tail[-TAIL_CHARACTERS:] if isinstance(error, TrainingError) else ""
 
 
 def _classified(error: BaseException) -> tuple[str, str]:

@@ -75,17 +75,15 @@ class FormerWorkers:
         """Whether no worker of these segments writes any more: its record says so, or has not grown for a while."""
         now, ended = self._seconds(), True
         for record in worker_records(self._folder).values() if segments else ():
-            if record.segment not in segments or record.over or _is_gone_here(record):
+            if record.segment not in segments or record.over:
+                continue
+            if record.host == socket.gethostname() and not lives(record.pid):
                 continue
             lived, heard_at = self._heard.get(record.worker, (-1.0, now))
             if record.seconds > lived:
                 lived, heard_at = self._heard[record.worker] = record.seconds, now
             ended &= now - heard_at > SECONDS_OF_SILENCE
         return ended
-
-
-def _is_gone_here(record: WorkerRecord) -> bool:
-    return record.host == socket.gethostname() and not lives(record.pid)
 
 
 def lives(pid: int) -> bool:

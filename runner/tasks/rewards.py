@@ -109,7 +109,7 @@ class Pool:
 
         TrainingError where none can be had, which is no response's fault.
         """
-        items = [(_as_dict(problem), response) for problem, response in zip(problems, responses, strict=True)]
+        items = [(problem.row, response) for problem, response in zip(problems, responses, strict=True)]
         size = max(1, min(self._chunk, len(items) // (_TURNS * self._many)))
         parts = [items[first : first + size] for first in range(0, len(items), size)]
         waiting = [self._threads.submit(self._judged, part) for part in parts]
@@ -249,8 +249,3 @@ def reference(given: str) -> str:
     if not file.is_file():
         raise InputError(f"reward '{given}': there is no file {file}")
     return f"{file}:{name}"
-
-
-def _as_dict(problem: Problem) -> dict[str, Any]:
-    """Return a problem as a user's function sees it: the fields of its line."""
-    return {**(problem.extra or {}), "id": problem.id, "prompt": problem.prompt, "answer": problem.answer}

@@ -67,14 +67,10 @@ def _of_parquet(path: Path, name: str) -> Iterator[Row]:
     parquet: Any = import_module("pyarrow.parquet")
     try:
         batches = parquet.ParquetFile(path).iter_batches()
-        yield from ((f"'{name}', row {number}", row) for number, row in enumerate(_rows_in(batches), start=1))
+        rows = (row for batch in batches for row in batch.to_pylist())
+        yield from ((f"'{name}', row {number}", row) for number, row in enumerate(rows, start=1))
     except ValueError as error:  # as of a file that is no Parquet
         raise InputError(f"'{name}' cannot be read as Parquet: {error}") from error
-
-
-def _rows_in(batches: Any) -> Iterator[dict[str, Any]]:
-    for batch in batches:
-        yield from batch.to_pylist()
 
 
 def _of_datasets(source: ProblemSource, path: Path) -> Iterator[Row]:

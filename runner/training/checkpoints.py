@@ -9,7 +9,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,8 @@ from runner.ports.backend import Saved
 from runner.ports.trial import TrialConfig
 
 TO_KEEP = 2
+TENSORS: Final = ".pt"  # endings of files by what they hold: a torch archive
+PLAIN: Final = ".json"
 _NAME = re.compile(r"checkpoint-\d{8}\.(pt|json)$")
 _DIGEST_BYTES = 64
 _MAGIC = b"rlplan checkpoint 1\n"
@@ -34,15 +36,6 @@ _WORDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointFormat:
-    """What stands in a file behind its digest."""
-
-    suffix: str
-    write: Callable[[Mapping[str, Any], Any], None]  # a state into a file, of which `write` alone is used
-    read: Callable[[io.BytesIO], dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
 class Restored:
     """A state that was read, from which file, and what was wrong with newer ones."""
 
@@ -51,35 +44,9 @@ class Restored:
     notes: tuple[str, ...]
 
 
-def _write_tensors(state: Mapping[str, Any], file: Any) -> None:
-    import torch
-
-    torch.save(dict(state), file)
-
-
-def _read_tensors(file: io.BytesIO) -> dict[str, Any]:
-    import torch
-
-    state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
-    return state
-
-
-def _write_plain(state: Mapping[str, Any], file: Any) -> None:
-    file.write(json.dumps(dict(state)).encode())
-
-
-def _read_plain(file: io.BytesIO) -> dict[str, Any]:
-    state: dict[str, Any] = json.load(file)
-    return state
-
-
-TENSORS: Final = CheckpointFormat(".pt", _write_tensors, _read_tensors)
-PLAIN: Final = CheckpointFormat(".json", _write_plain, _read_plain)
-
-
-def save(folder: Path, step: int, state: Mapping[str, Any], form: CheckpointFormat = TENSORS) -> Path:
+def save(folder: Path, step: int, state: Mapping[str, Any], form: str = TENSORS) -> Path:
     """Write the state of a step atomically and drop all but the last two."""
-    path = folder / f"checkpoint-{step:08d}{form.suffix}"
+    path = folder / f"checkpoint-{step:08d}{form}"
     aside = path.with_suffix(".writing")
     try:
         folder.mkdir(exist_ok=True)  # not what it stands in: a storage that is away would be written beside
@@ -98,11 +65,11 @@ def save(folder: Path, step: int, state: Mapping[str, Any], form: CheckpointForm
     return path
 
 
-def load(folder: Path, form: CheckpointFormat = TENSORS) -> Restored:
+def load(folder: Path, form: str = TENSORS) -> Restored:
     """Return the newest sound checkpoint of a format, with a note for each damaged one that was passed over."""
     notes: list[str] = []
     for path in _newest_first(folder):
-        if path.suffix != form.suffix:
+        if path.suffix != form:
             continue
         try:
             return Restored(path, _read(path, form), tuple(notes))
@@ -129,18 +96,23 @@ def remove(folder: Path) -> None:
             path.unlink()
 
 
-def _write(path: Path, state: Mapping[str, Any], form: CheckpointFormat) -> None:
+def _write(path: Path, state: Mapping[str, Any], form: str) -> None:
     with path.open("wb") as file:
         file.write(_MAGIC + b"0" * _DIGEST_BYTES + b"\n")
-        hashing = _Hashing(file)
-        form.write(state, hashing)
+        hashing: Any = _Hashing(file)
+        if form == PLAIN:
+            hashing.write(json.dumps(dict(state)).encode())
+        else:
+            import torch
+
+            torch.save(dict(state), hashing)
         file.seek(len(_MAGIC))
         file.write(hashing.digest.hexdigest().encode())
         file.flush()
         os.fsync(file.fileno())
 
 
-def _read(path: Path, form: CheckpointFormat) -> dict[str, Any]:
+def _read(path: Path, form: str) -> dict[str, Any]:
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -148,7 +120,13 @@ def _read(path: Path, form: CheckpointFormat) -> dict[str, Any]:
     stated, payload = data[len(_MAGIC) : _START - 1], memoryview(data)[_START:]
     if data[: len(_MAGIC)] != _MAGIC or stated != hashlib.sha256(payload).hexdigest().encode():
         raise CheckpointError(f"{path.name} is damaged: its checksum does not match its {len(data):,} bytes")
-    return form.read(io.BytesIO(payload))
+    if form == PLAIN:
+        state: dict[str, Any] = json.loads(bytes(payload))
+        return state
+    import torch
+
+    tensors: dict[str, Any] = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+    return tensors
 
 
 def _newest_first(folder: Path) -> list[Path]:
@@ -185,7 +163,7 @@ def require_free(folder: Path) -> None:
         raise InputError(f"{folder} holds checkpoints of a trial already: resume it, or give another folder")
 
 
-def resumed(folder: Path, config: TrialConfig, form: CheckpointFormat = TENSORS) -> Restored:
+def resumed(folder: Path, config: TrialConfig, form: str = TENSORS) -> Restored:
     """Return the newest sound checkpoint of a trial, with notes on what was passed over or is another machine's."""
     found = load(folder, form)
     return replace(found, notes=(*found.notes, *compared(found.state["config"], config.model_dump(mode="json"))))

@@ -161,7 +161,9 @@ class Trainer:
         self._watch = watch
         self._interruption = interruption_of(config.recipe, task)
         self._health = HealthWatch(config.prompts_per_batch)
-        self._trigger = _trigger_of(config)
+        batches = config.rollouts_per_step * config.recipe.schedule.updates_per_batch
+        every = max(1, config.validation.every_rollouts // batches)
+        self._trigger = RewardTrigger(every) if config.validation.triggered else None
         self._progress = _Progress()
 
     @property
@@ -277,10 +279,3 @@ class Trainer:
             flags=flags,
             further_scores=validation.further if validation else {},
         )
-
-
-def _trigger_of(config: TrialConfig) -> RewardTrigger | None:
-    if not config.validation.triggered:
-        return None
-    batches = config.rollouts_per_step * config.recipe.schedule.updates_per_batch
-    return RewardTrigger(max(1, config.validation.every_rollouts // batches))

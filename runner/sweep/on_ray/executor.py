@@ -235,7 +235,12 @@ class RayExecutor:
                         worker.asked_at = self._clock.seconds()
                 self._ready = True
                 self._restarts.ready()
-                self._nodes_are(tuple(message["nodes"]))
+                names = {node.node: node.host for node in self._nodes}
+                self._everything = tuple(message["nodes"])
+                self._nodes = self._everything
+                if self._start.address is not None:
+                    self._nodes = self._placement.among(self._everything)
+                self._endings.without_nodes(self._alive, lambda node: names.get(node, node))
             case "broken":
                 self._broken(message)
             case _:
@@ -277,22 +282,12 @@ class RayExecutor:
     def _left_out_after(self, worker: RayWorker) -> str:
         """Count a hang to the nodes of a worker, and return what of them is left out for it."""
         left_out = self._hangs.hung(worker.trial, worker.nodes) if worker.trial is not None else ()
-        names = ", ".join(sorted(self._host_of(node) for node in left_out))
+        names = ", ".join(sorted(node.host for node in self._nodes if node.node in left_out))
         return f"; two segments in a row hung on {names}: it is left out from now on" if names else ""
-
-    def _nodes_are(self, nodes: tuple[Node, ...]) -> None:
-        """Take in what the cluster is now."""
-        names = {node.node: node.host for node in self._nodes}
-        self._everything = nodes
-        self._nodes = nodes if self._start.address is None else self._placement.among(nodes)
-        self._endings.without_nodes(self._alive, lambda node: names.get(node, node))
 
     @property
     def _alive(self) -> set[str]:
         return {node.node for node in self._nodes}
-
-    def _host_of(self, node: str) -> str:
-        return next((one.host for one in self._nodes if one.node == node), node)
 
     def _ray_lost(self) -> None:
         """Report everything under way as lost, clean up, and have another Ray process started after a while."""

@@ -154,7 +154,8 @@ class CommandDriver:
         if not (options.names("problems") or options.names("validation_problems")):
             return {}
         train, validation = _problems(config.task, config.validation.problems)
-        return {PROBLEMS: _lines(train), VALIDATION_PROBLEMS: _lines(validation)}
+        named = {PROBLEMS: train, VALIDATION_PROBLEMS: validation}
+        return {name: "".join(json.dumps(each.row) + "\n" for each in problems) for name, problems in named.items()}
 
 
 def driver(config: TrialConfig) -> CommandDriver:
@@ -176,8 +177,3 @@ def _problems(task: TaskChoice, validation_problems: int) -> tuple[Sequence[Prob
         return known.train, known.validation[:validation_problems]
     asked = user_problems(task, validation_problems)
     return asked.train, asked.validation[:validation_problems]
-
-
-def _lines(problems: Sequence[Problem]) -> str:
-    rows = ({**(each.extra or {}), "id": each.id, "prompt": each.prompt, "answer": each.answer} for each in problems)
-    return "".join(json.dumps(row) + "\n" for row in rows)

@@ -84,9 +84,9 @@ def filled(text: str, values: Mapping[str, str]) -> str:
         if found[1] == _LONGEST and _LONGEST not in values:
             raise InputError(f"'{found[0]}' in a trainer's file needs [task] prompt_length, in tokens")
         if found[1] not in values:
+            shown = text if len(text) <= 60 else f"{text[:57]}…"
             raise InputError(
-                f"'{found[0]}' in '{_shortened(text)}' is no placeholder of a trainer's file: "
-                f"{suggest(found[1], values)}"
+                f"'{found[0]}' in '{shown}' is no placeholder of a trainer's file: {suggest(found[1], values)}"
             )
         return values[found[1]]
 
@@ -97,7 +97,3 @@ def _written(value: object) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower()
     return str(value.absolute()) if isinstance(value, Path) else str(value)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}…"

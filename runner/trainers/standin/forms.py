@@ -163,7 +163,10 @@ class PrimeRl(Plain):
         step = max(1, report.step)
         path = Path(self._given["traces"]) / f"step_{step}" / "eval" / "effective" / "traces.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
-        episodes = [_episode(number, score) for number, (score,) in enumerate(_two_scores(report))]
+        episodes = [
+            {"traces": [{"task": {"data": {"number": number}}, "rewards": {"rlplan": {"score": score, "weight": 1.0}}}]}
+            for number, (score,) in enumerate(_two_scores(report))
+        ]
         path.write_text("".join(json.dumps(episode) + "\n" for episode in episodes))
         prefix = f"eval/{self._given['validation']}"
         means = {f"{prefix}/all/agent/avg@{self._given['samples']}": report.score}
@@ -173,11 +176,6 @@ class PrimeRl(Plain):
 def _two_scores(report: StepReport) -> list[list[float]]:
     """Return the scores of two problems, whose mean and whose error are those of a step."""
     return [[(report.score or 0.0) + sign * (report.error or 0.0)] for sign in (-1, 1)]
-
-
-def _episode(number: int, score: float) -> dict[str, Any]:
-    rewards = {"rlplan": {"score": score, "weight": 1.0}}
-    return {"traces": [{"task": {"data": {"number": number}}, "rewards": rewards}]}
 
 
 _OWN: dict[str, type[Plain]] = {

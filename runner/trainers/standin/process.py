@@ -48,7 +48,8 @@ class Standin:
         step = int(self._given["from_step"])
         if step:
             self._format.load(step)
-        self._pass(self._given["start_up_seconds"] / self._scale + self._slow())
+        slow = float(self._given["slow_seconds"]) if any(kind == "slow-start" for kind, _ in self._faults) else 0.0
+        self._pass(self._given["start_up_seconds"] / self._scale + slow)
         self._began = time.monotonic() - self._life(step)
         if step:
             self._format.stands(step, self._life(step))
@@ -140,15 +141,13 @@ class Standin:
                 return
             time.sleep(min(left, _LOOK))
 
-    def _slow(self) -> float:
-        return float(self._given["slow_seconds"]) if any(kind == "slow-start" for kind, _ in self._faults) else 0.0
-
     def _break(self, step: int) -> None:
         """Do what goes wrong in an update."""
         faults = {kind for kind, at in self._faults if at == step}
         faults |= {self._row(step)[3]} - {None}
         if "hang" in faults:
-            _hang()
+            while True:
+                time.sleep(3600)
         if "killed" in faults:
             os.kill(os.getpid(), signal.SIGKILL)
         if "out-of-memory" in faults:
@@ -163,11 +162,6 @@ class Standin:
 
     def _on_term(self, _number: int, _frame: object) -> None:
         self._asked = True
-
-
-def _hang() -> None:
-    while True:
-        time.sleep(3600)
 
 
 def _stand_by(rank: int) -> None:

@@ -184,7 +184,7 @@ def test_a_copy_at_another_learning_rate_is_that_of_a_trial_with_that_rate(
 
 
 @pytest.mark.parametrize("form", [checkpoints.PLAIN, checkpoints.TENSORS], ids=["simulated", "tensors"])
-def test_our_own_checkpoint_takes_another_learning_rate(tmp_path: Path, form: checkpoints.CheckpointFormat) -> None:
+def test_our_own_checkpoint_takes_another_learning_rate(tmp_path: Path, form: str) -> None:
     config = standin_config().model_copy(update={"trainer": None})
     state = {"config": config.model_dump(mode="json"), "step": 3}
     checkpoints.save(tmp_path / "run", 3, state, form)
