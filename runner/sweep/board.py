@@ -51,6 +51,11 @@ class OpenSegment:
     held: bool = False  # whether the worker had its trial in memory
     points: list[Point] = field(default_factory=list)  # of this segment, for the cost of a step
 
+    @property
+    def reservation(self) -> str:
+        """The name of its reservation: a trial has one segment at a time, and that none an id before it is stored."""
+        return f"trial {self.trial}"
+
 
 @dataclass(slots=True)
 class TrialFacts:
@@ -146,10 +151,6 @@ class Board:
     def candidate(self, configuration: Configuration) -> Candidate:
         """Return the plan's row for a configuration, whatever its learning rate where that is searched for."""
         return self._candidates[self._place(configuration)]
-
-    def has_trial(self, configuration: Configuration, seed: int) -> bool:
-        """Say whether there is a trial of a configuration with a seed."""
-        return any(trial.configuration == configuration and trial.seed == seed for trial in self.trials.values())
 
     def add(self, trial: Trial) -> None:
         """Take in a planned trial."""
@@ -309,7 +310,7 @@ class Board:
 
     def charge(self, segment: OpenSegment, worker: str | None, gpu_hours: float) -> None:
         """Close a segment's reservation with what its worker has used, and count it to the trial."""
-        self.account.charge(str(segment.id), worker, gpu_hours)
+        self.account.charge(segment.reservation, worker, gpu_hours)
         self.put(segment.trial, gpu_hours_spent=self.trials[segment.trial].gpu_hours_spent + gpu_hours)
 
     def failed(self) -> int:

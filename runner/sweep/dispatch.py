@@ -74,8 +74,6 @@ class Dispatcher:
         self._planned.clear()
         for segment in self._starting:
             self._board.running[segment.id] = segment
-            self._board.ledger.release(_key(segment))
-            self._board.ledger.reserve(str(segment.id), segment.reserved_gpu_hours)
             try:
                 self._executor.assign(self._work(segment))
             except NoRoomError as error:
@@ -99,7 +97,7 @@ class Dispatcher:
                 continue
             more = min((1.0 if starts else GROWTH) * segment.reserved_gpu_hours, board.ledger.left)
             if more > 0:
-                board.ledger.extend(str(segment.id), more)
+                board.ledger.extend(segment.reservation, more)
                 segment.reserved_gpu_hours += more
                 self._executor.extend(segment.id, self._reserved_seconds(segment))
             else:
@@ -211,7 +209,7 @@ class Dispatcher:
             started_at=clock.now(),
             started_seconds=clock.seconds(),
         )
-        self._board.ledger.reserve(_key(segment), granted.gpu_hours)
+        self._board.ledger.reserve(segment.reservation, granted.gpu_hours)
         self._starting.append(segment)
 
         def store(session: Session) -> None:
@@ -228,7 +226,7 @@ class Dispatcher:
     def _propose(self, action: Propose) -> None:
         asked = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
         seed = self._board.spec.seed if action.seed is None else action.seed
-        if self._board.has_trial(asked, seed):
+        if any((each.configuration, each.seed) == (asked, seed) for each in self._board.trials.values()):
             raise IllegalTransitionError(
                 f"policy '{self._policy.name}' wants to plan {asked} with seed {seed}, of which the sweep has a trial"
             )
@@ -268,11 +266,6 @@ class Dispatcher:
 
     def _reserved_seconds(self, segment: OpenSegment) -> float:
         return self._board.spec.resources.seconds(segment.reserved_gpu_hours)
-
-
-def _key(segment: OpenSegment) -> str:
-    """Name the reservation of a segment that has no id yet."""
-    return f"trial {segment.trial}"
 
 
 def hung_because(

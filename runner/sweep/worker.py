@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import TextIO
@@ -126,7 +126,10 @@ class Worker:
                 traceback.print_exc()
 
     def _executed(self, work: Work, stopping: Callable[[], bool]) -> Ended:
-        batch = _Batch(work, self._send, self._clock)
+        def report(points: tuple[Point, ...]) -> None:
+            self._report(Progress(work.segment, self._name, self._seconds(), points))
+
+        batch = _Batch(work, report, self._clock)
         trial = self._opened(work, batch)
         saved_at = self._clock()
 
@@ -174,40 +177,30 @@ class Worker:
             with suppress(Exception):  # the first error is the one that counts
                 backend.close()
             raise
-        batch.add_all(trial.earlier)
+        batch.add(*trial.earlier)
         return trial
-
-    def _send(self, work: Work, points: tuple[Point, ...]) -> None:
-        self._report(Progress(work.segment, self._name, self._seconds(), points))
 
 
 class _Batch:
     """New points of a segment, which are reported with the next score, or with the next one after a second."""
 
-    def __init__(self, work: Work, send: Callable[[Work, tuple[Point, ...]], None], clock: Callable[[], float]) -> None:
-        self._work = work
-        self._send = send
-        self._clock = clock
+    def __init__(self, work: Work, report: Callable[[tuple[Point, ...]], None], clock: Callable[[], float]) -> None:
+        self._work, self._report, self._clock = work, report, clock
         self._points: list[Point] = []
         self._sent_at = clock()
 
-    def add(self, point: Point) -> None:
-        """Take a point; what was committed before the segment is passed over when it is trained again."""
-        if self._is_new(point):
-            self._points.append(point)
-        if point.score is not None or self._clock() - self._sent_at >= SECONDS_BETWEEN_REPORTS:
-            self.send()
-
-    def add_all(self, points: Iterable[Point]) -> None:
-        """Take points that an earlier worker made, and report them together."""
+    def add(self, *points: Point) -> None:
+        """Take points; what was committed before the segment is passed over when it is trained again."""
         self._points += [point for point in points if self._is_new(point)]
-        self.send()
+        scored = any(point.score is not None for point in points)
+        if scored or self._clock() - self._sent_at >= SECONDS_BETWEEN_REPORTS:
+            self.send()
 
     def send(self) -> None:
         """Report what waits."""
         if self._points:
             points, self._points = tuple(self._points), []
-            self._send(self._work, points)
+            self._report(points)
         self._sent_at = self._clock()
 
     def _is_new(self, point: Point) -> bool:

@@ -134,7 +134,7 @@ class RayExecutor:
             self._endings.release(parked[0])
         place = Place(footprint)
         if self._start.address is not None:
-            target = tightest(footprint, wanted, self._workers.all(), self._workers.new_places())
+            target = tightest(footprint, wanted, self._workers.all())
             place = Place(footprint, target, tuple(sorted(unwanted)), tuple(self._placement.labels.items()))
         self._open(self._workers.open(work, place, now))
 
@@ -156,7 +156,8 @@ class RayExecutor:
         worker = self._workers.of_segment(segment)
         if worker is None or worker.name is None or not worker.begun:
             return
-        worker.was_there(self._clock.seconds())
+        now = self._clock.seconds()
+        worker.seconds, worker.heard_at = worker.seconds + max(0.0, now - worker.heard_at), now  # it lived until now
         self._send({"do": "kill", "worker": worker.name, "node": worker.node, "pid": worker.pid})
         self._endings.of(worker, {"kind": HANG, "reason": f"{reason}{self._left_out_after(worker)}"})
 

@@ -160,21 +160,18 @@ def usable(nodes: Sequence[Node], footprint: Footprint, unwanted: Collection[str
     return rest if footprint.times_in(_whole(rest)) else nodes
 
 
-def tightest(
-    footprint: Footprint, nodes: Sequence[Node], workers: Iterable["RayWorker"], new: Iterable[Place]
-) -> str | None:
+def tightest(footprint: Footprint, nodes: Sequence[Node], workers: Sequence["RayWorker"]) -> str | None:
     """Return the node with the fewest free GPUs that has room for a part of a node, so that whole ones stay free.
 
-    Ray itself takes the emptiest one. `new` are the places of workers that have not said yet where they are.
+    Ray itself takes the emptiest one. Of workers that have not said yet where they are, their target counts.
     """
     shared = any(footprint.parts_in(has) > 1 for has in _whole(nodes))
     if footprint.parts > 1 or not footprint.gpus or not shared:
         return None
-    known = [*workers]
-    held, taken = _held(known), _held(worker for worker in known if worker.ended_because is None)
-    for place in new:
-        if place.target is not None:
-            _take(taken, place.target, place.footprint)
+    held, taken = _held(workers), _held(worker for worker in workers if worker.ended_because is None)
+    for worker in workers:
+        if worker.name is None and worker.place.target is not None:
+            _take(taken, worker.place.target, worker.place.footprint)
     left = {}
     for node in nodes:
         has, ours = _open_to_us(node, held), taken.get(node.node, NOTHING)

@@ -67,11 +67,6 @@ class RayWorker:
         self.node, self.nodes = message["node"], tuple(message["nodes"])
         self.seconds, self.heard_at, self.begun = max(self.seconds, said.worker_seconds), now, True
 
-    def was_there(self, now: float) -> None:
-        """Count the time since it was last heard of, in which it lived though it may not have recorded it."""
-        self.seconds += max(0.0, now - self.heard_at)
-        self.heard_at = now
-
     def read(self, sweep_folder: Path, now: float) -> None:
         """Take in what it has recorded."""
         record = record_of(sweep_folder, self.name or "")
@@ -116,10 +111,6 @@ class Workers:
     def of_segment(self, segment: int) -> RayWorker | None:
         """Return the one that has a segment."""
         return next((one for one in self.under_way() if one.work and one.work.segment == segment), None)
-
-    def new_places(self) -> list[Place]:
-        """Return the places of those that have not said yet where they are."""
-        return [worker.place for worker in self.by_key.values() if worker.name is None]
 
     def parked(self) -> list[RayWorker]:
         """Return those that wait for a segment, the least recently used first."""

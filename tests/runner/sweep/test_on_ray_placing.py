@@ -52,6 +52,11 @@ def worker(footprint: Footprint, *nodes: str) -> RayWorker:
     return RayWorker("1", Place(footprint), 1, None, 1, 0.0, 0.0, name="w", nodes=nodes)
 
 
+def asked_for(footprint: Footprint, target: str) -> RayWorker:
+    """One that has not said yet where it is."""
+    return RayWorker("1", Place(footprint, target), 1, None, 1, 0.0, 0.0)
+
+
 @pytest.mark.parametrize(
     ("nodes", "needs", "times"),
     [
@@ -124,12 +129,12 @@ def test_a_trial_of_several_nodes_needs_whole_ones() -> None:
 def test_parts_of_nodes_fill_one_node_before_the_next() -> None:
     nodes = [idle("a", 96, 8), node("b", 96, 8, 90, 4), idle("c", 96, 4)]
     two = Footprint(1.0, 2.0)
-    assert tightest(two, nodes, [], []) == "b"  # of those with four free the one with the fewer CPUs
-    assert tightest(two, nodes, [], [Place(two, "b"), Place(two, "b")]) == "c"
-    assert tightest(two, [idle("a", 96, 8), node("b", 96, 8, 95, 6)], [worker(two, "b")], []) == "b"
-    assert tightest(Footprint(1.0, 8.0), nodes, [], []) is None  # no two fit on a node: nothing is to be chosen
-    assert tightest(Footprint(1.0), nodes, [], []) is None
-    assert tightest(Footprint(1.0, 2.0, 2), nodes, [], []) is None
+    assert tightest(two, nodes, []) == "b"  # of those with four free the one with the fewer CPUs
+    assert tightest(two, nodes, [asked_for(two, "b"), asked_for(two, "b")]) == "c"
+    assert tightest(two, [idle("a", 96, 8), node("b", 96, 8, 95, 6)], [worker(two, "b")]) == "b"
+    assert tightest(Footprint(1.0, 8.0), nodes, []) is None  # no two fit on a node: nothing is to be chosen
+    assert tightest(Footprint(1.0), nodes, []) is None
+    assert tightest(Footprint(1.0, 2.0, 2), nodes, []) is None
     assert (Place(two, "b").strategy, Place(two, "b").options) == ("STRICT_PACK", {"_soft_target_node_id": "b"})
 
 
