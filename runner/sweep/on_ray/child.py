@@ -16,8 +16,8 @@ from typing import NoReturn
 
 from runner.processes import end_session, sweep_orphans
 from runner.sweep.on_ray import cluster
-from runner.sweep.on_ray.messages import Message, write
-from runner.sweep.on_ray.session import RayStart, Session, start_thread
+from runner.sweep.on_ray.messages import Message, RayStart, write
+from runner.sweep.on_ray.session import Session, start_thread
 from runner.trainers.in_own_ray import within
 
 _LONGEST_FAREWELL = 2.0
@@ -94,5 +94,4 @@ class _Child:
 
 
 if __name__ == "__main__":
-    os.environ.update({**cluster.ENVIRONMENT, **{n: v for n, v in os.environ.items() if n in cluster.ENVIRONMENT}})
     _Child(int(sys.argv[1]), pickle.load(sys.stdin.buffer)).serve()

@@ -11,7 +11,7 @@ from runner.ports.executor import Ended, Event, Failed, NoRoomError, RealClock, 
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.endings import Endings
 from runner.sweep.on_ray.link import Link, Restarts
-from runner.sweep.on_ray.messages import Message
+from runner.sweep.on_ray.messages import Message, RayStart
 from runner.sweep.on_ray.placement import ANYWHERE, Placement
 from runner.sweep.on_ray.placing import (
     HANG,
@@ -25,7 +25,6 @@ from runner.sweep.on_ray.placing import (
     usable,
     with_real_cores,
 )
-from runner.sweep.on_ray.session import RayStart
 from runner.sweep.on_ray.workers import RayWorker, Workers
 from runner.trainers.in_own_ray import gpus_here
 

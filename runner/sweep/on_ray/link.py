@@ -14,9 +14,8 @@ from pathlib import Path
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
 from runner.processes import DRIVER_TAG, SWEEP_TAG, end_session, sweep_orphans
-from runner.sweep.on_ray.cluster import CLIENT
-from runner.sweep.on_ray.messages import Message, write
-from runner.sweep.on_ray.session import RayStart
+from runner.sweep.on_ray.cluster import CLIENT, ENVIRONMENT
+from runner.sweep.on_ray.messages import Message, RayStart, write
 from runner.trainers.in_own_ray import private_folder
 
 LOGS = "logs"
@@ -154,7 +153,7 @@ def _environment(start: RayStart) -> dict[str, str]:
     if start.address is None and "RAY_AUTH_MODE" not in os.environ:
         # A token of its own keeps others out, and Ray from writing one into the user's home.
         own |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    return {**os.environ, **own}
+    return {**ENVIRONMENT, **os.environ, **own}
 
 
 def _next_log(folder: Path) -> Path:

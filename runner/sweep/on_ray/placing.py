@@ -48,11 +48,6 @@ class Footprint:
         asked = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * GIGABYTE}
         return [{name: amount for name, amount in asked.items() if amount or name == "CPU"}] * self.parts
 
-    @property
-    def apart(self) -> bool:
-        """Whether each part needs a node of its own."""
-        return self.parts > 1
-
     def parts_in(self, has: Has) -> int:
         """Return how many parts a node with so much has room for."""
         pairs = zip(has, (self.cpus, self.gpus, self.memory_gb), strict=True)
@@ -77,22 +72,14 @@ class Place:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What Ray is asked for."""
-        return {"bundles": self.footprint.bundles, "strategy": self.strategy, "options": self.options}
-
-    @property
-    def strategy(self) -> str:
-        """Ray's name of the way in which bundles share nodes."""
-        return "STRICT_SPREAD" if self.footprint.apart else "STRICT_PACK" if self.target else "PACK"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What Ray is told beyond the bundles."""
-        selector = dict(self.labels)
+        """What Ray is asked for: bundles, how they share nodes, and what it is told beyond that."""
+        apart, selector = self.footprint.parts > 1, dict(self.labels)
         if self.avoided:
             selector[NODE_LABEL] = f"!in({','.join(self.avoided)})"
-        target = {"_soft_target_node_id": self.target} if self.target else {}
-        return target | ({"bundle_label_selector": [selector] * self.footprint.parts} if selector else {})
+        options: dict[str, Any] = {"_soft_target_node_id": self.target} if self.target else {}
+        options |= {"bundle_label_selector": [selector] * self.footprint.parts} if selector else {}
+        strategy = "STRICT_SPREAD" if apart else "STRICT_PACK" if self.target else "PACK"
+        return {"bundles": self.footprint.bundles, "strategy": strategy, "options": options}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +177,7 @@ def require_fits(work: Work, nodes: Sequence[Node], *, may_grow: bool = False) -
         return
     size = f"{needs.cpus:g} CPUs and {needs.gpus:g} GPUs"
     size += f" with {needs.memory_gb:g} GB" if needs.memory_gb else ""
-    wanted = f"{needs.parts} nodes with {size} each" if needs.apart else f"{size} on one machine"
+    wanted = f"{needs.parts} nodes with {size} each" if needs.parts > 1 else f"{size} on one machine"
     raise (NoRoomError if may_grow else InputError)(
         f"trial {work.trial} needs {wanted}, which is not there ({_named(nodes, needs.memory_gb > 0)}): give it "
         "less, or join a larger cluster with --ray-address"

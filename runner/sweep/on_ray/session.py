@@ -4,36 +4,24 @@ It decides nothing.
 """
 
 import asyncio
-import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+import ray
+from ray.exceptions import OutOfMemoryError, RayTaskError
+from ray.util.placement_group import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
+
 from runner.ports.executor import Work
-from runner.sweep.on_ray.messages import Message
+from runner.processes import kill_worker, sweep_orphans
+from runner.sweep.on_ray.messages import Message, RayStart
+from runner.sweep.on_ray.worker_process import WorkerProcess
 
 _SECONDS_OF_A_SWEEP = 10.0
 _SECONDS_BETWEEN_SIGNS = 5.0  # that workers have of the session, and of the driver behind it
 _CALLS_AT_ONCE = 16  # of one worker: for its news, and for what it is told meanwhile
-
-
-@dataclass(frozen=True, slots=True)
-class RayStart:
-    """How a Ray process is to be started, and what all workers of its run have in common."""
-
-    folder: str  # of the sweep
-    tag: str  # of the sweep
-    address: str | None  # of a cluster; None starts one here
-    cpus: int  # of a cluster that is started here
-    gpus: int | None  # None: as many as there are
-    alone: bool = False  # whether a trial has all of this machine's GPUs
-    runtime_env: dict[str, Any] = field(default_factory=dict)  # Ray's, of all that is started there
-    driver: str = field(default_factory=lambda: secrets.token_hex(8))  # a name of its own, for what it starts
-    directory: str = field(default_factory=os.getcwd)  # what relative paths in a configuration are relative to
-    temporary: str = ""  # for what Ray writes
 
 
 class Session:
@@ -53,10 +41,6 @@ class Session:
 
     def do(self, command: Message) -> None:
         """Obey the driver."""
-        import ray  # noqa: PLC0415
-
-        from runner.processes import kill_worker  # noqa: PLC0415
-
         actor = self._actors.get(command.get("key", ""))
         match command["do"]:
             case "open":
@@ -74,8 +58,6 @@ class Session:
 
     def sweep(self, workers: list[list[str]]) -> None:
         """End what lost workers have left behind on other machines, given as pairs of worker and node."""
-        from runner.processes import sweep_orphans  # noqa: PLC0415
-
         sweeps = [threading.Thread(target=self._on, args=(node, sweep_orphans, worker)) for worker, node in workers]
         for each in sweeps:
             each.start()
@@ -84,21 +66,12 @@ class Session:
 
     def _on(self, node: str, function: Callable[..., object], *arguments: object) -> None:
         """Call a function of this sweep's tag on a machine; on one that is lost it fails, and so it should."""
-        import ray  # noqa: PLC0415
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415
-
         there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
         task = ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=there)
         ray.wait([task.remote(self._start.tag, *arguments)], timeout=_SECONDS_OF_A_SWEEP)
 
     def _open(self, key: str, place: Mapping[str, Any], work: Work) -> None:
         """Ask for a worker: the first bundle is its own, the others those of processes that it starts."""
-        import ray  # noqa: PLC0415
-        from ray.util.placement_group import placement_group  # noqa: PLC0415
-        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: PLC0415
-
-        from runner.sweep.on_ray.worker_process import WorkerProcess  # noqa: PLC0415
-
         own = place["bundles"][0]
         names = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
         size = {"num_cpus": 0, **{names[kind]: amount for kind, amount in own.items()}}
@@ -117,8 +90,6 @@ class Session:
 
     async def _pass_on(self, key: str, actor: Any, group: Any) -> None:
         """Pass on what a worker says until it is gone, and free what it occupied."""
-        from ray.util.placement_group import remove_placement_group  # noqa: PLC0415
-
         last = 0
         try:
             while True:
@@ -143,8 +114,6 @@ class Session:
 
 def _explained(error: Exception) -> tuple[str, str]:
     """Return the kind of failure behind the end of a worker, and the last line of what Ray says."""
-    from ray.exceptions import OutOfMemoryError, RayTaskError  # noqa: PLC0415
-
     reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
     if isinstance(error, OutOfMemoryError):
         return "out-of-memory", f"Ray ended the worker because its machine ran out of memory: {reason}"

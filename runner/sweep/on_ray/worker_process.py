@@ -9,17 +9,16 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import ray
 
 from runner.ports.executor import Event, Work
 from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, adopt_orphans, sweep_after_death, sweep_orphans
 from runner.sweep.on_ray.cluster import nodes_of_this_process
-from runner.sweep.on_ray.messages import Message
+from runner.sweep.on_ray.messages import Message, RayStart
 from runner.sweep.worker import Worker
 from runner.sweep.worker_records import Heartbeat, WorkerLife
-
-if TYPE_CHECKING:
-    from runner.sweep.on_ray.session import RayStart
 
 _SECONDS_OF_A_CALL = 10.0  # of waiting for news
 _SILENT = 20  # seconds without a sign after which a worker takes itself for cut off
@@ -69,10 +68,8 @@ class WorkerProcess:
     A call may come twice, where the way was cut before its answer: nothing is then done or said twice.
     """
 
-    def __init__(self, start: "RayStart") -> None:
+    def __init__(self, start: RayStart) -> None:
         """Begin to live, and to listen."""
-        import ray  # noqa: PLC0415
-
         self._life = WorkerLife()
         self._node = ray.get_runtime_context().get_node_id()
         self._nodes = nodes_of_this_process() or [self._node]

@@ -135,7 +135,11 @@ def test_parts_of_nodes_fill_one_node_before_the_next() -> None:
     assert tightest(Footprint(1.0, 8.0), nodes, []) is None  # no two fit on a node: nothing is to be chosen
     assert tightest(Footprint(1.0), nodes, []) is None
     assert tightest(Footprint(1.0, 2.0, 2), nodes, []) is None
-    assert (Place(two, "b").strategy, Place(two, "b").options) == ("STRICT_PACK", {"_soft_target_node_id": "b"})
+    assert Place(two, "b").asked | {"bundles": []} == {
+        "bundles": [],
+        "strategy": "STRICT_PACK",
+        "options": {"_soft_target_node_id": "b"},
+    }
 
 
 def test_a_node_that_hung_twice_in_a_row_is_left_out_as_long_as_there_are_others() -> None:
@@ -169,7 +173,7 @@ def test_only_machines_with_the_labels_are_used_and_each_trial_gets_its_memory()
         require_fits(work(gpus=1.0, memory_gb=900.0), nodes)
     place = Place(needs, None, ("d",), tuple(placement.labels.items()))
     selector = {ACCELERATOR: "in(H100,H200)", "zone": "!b", "ray.io/node-id": "!in(d)"}
-    assert place.options == {"bundle_label_selector": [selector]}
+    assert place.asked["options"] == {"bundle_label_selector": [selector]}
     with pytest.raises(InputError, match=r"no machine .* has ray.io/accelerator-type = B200. They have .*: A100, H100"):
         Placement.of(ClusterSection(accelerator="B200")).require_some(nodes, [])
 

@@ -12,7 +12,7 @@ import pytest
 
 from runner.ports.executor import Began
 from runner.sweep.on_ray import child as child_module
-from runner.sweep.on_ray.session import RayStart
+from runner.sweep.on_ray.messages import RayStart
 from runner.sweep.on_ray.worker_process import WorkerProcess
 from tests.conformance.works import Works
 
