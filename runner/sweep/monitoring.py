@@ -227,13 +227,13 @@ class FinalRunMonitor:
 
     def _hold(self, forecast: EndForecast, journal: Journal) -> None:
         """Warn where a notable shortfall is nearly certain: this is right when it comes, and comes late."""
-        if forecast.probability_below >= BROKEN and PROMISE not in self._warned:
+        if forecast.probability_below >= BROKEN:
             evidence = (
                 f"P(it ends {EQUIVALENCE_MARGIN:g} or more below the promised {self._promised.end.score:.3f}) is "
                 f"{forecast.probability_below:.2f}"
             )
             self._warn_of(PROMISE, evidence, self._promised.remedy or "nothing else was recommended", journal)
-        elif forecast.probability_below < BROKEN and PROMISE in self._warned:
+        elif PROMISE in self._warned:
             self._clear(PROMISE, "the promise can be kept again", journal)
 
     def _rule(self, warned: Warned | None, journal: Journal) -> None:

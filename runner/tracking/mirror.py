@@ -18,7 +18,7 @@ from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from runner.sweep.home import token_of
 from runner.tracking.port import News, Tracker
-from runner.training.trial import replace_file
+from runner.training.trial import COLUMNS, replace_file
 
 SENT = "tracking.json"  # in the sweep's folder
 MOST_POINTS = 1000  # of a run at a time
@@ -35,7 +35,6 @@ ANSWER = (
     "probability_best",
     "gpu_hours_to_target",
 )
-MEASURED = ("score", "score_standard_error", "gpu_hours", "seconds", "rollouts", "tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ def _points(session: Session, trial: int, after: int) -> list[tuple[int, dict[st
 
 
 def _values(row: Point) -> dict[str, float]:
-    given = {name: getattr(row, name) for name in MEASURED} | (row.metrics or {}) | (row.further_scores or {})
+    given = {name: getattr(row, name) for name in COLUMNS} | (row.metrics or {}) | (row.further_scores or {})
     return {
         name: float(value) for name, value in given.items() if isinstance(value, int | float) and math.isfinite(value)
     }
