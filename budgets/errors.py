@@ -36,6 +36,10 @@ class NotFoundError(RlplanError, LookupError):
     """Nothing of that name is stored, or nothing is left to do."""
 
 
+class MissingFileError(NotFoundError, InputError):
+    """There is no such file; who reads several goes on with the others."""
+
+
 class BudgetError(RlplanError):
     """The GPU-hours do not suffice for what was asked."""
 

@@ -27,10 +27,10 @@ class ExitCode(IntEnum):
 
 
 _BY_ERROR = (
+    (NotFoundError, ExitCode.NOT_FOUND),  # a missing file too, which is bad input besides
     (InputError, ExitCode.BAD_INPUT),
     (StoreError, ExitCode.BAD_INPUT),
     (CheckpointError, ExitCode.BAD_INPUT),
-    (NotFoundError, ExitCode.NOT_FOUND),
     (BudgetError, ExitCode.BUDGET_TOO_SMALL),
     (ClusterLostError, ExitCode.INTERRUPTED),
     (TrainingError, ExitCode.FINISHED_WITH_FAILURES),

@@ -24,8 +24,9 @@ What all of them share:
 - `--db`, or `RLPLAN_DB`, is the results database: a path or an SQLAlchemy URL, `rlplan.db` in the working directory
   without it. Give a URL with a password in `RLPLAN_DB`: others see arguments, and printed commands leave it out.
 - A plan or sweep that is not named is the newest one.
-- Exit codes: 0 done; 2 bad input or usage; 3 not found, or nothing to do; 4 the budget does not suffice; 5 finished
-  with failed trials, or a warning of `watch` or `check`; 130 interrupted, and the state is saved; 1 a bug of rlplan's.
+- Exit codes: 0 done; 2 bad input or usage; 3 not found (also a file to read), or nothing to do; 4 the budget does not
+  suffice; 5 finished with failed trials, or a warning of `watch` or `check`; 130 interrupted, and the state is saved; 1
+  a bug of rlplan's.
 - An error is one or two lines; `--debug`, anywhere on the line, shows the traceback.
 """
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from budgets import catalogue
 from budgets.coefficients import prior
-from budgets.errors import BudgetError, InputError
+from budgets.errors import BudgetError, InputError, MissingFileError
 from planner.adopting.configuration import configuration_of
 from planner.adopting.records import read_run, timed
 from planner.adopting.settings import settings_of, split_of
@@ -178,7 +178,7 @@ def _listed(given: Any) -> list[Any] | None:
 
 def _entry(path: Path, request: AdoptRequest) -> Entry:
     if not path.exists():
-        raise InputError(f"no run '{path}': give its folder, or its log")
+        raise MissingFileError(f"no run '{path}': give its folder, or its log")
     run = read_run(path, request.score or ())
     if request.percent:
         steps = [replace(each, score=None if each.score is None else each.score / 100) for each in run.steps]

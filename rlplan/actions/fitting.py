@@ -2,14 +2,15 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from budgets.errors import InputError
+from budgets.errors import InputError, MissingFileError
 from planner.curves.curve import Curve
 from planner.curves.fitting import (
     CurveFit,
@@ -19,7 +20,7 @@ from planner.curves.fitting import (
 )
 from planner.curves.reading import read_curves
 from planner.curves.reading.assembly import curves_of
-from planner.curves.reading.tabular import ARRAYS, paths_of, table_in_memory
+from planner.curves.reading.tabular import ARRAYS, Tabular, paths_of, table_in_memory
 from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.requests.foreign import FitRequest
@@ -28,6 +29,8 @@ from rlplan.wording.documents import Key, Read, View, plain
 from rlplan.wording.frames import FITS
 from rlplan.wording.numbers import interval
 from rlplan.wording.several import Several
+
+Contents = TypeVar("Contents")
 
 
 @dataclass(frozen=True)
@@ -127,18 +130,26 @@ def fit_curves_of(asked: FitRequest) -> Fits:
 def _read(asked: FitRequest) -> tuple[list[tuple[Path, Sequence[Curve]]], list[str]]:
     """Return the curves of what was given, with where they come from, and a line for each file that failed."""
     columns: dict[str, Any] = {name: getattr(asked, name) for name in ("x", "y", "by", "percent")}
-    read: list[tuple[Path, Sequence[Curve]]] = []
-    failures: list[str] = []
     if (table := table_in_memory(asked.files)) is not None:
         if table.name == ARRAYS:
             columns |= {"x": "x", "y": "score", "by": ""}
         return [(Path(table.name), curves_of(table, **columns))], []
-    for file in paths_of(asked.files):
+    return read_each(asked.files, partial(read_curves, **columns))
+
+
+def read_each(files: Tabular, read: Callable[[Path], Contents]) -> tuple[list[tuple[Path, Contents]], list[str]]:
+    """Return what is read of each file, and a line for each that fails; MissingFileError where none is there."""
+    found: list[tuple[Path, Contents]] = []
+    refused: list[InputError] = []
+    for file in paths_of(files):
         try:
-            read.append((file, read_curves(file, **columns)))
+            found.append((file, read(file)))
         except InputError as failure:
-            failures.append(str(failure))
-    return read, failures
+            refused.append(failure)
+    lines = list(map(str, refused))
+    if not found and all(isinstance(each, MissingFileError) for each in refused):
+        raise MissingFileError("; ".join(lines))
+    return found, lines
 
 
 def fit_jobs(read: Sequence[tuple[Path, Sequence[Curve]]], request: FitRequest) -> tuple[list[FitJob], list[str]]:

@@ -15,10 +15,10 @@ from planner.curves.families import Law
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
 from planner.curves.reading.names import resolve
-from planner.curves.reading.tabular import paths_of, table_in_memory
+from planner.curves.reading.tabular import table_in_memory
 from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
-from rlplan.actions.fitting import fit_jobs
+from rlplan.actions.fitting import fit_jobs, read_each
 from rlplan.requests.foreign import CompareRequest, FitRequest
 from rlplan.wording.arguments import ArgumentLines
 from rlplan.wording.documents import Key, Read
@@ -137,14 +137,8 @@ def tables_of(files: Any) -> tuple[list[tuple[Path, Table]], list[str]]:
     """Read every column of what is given; a file that fails does not hide the others."""
     if (table := table_in_memory(files)) is not None:
         return [(Path(table.name), table)], []
-    tables: list[tuple[Path, Table]] = []
-    failures: list[str] = []
-    for file in paths_of(files):
-        try:
-            tables += [(file, table) for table in read_table(file)]
-        except InputError as failure:
-            failures.append(str(failure))
-    return tables, failures
+    found, failures = read_each(files, read_table)
+    return [(file, table) for file, tables in found for table in tables], failures
 
 
 def fit_law(asked: FitRequest) -> FittedLaws:

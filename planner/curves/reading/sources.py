@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from budgets.errors import InputError
+from budgets.errors import InputError, MissingFileError
 from planner.curves.reading.formats import parsed, read_delimited, read_document, read_events, read_lines, table_of
 from planner.curves.reading.table import Table, listing
 from planner.curves.reading.trackers import SQLITE, mlflow_tables, tracked
@@ -30,9 +30,10 @@ def read_table(path: Path) -> list[Table]:
             return found
         if path.is_dir():
             return _read_directory(path)
+        if not path.exists():
+            raise MissingFileError(f"no file '{path}'")
         if not path.is_file():
-            there = path.exists()
-            raise InputError(f"'{path}' is not a regular file: save it to one first" if there else f"no file '{path}'")
+            raise InputError(f"'{path}' is not a regular file: save it to one first")
         return _read_file(path)
     except UnicodeDecodeError as error:
         raise InputError(

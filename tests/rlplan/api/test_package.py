@@ -91,7 +91,7 @@ def test_importing_it_imports_nothing_heavy() -> None:
 
 def test_every_error_can_be_caught_by_name() -> None:
     raised = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
-    assert raised - {"IllegalTransitionError"} == set(rlplan._ERRORS)
+    assert raised - {"IllegalTransitionError", "MissingFileError"} == set(rlplan._ERRORS)
     assert all(issubclass(getattr(rlplan, name), rlplan.RlplanError) for name in rlplan._ERRORS)
 
 
