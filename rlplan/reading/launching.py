@@ -75,7 +75,7 @@ def launch(board: Board, sweep: str, database: str, chosen: Final, astray: str |
         trained = any(each.step for each in board.trials.values() if each.configuration == chosen.configuration)
         lost = f"; {astray}" if astray and trained else ""
         return Launch(command, chosen.gpu_hours, None, f"it starts from the base model{lost}", machine)
-    left = chosen.gpu_hours * (1 - pilot.step / chosen.update_steps)
+    left = max(0.0, chosen.gpu_hours - pilot.gpu_hours)
     note = (
         f"it goes on from step {pilot.step:,} of {pilot.trial}, whose {pilot.gpu_hours:.3g} GPU-hours are not lost: "
         f"{left:.3g} are still to be paid"

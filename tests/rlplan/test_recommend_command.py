@@ -96,7 +96,7 @@ def test_a_pilot_becomes_the_final_run(run: Run, tmp_path: Path) -> None:
     known = {trial.name: trial for trial in trials(tmp_path / "rlplan.db")}[pilot["trial"]]
     assert known.cell == (chosen["rollouts_per_prompt"], chosen["prompts_per_batch"])
     assert (pilot["step"], pilot["folder"]) == (known.step, str(tmp_path / "trials" / known.name))
-    assert launch["gpu_hours"] < chosen["gpu_hours"]
+    assert launch["gpu_hours"] + pilot["gpu_hours"] == pytest.approx(chosen["gpu_hours"])
 
 
 def test_a_pilot_that_has_gone_all_the_way_is_the_final_run(run: Run, tmp_path: Path) -> None:
