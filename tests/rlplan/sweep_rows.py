@@ -74,8 +74,8 @@ class Seeder:
     def move(self, trial: int, state: TrialState, reason: str = "as decided", **failure: str) -> None:
         samples.put(self.store, sweeps.move_trial, trial, state, self.now(), reason, **failure)
 
-    def decide(self, action: str, reason: str, trial: int | None = None) -> None:
-        of = {"trial_id": trial, "seen": {"p": 0.5}}
+    def decide(self, action: str, reason: str, trial: int | None = None, **seen: float) -> None:
+        of = {"trial_id": trial, "seen": {"p": 0.5, **seen}}
         samples.put(self.store, results.record_decision, self.sweep, self.now(), action, reason, **of)
 
     def begin(self, trial: int, from_step: int) -> int:
@@ -85,7 +85,7 @@ class Seeder:
         verb, (n, B) = ("continue" if from_step else "start"), self.sizes[trial]
         moves = f"goes on from step {from_step} to" if from_step else "starts, up to"
         reason = f"n = {n}, B = {B} {moves} step {from_step + STEPS} for 29 GPU-hours: it gains most by the GPU-hour"
-        self.decide(verb, reason, trial)
+        self.decide(verb, reason, trial, granted_to_step=from_step + STEPS)
         self.open[trial] = samples.put(self.store, results.open_segment, trial, new, self.now())
         self.move(trial, TrialState.RUNNING)
         return self.open[trial]
@@ -105,8 +105,8 @@ class Seeder:
         )
         samples.put(self.store, results.add_points, [new])
 
-    def settle(self, trial: int, outcome: SegmentOutcome, gpu_hours: float = HOURS - 1) -> None:
-        samples.put(self.store, results.settle_segment, self.open.pop(trial), outcome, gpu_hours, self.now())
+    def settle(self, trial: int, outcome: SegmentOutcome, gpu_hours: float = HOURS - 1, **reached: int) -> None:
+        samples.put(self.store, results.settle_segment, self.open.pop(trial), outcome, gpu_hours, self.now(), **reached)
 
     def fit(self, trial: int, mean: float, probability_best: float | None) -> None:
         samples.put(

@@ -76,7 +76,7 @@ def test_a_pipe_gets_one_line_for_each_thing_that_matters(seeder: Seeder, capsys
         follower.look()
     assert capsys.readouterr().err.splitlines() == [
         "sweep-1 of plan-1: qwen3-8b, policy rlplan, without a driver, 1,000 GPU-hours for pilots",
-        "n8-B32-s0 starts, to step 10",
+        "n8-B32-s0 starts, up to step 10",
         "n8-B32-s0 step 10: score 0.500 ± 0.011, 29.0 GPU-hours; at target 0.70 (0.64–0.75), P(best) 0.30",
         "n8-B32-s0 lost at step 10: lost: its node went away; tried again in 2 s",
         "n8-B32-s0 goes on from step 10, attempt 2",
@@ -85,6 +85,19 @@ def test_a_pipe_gets_one_line_for_each_thing_that_matters(seeder: Seeder, capsys
         "stop: nothing can overtake the leader",
         "Run n = 512, B = 32 for 571 steps at learning rate 4e-6. "
         "Expected score 0.74 (0.68–0.79) after 3,997 GPU-hours.",
+    ]
+
+
+def test_a_start_names_the_step_of_its_decision_also_where_less_was_reached(
+    seeder: Seeder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with looking(seeder, Lines()) as follower:
+        seeder.begin(7, 0)
+        seeder.settle(7, SegmentOutcome.COMMITTED, reached_step=4)
+        follower.look()
+    assert [line.partition(" ")[2][:22] for line in capsys.readouterr().err.splitlines()[1:]] == [
+        "starts, up to step 10",
+        "step 4: no score yet, ",
     ]
 
 
