@@ -10,6 +10,7 @@ from budgets.errors import StoreError
 from planner.store import Store, open_store
 from rlplan.answers.plan import Plan, stored_document
 from rlplan.reading.sweeps import listed_plans, listed_sweeps
+from rlplan.wording.arguments import arguments_named
 from rlplan.wording.formats import database_at
 from rlplan.wording.frames import PLANS, SWEEPS, Frame, Library, make_frame
 
@@ -69,7 +70,7 @@ class Book:
         """Lend the database for one look at it."""
         if self.closed:
             raise StoreError(f"the book of {self._shown} is closed: open it again with rlplan.open(…)")
-        with open_store(self.database, read_only=True) as store:
+        with arguments_named(), open_store(self.database, read_only=True) as store:
             self._shown = store.location
             yield store
 

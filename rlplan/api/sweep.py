@@ -15,7 +15,6 @@ from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import forecast_text, reached, sentence, tally, time_of, with_error
 from rlplan.wording import frames
 from rlplan.wording.answers import page_part
-from rlplan.wording.arguments import arguments_named
 from rlplan.wording.documents import Read, plain
 from rlplan.wording.numbers import hours
 
@@ -127,7 +126,7 @@ class Sweep:
         """
         from rlplan.reading.recommend_reading import recommended  # noqa: PLC0415
 
-        with self._book.reading(), arguments_named():
+        with self._book.reading():
             return recommended(self.database, self.name, budget=budget, target=target)
 
     def plot(self, kind: "PictureKind" = "curves", *, dark: bool = False) -> "Figure":
