@@ -14,7 +14,7 @@ from rlplan.live.sweep_running import stopped
 from rlplan.printing.final_output import final_lines
 from rlplan.printing.status_output import failure_lines, final_of_sweep
 from rlplan.reading.finals import FinalStanding
-from rlplan.reading.sweep_data import StatusData, uses
+from rlplan.reading.sweep_data import StatusData
 from rlplan.reading.sweep_picture import Picture, StoredAnswer
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import remains, sentence, time_of
@@ -168,9 +168,8 @@ def _ranking(answer: StoredAnswer, canvas: Canvas) -> Part:
 
 def _spending(picture: Picture) -> str:
     money = picture.money
-    went = ", ".join(
-        f"{SPENT_AS.get(kind, kind)} {aligned_hours(gpu_hours)}" for kind, gpu_hours in uses(money).items() if gpu_hours
-    )
+    uses = [(SPENT_AS.get(kind, kind), gpu_hours) for kind, gpu_hours in money.by_use.items() if gpu_hours]
+    went = ", ".join(f"{kind} {aligned_hours(gpu_hours)}" for kind, gpu_hours in uses)
     return (
         f"The pilots spent {aligned_hours(money.spent)} of {hours(money.pilot_gpu_hours)} GPU-hours"
         f"{f' ({went})' if went else ''}, {remains(money)}; {time_of(picture)}."

@@ -15,7 +15,7 @@ from rlplan.printing.status_output import failure_lines, final_of_sweep
 from rlplan.printing.sweep_screen import budget_bar, chosen, decision_lines, screen, table, title
 from rlplan.reading.approximating import approximated
 from rlplan.reading.finals import FinalStanding
-from rlplan.reading.sweep_data import FlatTrial, StatusData, taken
+from rlplan.reading.sweep_data import StatusData, taken
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, sentence, tally, time_of
@@ -43,7 +43,7 @@ class Standing(Answer):
     @property
     def listed(self) -> Sequence[Any]:
         """Its trials."""
-        return list(map(FlatTrial, self.choice.of(self.picture.trials)))
+        return self.choice.of(self.picture.trials)
 
     @property
     def document(self) -> StatusData:
@@ -145,8 +145,8 @@ def _explained(
         yield from canvas.lines(text, "dim")
     yield from failure_lines(picture, canvas)
     if money := picture.money.start_ups and picture.money:
-        each = aligned_hours(money.in_start_ups / money.start_ups)
-        total = f"{aligned_hours(money.in_start_ups)} GPU-hours of {money.start_ups:,} segments"
+        each = aligned_hours(money.start_up_gpu_hours / money.start_ups)
+        total = f"{aligned_hours(money.start_up_gpu_hours)} GPU-hours of {money.start_ups:,} segments"
         yield from canvas.lines(f"Start-ups took {total}, {each} each", "dim")
     if (space := taken(picture)) is not None:
         yield from canvas.lines(space.describe(), "dim")

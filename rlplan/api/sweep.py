@@ -10,7 +10,7 @@ from planner.store.curves import Memory, every_point
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_data import FlatTrial, StatusData
+from rlplan.reading.sweep_data import StatusData
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import forecast_text, reached, sentence, tally, time_of, with_error
 from rlplan.wording import frames
@@ -57,7 +57,7 @@ class Sweep:
 
     def trials(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each trial, with its newest score and what its curve foretells."""
-        return frames.make_frame(frames.TRIALS, map(FlatTrial, self.picture.trials), frame)
+        return frames.make_frame(frames.TRIALS, self.picture.trials, frame)
 
     def curves(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each score that counts, by trial and step: GPU-hours of the trial against its score."""

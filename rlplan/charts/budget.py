@@ -27,7 +27,6 @@ from rlplan.charts.chart import (
 )
 from rlplan.charts.groups import configuration_of, groups
 from rlplan.reading.story import Beliefs, Story, Stretch
-from rlplan.reading.sweep_data import uses
 from rlplan.wording.numbers import aligned_hours, duration
 
 # How a segment ended, and what no segment was charged for: in words, and in which colour.
@@ -55,9 +54,9 @@ class Use:
 def used(story: Story) -> tuple[Use, ...]:
     """Return where the pilots' GPU-hours are; what is none is left out."""
     money = story.picture.money
-    spent = [(LOOKS.get(kind, (kind, SERIES[3])), gpu_hours) for kind, gpu_hours in uses(money).items()]
+    spent = [(LOOKS.get(kind, (kind, SERIES[3])), gpu_hours) for kind, gpu_hours in money.by_use.items()]
     parts = [Use(words, gpu_hours, colour) for (words, colour), gpu_hours in spent]
-    parts += [Use("reserved", money.reserved, GOOD), Use("left", money.left, faded(QUIET, 0.35))]
+    parts += [Use("reserved", money.reserved_gpu_hours, GOOD), Use("left", money.left, faded(QUIET, 0.35))]
     return tuple(use for use in parts if use.gpu_hours > 0)
 
 

@@ -55,8 +55,8 @@ def title(picture: Picture) -> str:
 
 def money_line(money: Money) -> str:
     """Say in one line where the pilots' GPU-hours are."""
-    used = f" ({aligned_hours(money.used_of_reserved)} used)" if money.used_of_reserved else ""
-    reserved = f"{aligned_hours(money.reserved)} reserved{used}, " if money.reserved else ""
+    used = f" ({aligned_hours(money.used_of_reserved_gpu_hours)} used)" if money.used_of_reserved_gpu_hours else ""
+    reserved = f"{aligned_hours(money.reserved_gpu_hours)} reserved{used}, " if money.reserved_gpu_hours else ""
     total = hours(money.pilot_gpu_hours)
     return f"{aligned_hours(money.spent)} spent, {reserved}{remains(money)} of {total} GPU-hours"
 
@@ -94,9 +94,10 @@ def budget_bar(money: Money, canvas: Canvas) -> "Text":
     width = min(WIDEST_BAR, canvas.width - len(label) - 2)
     if width < 6:
         return canvas.line(label)
-    whole = max(money.pilot_gpu_hours, money.spent + money.reserved) or 1.0
+    held = money.reserved_gpu_hours
+    whole = max(money.pilot_gpu_hours, money.spent + held) or 1.0
     spent = round(money.spent / whole * width)
-    reserved = min(width - spent, max(round(money.reserved / whole * width), 1 if money.reserved else 0))
+    reserved = min(width - spent, max(round(held / whole * width), 1 if held else 0))
     full, half, empty = "█▒─" if canvas.unicode else "#+-"
     return Text.assemble(
         (full * spent, "cyan"),

@@ -15,12 +15,12 @@ from planner.store.curves import counting, every_point, present_attempts
 from planner.store.schema import Fit, Segment, Sweep, Trial
 from planner.store.totals import totals_of
 from rlplan.reading.decisions import decisions as every_decision
-from rlplan.reading.row_choice import axis_cells, axis_columns
+from rlplan.reading.row_choice import axis_cells
 from rlplan.reading.show_reading import SegmentRow
-from rlplan.reading.sweep_data import FlatTrial, ScoreData
+from rlplan.reading.sweep_picture import ScoreData
 from rlplan.reading.sweep_reading import read_picture
 from rlplan.wording.documents import plain
-from rlplan.wording.frames import TRIALS
+from rlplan.wording.frames import TRIALS, spread
 
 Row = dict[str, Any]
 CELL = ("trial", "rollouts_per_prompt", "prompts_per_batch", "seed")
@@ -163,12 +163,12 @@ def trials(session: Session, sweep: Sweep) -> Table:
         number: {column.key: value for column, value in zip(further, values, strict=True)}
         for number, *values in session.execute(select(Trial.id, *further).where(Trial.sweep_id == sweep.id))
     }
+    columns, found = spread(TRIALS, picture.trials)
     rows = [
-        {"sweep": sweep.name, **plain(FlatTrial(trial)), **axis_cells(trial.axes), **stored.get(trial.id, {})}
-        for trial in picture.trials
+        {"sweep": sweep.name, **row, **stored.get(trial.id, {})}
+        for trial, row in zip(picture.trials, found, strict=True)
     ]
-    axes = axis_columns(trial.axes for trial in picture.trials)
-    return Table(("sweep", *TRIALS, *axes, *(column.key for column in further)), rows)
+    return Table(("sweep", *columns, *(column.key for column in further)), rows)
 
 
 def segments(session: Session, sweep: Sweep) -> Table:

@@ -110,7 +110,7 @@ def _commonest_reason(trials: Sequence[TrialRow]) -> str:
 
 
 def _money(money: Money) -> Iterator[Flag]:
-    if over := overrun(money.spent + money.reserved, money.pilot_gpu_hours):
+    if over := overrun(money.spent + money.reserved_gpu_hours, money.pilot_gpu_hours):
         share = over / money.pilot_gpu_hours if money.pilot_gpu_hours > 0 else float("inf")
         yield Flag(
             Health.BAD,

@@ -16,11 +16,10 @@ from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.reading.decisions import Decision, decisions_of_trial
 from rlplan.reading.masking import without_variables
-from rlplan.reading.sweep_data import ScoreData, TrialData
-from rlplan.reading.sweep_picture import Picture, TrialRow
+from rlplan.reading.sweep_picture import Picture, ScoreData, TrialRow
 from rlplan.reading.sweep_reading import read_picture
 from rlplan.wording.answers import Answer
-from rlplan.wording.documents import Key
+from rlplan.wording.documents import Key, View
 from rlplan.wording.frames import SCORES
 from rlplan.wording.numbers import some_of
 
@@ -92,9 +91,10 @@ class Sheet(Answer):
 
 
 @dataclass(frozen=True)
-class SheetData(TrialData):
+class SheetData(View[TrialRow]):
     """A trial with all that there is of it."""
 
+    WHOLE = TrialRow
     sheet: Sheet = field(repr=False)
 
     kind = Key[str](lambda _: "trial")

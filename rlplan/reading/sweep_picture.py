@@ -1,5 +1,9 @@
-"""A sweep as it stands, read from the database: what the live screen, `rlplan status` and the final report draw."""
+"""A sweep as it stands, read from the database: what the live screen, `rlplan status` and the final report draw.
 
+Fields that `repr` shows and keys are what JSON has of each.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -13,6 +17,7 @@ from planner.view import Axes, ScorePoint
 from rlplan.reading.decisions import Decision
 from rlplan.reading.learnt_sources import LearntFrom
 from rlplan.reading.sweeps import state_of
+from rlplan.wording.documents import Key, Read, View
 
 AT_REST = frozenset({SweepStatus.INTERRUPTED, SweepStatus.FINISHED, SweepStatus.FAILED})
 # Trials in which nothing happens any more, and that tell nothing about the allocation.
@@ -56,32 +61,38 @@ class Hold:
     taken_at: datetime | None  # None until the driver has heard of it
 
 
+def _uses(money: Any) -> dict[str, float]:
+    """Add up what segments and charges call alike, the most first."""
+    used = {str(outcome): gpu_hours for outcome, gpu_hours in money.by_outcome.items()}
+    for kind, gpu_hours in money.by_charge.items():
+        used[kind] = used.get(kind, 0.0) + gpu_hours
+    return dict(sorted(used.items(), key=lambda item: -item[1]))
+
+
 @dataclass(frozen=True, slots=True)
 class Money:
     """GPU-hours of the pilots: spent + reserved never passes the pilot part of the budget."""
 
     pilot_gpu_hours: float
-    by_outcome: dict[str, float]  # of settled segments
-    by_charge: dict[str, float]  # of no segment: of workers that were idle or lost
-    reserved: float
-    used_of_reserved: float = 0.0  # by segments that run, up to now; what they are charged is known when they end
+    by_outcome: dict[str, float] = field(repr=False)  # of settled segments
+    by_charge: dict[str, float] = field(repr=False)  # of no segment: of workers that were idle or lost
+    reserved_gpu_hours: float
+    used_of_reserved_gpu_hours: float = 0.0  # up to now; what segments are charged is known when they end
     start_ups: int = 0  # segments of somebody else's trainer of which it is known what they took beside their updates
-    in_start_ups: float = 0.0  # GPU-hours of all of those, which are a part of what is spent
+    start_up_gpu_hours: float = 0.0  # of all of those, which are a part of what is spent
 
-    @property
-    def spent(self) -> float:
-        """GPU-hours that are gone, whatever for."""
-        return sum(self.by_outcome.values()) + sum(self.by_charge.values())
-
-    @property
-    def overrun(self) -> float:
-        """GPU-hours that were used beyond the pilot budget, by a worker that outran its grant."""
-        return overrun(self.spent, self.pilot_gpu_hours)
-
-    @property
-    def left(self) -> float:
-        """GPU-hours that are neither spent nor reserved."""
-        return max(0.0, self.pilot_gpu_hours - self.spent - self.reserved)
+    spent = Key[float](lambda each: sum(each.by_use.values()), "Gone, whatever for.", name="spent_gpu_hours")
+    overrun = Key[float](
+        lambda each: overrun(each.spent, each.pilot_gpu_hours),
+        "Used beyond the pilot budget, by a worker that outran its grant.",
+        name="overrun_gpu_hours",
+    )
+    left = Key[float](
+        lambda each: max(0.0, each.pilot_gpu_hours - each.spent - each.reserved_gpu_hours),
+        "Neither spent nor reserved.",
+        name="left_gpu_hours",
+    )
+    by_use = Key[Mapping[str, float]](_uses, "What was spent, by what it went to.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +113,26 @@ class Forecast:
     at: datetime | None = None  # when it was worked out
 
 
+class ScoreData(View[ScorePoint]):
+    """One validation by the columns of a curve."""
+
+    step = Key[int]("of.step")
+    gpu_hours = Key[float]("of.gpu_hours")
+    score = Key[float]("of.score")
+    score_standard_error = Key[float | None]("of.standard_error")
+
+
+def _of(part: str, name: str) -> Callable[[Any], Any]:
+    """Return what reads a value of a trial's newest score, or of its forecast, where it has that."""
+    return lambda trial: getattr(getattr(trial, part), name, None)
+
+
 @dataclass(frozen=True, slots=True)
 class TrialRow:
     """One trial."""
 
-    id: int
-    name: str
+    id: int = field(repr=False)
+    name: str = field(repr=False)
     rollouts_per_prompt: int
     prompts_per_batch: int
     learning_rate: float
@@ -117,16 +142,25 @@ class TrialRow:
     step: int
     pilot_steps: int | None  # None when its plan's candidate is gone
     gpu_hours_spent: float
-    scores: tuple[ScorePoint, ...] = ()
-    forecast: Forecast | None = None
+    scores: tuple[ScorePoint, ...] = field(default=(), repr=False)
+    forecast: Forecast | None = field(default=None, repr=False)
     failure_class: str | None = None
     failure_tail: str | None = None
     axes: Axes = ()
 
-    @property
-    def last(self) -> ScorePoint | None:
-        """The newest score."""
-        return self.scores[-1] if self.scores else None
+    last = Read[ScorePoint | None](lambda each: each.scores[-1] if each.scores else None, "The newest score.")
+    trial = Key[str]("name")
+    score = Key[float | None](_of("last", "score"))
+    score_standard_error = Key[float | None](_of("last", "standard_error"))
+    expected_score = Key[float | None](_of("forecast", "mean"))
+    score_low = Key[float | None](_of("forecast", "low"))
+    score_high = Key[float | None](_of("forecast", "high"))
+    probability_best = Key[float | None](_of("forecast", "probability_best"))
+    verdict = Key[str | None](_of("forecast", "verdict"))
+    level = Key[float | None](_of("forecast", "level"))
+    target_gpu_hours = Key[float | None](_of("forecast", "target_gpu_hours"))
+    expected_at = Key[datetime | None](_of("forecast", "at"))
+    points = Key[Sequence[ScoreData]](lambda each: list(map(ScoreData, each.scores)))
 
     @property
     def promise(self) -> tuple[int, float, float, float, int]:
@@ -157,15 +191,12 @@ class StoredAnswer:
     probability_best: float
     expected_regret: float
     gpu_hours_to_target: float
-    details: dict[str, Any] = field(repr=False)
+    details: Mapping[str, Any]
     ranking: tuple[RankedRow, ...] = field(repr=False)
     made_at: datetime
     axes: Axes = ()
 
-    @property
-    def so_far(self) -> bool:
-        """Whether it was stored before the sweep had ended."""
-        return bool(self.details.get(SO_FAR))
+    so_far = Key[bool](lambda each: bool(each.details.get(SO_FAR)), "Whether the sweep had not ended yet.")
 
     @property
     def target_gpu_hours(self) -> float:
@@ -185,21 +216,30 @@ class Picture:
     sweep: str
     plan: str
     policy: str
-    workload: str  # the model, as the plan names it
+    workload: str = field(repr=False)  # the model, as the plan names it
     seed: int
     status: SweepStatus
     driver: Driver | None  # None when no process holds it
-    money: Money
-    trials: tuple[TrialRow, ...] = field(repr=False)
+    money: Money = field(repr=False)
+    trials: tuple[TrialRow, ...]
     decisions: int  # how many there are
-    last_decisions: tuple[Decision, ...] = field(repr=False)  # the newest last
+    last_decisions: tuple[Decision, ...]  # the newest last
     elapsed_seconds: float
-    seconds_left: float | None  # at most: until the running trials have used up what is left; None when none runs
+    seconds_left: float | None = field(repr=False)  # until what is left is used up; None when no trial runs
     answer: StoredAnswer | None = field(default=None, repr=False)
     config: dict[str, Any] = field(default_factory=dict, repr=False)
-    metric: str = "mean@1"  # what all scores here are, such as best@4
+    metric: str = "mean@1"  # what all scores are, such as best@4
     hold: Hold | None = None
     learnt_from: LearntFrom | None = None
+
+    budget = Key[Money]("money")
+    seconds_left_at_most = Key[float | None]("seconds_left")
+    recommendation = Key[StoredAnswer | None]("answer")
+    ranking = Key[Sequence[RankedRow]](lambda each: each.answer.ranking if each.answer else ())
+    stored_at = Key[str | None](lambda each: each.config.get("storage"))
+    failed = Key[Mapping[str, int]](
+        lambda each: {kind: len(trials) for kind, trials in each.failures.items()}, name="failures"
+    )
 
     @property
     def at_rest(self) -> bool:
@@ -216,11 +256,12 @@ class Picture:
         """How it stands, in a word or two."""
         return state_of(self.status, driven=not self.abandoned, paused=self.paused_since is not None)
 
-    @property
-    def paused_since(self) -> datetime | None:
-        """When its driver began to hand out no segments; None while it hands them out, or is no more."""
-        paused = self.hold is not None and self.hold.kind is RequestKind.PAUSE and not self.abandoned
-        return self.hold.taken_at if self.hold is not None and paused else None
+    paused_since = Key[datetime | None](
+        lambda each: (
+            each.hold.taken_at if each.hold and each.hold.kind is RequestKind.PAUSE and not each.abandoned else None
+        ),
+        "When its driver began to hand out no segments; None while it hands them out, or is no more.",
+    )
 
     @property
     def failures(self) -> dict[str, list[TrialRow]]:

@@ -91,10 +91,10 @@ def _money(sweep: Sweep, planned: float, totals: Totals, used: float) -> Money:
         pilot_gpu_hours=float(sweep.config.get("pilot_gpu_hours", planned)),
         by_outcome=totals.by_outcome,
         start_ups=totals.start_ups,
-        in_start_ups=totals.start_up_gpu_hours,
+        start_up_gpu_hours=totals.start_up_gpu_hours,
         by_charge=totals.by_charge,
-        reserved=totals.reserved,
-        used_of_reserved=used,
+        reserved_gpu_hours=totals.reserved,
+        used_of_reserved_gpu_hours=used,
     )
 
 
@@ -134,7 +134,7 @@ def _seconds_left(money: Money, gpus: float) -> float | None:
     """Return how long what is left lasts at the present pace, on the GPUs that run now; None where none does."""
     if not gpus:
         return None
-    return (money.left + money.reserved - money.used_of_reserved) / gpus * SECONDS_PER_HOUR
+    return (money.left + money.reserved_gpu_hours - money.used_of_reserved_gpu_hours) / gpus * SECONDS_PER_HOUR
 
 
 def _of(sweep_id: int) -> Select[int]:

@@ -58,7 +58,7 @@ def test_every_table_holds_the_same_rows_in_every_format(run: Run, database: str
     assert list(printed[0]) == document["columns"] == list(stored[0])
     assert {row["sweep"] for row in stored} == {"sweep-1"}
     if what == "decisions":
-        assert document["rows"][0]["seen"] == json.loads(printed[0]["seen"]) == {"p": 0.5}
+        assert document["rows"][0]["seen"] == json.loads(printed[0]["seen"])
     for name in ("score", "charged_gpu_hours", "predicted_mean", "expected_score"):
         if name in printed[0]:
             as_text = [None if row[name] == "" else float(row[name]) for row in printed]

@@ -68,7 +68,7 @@ def _state(story: Story) -> dict[str, Any]:
     """Return how a sweep stands, and where its money is."""
     picture = story.picture
     money = picture.money
-    whole = max(money.pilot_gpu_hours, money.spent + money.reserved) or 1.0
+    whole = max(money.pilot_gpu_hours, money.spent + money.reserved_gpu_hours) or 1.0
     return {
         "picture": picture,
         "state": picture.state,
@@ -77,7 +77,7 @@ def _state(story: Story) -> dict[str, Any]:
         "trials": plural(len(picture.trials), "trial"),
         "purpose": "the final run" if picture.policy == FINAL_POLICY else "pilots",
         "spent_share": 100 * money.spent / whole,
-        "reserved_share": 100 * money.reserved / whole,
+        "reserved_share": 100 * money.reserved_gpu_hours / whole,
     }
 
 

@@ -16,7 +16,6 @@ from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.marking import mark
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_data import StoryData
 from rlplan.reading.sweep_picture import TrialRow
 from rlplan.web.dashboard.source import Source
 from rlplan.web.page import SECTIONS
@@ -87,10 +86,10 @@ class Snapshot:
         return self.fitted.beliefs if self.fitted else None
 
     def data(self) -> bytes:
-        """Return all of it as one JSON document, which is made when it is first asked for."""
+        """Return what `rlplan status` has of it as JSON, which is made when it is first asked for."""
         with self._lock:
             if "data" not in self._made:
-                document = plain(StoryData(self.story.picture, self.story, self.beliefs))
+                document = plain(self.story.picture)
                 self._made["data"] = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
             return self._made["data"]
 

@@ -147,7 +147,9 @@ def test_each_setting_of_the_further_axes_has_its_own_maps() -> None:
 def test_the_uses_add_up_to_the_pilots_budget(tell: Callable[[], Story]) -> None:
     told = tell()
     money = told.picture.money
-    assert sum(use.gpu_hours for use in used(told)) == pytest.approx(money.spent + money.reserved + money.left)
+    assert sum(use.gpu_hours for use in used(told)) == pytest.approx(
+        money.spent + money.reserved_gpu_hours + money.left
+    )
     drawn = [trace for trace in budget_chart(told).figure["data"] if trace["y"] == ["pilots"]]
     assert [trace["x"][0] for trace in drawn] == [use.gpu_hours for use in used(told)]
 

@@ -1,21 +1,18 @@
 """The story that the rows of a sweep tell, what reading it costs, and its document."""
 
-import json
-
 from sqlalchemy import event
 
-from planner.pooling.bands import Band
 from planner.store import Store, sweeps
 from planner.store.curves import Memory
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
-from rlplan.reading.story import Beliefs
+from planner.view import ScorePoint
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_data import StoryData
+from rlplan.reading.sweep_picture import ScoreData
 from rlplan.wording.documents import plain
 from tests.planner.store import samples
 from tests.planner.store.samples import at
-from tests.rlplan.sweep_rows import STEPS, Seeder, later
+from tests.rlplan.sweep_rows import STEPS, Seeder
 
 
 def queries(store: Store) -> int:
@@ -65,13 +62,6 @@ def test_what_is_remembered_changes_nothing(seeder: Seeder) -> None:
     assert len(story(seeder.store, now=now, memory=memory).decisions) == 1
 
 
-def test_what_is_no_finite_number_is_null(seeder: Seeder) -> None:
-    told = story(seeder.store, now=later(seeder))
-    first = told.picture.trials[0].id
-    band = Band((0.0, float("inf")), (0.5, float("nan")), (0.4, 0.4), (0.6, 0.6))
-    beliefs = Beliefs(None, "nothing was seen", {first: band}, {first: float("nan")})
-    data = plain(StoryData(told.picture, told, beliefs))
-    assert data["trials"][0]["band"]["gpu_hours"] == [0.0, None]
-    assert data["trials"][0]["collapsed_from_gpu_hours"] is None
-    assert data["why_no_answer"] == "nothing was seen"
-    json.dumps(data, allow_nan=False)
+def test_what_is_no_finite_number_is_null() -> None:
+    score = plain(ScoreData(ScorePoint(1, float("inf"), float("nan"), 0.01)))
+    assert score == {"step": 1, "gpu_hours": None, "score": None, "score_standard_error": 0.01}

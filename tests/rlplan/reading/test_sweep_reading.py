@@ -18,12 +18,14 @@ def test_time_left_is_what_the_running_trials_can_spend(seeder: Seeder) -> None:
     now = later(seeder)
     seen = picture(seeder.store, now=now)
     assert seen.elapsed_seconds == (now - NOON).total_seconds()
-    most = (seen.money.left + seen.money.reserved) / (2 * 8) * 3600  # two trials on 8 GPUs each
+    most = (seen.money.left + seen.money.reserved_gpu_hours) / (2 * 8) * 3600  # two trials on 8 GPUs each
     assert seen.seconds_left is not None
     assert most / 2 < seen.seconds_left < most
     later_on = picture(seeder.store, now=now + timedelta(seconds=30))
     assert later_on.seconds_left == pytest.approx(seen.seconds_left - 30)
-    assert later_on.money.used_of_reserved == pytest.approx(seen.money.used_of_reserved + 2 * 8 * 30 / 3600)
+    assert later_on.money.used_of_reserved_gpu_hours == pytest.approx(
+        seen.money.used_of_reserved_gpu_hours + 2 * 8 * 30 / 3600
+    )
 
 
 def test_a_driver_that_is_silent_or_gone_is_not_alive(seeder: Seeder) -> None:
@@ -33,7 +35,7 @@ def test_a_driver_that_is_silent_or_gone_is_not_alive(seeder: Seeder) -> None:
     silent = picture(seeder.store, now=later(seeder, 300.0))
     assert silent.abandoned
     assert silent.seconds_left is None
-    assert silent.money.used_of_reserved == 0.0  # nobody knows
+    assert silent.money.used_of_reserved_gpu_hours == 0.0  # nobody knows
     assert silent.elapsed_seconds == alive.elapsed_seconds - 30.0  # it counts to the last sign of life
 
     gone = replace(this_driver(), pid=2**22 + 1)  # on this machine, where no process has that number

@@ -11,7 +11,6 @@ from budgets.errors import InputError
 from planner.store.schema import Fit
 from planner.store.state import sweep_state
 from planner.sweeping.policies import open_policy
-from rlplan.reading.sweep_data import SweepData
 from rlplan.reading.sweep_reading import picture
 from runner.ports.backend import Point
 from runner.ports.simulation import SimulationChoice
@@ -74,7 +73,7 @@ def test_curves_decisions_and_pictures_are_of_the_metric(tmp_path: Path) -> None
         for trial in shown.trials:
             start = fits[trial.id].parameters["R0"]
             assert start["low"] - 0.05 < before < start["high"] + 0.05
-    assert SweepData(shown).metric == "worst@4"
+    assert shown.metric == "worst@4"
 
 
 def test_a_world_that_knows_the_mean_alone_is_refused(tmp_path: Path) -> None:

@@ -95,14 +95,10 @@ def test_a_trial_is_shown_with_its_moves_and_its_failure(visitor: TestClient) ->
     assert visitor.get("/sweeps/sweep-1/trials/99").status_code == 404
 
 
-def test_a_page_as_data_has_what_status_has_and_every_row_of_its_story(
-    visitor: TestClient, run: Run, database: Path
-) -> None:
+def test_a_page_as_data_is_what_status_says(visitor: TestClient, run: Run, database: Path) -> None:
     data, known = visitor.get("/sweeps/sweep-1/data.json").json(), run.json("status", "--db", str(database))
-    assert data.keys() >= known.keys() - {"approximated", "final", "storage"}
-    assert [each["points"] for each in data["trials"]] == [each["points"] for each in known["trials"]]
-    assert (len(data["decision_log"]), len(data["segments"])) == (data["decisions"], 14)
-    assert all(data[name] for name in ("charges", "cells", "assumptions", "flags"))
+    assert data.keys() == known.keys() - {"approximated", "final", "storage"}
+    assert data["trials"] == known["trials"]
 
 
 def test_an_empty_database_says_how_to_begin(database: Path) -> None:
