@@ -18,7 +18,8 @@ from bench.synthetic import draw
 from planner.curves.curve import Curve
 from planner.curves.verdicts import Verdict
 from rlplan.actions.fitting import fit_curves_of
-from rlplan.charts.fit_panels import Panel, curve_panels
+from rlplan.charts.chart import Chart
+from rlplan.charts.fit_charts import fit_charts
 from rlplan.requests.foreign import FitRequest
 from rlplan.web.fits import fit_page
 
@@ -47,13 +48,13 @@ def main() -> None:
     save(folder / "curve-cut.png", cuts())
 
 
-def windows() -> list[Panel]:
+def windows() -> list[Chart]:
     """Fit more and more of one sigmoid."""
     curve = next(example("sigmoid", 0.01))
     return [panel(curve, f"the first {fraction:.0%}", fit_fraction=fraction) for fraction in (0.05, 0.1, 0.25, 0.5)]
 
 
-def verdicts() -> list[Panel]:
+def verdicts() -> list[Chart]:
     """Find a curve for every verdict among those of a shape that often gets it."""
     found = []
     for verdict, shape in SHAPES_BY_VERDICT.items():
@@ -62,12 +63,12 @@ def verdicts() -> list[Panel]:
     return found
 
 
-def shapes() -> list[Panel]:
+def shapes() -> list[Chart]:
     """Fit what no sigmoid describes."""
     return [panel(next(example(shape, 0.03)), shape, fit_fraction=0.5) for shape in SHAPES_BEYOND]
 
 
-def cuts() -> list[Panel]:
+def cuts() -> list[Chart]:
     """Fit a curve whose beginning follows another law, with it and without."""
     curve = next(example("sigmoid", 0.01))
     fast_start = 0.25 * np.exp(-curve.x / (0.01 * curve.x[-1]))
@@ -87,17 +88,17 @@ def example(shape: str, most_noise: float) -> Iterator[Curve]:
             yield Curve.of(shape, drawn.curve.x[chosen], drawn.curve.y[chosen])
 
 
-def panel(curve: Curve, name: str, **flags: Any) -> Panel:
+def panel(curve: Curve, name: str, **flags: Any) -> Chart:
     """Fit a curve as the command does, from a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.csv"
         rows = "".join(f"{x},{y}\n" for x, y in zip(curve.x, curve.y, strict=True))
         path.write_text("gpu_hours,score\n" + rows, encoding="utf-8")
         fits = fit_curves_of(FitRequest(path, predict_at="end", **flags))
-    return curve_panels(fits)[0]
+    return fit_charts(fits)[0]
 
 
-def save(path: Path, drawn: list[Panel]) -> None:
+def save(path: Path, drawn: list[Chart]) -> None:
     """Draw panels on a page, take a picture of it, and keep the file small."""
     page_file = path.with_suffix(".html")
     page_file.write_text(fit_page(drawn), encoding="utf-8")

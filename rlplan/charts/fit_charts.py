@@ -4,78 +4,187 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from planner.curves.curve import Curve
+from planner.curves.curve import Curve, Vector
+from planner.curves.families import Law
+from planner.curves.posterior import Posterior, over_chunks
 from planner.percent import percent
-from rlplan.charts.chart import MIND, MUTED, QUIET, SERIES, Chart, Trace, axis, band, layout, legend_below, text
-from rlplan.charts.fit_panels import Line, Panel
+from rlplan.actions.fitting import Fit, Fits
+from rlplan.actions.law_fitting import FittedLaws, LawFit
+from rlplan.charts.chart import MIND, QUIET, SERIES, Chart, Trace, axis, band, layout, legend_below, text, upright
+from rlplan.charts.thinning import FEWEST, thinned
 
-SINGLE_HEIGHT, SMALL_HEIGHT = 560, 380  # pixels, with the legend
+MOST_CHARTS = 24
+MOST_POINTS = 1_500  # of a chart; more only make a file large
+BAND_POINTS = 60
+LONGEST_NAME = 40
+LOGARITHMIC_FROM = 10.0  # times the first x, from which on a linear axis would hide the beginning
 FLOPS = 1e12  # x from which on it counts operations, which only powers of ten can name
 OBSERVED = "$good"
+HEIGHT = 380  # pixels, with the legend
+
+# Along x: places, the median and both ends of the interval of the mean score.
+Believed = Sequence[Vector]
+Mark = tuple[float, float, float, float]  # x, the middle and both ends of a prediction
 
 
-def fit_charts(panels: Sequence[Panel]) -> list[Chart]:
-    """Return a chart for each panel."""
-    return [_chart(f"fit-{number}", panel, single=len(panels) == 1) for number, panel in enumerate(panels, start=1)]
+def fit_charts(fits: Fits | FittedLaws) -> list[Chart]:
+    """Return a chart for each of the first curves, or of the first fits of a law."""
+    if isinstance(fits, FittedLaws):
+        return [_of_law(each, fits.level) for each in fits.fits[:MOST_CHARTS]]
+    curves = fits.curves[:MOST_CHARTS]
+    bands = zip(*_bands(curves, fits.level), strict=True)
+    return [_of_curve(curve, believed, fits.level) for curve, believed in zip(curves, bands, strict=True)]
 
 
-def _chart(name: str, panel: Panel, *, single: bool) -> Chart:
-    lines = zip(panel.lines, cycle(SERIES), strict=False)
-    traces = [trace for line, colour in lines for trace in _line(panel, line, colour)]
-    for at, dash, what in ((panel.cut, "dot", "cut"), (panel.window, "dash", "end of the window")):
-        if at is not None:  # a trace and no shape: the legend has its name
-            style = {"color": MUTED, "dash": dash, "width": 1}
-            traces.append(_trace(what, [at, at], panel.height, "lines", line=style))
+def _of_curve(curve: Fit, believed: Believed, level: float) -> Chart:
+    whole, end = curve.whole, float(curve.used.x[-1])
+    used = (whole.x <= end) & ((whole.x >= curve.cut) | (whole.x == 0))
+    marks = [(each.x, each.mean, each.low, each.high) for each in curve.fit.predictions]
+    x = np.concatenate([whole.x, believed[0], [mark[0] for mark in marks]])
+    traces = [*_series("", whole, used, believed, marks, SERIES[0], x, level)]
+    seen = [(mark[0], came) for mark, came in zip(marks, curve.observed, strict=True) if came is not None]
+    if seen:
+        where, came = zip(*seen, strict=True)
+        marker = {"color": OBSERVED, "size": 10, "symbol": "diamond"}
+        traces.append(_trace("observed", where, came, "markers", marker=marker))
+    shapes = []
+    if np.any((whole.x > 0) & (whole.x < curve.cut)):
+        shapes.append(upright(curve.cut, dash="dot") | {"name": "cut", "showlegend": True})
+    if end < whole.x[-1]:
+        shapes.append(upright(end) | {"name": "end of the window", "showlegend": True})
+    title = f"{_short(curve.fit.curve)}: {curve.fit.verdict.value}"
+    return _chart(title, whole.x_name, whole.y_name, level, traces, x, shapes=shapes)
+
+
+def _of_law(fitted: LawFit, level: float) -> Chart:
+    fit = fitted.fit
+    over_n, first = fit.law is Law.GROUP_SIZE, next(iter(fit.points.values()))
+    x = np.concatenate([*(points.x for points in fit.points.values()), [each.x for each in fitted.predictions]])
+    traces: list[Trace] = []
+    for (series, points), colour in zip(fit.points.items(), cycle(SERIES), strict=False):
+        believed: Believed | None = None
+        marks = [(e.x, e.median, e.low, e.high) for e in fitted.predictions if e.series == series]
+        own = np.concatenate([points.x, [mark[0] for mark in marks]])
+        if fit.draws is not None and (own > 0).any():
+            places = _places(own[own > 0].min(keepdims=True), own.max(keepdims=True))[0]
+            believed = [places, *fit.at(series, places, level)]
+        name = series if len(fit.points) > 1 else ""
+        used = np.full(points.x.size, fill_value=True)
+        shown = None if over_n else points  # scores, where the law is of n
+        traces += _series(name, shown, used, believed, marks, colour, x, level, len(fit.points))
+    title = f"{_short(fit.name)}{'' if fit.identified else ': this table cannot tell'}"
+    y_name = "best rollouts per prompt, n*" if over_n else first.y_name
+    return _chart(title, first.x_name, y_name, level, traces, x, logarithmic_y=over_n)
+
+
+def _chart(
+    title: str,
+    x_name: str,
+    y_name: str,
+    level: float,
+    traces: list[Trace],
+    x: Vector,
+    *,
+    shapes: Sequence[dict[str, object]] = (),
+    logarithmic_y: bool = False,
+) -> Chart:
     named: set[str] = set()
     for trace in traces:  # the legend has each name once
         trace["showlegend"] = trace.get("name", "") not in {"", *named}
         named.add(trace.get("name", ""))
-    farthest = max((float(line.x.max(initial=0.0)) for line in panel.lines), default=0.0)
-    numbers = {"exponentformat": "power"} if farthest >= FLOPS else {}
-    scales = [{"type": "log" if log else "linear"} for log in (panel.logarithmic, panel.logarithmic_y)]
+    numbers = {"exponentformat": "power"} if x.max(initial=0.0) >= FLOPS else {}
+    scales = [{"type": "log" if log else "linear"} for log in (_leftmost(x) > 0, logarithmic_y)]
     figure = {
         "data": traces,
         "layout": layout(
-            xaxis=axis(text(panel.x_name), **scales[0], **numbers),
-            yaxis=axis(text(panel.y_name), **scales[1], **(numbers if panel.logarithmic_y else {})),
-        )
-        | legend_below(120),
+            **legend_below(120),
+            shapes=shapes,
+            xaxis=axis(text(x_name), **scales[0], **numbers),
+            yaxis=axis(text(y_name), **scales[1], **(numbers if logarithmic_y else {})),
+        ),
     }
-    caption = f"{panel.title}: {panel.y_name} against {panel.x_name}, with the fit's {percent(panel.level)} interval."
-    return Chart(name, panel.title, caption, figure, SINGLE_HEIGHT if single else SMALL_HEIGHT)
+    caption = f"{title}: {y_name} against {x_name}, with the fit's {percent(level)} interval."
+    return Chart("fit", title, caption, figure, HEIGHT)
 
 
-def _line(panel: Panel, line: Line, colour: str) -> Iterator[Trace]:
-    several = len(panel.lines) > 1
-    if line.band is not None:
-        x, low, high = line.band.x.tolist(), line.band.low.tolist(), line.band.high.tolist()
-        yield from band(x, low, high, colour, f"{panel.level * 100:g} % band")
-    for points, own, label in ((line.unused, QUIET, "not used"), (line.used, colour, "used")):
-        yield from _points(points, panel.leftmost, own, text(line.name) if several else label)
-    if line.band is not None:
-        label = text(line.name) if several else "median of the fit"
-        yield _trace(label, line.band.x, line.band.median, "lines", line={"color": colour, "width": 2})
-    if line.predictions:
-        at, middle, least, most = (np.array(values) for values in zip(*line.predictions, strict=True))
-        own = colour if several else MIND
-        error = {"type": "data", "array": most - middle, "arrayminus": middle - least, "color": own}
+def _series(
+    name: str,
+    points: Curve | None,
+    used: NDArray[np.bool_],
+    believed: Believed | None,
+    marks: Sequence[Mark],
+    colour: str,
+    x: Vector,
+    level: float,
+    series: int = 1,
+) -> Iterator[Trace]:
+    """Draw one series of a chart, whose `x` are all that it has; a single one needs no name."""
+    if believed is not None:
+        places, _, low, high = (part.tolist() for part in believed)
+        yield from band(places, low, high, colour, f"{level * 100:g} % band")
+    for rows, own, label in ((~used, QUIET, "not used"), (used, colour, "used")):
+        if points is not None:
+            most = max(FEWEST, MOST_POINTS // series)
+            yield from _points(points.x[rows], points.y[rows], most, _leftmost(x), own, text(name or label))
+    if believed is not None:
+        style = {"color": colour, "width": 2}
+        yield _trace(text(name or "median of the fit"), believed[0], believed[1], "lines", line=style)
+    if marks:
+        at, middle, least, most_of = (np.array(values) for values in zip(*marks, strict=True))
+        own = colour if name else MIND
+        error = {"type": "data", "array": most_of - middle, "arrayminus": middle - least, "color": own}
         yield _trace("prediction", at, middle, "markers", marker={"color": own, "size": 8}, error_y=error)
-    if line.observed:
-        where, came = zip(*line.observed, strict=True)
-        yield _trace("observed", where, came, "markers", marker={"color": OBSERVED, "size": 10, "symbol": "diamond"})
 
 
-def _points(points: Curve, leftmost: float, colour: str, name: str) -> Iterator[Trace]:
-    trained = points.x > 0
+def _points(x: Vector, y: Vector, most: int, leftmost: float, colour: str, name: str) -> Iterator[Trace]:
+    """Draw scores, of a long curve both ends and what is highest and lowest; those of before training at the left."""
+    rows = thinned(x, y, most)
+    x, y = x[rows], y[rows]
+    trained = x > 0
     if trained.any():
         marker = {"color": colour, "size": 5, "opacity": 0.75}
-        yield _trace(name, points.x[trained], points.y[trained], "markers", marker=marker)
+        yield _trace(name, x[trained], y[trained], "markers", marker=marker)
     if not trained.all():
         marker = {"color": colour, "size": 10, "symbol": "triangle-left"}
-        start = [leftmost] * int((~trained).sum())
-        yield _trace("before training", start, points.y[~trained], "markers", marker=marker)
+        yield _trace("before training", [leftmost] * int((~trained).sum()), y[~trained], "markers", marker=marker)
 
 
-def _trace(name: str, x: object, y: object, mode: str, **style: object) -> Trace:
+def _trace(name: str, x: ArrayLike, y: ArrayLike, mode: str, **style: object) -> Trace:
     return {"type": "scatter", "name": name, "legendgroup": name, "x": x, "y": y, "mode": mode, **style}
+
+
+def _leftmost(x: Vector) -> float:
+    """Return where scores of before training are drawn: at 0, or left of all others on a log axis."""
+    above = x[x > 0]
+    return 0.7 * float(above.min()) if above.size and above.max() >= LOGARITHMIC_FROM * above.min() else 0.0
+
+
+def _short(name: str) -> str:
+    """Leave out the middle of a name that is too long for its chart."""
+    half = LONGEST_NAME // 2
+    return name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[-half:]}"
+
+
+def _bands(curves: Sequence[Fit], level: float) -> list[Vector]:
+    """Return places along each curve, from its first point on, with what its posterior says there; all at once."""
+    first = np.array([float(curve.used.x[curve.used.x > 0][0]) for curve in curves])
+    last = [max(float(curve.used.x[-1]), *(each.x for each in curve.fit.predictions)) for curve in curves]
+    places = _places(first, np.maximum(last, first * 1.01))
+    levels = (0.5, (1 - level) / 2, (1 + level) / 2)
+
+    def quantiles(rows: slice, posterior: Posterior) -> list[Vector]:
+        at_each = [posterior.predict(places[rows, number]) for number in range(places.shape[1])]
+        return [np.stack([mixtures.quantile(part) for mixtures in at_each], axis=1) for part in levels]
+
+    chunks = over_chunks([curve.used for curve in curves], quantiles)
+    return [places, *(np.concatenate([chunk[part] for chunk in chunks]) for part in range(3))]
+
+
+def _places(first: Vector, last: Vector) -> Vector:
+    """Return places from the first to the last x, half even in log x and half in x: a line is smooth on either axis."""
+    even = np.linspace(0, 1, BAND_POINTS // 2)
+    along_log = first[:, None] * (last / first)[:, None] ** even
+    along = first[:, None] + (last - first)[:, None] * even
+    return np.sort(np.concatenate([along_log, along], axis=1), axis=1)

@@ -71,6 +71,13 @@ def environment(*first: str) -> "Environment":
     return made
 
 
+def contents() -> dict[str, Any]:
+    """Return what a page that needs nothing beside it holds itself: all of this is ours."""
+    from markupsafe import Markup  # noqa: PLC0415
+
+    return {"styles": Markup(styles()), "scripts": Markup(scripts()), "plotly": Markup(plotly_script())}
+
+
 def styles() -> str:
     """Return the page's own CSS."""
     return "\n".join(_static(name) for name in STYLES)

@@ -75,10 +75,8 @@ def _page(parts: list[str], **named: Any) -> str:
     return page.rendered(
         "report.html",
         parts=[Markup(part) for part in parts],
-        styles=Markup(page.styles()),
-        scripts=Markup(page.scripts()),
-        plotly=Markup(page.plotly_script()),
         version=version("rlplan"),
+        **page.contents(),
         **named,
     )
 

@@ -11,7 +11,7 @@ from bench.synthetic import draw
 from planner.curves.curve import Curve
 from planner.curves.verdicts import Verdict
 from rlplan.actions.fitting import fit_curves_of
-from rlplan.charts.fit_panels import BAND_POINTS, curve_panels
+from rlplan.charts.fit_charts import BAND_POINTS, fit_charts
 from rlplan.requests.foreign import FitRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import rising, write
@@ -180,14 +180,15 @@ def test_a_page_is_drawn_that_needs_nothing_else(run: Run, tmp_path: Path, one: 
 def test_the_band_holds_its_median_and_meets_the_predictions(tmp_path: Path, shape: str) -> None:
     curve = draw(shape, np.random.default_rng(3)).curve
     fits = fit_curves_of(FitRequest(write(tmp_path / "drawn.csv", x=curve.x, y=curve.y), fit_fraction=0.5))
-    (panel,) = curve_panels(fits)
-    (line,) = panel.lines
-    band = line.band
-    assert band is not None
-    assert band.x.size == BAND_POINTS
-    assert np.all(np.diff(band.x) >= 0)
-    assert np.all((band.low <= band.median) & (band.median <= band.high))
-    last = line.predictions[-1]
-    assert (band.x[-1], band.low[-1], band.high[-1]) == pytest.approx((last.x, last.low, last.high))
-    assert line.used.x.size + line.unused.x.size == curve.x.size
-    assert panel.leftmost < line.used.x[line.used.x > 0].min()
+    (chart,) = fit_charts(fits)
+    low, high, *others = chart.figure["data"]
+    traces = {trace["name"]: trace for trace in others}
+    median, used = traces["median of the fit"], traces["used"]
+    assert median["x"].size == BAND_POINTS
+    assert np.all(np.diff(median["x"]) >= 0)
+    assert np.all((low["y"] <= median["y"]) & (median["y"] <= high["y"]))
+    last = fits[0].predictions[-1]
+    assert (median["x"][-1], low["y"][-1], high["y"][-1]) == pytest.approx((last.x, last.low, last.high))
+    drawn = [trace for trace in others if trace["name"] in ("used", "not used", "before training")]
+    assert sum(len(trace["x"]) for trace in drawn) == curve.x.size
+    assert all(trace["x"][0] < used["x"].min() for trace in drawn if trace["name"] == "before training")
