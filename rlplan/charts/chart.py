@@ -83,6 +83,43 @@ QUIET = "$quiet"
 SCALE = [[step / 4, f"$scale-{step}"] for step in range(5)]
 MARGIN = {"l": 56, "r": 16, "t": 12, "b": 44}
 
+LINE = "$line"
+_AXIS = {
+    "gridcolor": LINE,
+    "linecolor": LINE,
+    "zerolinecolor": LINE,
+    "tickcolor": LINE,
+    "zeroline": False,
+    "ticks": "outside",
+    "ticklen": 4,
+    "ticklabelstandoff": 3,
+    "exponentformat": "none",
+    "separatethousands": True,
+    "tickfont": {"color": MUTED, "size": 11},
+    "title": {"font": {"color": MUTED, "size": 12}},
+}
+_BAR = {"tickfont": {"color": MUTED, "size": 11}, "title": {"font": {"color": MUTED, "size": 11}}}
+CLEAR = "rgba(0,0,0,0)"
+# What all charts look like beside their data, on a page and in a notebook.
+TEMPLATE = {
+    "layout": {
+        "font": {"color": INK, "size": 12},
+        "paper_bgcolor": PAPER,
+        "plot_bgcolor": PAPER,
+        "xaxis": _AXIS,
+        "yaxis": _AXIS,
+        "legend": {"font": {"size": 11.5}, "bgcolor": CLEAR},
+        "hoverlabel": {
+            "bgcolor": "$raised",
+            "bordercolor": QUIET,
+            "align": "left",
+            "font": {"color": INK, "size": 12},
+        },
+        "modebar": {"bgcolor": CLEAR, "color": QUIET, "activecolor": ACCENT},
+    },
+    "data": {"heatmap": [{"colorbar": _BAR}]},
+}
+
 Axis = dict[str, Any]
 
 

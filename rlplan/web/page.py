@@ -6,6 +6,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import UnknownNameError
+from rlplan.charts.chart import TEMPLATE, safe_json
 from rlplan.reading.story import Beliefs, Story
 from rlplan.web import sections
 
@@ -85,7 +86,7 @@ def styles() -> str:
 
 def scripts() -> str:
     """Return the page's own JavaScript; `rlplan.draw(root)` draws the charts below an element."""
-    return "\n".join(_static(name) for name in SCRIPTS)
+    return "\n".join([*map(_static, SCRIPTS), f"const TEMPLATE = {safe_json(TEMPLATE)};"])
 
 
 @cache

@@ -1,4 +1,5 @@
 // Draws the charts: every [data-chart] holds a figure as JSON, whose colours are names such as "$accent/0.2".
+// TEMPLATE, what they all look like, is written below by whoever puts the scripts together.
 "use strict";
 window.rlplan = (() => {
   const NARROW = 560; // pixels of a chart below which labels and colour bars give way
@@ -29,7 +30,7 @@ window.rlplan = (() => {
     if (Array.isArray(value)) {
       if (key === "colorscale") return value.map(([at, name]) => [at, colour(name)]);
       if (/color$/.test(key)) return value.map((each) => (typeof each === "string" && each[0] === "$" ? colour(each) : each));
-      return /^(data|traces|shapes|annotations)$/.test(key) ? value.map((each) => coloured(each, "")) : value;
+      return /^(data|shapes|annotations|heatmap)$/.test(key) ? value.map((each) => coloured(each, "")) : value;
     }
     if (value !== null && typeof value === "object") {
       return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, coloured(each, name)]));
@@ -38,21 +39,9 @@ window.rlplan = (() => {
   }
 
   function template() {
-    const line = { gridcolor: colour("$line"), linecolor: colour("$line"), zerolinecolor: colour("$line"), tickcolor: colour("$line") };
-    const ticks = { ...line, ticks: "outside", ticklen: 4, ticklabelstandoff: 3, exponentformat: "none", separatethousands: true, zeroline: false, tickfont: { color: colour("$muted"), size: 11 }, title: { font: { color: colour("$muted"), size: 12 } } };
-    return {
-      layout: {
-        font: { family: getComputedStyle(document.body).fontFamily, color: colour("$ink"), size: 12 },
-        paper_bgcolor: "rgba(0,0,0,0)",
-        plot_bgcolor: "rgba(0,0,0,0)",
-        xaxis: ticks,
-        yaxis: ticks,
-        legend: { font: { size: 11.5 }, bgcolor: "rgba(0,0,0,0)" },
-        hoverlabel: { bgcolor: colour("$raised"), bordercolor: colour("$quiet"), font: { color: colour("$ink"), size: 12 }, align: "left" },
-        modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("$quiet"), activecolor: colour("$accent") },
-      },
-      data: { heatmap: [{ colorbar: { tickfont: { color: colour("$muted"), size: 11 }, title: { font: { color: colour("$muted"), size: 11 } } } }] },
-    };
+    const made = coloured(TEMPLATE, "");
+    made.layout.font.family = getComputedStyle(document.body).fontFamily;
+    return made;
   }
 
   function narrowed(trace) {
