@@ -10,8 +10,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar, cast
 
-from sqlalchemy import ColumnElement, Row, Table, Text, bindparam, func, null, select
-from sqlalchemy import cast as sql_cast
+from sqlalchemy import ColumnElement, Row, Table, bindparam, func, null, select
 from sqlalchemy.orm import Session
 
 from planner.metrics import Metric
@@ -150,20 +149,16 @@ def _scores(points: Iterable[Any], metric: Metric) -> list[ScorePoint]:
 
 
 def every_point(
-    session: Session, sweep_id: int, *, as_text: bool = False, measured: bool = True
+    session: Session, sweep_id: int, *, measured: bool = True
 ) -> Iterator[tuple[dict[str, Any], Row[*tuple[Any, ...]]]]:
     """Yield every point, behind what is known of its trial, by trial, step and attempt; also of attempts given up.
 
-    A sweep may have millions: they are read a few at a time, one trial after the other, in the order of their key. Its
-    documents, the further scores and the metrics, come as they are stored where they are wanted `as_text`, and alone
-    without what was `measured`.
+    A sweep may have millions: they are read a few at a time, one trial after the other, in the order of their key. The
+    documents, the further scores and the metrics, come alone without what was `measured`.
     """
     of_trial = (Trial.name.label("trial"), Trial.rollouts_per_prompt, Trial.prompts_per_batch, Trial.seed, Trial.axes)
     trials = session.execute(select(Trial.id, *of_trial).where(Trial.sweep_id == sweep_id).order_by(Trial.id)).all()
     point = cast(Table, Point.__table__).c
-    documents: list[ColumnElement[Any]] = [point.further_scores, point.metrics]
-    if as_text:
-        documents = [sql_cast(each, Text) for each in documents]
     columns: list[ColumnElement[Any]] = [
         point.attempt,
         point.optimizer_step.label("step"),
@@ -176,7 +171,7 @@ def every_point(
         point.score_standard_error,
     ]
     wanted = (
-        select(*(columns if measured else ()), *documents)
+        select(*(columns if measured else ()), point.further_scores, point.metrics)
         .where(point.trial_id == bindparam("trial_id"))
         .order_by(point.optimizer_step, point.attempt)
     )

@@ -19,10 +19,10 @@ from planner.store import open_store
 from planner.store.schema import Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.learning import experience_in
-from rlplan.reading.export_tables import TABLES, PointRows, Row, Table, recorded
+from rlplan.reading.export_tables import TABLES, Row, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.requests.reading import ExportRequest
-from rlplan.wording.file_writing import Content, line_of, require_room, write_cells, write_file
+from rlplan.wording.file_writing import Content, require_room, write_cells, write_file
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell
 
@@ -177,11 +177,7 @@ def _object(row: Row) -> str:
 
 def _write_csv(table: Table, file: BinaryIO) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
-    if isinstance(table.rows, PointRows):
-        text.write(line_of(table.columns))
-        text.writelines(table.rows.lines(lambda cells: line_of(map(_flat, cells))))
-    else:
-        write_cells(text, table.columns, (map(_flat, map(row.get, table.columns)) for row in table.rows))
+    write_cells(text, table.columns, (map(_flat, map(row.get, table.columns)) for row in table.rows))
     text.detach()
 
 

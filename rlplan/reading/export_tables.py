@@ -1,7 +1,6 @@
 """The tables of a sweep as rows: what it measured, was granted, decided, believed and concluded."""
 
-import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import groupby
@@ -26,11 +25,6 @@ Row = dict[str, Any]
 CELL = ("trial", "rollouts_per_prompt", "prompts_per_batch", "seed")
 MEASURED = ("rollouts", "tokens", "seconds", "gpu_hours", "compared_gpu_hours", "score", "score_standard_error")
 POINT = ("attempt", "step", "counts", *MEASURED)
-MOST_SHAPES = 1000  # of metrics that are remembered
-_NO_NUMBERS = frozenset({"null", "true", "false", ""})  # what may stand between the commas of a JSON document
-_OF_NUMBERS = b"0123456789.+-eE,"
-_AROUND = b" \t\r\n:{}"  # the numbers of a JSON document, beside commas
-_NO_BRACES = bytes(set(range(256)) - set(b"{}"))
 
 
 class PointRows:
@@ -41,25 +35,15 @@ class PointRows:
     """
 
     def __init__(self, session: Session, sweep: Sweep) -> None:
-        """Find the columns, in the order of their first occurrence, from a row of each shape."""
+        """Find the columns, in the order of their first occurrence."""
         self._session, self._sweep, self._count = session, sweep, 0
-        self._heads: dict[str, Row] = {}  # by trial
         trials = session.execute(select(Trial.name, Trial.attempt, Trial.id).where(Trial.sweep_id == sweep.id)).all()
         present = present_attempts(trials, totals_of(session, sweep.id))
         self._present = {each.name: present[each.id] for each in trials}
         columns: dict[str, None] = {}
-        shapes: set[Hashable] = set()
-        documents: Iterable[tuple[Any, Any]] = every_point(session, sweep.id, as_text=True, measured=False)
+        documents: Iterable[tuple[Any, Any]] = every_point(session, sweep.id, measured=False)
         for self._count, (trial, (further, metrics)) in enumerate(documents, start=1):
-            name = trial["trial"]
-            shape = (name, further and tuple(_further(further)), _shape(metrics)[0])
-            if shape not in shapes:
-                if len(shapes) == MOST_SHAPES:  # texts that differ from point to point
-                    shapes.clear()
-                shapes.add(shape)
-                head = {"sweep": sweep.name, **{each: trial[each] for each in CELL}, **axis_cells(trial["axes"])}
-                self._heads[name] = head
-                columns.update(dict.fromkeys((*head, *POINT, *_further(further), *_metrics(metrics))))
+            columns.update(dict.fromkeys((*self._head(trial), *POINT, *_further(further), *_metrics(metrics))))
         self.columns = tuple(columns)
 
     def __len__(self) -> int:
@@ -68,56 +52,17 @@ class PointRows:
 
     def __iter__(self) -> Iterator[Row]:
         """Yield them by trial, step and attempt."""
-        for trial, point, counts in self._marked():
-            yield self._row({}, trial, point, counts=counts) | _metrics(point[-1])
-
-    def lines(self, line_of: Callable[[Iterable[Any]], str]) -> Iterator[str]:
-        """Yield each row as a line of text: numbers among the metrics are as they are stored, and mostly unread."""
-        empty = dict.fromkeys(self.columns)
-        heads = {trial: line_of(head.values()).rstrip() for trial, head in self._heads.items()}
-        known: dict[Hashable, tuple[tuple[str, ...], bool]] = {}  # by trial and shape: names, and whether it has all
-        for trial, point, counts in self._marked():
-            shape, between = _shape(point[-1])
-            key = (trial["trial"], shape)
-            if key not in known:
-                if len(known) == MOST_SHAPES:
-                    known.clear()
-                names = tuple(_metrics(point[-1]))
-                known[key] = names, (*self._heads[trial["trial"]], *POINT, *names) == self.columns
-            names, whole = known[key]
-            numbers = between.translate(None, _AROUND)
-            if whole and len(names) == numbers.count(b",") + 1 and _all_numbers(numbers):  # nearly all are
-                attempt, step, *measured, _, _ = point
-                cells = ["" if cell is None else str(cell) for cell in (attempt, step, counts, *measured)]
-                yield f"{heads[trial['trial']]},{','.join(cells)},{numbers.decode()}\n"
-            else:
-                yield line_of(self._cells(empty.copy(), trial, point, counts, names, numbers.decode().split(",")))
-
-    def _cells(
-        self, row: Row, trial: Mapping[str, Any], point: Sequence[Any], counts: bool, names: Sequence[str], numbers: Any
-    ) -> Iterable[Any]:
-        plain = len(names) == len(numbers) and _NO_NUMBERS.isdisjoint(numbers)
-        self._row(row, trial, point, counts=counts)
-        row.update(zip(names, numbers, strict=True) if plain else _metrics(point[-1]))
-        return row.values()
-
-    def _marked(self) -> Iterator[tuple[Mapping[str, Any], Sequence[Any], bool]]:
-        """Yield each point with whether it counts."""
-        points: Iterable[tuple[Any, Any]] = every_point(self._session, self._sweep.id, as_text=True)
+        points: Iterable[tuple[Any, Any]] = every_point(self._session, self._sweep.id)
         for (name, step), of_step in groupby(points, key=lambda each: (each[0]["trial"], each[1][1])):
             several = list(of_step)
             counted = counting(self._present[name], step, [point for _, point in several])
             for trial, point in several:
-                yield trial, point, point is counted
+                attempt, _, *measured, further, metrics = point
+                cells = dict(zip(POINT, (attempt, step, point is counted, *measured), strict=True))
+                yield self._head(trial) | cells | _further(further) | _metrics(metrics)
 
-    def _row(self, row: Row, trial: Mapping[str, Any], point: Sequence[Any], *, counts: bool) -> Row:
-        """Fill in all but the metrics."""
-        attempt, step, *measured, further, _ = point
-        row.update(self._heads[trial["trial"]], attempt=attempt, step=step, counts=counts)
-        row.update(zip(MEASURED, measured, strict=True))
-        if further is not None:
-            row.update(_further(further))
-        return row
+    def _head(self, trial: Mapping[str, Any]) -> Row:
+        return {"sweep": self._sweep.name, **{each: trial[each] for each in CELL}, **axis_cells(trial["axes"])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,28 +173,9 @@ def _columns(rows: Iterable[Row]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for row in rows for name in row))
 
 
-def _further(document: str | None) -> Row:
-    stored = json.loads(document) if document else {}
-    return {f"further.{name}": value[0] for name, value in stored.items() if value}
+def _further(stored: Mapping[str, Any] | None) -> Row:
+    return {f"further.{name}": value[0] for name, value in (stored or {}).items() if value}
 
 
-def _metrics(document: str | None) -> Row:
-    return {f"metrics.{name}": value for name, value in flattened(json.loads(document) if document else {})}
-
-
-def _all_numbers(between: bytes) -> bool:
-    """Whether a number, and nothing else, stands before, between and behind all commas."""
-    return not (between.translate(None, _OF_NUMBERS) or b",," in between or between[:1] == b"," or between[-1:] == b",")
-
-
-def _shape(document: str | None) -> tuple[Hashable, bytes]:
-    """Return what documents with the same columns have in common, and what stands between the names, unread as JSON.
-
-    To read millions of numbers and to write them again takes most of the time of an export. Names and texts alone are
-    in quotation marks, and documents with other texts have other shapes.
-    """
-    if document is None or "\\" in document or "[" in document:
-        return tuple(_metrics(document)), b""
-    parts = document.split('"')
-    between = "".join(parts[::2]).encode()
-    return (between.translate(None, _NO_BRACES), *parts[1::2]), between
+def _metrics(stored: Mapping[str, Any] | None) -> Row:
+    return {f"metrics.{name}": value for name, value in flattened(stored or {})}
