@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
-from rlplan.reading.decisions import WholeDecision, chosen_decisions, moment
+from rlplan.reading.decisions import Decision, chosen_decisions, moment
 from rlplan.requests.reading import DecisionsRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.console import Part
@@ -30,7 +30,7 @@ class Decisions(Answer):
     ROWS = "decisions"
 
     sweep: str
-    decisions: tuple[WholeDecision, ...]
+    decisions: tuple[Decision, ...]
     last: int | None = field(repr=False)
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
@@ -60,13 +60,13 @@ def answer(asked: DecisionsRequest) -> Decisions:
         return Decisions(row.name, found, asked.last)
 
 
-def _table(decisions: Sequence[WholeDecision], lines: int | None, canvas: Canvas) -> Part:
+def _table(decisions: Sequence[Decision], lines: int | None, canvas: Canvas) -> Part:
     """Lay out decisions; their reasons have so many lines, or what they need."""
     one_day = canvas.width < WIDE and len({each.at.date() for each in decisions}) == 1
     moment_format = "%H:%M:%S" if one_day else "%Y-%m-%d %H:%M:%S"
     beside = BESIDE + len(moment_format) + max(len(each.trial or "") for each in decisions)
     signs = None if lines is None else lines * max(LEGIBLE, canvas.width - beside - LOST)
-    columns: Sequence[Column[WholeDecision]] = (
+    columns: Sequence[Column[Decision]] = (
         Column("#", attrgetter("number")),
         Column("time (UTC)", lambda each: format(each.at, moment_format), Cells.NAMES),
         Column("action", attrgetter("action"), Cells.NAMES),

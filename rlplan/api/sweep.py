@@ -61,18 +61,10 @@ class Sweep:
 
     def curves(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each score that counts, by trial and step: GPU-hours of the trial against its score."""
-        trials = self.picture.trials
         found = [
-            {
-                **{name: getattr(trial, name, None) for name in frames.CURVES},
-                "trial": trial.name,
-                "state": trial.state.value,
-                **score._asdict(),
-                "score_standard_error": score.standard_error,
-                "axes": trial.axes,
-            }
-            for trial in trials
-            for score in trial.scores
+            {name: getattr(trial, name, None) for name in (*frames.CURVES, "axes")} | plain(score)
+            for trial in self.picture.trials
+            for score in trial.points
         ]
         return frames.make_frame(frames.CURVES, found, frame)
 
@@ -99,16 +91,7 @@ class Sweep:
 
     def segments(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each segment, in the order of their start: which worker ran which trial when."""
-        rows = (
-            {
-                **{name: getattr(each, name, None) for name in frames.SEGMENTS},
-                "trial": each.name,
-                "segment": each.number,
-                "outcome": each.outcome.value,
-            }
-            for each in self.story.stretches
-        )
-        return frames.make_frame(frames.SEGMENTS, rows, frame)
+        return frames.make_frame(frames.SEGMENTS, self.story.segments, frame)
 
     def recommend(self, target: float | None = None, budget: float | None = None) -> "Answer":
         """Return what is recommended: what the sweep has stored last, whether it has ended or goes on.

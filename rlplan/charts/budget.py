@@ -26,7 +26,8 @@ from rlplan.charts.chart import (
     text,
 )
 from rlplan.charts.groups import configuration_of, groups
-from rlplan.reading.story import Beliefs, Story, Stretch
+from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.sweep_picture import SegmentRow
 from rlplan.wording.numbers import aligned_hours, duration
 
 # How a segment ended, and what no segment was charged for: in words, and in which colour.
@@ -121,13 +122,13 @@ Kind = tuple[str, str]  # what the legend says, and its colour
 
 def timelines(story: Story, beliefs: Beliefs | None) -> tuple[Chart, ...]:
     """Return the timeline coloured by how segments ended, and by configuration; nothing before the first segment."""
-    if not story.stretches:
+    if not story.segments:
         return ()
     by_outcome = _timeline(story, "timeline-outcome", "By outcome", lambda each: LOOKS[each.outcome])
     return by_outcome, _timeline(story, "timeline-configuration", "By configuration", _configurations(story, beliefs))
 
 
-def _configurations(story: Story, beliefs: Beliefs | None) -> Callable[[Stretch], Kind]:
+def _configurations(story: Story, beliefs: Beliefs | None) -> Callable[[SegmentRow], Kind]:
     """Give the best configurations that ran a colour each; more than a few cannot be told apart."""
     ran = [group for group in groups(story, beliefs) if group.trials][: len(SERIES)]
     kinds: dict[Configuration, Kind] = {
@@ -135,19 +136,19 @@ def _configurations(story: Story, beliefs: Beliefs | None) -> Callable[[Stretch]
     }
     of_trial = {trial.id: configuration_of(trial) for trial in story.picture.trials}
 
-    def kind(stretch: Stretch) -> Kind:
-        configuration = of_trial.get(stretch.trial)
+    def kind(segment: SegmentRow) -> Kind:
+        configuration = of_trial.get(segment.trial_id)
         found = kinds.get(configuration) if configuration is not None else None
         return found or (OTHERS, faded(QUIET, 0.7))
 
     return kind
 
 
-def _timeline(story: Story, name: str, title: str, kind_of: Callable[[Stretch], Kind]) -> Chart:
-    workers = list(dict.fromkeys([*(s.worker for s in story.stretches), *(c.worker for c in story.charges)]))
-    kinds: dict[Kind, list[Stretch]] = {}
-    for stretch in story.stretches:
-        kinds.setdefault(kind_of(stretch), []).append(stretch)
+def _timeline(story: Story, name: str, title: str, kind_of: Callable[[SegmentRow], Kind]) -> Chart:
+    workers = list(dict.fromkeys([*map(_worker, story.segments), *(c.worker for c in story.charges)]))
+    kinds: dict[Kind, list[SegmentRow]] = {}
+    for segment in story.segments:
+        kinds.setdefault(kind_of(segment), []).append(segment)
     order = sorted(kinds, key=lambda kind: kind[0] == OTHERS)
     driver = story.picture.driver
     # What a driver that is gone left open ended when it was last heard of, as far as anybody knows.
@@ -171,32 +172,36 @@ def _timeline(story: Story, name: str, title: str, kind_of: Callable[[Stretch], 
             ),
         ),
     }
-    failed = sum(stretch.outcome in (SegmentOutcome.FAILED, SegmentOutcome.LOST) for stretch in story.stretches)
-    caption = f"{len(story.stretches):,} segments on {len(workers):,} workers; {failed:,} of them failed or were lost."
+    failed = sum(segment.outcome in (SegmentOutcome.FAILED, SegmentOutcome.LOST) for segment in story.segments)
+    caption = f"{len(story.segments):,} segments on {len(workers):,} workers; {failed:,} of them failed or were lost."
     return Chart(name, title, caption, figure, min(TALLEST, AROUND + ROW * max(2, len(workers))))
 
 
-def _bars(kind: Kind, stretches: Sequence[Stretch], now: datetime) -> Trace:
+def _bars(kind: Kind, segments: Sequence[SegmentRow], now: datetime) -> Trace:
     label, colour = kind
-    ends = [stretch.ended_at or max(now, stretch.started_at) for stretch in stretches]
-    lengths = [end - stretch.started_at for end, stretch in zip(ends, stretches, strict=True)]
+    ends = [segment.ended_at or max(now, segment.started_at) for segment in segments]
+    lengths = [end - segment.started_at for end, segment in zip(ends, segments, strict=True)]
     return {
-        "type": "bar", "orientation": "h", "name": text(label), "y": [stretch.worker for stretch in stretches],
-        "base": [_moment(stretch.started_at) for stretch in stretches],
+        "type": "bar", "orientation": "h", "name": text(label), "y": list(map(_worker, segments)),
+        "base": [_moment(segment.started_at) for segment in segments],
         "x": [max(1, length // timedelta(milliseconds=1)) for length in lengths],
         "marker": {"color": colour, "line": {"color": "$surface", "width": 0.5}},
-        "customdata": [_stretch_words(stretch, length) for stretch, length in zip(stretches, lengths, strict=True)],
+        "customdata": [_segment_words(segment, length) for segment, length in zip(segments, lengths, strict=True)],
         "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}<br>%{y}<extra></extra>",
     }  # fmt: skip
 
 
-def _stretch_words(stretch: Stretch, length: timedelta) -> list[str]:
-    hours = stretch.charged_gpu_hours
-    paid = f"{aligned_hours(stretch.reserved_gpu_hours)} reserved" if hours is None else aligned_hours(hours)
-    attempt = f", attempt {stretch.attempt}" if stretch.attempt > 1 else ""
+def _worker(segment: SegmentRow) -> str:
+    return segment.worker or "no worker yet"
+
+
+def _segment_words(segment: SegmentRow, length: timedelta) -> list[str]:
+    hours = segment.charged_gpu_hours
+    paid = f"{aligned_hours(segment.reserved_gpu_hours)} reserved" if hours is None else aligned_hours(hours)
+    attempt = f", attempt {segment.attempt}" if segment.attempt > 1 else ""
     return [
-        text(stretch.name),
-        f"steps {stretch.from_step:,} to {stretch.to_step:,}, {LOOKS[stretch.outcome][0]}{attempt}",
+        text(segment.trial),
+        f"steps {segment.from_step:,} to {segment.to_step:,}, {LOOKS[segment.outcome][0]}{attempt}",
         f"{duration(length.total_seconds() / 3600)}, {paid} GPU-hours",
     ]
 

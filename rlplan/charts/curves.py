@@ -28,8 +28,8 @@ from rlplan.charts.chart import (
 )
 from rlplan.charts.groups import Group, groups
 from rlplan.charts.thinning import thinned_curve
-from rlplan.reading.story import Beliefs, Story, Stretch
-from rlplan.reading.sweep_picture import TrialRow
+from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.sweep_picture import SegmentRow, TrialRow
 from rlplan.wording.numbers import hours
 
 POINTS = (200, 24, 20_000)  # of one trial at most and at least, enough for its shape; of all panels together
@@ -57,11 +57,11 @@ def curve_panels(story: Story, beliefs: Beliefs | None, most: int | None = None)
     """Return a panel for each configuration that has a trial, by rank, or for the first of them alone."""
     shown = [group for group in groups(story, beliefs) if group.trials][:most]
     frame = _Frame.of(story, beliefs, shown)
-    stretches: dict[int, list[Stretch]] = {}
-    for stretch in story.stretches:
-        stretches.setdefault(stretch.trial, []).append(stretch)
+    segments: dict[int, list[SegmentRow]] = {}
+    for segment in story.segments:
+        segments.setdefault(segment.trial_id, []).append(segment)
     return Panels(
-        tuple((group, _panel(group, beliefs, frame, stretches)) for group in shown),
+        tuple((group, _panel(group, beliefs, frame, segments)) for group in shown),
         frame.logarithmic,
     )
 
@@ -111,7 +111,7 @@ class _Frame:
         }
 
 
-def _panel(group: Group, beliefs: Beliefs | None, frame: _Frame, stretches: dict[int, list[Stretch]]) -> Chart:
+def _panel(group: Group, beliefs: Beliefs | None, frame: _Frame, segments: dict[int, list[SegmentRow]]) -> Chart:
     traces: list[Trace] = []
     cuts: list[dict[str, object]] = []
     for place, trial in enumerate(group.trials):
@@ -119,7 +119,7 @@ def _panel(group: Group, beliefs: Beliefs | None, frame: _Frame, stretches: dict
         if beliefs is not None and trial.id in beliefs.bands:
             traces += _band(beliefs.bands[trial.id], colour, frame)
         traces += _scores(trial, colour, frame)
-        traces += _marks(trial, stretches.get(trial.id, []), frame)
+        traces += _marks(trial, segments.get(trial.id, []), frame)
         if beliefs is not None and trial.id in beliefs.cuts:
             cuts.append(upright(max(beliefs.cuts[trial.id], frame.leftmost), dash="dot", colour=BAD))
     figure = {
@@ -178,9 +178,9 @@ def _with_errors(trial: TrialRow, scores: Sequence[ScorePoint], hover: str, colo
     return {**shown, "error_y": bars} if any(error is not None for error in errors) else shown
 
 
-def _marks(trial: TrialRow, stretches: Sequence[Stretch], frame: _Frame) -> Iterator[Trace]:
+def _marks(trial: TrialRow, segments: Sequence[SegmentRow], frame: _Frame) -> Iterator[Trace]:
     """Mark where a trial paused, at the bottom, and on its last score how it ended when it ended badly."""
-    ends = [each for each in stretches if each.ended_at is not None and each.outcome is SegmentOutcome.COMMITTED]
+    ends = [each for each in segments if each.ended_at is not None and each.outcome is SegmentOutcome.COMMITTED]
     pauses = [(at, each) for each in ends if (at := _gpu_hours_at(trial.scores, each.to_step)) is not None]
     if pauses:
         yield {

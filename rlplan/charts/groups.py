@@ -8,7 +8,7 @@ from planner.recommending.choosing import Choice
 from planner.store.records import RankedRow
 from planner.store.schema import Candidate
 from planner.view import Configuration
-from rlplan.reading.story import Beliefs, Cell, Story
+from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import TrialRow
 
 # What is expected of a configuration at the target; of a candidate before anything has run, without P(best).
@@ -30,7 +30,7 @@ class Group:
         return named_configuration(self.configuration)
 
 
-def configuration_of(row: TrialRow | RankedRow | Choice | Cell | Candidate) -> Configuration:
+def configuration_of(row: TrialRow | RankedRow | Choice | Candidate) -> Configuration:
     """Return what a row is of: (n, B) with the further axes."""
     return Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
 

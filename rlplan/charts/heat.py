@@ -48,7 +48,7 @@ def heat_maps(story: Story, beliefs: Beliefs | None) -> tuple[Variant, ...]:
     trained = frozenset(
         configuration_of(trial) for trial in story.picture.trials if any(score.gpu_hours > 0 for score in trial.scores)
     )
-    planned = {configuration_of(cell) for cell in story.cells} | trained | set(known)
+    planned = {*story.planned, *trained, *known}
     settings = sorted(
         {each.axes for each in planned}, key=lambda axes: (taken is None or axes != taken.axes, format_axes(axes))
     )

@@ -1,23 +1,22 @@
 """The tables of a sweep as rows: what it measured, was granted, decided, believed and concluded."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.orm import Session
 
 from planner.layering import flattened
 from planner.store.curves import counting, every_point, present_attempts
-from planner.store.schema import Fit, Segment, Sweep, Trial
+from planner.store.schema import Fit, Sweep, Trial
 from planner.store.totals import totals_of
-from rlplan.reading.decisions import decisions as every_decision
+from rlplan.reading.decisions import decisions_of
 from rlplan.reading.row_choice import axis_cells
-from rlplan.reading.show_reading import SegmentRow
-from rlplan.reading.sweep_picture import ScoreData
-from rlplan.reading.sweep_reading import read_picture
+from rlplan.reading.sweep_picture import ScoreData, SegmentRow
+from rlplan.reading.sweep_reading import read_picture, segments_of
 from rlplan.wording.documents import plain
 from rlplan.wording.frames import TRIALS, spread
 
@@ -118,14 +117,16 @@ def trials(session: Session, sweep: Sweep) -> Table:
 
 def segments(session: Session, sweep: Sweep) -> Table:
     """Return every segment, with the GPU-hours reserved and charged."""
-    return _of_trials(session, sweep, Segment, [getattr(Segment, each.name) for each in fields(SegmentRow)])
+    names = [each.name for each in fields(SegmentRow) if each.repr]
+    found = segments_of(session, Trial.sweep_id == sweep.id).values()
+    rows = [{"sweep": sweep.name, **{name: getattr(each, name) for name in names}} for each in found]
+    return Table(("sweep", *names), rows)
 
 
 def decisions(session: Session, sweep: Sweep) -> Table:
     """Return every decision with what it saw."""
     names = ("trial", "number", "at", "action", "reason", "seen", "alternatives")
-    found = every_decision(session, sweep.id)
-    rows = [plain(each) | {"sweep": sweep.name, "at": each.at} for each in found]
+    rows = [plain(each) | {"sweep": sweep.name, "at": each.at} for each in decisions_of(session, sweep.id)]
     return Table(("sweep", *names), rows)
 
 
@@ -145,9 +146,11 @@ def fits(session: Session, sweep: Sweep) -> Table:
         Fit.fit_milliseconds,
         Fit.parameters,
     )
-    found = _of_trials(session, sweep, Fit, columns)
-    rows = [row | dict(flattened(row.pop("parameters") or {})) for row in found.rows]
-    return Table(_columns(rows) if rows else found.columns[:-1], rows)
+    wanted = select(Trial.name, *columns).join(Trial, Trial.id == Fit.trial_id).order_by(Fit.id)
+    names = ("sweep", "trial", *(column.key for column in columns))
+    found = [(sweep.name, *row) for row in session.execute(wanted.where(Trial.sweep_id == sweep.id))]
+    rows = [dict(zip(names[:-1], row, strict=False)) | dict(flattened(row[-1] or {})) for row in found]
+    return Table(_columns(rows) or names[:-1], rows)
 
 
 TABLES: Mapping[str, Callable[[Session, Sweep], Table]] = {
@@ -157,15 +160,6 @@ TABLES: Mapping[str, Callable[[Session, Sweep], Table]] = {
     "decisions": decisions,
     "fits": fits,
 }
-
-
-def _of_trials(
-    session: Session, sweep: Sweep, kind: type[Segment | Fit], columns: Sequence[InstrumentedAttribute[Any]]
-) -> Table:
-    wanted = select(Trial.name, *columns).join(Trial, Trial.id == kind.trial_id).order_by(kind.id)
-    names = ("sweep", "trial", *(column.key for column in columns))
-    found = session.execute(wanted.where(Trial.sweep_id == sweep.id))
-    return Table(names, [dict(zip(names, (sweep.name, *row), strict=True)) for row in found])
 
 
 def _columns(rows: Iterable[Row]) -> tuple[str, ...]:

@@ -3,8 +3,7 @@
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import LEARNING_RATE, without
@@ -14,9 +13,9 @@ from planner.percent import percent
 from planner.recommending.cautions import FAR_TIMES
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
-from planner.view import ScorePoint
-from rlplan.reading.story import Cell, Charged, Flag, Health, Stretch
-from rlplan.reading.sweep_picture import Money, Picture, TrialRow, overrun
+from planner.view import Configuration, ScorePoint
+from rlplan.reading.story import Charged, Flag, Health
+from rlplan.reading.sweep_picture import Money, Picture, SegmentRow, TrialRow, overrun
 from rlplan.reading.sweep_words import last_line
 from rlplan.wording.next_steps import command
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, some_of
@@ -28,25 +27,23 @@ NAMED = 3
 REASON = 120  # signs of a log's last line
 
 FEWEST_STEPS = 2  # from which on a price was measured
-NO_WORKER = "no worker yet"
 
 WASTED = (SegmentOutcome.FAILED, SegmentOutcome.LOST)
 
 
-@dataclass(frozen=True, slots=True)
-class Priced:
-    """A configuration of the plan with the 90 % interval of its planned price."""
+class Priced(NamedTuple):
+    """The planned GPU-hours of a step, with their 90 % interval."""
 
-    cell: Cell
+    expected: float
     low: float
     high: float
 
 
 def flags(
     picture: Picture,
-    ran: Sequence[Stretch],
+    ran: Sequence[SegmentRow],
     charged: Sequence[Charged],
-    planned: Mapping[tuple[int, int, Any], Priced],
+    planned: Mapping[Configuration, Priced],
     target_gpu_hours: float,
     slots: float,
     database: str,
@@ -80,7 +77,7 @@ def _driver(picture: Picture, database: str) -> Iterator[Flag]:
         yield Flag(Health.BAD, "it failed: no trial got far enough for a recommendation")
 
 
-def _failures(picture: Picture, ran: Sequence[Stretch]) -> Iterator[Flag]:
+def _failures(picture: Picture, ran: Sequence[SegmentRow]) -> Iterator[Flag]:
     for kind, trials in picture.failures.items():
         what = "one trial has" if len(trials) == 1 else f"{len(trials)} trials have"
         yield Flag(Health.BAD, f"{what} failed with {kind} ({named(trials)}){_commonest_reason(trials)}")
@@ -133,7 +130,7 @@ def _money(money: Money) -> Iterator[Flag]:
     yield Flag(Health.BAD if share > TOO_MUCH else Health.MIND if share > MUCH else Health.GOOD, text)
 
 
-def _accounts(ran: Sequence[Stretch], charged: Sequence[Charged], slots: float) -> Iterator[Flag]:
+def _accounts(ran: Sequence[SegmentRow], charged: Sequence[Charged], slots: float) -> Iterator[Flag]:
     """Compare what workers were charged with how long they lived, from when they were there to their last row."""
     lived = sum(_lives(ran, charged, slots).values()) * slots / SECONDS_PER_HOUR
     ended = [each for each in ran if each.ended_at is not None]
@@ -142,7 +139,7 @@ def _accounts(ran: Sequence[Stretch], charged: Sequence[Charged], slots: float) 
         yield Flag(Health.BAD, f"{missing} segments have ended and were charged nothing: their GPU-hours are unknown")
     if lived <= 0:
         return
-    paid = sum(each.charged_gpu_hours or 0.0 for each in ended if each.worker != NO_WORKER)
+    paid = sum(each.charged_gpu_hours or 0.0 for each in ended if each.worker is not None)
     paid += sum(each.gpu_hours for each in charged)
     if paid >= (1 - UNCHARGED) * lived:
         yield Flag(Health.GOOD, f"every second is charged: workers lived {aligned_hours(lived)} GPU-hours")
@@ -154,7 +151,7 @@ def _accounts(ran: Sequence[Stretch], charged: Sequence[Charged], slots: float) 
         )
 
 
-def _lives(ran: Sequence[Stretch], charged: Sequence[Charged], slots: float) -> dict[str, float]:
+def _lives(ran: Sequence[SegmentRow], charged: Sequence[Charged], slots: float) -> dict[str, float]:
     """Return the seconds of each worker from when it was there to the last that was charged to it.
 
     A segment may wait for a new worker's process: that the worker was there shows in what its first one was charged.
@@ -162,7 +159,7 @@ def _lives(ran: Sequence[Stretch], charged: Sequence[Charged], slots: float) -> 
     first: dict[str, float] = {}
     last: dict[str, float] = {}
     for each in ran:
-        if each.ended_at is None or each.worker == NO_WORKER:
+        if each.ended_at is None or each.worker is None:
             continue
         ended = each.ended_at.timestamp()
         began = ended - (each.charged_gpu_hours or 0.0) * SECONDS_PER_HOUR / slots
@@ -175,7 +172,7 @@ def _lives(ran: Sequence[Stretch], charged: Sequence[Charged], slots: float) -> 
 
 
 def evidence(
-    trials: Sequence[TrialRow], planned: Mapping[tuple[int, int, Any], Priced], target_gpu_hours: float
+    trials: Sequence[TrialRow], planned: Mapping[Configuration, Priced], target_gpu_hours: float
 ) -> Iterator[Flag]:
     """Yield what the scores and the prices of a sweep are to be read with."""
     yield from _prices(trials, planned)
@@ -184,15 +181,14 @@ def evidence(
     yield from _reach(trials, target_gpu_hours)
 
 
-def _prices(trials: Sequence[TrialRow], planned: Mapping[tuple[int, int, Any], Priced]) -> Iterator[Flag]:
+def _prices(trials: Sequence[TrialRow], planned: Mapping[Configuration, Priced]) -> Iterator[Flag]:
     ratios, lows, highs = [], [], []
     for trial in trials:
         price, plan = measured_price(trial), _plan_of(trial, planned)
-        if price is not None and plan is not None and plan.cell.gpu_hours_per_step > 0:
-            expected = plan.cell.gpu_hours_per_step
-            ratios.append(price / expected)
-            lows.append(plan.low / expected)
-            highs.append(plan.high / expected)
+        if price is not None and plan is not None and plan.expected > 0:
+            ratios.append(price / plan.expected)
+            lows.append(plan.low / plan.expected)
+            highs.append(plan.high / plan.expected)
     if not ratios:
         return
     ratio, low, high = (statistics.median(each) for each in (ratios, lows, highs))
@@ -216,9 +212,9 @@ def measured_price(trial: TrialRow) -> float | None:
     return taken / steps if steps >= FEWEST_STEPS and taken > 0 else None
 
 
-def _plan_of(trial: TrialRow, planned: Mapping[tuple[int, int, Any], Priced]) -> Priced | None:
-    n, B = trial.rollouts_per_prompt, trial.prompts_per_batch
-    return planned.get((n, B, trial.axes)) or planned.get((n, B, without(trial.axes, LEARNING_RATE)))
+def _plan_of(trial: TrialRow, planned: Mapping[Configuration, Priced]) -> Priced | None:
+    n, B, axes = trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes
+    return planned.get(Configuration(n, B, axes)) or planned.get(Configuration(n, B, without(axes, LEARNING_RATE)))
 
 
 def _noise(trials: Sequence[TrialRow]) -> Iterator[Flag]:
@@ -228,10 +224,10 @@ def _noise(trials: Sequence[TrialRow]) -> Iterator[Flag]:
     known = [error for error in errors if error is not None]
     if scored and not known:
         yield Flag(Health.MIND, "the scores come without a standard error: their noise is estimated from their jumps")
-    best: dict[tuple[Any, ...], float] = {}
+    best: dict[Configuration, float] = {}
     for trial in scored:
         if trial.forecast:
-            key = (trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)
+            key = Configuration(trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)
             best[key] = max(best.get(key, 0.0), trial.forecast.mean)
     if not known or len(best) < 2:
         return

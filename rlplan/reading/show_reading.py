@@ -4,20 +4,21 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import NotFoundError
 from planner.store import open_store
-from planner.store.schema import Fit, Segment, SegmentOutcome, Sweep, Transition, Trial
+from planner.store.schema import Decision as Row
+from planner.store.schema import Fit, Segment, Sweep, Transition, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
-from rlplan.reading.decisions import Decision, decisions_of_trial
+from rlplan.reading.decisions import Decision, decisions_of
 from rlplan.reading.masking import without_variables
-from rlplan.reading.sweep_picture import Picture, ScoreData, TrialRow
-from rlplan.reading.sweep_reading import read_picture
+from rlplan.reading.sweep_picture import Picture, ScoreData, SegmentRow, TrialRow
+from rlplan.reading.sweep_reading import read_picture, segments_of
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import Key, View
 from rlplan.wording.frames import SCORES
@@ -32,26 +33,6 @@ class Move:
     from_state: TrialState | None
     to_state: TrialState
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentRow:
-    """One segment of a trial."""
-
-    number: int
-    attempt: int
-    from_step: int
-    to_step: int
-    reserved_gpu_hours: float
-    charged_gpu_hours: float | None
-    worker: str | None
-    started_at: datetime
-    ended_at: datetime | None
-    outcome: SegmentOutcome
-    start_up_gpu_hours: float | None
-
-
-Kind = TypeVar("Kind", Move, SegmentRow)
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,17 +110,18 @@ def sheet_of(database: str, name: str, sweep: str | None = None) -> Sheet:
             checkpoint=stored.checkpoint_path,
             fitted_at=fitted[0] if fitted else None,
             fitted_upto_gpu_hours=fitted[1] if fitted else None,
-            moves=_rows_of(session, row.id, Transition, Move),
-            segments=_rows_of(session, row.id, Segment, SegmentRow),
-            decisions=decisions_of_trial(session, of_sweep.id, row.id),
+            moves=moves_of(session, row.id),
+            segments=tuple(segments_of(session, Segment.trial_id == row.id).values()),
+            decisions=decisions_of(session, of_sweep.id, Row.trial_id == row.id),
             also_in=trial.also_in,
         )
 
 
-def _rows_of(session: Session, trial: int, table: type[Transition | Segment], kind: type[Kind]) -> tuple[Kind, ...]:
-    columns = (getattr(table, each) for each in kind.__dataclass_fields__)
-    rows = session.execute(select(*columns).where(table.trial_id == trial).order_by(table.id))
-    return tuple(kind(*row) for row in rows)
+def moves_of(session: Session, trial: int) -> tuple[Move, ...]:
+    """Return the changes of a trial's state."""
+    columns = (Transition.at, Transition.from_state, Transition.to_state, Transition.reason)
+    rows = session.execute(select(*columns).where(Transition.trial_id == trial).order_by(Transition.id))
+    return tuple(Move(*row) for row in rows)
 
 
 NEAR = 3  # names that are offered for one that is not known

@@ -6,32 +6,13 @@ from datetime import datetime
 from enum import StrEnum
 
 from planner.pooling.bands import Band
-from planner.store.schema import SegmentOutcome
-from planner.view import Axes
-from rlplan.reading.decisions import WholeDecision
+from planner.view import Configuration
+from rlplan.reading.decisions import Decision
 from rlplan.reading.finals import FinalStanding
 from rlplan.reading.recommend_reading import Recommended
-from rlplan.reading.sweep_picture import Picture
+from rlplan.reading.sweep_picture import Picture, SegmentRow
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.formats import DEFAULT_DATABASE
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """One segment of a trial on the worker that ran it; the time axis of the budget."""
-
-    worker: str
-    trial: int
-    name: str  # the trial's
-    number: int
-    attempt: int
-    from_step: int
-    to_step: int
-    started_at: datetime
-    ended_at: datetime | None  # None while it is under way
-    outcome: SegmentOutcome
-    reserved_gpu_hours: float
-    charged_gpu_hours: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +23,6 @@ class Charged:
     worker: str
     kind: str
     gpu_hours: float
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One configuration of the plan, with or without a trial."""
-
-    rollouts_per_prompt: int
-    prompts_per_batch: int
-    axes: Axes
-    gpu_hours_per_step: float
-    update_steps: int  # that the final run would have, as planned
-    signal_fraction: float | None
-    pilot_steps: int  # 0 for none
-    pilot_reason: str | None
-    learning_rate: float
 
 
 class Health(StrEnum):
@@ -80,10 +46,10 @@ class Story:
     """A sweep as its rows tell it; everything is read in one transaction."""
 
     picture: Picture
-    stretches: tuple[Stretch, ...] = field(repr=False)  # in the order of their start
+    segments: tuple[SegmentRow, ...] = field(repr=False)  # in the order of their start
     charges: tuple[Charged, ...] = field(repr=False)
-    decisions: tuple[WholeDecision, ...] = field(repr=False)  # oldest first
-    cells: tuple[Cell, ...] = field(repr=False)
+    decisions: tuple[Decision, ...] = field(repr=False)  # oldest first
+    planned: tuple[Configuration, ...] = field(repr=False)  # what the plan has, with or without a trial
     assumptions: tuple[Assumption, ...] = field(repr=False)
     flags: tuple[Flag, ...] = field(repr=False)
     created_at: datetime

@@ -1,7 +1,6 @@
 """Reads the story of a sweep: a fixed number of queries in one transaction, whatever the number of trials."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
@@ -12,12 +11,15 @@ from sqlalchemy.orm import Session
 from planner.store import Store
 from planner.store.curves import Memory
 from planner.store.schema import Candidate, Charge, Plan, Segment, Sweep, Trial
+from planner.store.schema import Decision as Row
 from planner.store.sweeps import sweep_named
-from rlplan.reading.decisions import WholeDecision, decisions
+from planner.view import Configuration
+from rlplan.reading.decisions import Decision, decisions_of
 from rlplan.reading.finals import final_standing
-from rlplan.reading.health import NO_WORKER, Priced, flags
-from rlplan.reading.story import Cell, Charged, Story, Stretch
-from rlplan.reading.sweep_reading import read_picture
+from rlplan.reading.health import Priced, flags
+from rlplan.reading.story import Charged, Story
+from rlplan.reading.sweep_picture import SegmentRow
+from rlplan.reading.sweep_reading import read_picture, segments_of
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.next_steps import typed_here
 
@@ -42,18 +44,18 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, lo
             Plan.id == sweep.plan_id
         )
     ).one()
-    ran, charged = stretches(session, sweep.id, memory), charges(session, sweep.id)
+    ran, charged = _segments(session, sweep.id, memory), charges(session, sweep.id)
     picture = read_picture(session, sweep, now, memory)
-    planned = candidates(session, sweep.plan_id)
+    planned = _planned(session, sweep.plan_id)
     # Sweeps of older versions compare at the plan's final run.
     target = float(sweep.config.get("target_gpu_hours") or plan.final_gpu_hours)
     final = target if picture.answer is None else picture.answer.target_gpu_hours
     return Story(
         picture=picture,
-        stretches=ran,
+        segments=ran,
         charges=charged,
         decisions=_decisions(session, sweep.id, memory),
-        cells=tuple(each.cell for each in planned.values()),
+        planned=tuple(planned),
         assumptions=tuple(map(_assumption, plan.assumptions or ())),
         flags=flags(picture, ran, charged, planned, final, _slots(sweep, plan.hardware), database),
         created_at=sweep.created_at,
@@ -72,27 +74,20 @@ def _slots(sweep: Sweep, hardware: Mapping[str, Any]) -> float:
     return float(counted or 1)
 
 
-def stretches(session: Session, sweep_id: int, memory: Memory) -> tuple[Stretch, ...]:
+def _segments(session: Session, sweep_id: int, memory: Memory) -> tuple[SegmentRow, ...]:
     """Return the segments of a sweep in the order of their start; those that had ended are not read again."""
-    upto, known = _remembered(memory, "stretches", sweep_id)
-    own = [getattr(Segment, each.name) for each in fields(Stretch) if each.name not in ("worker", "trial", "name")]
-    wanted = (
-        select(Segment.id, Segment.worker, Segment.trial_id, Trial.name, *own)
-        .join(Trial, Trial.id == Segment.trial_id)
-        .where(Trial.sweep_id == sweep_id, Segment.id > upto)
-        .order_by(Segment.id)
-    )
-    found = [(number, Stretch(worker or NO_WORKER, *rest)) for number, worker, *rest in session.execute(wanted)]
-    ended = list(takewhile(lambda each: each[1].ended_at is not None, found))
+    upto, known = _remembered(memory, "segments", sweep_id)
+    found = segments_of(session, Trial.sweep_id == sweep_id, Segment.id > upto)
+    ended = list(takewhile(lambda each: each[1].ended_at is not None, found.items()))
     if ended:
-        memory["stretches"] = (sweep_id, ended[-1][0]), (*known, *(stretch for _, stretch in ended))
-    return tuple(sorted((*known, *(stretch for _, stretch in found)), key=lambda each: each.started_at))
+        memory["segments"] = (sweep_id, ended[-1][0]), (*known, *(segment for _, segment in ended))
+    return tuple(sorted((*known, *found.values()), key=lambda each: each.started_at))
 
 
-def _decisions(session: Session, sweep_id: int, memory: Memory) -> tuple[WholeDecision, ...]:
+def _decisions(session: Session, sweep_id: int, memory: Memory) -> tuple[Decision, ...]:
     """Return the decisions of a sweep, which never change: known ones are not read again."""
     upto, known = _remembered(memory, "decisions", sweep_id)
-    found = (*known, *decisions(session, sweep_id, after=upto))
+    found = (*known, *decisions_of(session, sweep_id, Row.number > upto))
     if found:
         memory["decisions"] = (sweep_id, found[-1].number), found
     return found
@@ -110,13 +105,13 @@ def charges(session: Session, sweep_id: int) -> tuple[Charged, ...]:
     return tuple(Charged(*row) for row in session.execute(wanted.order_by(Charge.at, Charge.id)))
 
 
-def candidates(session: Session, plan_id: int) -> dict[tuple[int, int, Any], Priced]:
-    """Return the plan's configurations in the order of their rank, by n, B and axes."""
+def _planned(session: Session, plan_id: int) -> dict[Configuration, Priced]:
+    """Return the plan's configurations in the order of their rank, with their prices."""
     row = Candidate
-    columns = (getattr(row, each.name) for each in fields(Cell))
+    columns = (row.rollouts_per_prompt, row.prompts_per_batch, row.axes, row.gpu_hours_per_step)
     prices = (row.gpu_hours_per_step_low, row.gpu_hours_per_step_high)
     rows = session.execute(select(*columns, *prices).where(row.plan_id == plan_id).order_by(row.rank))
-    return {(cell[0], cell[1], cell[2]): Priced(Cell(*cell), low, high) for *cell, low, high in rows}
+    return {Configuration(n, B, axes): Priced(*prices) for n, B, axes, *prices in rows}
 
 
 def _assumption(stored: Mapping[str, Any]) -> Assumption:

@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.store.records import RankedRow
 from planner.store.results import SO_FAR
-from planner.store.schema import RequestKind, SweepStatus
+from planner.store.schema import RequestKind, SegmentOutcome, SweepStatus
 from planner.trials import TrialState
 from planner.view import Axes, ScorePoint
 from rlplan.reading.decisions import Decision
@@ -174,6 +174,27 @@ class TrialRow:
             -(self.last.score if self.last else -1.0),
             self.id,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """One segment of a trial."""
+
+    trial_id: int = field(repr=False)
+    trial: str
+    number: int
+    attempt: int
+    from_step: int
+    to_step: int
+    reserved_gpu_hours: float
+    charged_gpu_hours: float | None
+    worker: str | None
+    started_at: datetime
+    ended_at: datetime | None  # None while it is under way
+    outcome: SegmentOutcome
+    start_up_gpu_hours: float | None = None
+
+    segment = Read[int]("number", "The same, as frames name it.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from budgets.hardware import SECONDS_PER_HOUR
@@ -19,15 +19,16 @@ from planner.store.schema import (
     Plan,
     Ranking,
     Recommendation,
+    Segment,
     Sweep,
     Trial,
 )
 from planner.store.sweeps import sweep_named
 from planner.store.totals import Totals, totals_of
-from rlplan.reading.decisions import last_decisions
+from rlplan.reading.decisions import decisions_of
 from rlplan.reading.learnt_sources import learnt_from_of
 from rlplan.reading.masking import without_variables
-from rlplan.reading.sweep_picture import Driver, Forecast, Hold, Money, Picture, StoredAnswer, TrialRow
+from rlplan.reading.sweep_picture import Driver, Forecast, Hold, Money, Picture, SegmentRow, StoredAnswer, TrialRow
 from runner.processes import has_driver
 from runner.sweep.planned import workload_name
 
@@ -57,7 +58,7 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
     answer = stored_answer(session, sweep.id)
     trials, changed_at = trial_rows(session, sweep.id, totals, {} if memory is None else memory, metric)
     trials = with_forecasts(trials, answer)
-    decided = last_decisions(session, sweep.id, LAST_DECISIONS)
+    decided = decisions_of(session, sweep.id, newest=LAST_DECISIONS)
     hold = _hold(session, sweep.id)
     return Picture(
         sweep=sweep.name,
@@ -167,6 +168,13 @@ def trial_rows(
         for row in rows
     )
     return trials, max((row.updated_at for row in rows), default=None)
+
+
+def segments_of(session: Session, *where: ColumnElement[bool]) -> dict[int, SegmentRow]:
+    """Return the segments of which so much holds by their ids, in the order of these."""
+    own = [getattr(Segment, each.name) for each in fields(SegmentRow)[2:]]
+    wanted = select(Segment.id, Segment.trial_id, Trial.name, *own).join(Trial, Trial.id == Segment.trial_id)
+    return {number: SegmentRow(*row) for number, *row in session.execute(wanted.where(*where).order_by(Segment.id))}
 
 
 def _step(present: Attempt, known: Reached) -> int:

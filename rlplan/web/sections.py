@@ -16,7 +16,7 @@ from rlplan.charts.final import final_chart
 from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.groups import answer_in, configuration_of, expected_of, groups
 from rlplan.charts.heat import heat_maps
-from rlplan.reading.decisions import WholeDecision
+from rlplan.reading.decisions import Decision
 from rlplan.reading.recommend_reading import outlook
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import Picture
@@ -120,7 +120,7 @@ def decisions_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     }
 
 
-def numbers(decision: WholeDecision) -> str:
+def numbers(decision: Decision) -> str:
     """Write what a decision looked at and what else it could have been, a line each."""
     lines = [(words(str(key)), figure(value)) for key, value in decision.seen.items()]
     others = [_alternative(each) for each in decision.alternatives[:MOST_ALTERNATIVES]]

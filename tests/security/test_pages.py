@@ -121,7 +121,7 @@ def test_any_name_comes_back_from_a_page_as_it_was(name: str) -> None:
 def test_any_name_comes_back_from_a_chart_as_it_was(name: str) -> None:
     trials = tuple(replace(trial, name=name) for trial in under_way().picture.trials)
     told = replace(under_way(), picture=replace(under_way().picture, trials=trials))
-    told = replace(told, stretches=tuple(replace(each, name=name) for each in told.stretches))
+    told = replace(told, segments=tuple(replace(each, trial=name) for each in told.segments))
     page = clean(section("budget", told, None))
     texts = json.dumps(page.blocks, ensure_ascii=False)
     assert json.dumps(chart_text(name), ensure_ascii=False)[1:-1] in texts

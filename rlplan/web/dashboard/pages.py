@@ -8,19 +8,19 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from budgets.errors import NotFoundError, RlplanError
-from planner.store.schema import Plan, Transition
+from planner.store.schema import Plan
 from planner.view import FINAL_POLICY
 from rlplan.charts.chart import Chart
 from rlplan.charts.curves import curve_panels
 from rlplan.reading.plans import UnrunPlan, about_plan
-from rlplan.reading.story import Beliefs, Story, Stretch
-from rlplan.reading.sweep_picture import TrialRow
+from rlplan.reading.show_reading import Move, moves_of
+from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.sweep_picture import SegmentRow, TrialRow
 from rlplan.reading.sweep_words import tally, time_of
 from rlplan.reading.sweeps import ListedSweep, listed_sweeps
 from rlplan.web.dashboard.assets import address
@@ -175,17 +175,15 @@ class TrialPage:
 
     trial: TrialRow
     chart: Chart | None  # None while it has no score
-    stretches: tuple[Stretch, ...]
-    moves: Sequence[Any]  # rows of when, from which state, to which, and why
+    segments: tuple[SegmentRow, ...]
+    moves: tuple[Move, ...]
 
 
 def trial_page(session: Session, story: Story, beliefs: Beliefs | None, given: str) -> TrialPage:
     """Gather what the page of a trial shows; it is given by its id or by its name."""
     trial = _found(story, given)
-    stretches = tuple(each for each in story.stretches if each.trial == trial.id)
-    columns = (Transition.at, Transition.from_state, Transition.to_state, Transition.reason)
-    rows = session.execute(select(*columns).where(Transition.trial_id == trial.id).order_by(Transition.id))
-    return TrialPage(trial, _chart(story, beliefs, trial), stretches, rows.all())
+    segments = tuple(each for each in story.segments if each.trial_id == trial.id)
+    return TrialPage(trial, _chart(story, beliefs, trial), segments, moves_of(session, trial.id))
 
 
 def _found(story: Story, given: str) -> TrialRow:
@@ -199,8 +197,7 @@ def _chart(story: Story, beliefs: Beliefs | None, trial: TrialRow) -> Chart | No
     """Draw the panel of a sweep that has this trial alone."""
     if not trial.scores:
         return None
-    own = tuple(each for each in story.stretches if each.trial == trial.id)
-    alone = replace(story, picture=replace(story.picture, trials=(trial,)), stretches=own)
+    alone = replace(story, picture=replace(story.picture, trials=(trial,)))
     believed = beliefs and replace(
         beliefs, bands={trial.id: beliefs.bands[trial.id]} if trial.id in beliefs.bands else {}
     )

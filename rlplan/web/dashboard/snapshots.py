@@ -220,4 +220,4 @@ def _thinned(trial: TrialRow, most: int, drawn: Drawn) -> TrialRow:
 def is_large(story: Story) -> bool:
     """Whether to draw all of it takes so long that each part waits until somebody looks at it."""
     points = sum(len(trial.scores) for trial in story.picture.trials)
-    return points + len(story.stretches) + len(story.decisions) > FEW_ROWS
+    return points + len(story.segments) + len(story.decisions) > FEW_ROWS

@@ -40,7 +40,7 @@ def empty() -> Story:
     """A sweep that has not begun."""
     told = under_way()
     picture = replace(told.picture, trials=(), decisions=0, last_decisions=(), answer=None)
-    return replace(told, picture=picture, stretches=(), charges=(), decisions=(), cells=(), flags=(), assumptions=())
+    return replace(told, picture=picture, segments=(), charges=(), decisions=(), planned=(), flags=(), assumptions=())
 
 
 def with_trials(told: Story, *trials: TrialRow) -> Story:

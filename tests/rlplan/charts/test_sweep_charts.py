@@ -9,13 +9,13 @@ import pytest
 
 from planner.pooling.bands import Band
 from planner.trials import TrialState
-from planner.view import ScorePoint
+from planner.view import Configuration, ScorePoint
 from rlplan.charts.budget import budget_chart, timelines, used
 from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import curve_panels
 from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.heat import heat_maps
-from rlplan.reading.story import Beliefs, Cell, Story
+from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import TrialRow
 from tests.rlplan.charts.stories import NOTHING, empty, finished, under_way, with_trials
 
@@ -110,10 +110,6 @@ def test_without_a_recommendation_the_best_scores_seen_are_drawn(beliefs: Any) -
     assert best["y"][-1] == highest
 
 
-def cell(n: int, B: int, **more: Any) -> Cell:
-    return replace(under_way().cells[0], rollouts_per_prompt=n, prompts_per_batch=B, **more)
-
-
 def test_every_ranked_allocation_has_its_score_and_chance_in_its_cell() -> None:
     told, believed = finished()
     assert believed.recommended is not None
@@ -129,15 +125,15 @@ def test_every_ranked_allocation_has_its_score_and_chance_in_its_cell() -> None:
 
 
 def test_only_planned_cells_that_no_trial_has_seen_are_hatched() -> None:
-    (variant,) = heat_maps(replace(empty(), cells=(cell(4, 8), cell(16, 8))), None)
+    (variant,) = heat_maps(replace(empty(), planned=(Configuration(4, 8), Configuration(16, 8))), None)
     hatched = next(trace for trace in variant.score.figure["data"] if trace.get("mode") == "lines")
     columns = {round(x) for x in hatched["x"] if x is not None}
     assert columns == {0, 2}
 
 
 def test_each_setting_of_the_further_axes_has_its_own_maps() -> None:
-    cells = (cell(4, 8, axes=(("recipe", "easy"),)), cell(4, 8, axes=(("recipe", "hard"),)))
-    variants = heat_maps(replace(empty(), cells=cells), None)
+    planned = tuple(Configuration(4, 8, (("recipe", kind),)) for kind in ("easy", "hard"))
+    variants = heat_maps(replace(empty(), planned=planned), None)
     assert [variant.label for variant in variants] == ["easy", "hard"]
     names = [chart.name for variant in variants for chart in (variant.score, variant.best)]
     assert len(set(names)) == 4
@@ -158,10 +154,10 @@ def test_every_segment_is_a_bar_from_its_start_to_its_end() -> None:
     told = under_way()
     for chart in timelines(told, None):
         bars = [trace for trace in chart.figure["data"] if trace["type"] == "bar"]
-        assert sum(len(trace["x"]) for trace in bars) == len(told.stretches)
+        assert sum(len(trace["x"]) for trace in bars) == len(told.segments)
         lengths = sorted(length for trace in bars for length in trace["x"])
-        ends = [each.ended_at or told.read_at for each in told.stretches]
+        ends = [each.ended_at or told.read_at for each in told.segments]
         expected = sorted(
-            (end - each.started_at) // timedelta(milliseconds=1) for end, each in zip(ends, told.stretches, strict=True)
+            (end - each.started_at) // timedelta(milliseconds=1) for end, each in zip(ends, told.segments, strict=True)
         )
         assert lengths == [max(1, length) for length in expected]

@@ -9,11 +9,11 @@ from sqlalchemy import update
 
 from planner.store.schema import Plan, SegmentOutcome, Sweep, SweepStatus
 from planner.trials import TrialState
-from planner.view import ScorePoint
+from planner.view import Configuration, ScorePoint
 from rlplan.reading.health import Priced, collapsed_from, evidence, flags, measured_price
-from rlplan.reading.story import Cell, Flag, Stretch
+from rlplan.reading.story import Flag
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_picture import Forecast, TrialRow
+from rlplan.reading.sweep_picture import Forecast, SegmentRow, TrialRow
 from rlplan.web.sections import answer_section
 from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import Seeder, later
@@ -75,14 +75,14 @@ def test_gpu_hours_that_trained_nothing_are_shared_out(seeder: Seeder) -> None:
     assert has(told(seeder), "bad: 33.1 % of the GPU-hours trained nothing", "21.0 % lost")
 
 
-def accounts(seeder: Seeder, ran: Iterable[Stretch], slots: float) -> list[str]:
+def accounts(seeder: Seeder, ran: Iterable[SegmentRow], slots: float) -> list[str]:
     known = story(seeder.store, now=later(seeder))
     return lines(flags(known.picture, tuple(ran), (), {}, 100.0, slots, "rlplan.db"))
 
 
-def stretch(hours_from: float, hours_to: float, charged: float | None, number: int = 1) -> Stretch:
+def stretch(hours_from: float, hours_to: float, charged: float | None, number: int = 1) -> SegmentRow:
     start, end = (NOON + timedelta(hours=each) for each in (hours_from, hours_to))
-    return Stretch("w1", 1, "n8-B32-s0", number, 1, 0, 10, start, end, SegmentOutcome.COMMITTED, 9.0, charged)
+    return SegmentRow(1, "n8-B32-s0", number, 1, 0, 10, 9.0, charged, "w1", start, end, SegmentOutcome.COMMITTED)
 
 
 def test_the_time_of_workers_is_in_the_accounts(seeder: Seeder) -> None:
@@ -115,8 +115,8 @@ RISING = [(float(i), 0.1 + 0.05 * i) for i in range(10)]  # GPU-hours, score
 )
 def test_prices_are_compared_with_the_plan(planned: float, said: str) -> None:
     assert measured_price(run(RISING)) == pytest.approx(0.1)
-    cell = Cell(8, 32, (), planned, 100, None, 0, None, 1e-6)
-    assert has(lines(evidence([run(RISING)], {(8, 32, ()): Priced(cell, planned / 2, planned * 2)}, 10.0)), said)
+    prices = {Configuration(8, 32): Priced(planned, planned / 2, planned * 2)}
+    assert has(lines(evidence([run(RISING)], prices, 10.0)), said)
 
 
 def test_noise_is_compared_with_what_lies_between_the_best() -> None:
