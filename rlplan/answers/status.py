@@ -35,6 +35,7 @@ class Standing(Answer):
     """How a sweep stands, with all of its trials or those that are asked for."""
 
     COLUMNS = TRIALS
+    NOTEBOOK = ("trial", "state", "step", "gpu_hours_spent", "score", "expected_score", "score_low", "score_high")
 
     picture: Picture
     final: FinalStanding | None = None
@@ -44,6 +45,12 @@ class Standing(Answer):
     def listed(self) -> Sequence[Any]:
         """Its trials."""
         return self.choice.of(self.picture.trials)
+
+    @property
+    def summary(self) -> str:
+        """What it recommends, or how it stands."""
+        answer = self.picture.answer
+        return f"{title(self.picture) if answer is None else sentence(answer)} {time_of(self.picture)}"
 
     @property
     def document(self) -> StatusData:

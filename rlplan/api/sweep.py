@@ -9,12 +9,11 @@ from planner.store import Store
 from planner.store.curves import Memory, every_point
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
+from rlplan.answers.status import Standing
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_data import StatusData
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
-from rlplan.reading.sweep_words import forecast_text, reached, sentence, tally, time_of, with_error
+from rlplan.reading.sweep_words import tally
 from rlplan.wording import frames
-from rlplan.wording.answers import page_part
 from rlplan.wording.documents import Read, plain
 from rlplan.wording.numbers import hours
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from rlplan.charts.figures import PictureKind
     from rlplan.reading.recommend_reading import Recommended as Answer
     from rlplan.reading.story import Beliefs
-
-
-SHOWN = 12
 
 
 class Sweep:
@@ -139,10 +135,13 @@ class Sweep:
         save(file, report(self.story, self.beliefs))
         return file
 
+    @property
+    def _standing(self) -> Standing:
+        return Standing(self.picture, self.story.final)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `rlplan status --format json` prints."""
-        document: dict[str, Any] = plain(StatusData(self.picture, self.story.final))
-        return document
+        return self._standing.to_dict()
 
     def __repr__(self) -> str:
         money = self.money
@@ -152,23 +151,7 @@ class Sweep:
         )
 
     def _repr_html_(self) -> str:
-        shown = sorted(self.picture.trials, key=lambda each: each.promise)
-        headings = ("trial", "n", "B", "state", "steps", "GPU-hours", "score", "expected at the target")
-        rows = [
-            (
-                each.name,
-                str(each.rollouts_per_prompt),
-                str(each.prompts_per_batch),
-                each.state.value,
-                reached(each),
-                hours(each.gpu_hours_spent),
-                with_error(each.last),
-                forecast_text(each),
-            )
-            for each in shown[:SHOWN]
-        ]
-        text = sentence(self.answer) if self.answer else f"{self!r}"[1:-1]
-        return page_part(f"{self.name}: {text}; {time_of(self.picture)}", headings, rows, hidden=len(shown) - len(rows))
+        return self._standing._repr_html_()
 
 
 def _point_rows(store: Store, sweep: str) -> tuple[frames.Columns, list[dict[str, Any]]]:

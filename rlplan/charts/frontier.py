@@ -16,7 +16,6 @@ from rlplan.charts.chart import (
     Trace,
     axis,
     band,
-    decade_ticks,
     faded,
     layout,
     legend_below,
@@ -24,13 +23,14 @@ from rlplan.charts.chart import (
     text,
     upright,
 )
+from rlplan.charts.groups import answer_in
 from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.story import Beliefs, Story
 from rlplan.wording.numbers import aligned_hours, hours, probability
 
 NAME = "frontier"
 UPPER, LOWER = (0.42, 1.0), (0.0, 0.34)  # of the height: the scores, and n below them
-HEIGHT, HEIGHT_BEST = 620, 420
+HEIGHT = 620
 BEHIND = 40, 10, 3_000  # points of a trial that are drawn faintly, at most and at least, and of all trials
 TAKEN = ACCENT
 CHOICE_HOVER = (
@@ -40,13 +40,10 @@ CHOICE_HOVER = (
 
 
 def frontier_chart(story: Story, beliefs: Beliefs | None) -> Chart | None:
-    """Return what to take at each spend; the best scores seen where nothing is believed yet; None without any."""
-    if beliefs is not None and beliefs.recommended is not None:
-        return _expected(story, beliefs.recommended.answer)
-    return _best_scores(story)
-
-
-def _expected(story: Story, answer: FinalAnswer) -> Chart:
+    """Return what to take at each spend; None where nothing is recommended yet."""
+    answer = answer_in(beliefs)
+    if answer is None:
+        return None
     taken = [(each.gpu_hours, each.choice) for each in answer.frontier if each.choice is not None]
     tried = [choice.rollouts_per_prompt for choice in answer.ranked]
     spends = _spends(answer, taken)
@@ -133,45 +130,3 @@ def _labels(choices: Sequence[Choice]) -> list[str]:
 
 def _name(choice: Choice) -> str:
     return text(named_configuration(choice.configuration))
-
-
-def _best_scores(story: Story) -> Chart | None:
-    """Return the best score that any trial had reached at each spend."""
-    scores = sorted(
-        (
-            (score.gpu_hours, score.score, score.step, trial.name)
-            for trial in story.picture.trials
-            for score in trial.scores
-            if score.gpu_hours > 0
-        ),
-        key=lambda each: (each[0], -each[1]),
-    )
-    steps: list[tuple[float, float, int, str]] = []
-    for each in scores:
-        if not steps or each[1] > steps[-1][1]:
-            steps.append(each)
-    if not steps:
-        return None
-    x, y = [each[0] for each in steps], [each[1] for each in steps]
-    if x[-1] < scores[-1][0]:
-        steps.append((scores[-1][0], *steps[-1][1:]))
-        x, y = [*x, scores[-1][0]], [*y, y[-1]]
-    figure = {
-        "data": [
-            *_behind(story),
-            {
-                "type": "scatter", "name": "best score seen", "x": x, "y": y, "mode": "lines",
-                "line": {"color": TAKEN, "width": 2.5, "shape": "hv"},
-                "customdata": [[text(name), step] for *_, step, name in steps],
-                "hovertemplate": "%{x:.4~g} GPU-hours<br>best so far %{y:.3f}<br>%{customdata[0]} at step "
-                "%{customdata[1]:,}<extra></extra>",
-            },
-        ],
-        "layout": layout(
-            **legend_below(),
-            xaxis=axis("GPU-hours of a trial", **decade_ticks(x[0], x[-1])),
-            yaxis=axis("score"),
-        ),
-    }  # fmt: skip
-    caption = f"The best score seen so far is {y[-1]:.3f}, by {steps[-1][3]}, at {hours(x[-1])} GPU-hours."
-    return Chart(NAME, "Best score seen against GPU-hours", caption, figure, HEIGHT_BEST)

@@ -19,34 +19,21 @@ STDERR = 2
 ECHO_COLUMNS = 4  # free at the right: a terminal's own ^C there must not begin a new line
 
 
-class Display:
-    """Follows a sweep; all but `stopping` are called from one thread at a time."""
+class Lines:
+    """One plain line for each event, for a log or a pipe; the first comes with the first picture.
+
+    All but `stopping` are called from one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._troubled = False
 
     def open(self) -> None:
         """Show that the sweep is being made ready."""
 
     def show(self, picture: Picture, news: Sequence[str]) -> None:
         """Show how the sweep stands, and what has happened since the last time."""
-
-    def trouble(self, reason: str) -> None:
-        """Show that the database could not be read; what was shown last stays."""
-
-    def stopping(self) -> None:
-        """Show that an interrupt was heard; called from a signal handler."""
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-
-
-class Lines(Display):
-    """One plain line for each event, for a log or a pipe; the first comes with the first picture."""
-
-    def __init__(self) -> None:
-        self._begun = False
-        self._troubled = False
-
-    def show(self, picture: Picture, news: Sequence[str]) -> None:
-        """Write what is new."""
         self._troubled = False
         if not self._begun:
             self._begun = True
@@ -56,21 +43,25 @@ class Lines(Display):
             tell(line)
 
     def trouble(self, reason: str) -> None:
-        """Say so once."""
+        """Say once that the database cannot be read; what was shown last stays."""
         if not self._troubled:
             tell(f"the database cannot be read now, the sweep goes on: {reason}")
         self._troubled = True
 
     def stopping(self) -> None:
-        """Write past Python's buffers, which a signal handler must not enter a second time."""
+        """Show that an interrupt was heard: past Python's buffers, which a signal handler must not enter again."""
         os.write(STDERR, f"{STOPPING}\n".encode())
 
+    def close(self) -> None:
+        """Leave the terminal as it was."""
 
-class Terminal(Display):
+
+class Terminal(Lines):
     """A screen that is drawn over itself and goes away in the end."""
 
     def __init__(self, console: "Console") -> None:
         """Draw on a console that is a terminal."""
+        super().__init__()
         from rich.live import Live  # noqa: PLC0415
 
         self._console = console
@@ -112,7 +103,7 @@ class Terminal(Display):
         return Group(*screen(self._picture, canvas, status))
 
 
-def choose_display() -> Display:
+def choose_display() -> Lines:
     """Return the live screen at a terminal that can draw it, lines anywhere else."""
     console = live_console()
     return Lines() if console is None else Terminal(console)

@@ -12,7 +12,7 @@ from planner.store import Store, open_store
 from planner.store.curves import Memory
 from planner.store.sweeps import sweep_named
 from rlplan.actions.interrupts import Interrupts
-from rlplan.live.sweep_display import Display, choose_display
+from rlplan.live.sweep_display import Lines, choose_display
 from rlplan.live.sweep_events import Position, news, position
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import read_picture
@@ -74,7 +74,7 @@ LONGEST_END_SECONDS = 5.0
 class Follower:
     """Shows a sweep from a thread of its own; nothing that goes wrong in it reaches the sweep."""
 
-    def __init__(self, database: str, display: Display) -> None:
+    def __init__(self, database: str, display: Lines) -> None:
         """Follow a sweep of this database once `begin` names it."""
         self._database = database
         self._display = display

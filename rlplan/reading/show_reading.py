@@ -16,9 +16,8 @@ from planner.store.schema import Fit, Segment, Sweep, Transition, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.reading.decisions import Decision, decisions_of
-from rlplan.reading.masking import without_variables
 from rlplan.reading.sweep_picture import Picture, ScoreData, SegmentRow, TrialRow
-from rlplan.reading.sweep_reading import read_picture, segments_of
+from rlplan.reading.sweep_reading import read_picture, segments_of, without_variables
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import Key, View
 from rlplan.wording.frames import SCORES

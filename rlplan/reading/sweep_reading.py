@@ -1,5 +1,6 @@
 """Reads a sweep's picture: a fixed number of queries, whatever the number of trials."""
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -27,13 +28,13 @@ from planner.store.sweeps import sweep_named
 from planner.store.totals import Totals, totals_of
 from rlplan.reading.decisions import decisions_of
 from rlplan.reading.learnt_sources import learnt_from_of
-from rlplan.reading.masking import without_variables
 from rlplan.reading.sweep_picture import Driver, Forecast, Hold, Money, Picture, SegmentRow, StoredAnswer, TrialRow
 from runner.processes import has_driver
 from runner.sweep.planned import workload_name
 
 LAST_DECISIONS = 8
 ANSWER_LEVEL = 0.90  # of the intervals of an answer
+MASKED = "***"  # for the values of a trainer's variables, which may be tokens
 WORKED_OUT = ("step", "pilot_steps", "scores", "forecast")  # of a trial, which is no column of its row
 
 
@@ -80,6 +81,15 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         hold=hold,
         learnt_from=learnt_from_of(session, sweep.id, sweep.config),
     )
+
+
+def without_variables(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the values of every `environment` in them masked."""
+    found = dict(settings)
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            found[key] = dict.fromkeys(value, MASKED) if key == "environment" else without_variables(value)
+    return found
 
 
 def _hold(session: Session, sweep_id: int) -> Hold | None:

@@ -1,13 +1,9 @@
 """What each section of a sweep's page shows, ready for its template."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
 from typing import Any
 
 from planner.axes import format_axes
-from planner.recommending.answer import FinalAnswer
-from planner.recommending.choosing import Choice
-from planner.store.records import RankedRow
 from planner.store.schema import SweepStatus
 from planner.view import Configuration
 from rlplan.charts.budget import budget_chart, timelines, used
@@ -145,88 +141,57 @@ def health_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     return {"flags": story.flags, "failed": story.picture.failures.items(), "assumptions": story.assumptions}
 
 
-@dataclass(frozen=True, slots=True)
-class RankedLine:
-    """One row of the table, its numbers named as a choice names them; None where nothing is known."""
+# A row of the table, its numbers named as a choice names them.
+KNOWN = (
+    *("status", "gpu_hours_spent", "learning_rate", "update_steps", "expected_score", "score_low", "score_high"),
+    *("probability_best", "probability_within_002", "expected_regret", "collapse_risk", "reached_gpu_hours"),
+    "seeds_seen",
+)
+INTERVAL = ("score_low", "expected_score", "score_high")
+RankedLine = dict[str, Any]
 
-    rank: int | None
-    configuration: Configuration
-    status: str
-    gpu_hours_spent: float
-    learning_rate: float | None
-    update_steps: int | None = None
-    expected_score: float | None = None
-    score_low: float | None = None
-    score_high: float | None = None
-    probability_best: float | None = None
-    probability_within_002: float | None = None
-    expected_regret: float | None = None
-    collapse_risk: float | None = None
-    reached_gpu_hours: float | None = None
-    seeds_seen: int = 0
 
-    @property
-    def axes(self) -> str:
-        """What further axes the configuration has, in words."""
-        return format_axes(self.configuration.axes)
+def _line(configuration: Configuration, rank: int | None, of: object = None, **known: Any) -> RankedLine:
+    """Return a row with what a choice or a stored row knows, None where that is nothing."""
+    named = {"configuration": configuration, "axes": format_axes(configuration.axes), "rank": rank}
+    return {**named, **{name: getattr(of, name, None) for name in KNOWN}, **known}
 
 
 def ranking_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     """Return what the template shows."""
     answer = answer_in(beliefs) or (story.picture.answer if beliefs is None else None)
     lines = list(_lines(story, beliefs))
-    known = [
-        each for line in lines for each in (line.score_low, line.score_high, line.expected_score) if each is not None
-    ]
+    known = [line[name] for line in lines for name in INTERVAL if line[name] is not None]
     return {
         "lines": lines,
         "low": min(known, default=0.0),
         "high": max(known, default=1.0),
-        "with_axes": any(line.axes for line in lines),
+        "with_axes": any(line["axes"] for line in lines),
         "believed": answer_in(beliefs) is not None,
         "target": answer.target_gpu_hours if answer is not None else story.target_gpu_hours,
     }
 
 
 def _lines(story: Story, beliefs: Beliefs | None) -> Iterator[RankedLine]:
+    """List what is ranked, what cannot be run, and where nothing can be ranked what was tried."""
     if (answer := answer_in(beliefs)) is not None:
-        yield from _believed(answer)
+        for rank, choice in enumerate(answer.ranked, start=1):
+            yield _line(choice.configuration, rank, choice)
+        for configuration, facts in answer.left_out.items():
+            status = "failed" if facts.failed else f"{facts.status}, too dear"
+            yield _line(configuration, None, facts, status=status, reached_gpu_hours=facts.reached_gpu_hours or None)
     elif beliefs is None and story.picture.answer is not None:
-        yield from (_line(row.rank, row) for row in story.picture.answer.ranking)
+        yield from (_line(configuration_of(row), row.rank, row) for row in story.picture.answer.ranking)
     else:
-        yield from _unranked(story)
-
-
-def _believed(answer: FinalAnswer) -> Iterator[RankedLine]:
-    for rank, choice in enumerate(answer.ranked, start=1):
-        yield _line(rank, choice)
-    for configuration, facts in answer.left_out.items():
-        yield RankedLine(
-            rank=None,
-            configuration=configuration,
-            status="failed" if facts.failed else f"{facts.status}, too dear",
-            gpu_hours_spent=facts.gpu_hours_spent,
-            learning_rate=facts.learning_rate,
-            reached_gpu_hours=facts.reached_gpu_hours or None,
-            seeds_seen=facts.seeds_seen,
-        )
-
-
-def _line(rank: int, row: Choice | RankedRow) -> RankedLine:
-    """Return the line of what is ranked; a row that was stored knows less than a choice."""
-    known = {each.name: getattr(row, each.name) for each in fields(RankedLine) if hasattr(row, each.name)}
-    return RankedLine(**known | {"rank": rank, "configuration": configuration_of(row)})
-
-
-def _unranked(story: Story) -> Iterator[RankedLine]:
-    """List what was tried although nothing can be ranked."""
-    for group in groups(story, None):
-        yield RankedLine(
-            rank=None,
-            configuration=group.configuration,
-            status=", ".join(dict.fromkeys(trial.state.value for trial in group.trials)),
-            gpu_hours_spent=sum(trial.gpu_hours_spent for trial in group.trials),
-            learning_rate=group.trials[0].learning_rate if group.trials else None,
-            reached_gpu_hours=max((trial.scores[-1].gpu_hours for trial in group.trials if trial.scores), default=None),
-            seeds_seen=len(group.trials),
-        )
+        for group in groups(story, None):
+            yield _line(
+                group.configuration,
+                None,
+                status=", ".join(dict.fromkeys(trial.state.value for trial in group.trials)),
+                gpu_hours_spent=sum(trial.gpu_hours_spent for trial in group.trials),
+                learning_rate=group.trials[0].learning_rate if group.trials else None,
+                reached_gpu_hours=max(
+                    (each.scores[-1].gpu_hours for each in group.trials if each.scores), default=None
+                ),
+                seeds_seen=len(group.trials),
+            )

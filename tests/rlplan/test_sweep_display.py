@@ -14,7 +14,7 @@ from rich.console import Console
 
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
-from rlplan.live.sweep_display import READY, STOPPING, Display, Lines, Terminal
+from rlplan.live.sweep_display import READY, STOPPING, Lines, Terminal
 from rlplan.live.sweep_running import Follower
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
@@ -24,7 +24,7 @@ from tests.rlplan.sweep_rows import Seeder
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-class Recorded(Display):
+class Recorded(Lines):
     """Remembers what it was given to show."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Recorded(Display):
         self.troubles.append(reason)
 
 
-def looking(seeder: Seeder, display: Display) -> Follower:
+def looking(seeder: Seeder, display: Lines) -> Follower:
     """Return a follower that looks when it is told to, and at no other time."""
     follower = Follower(seeder.store.location, display)
     with pytest.MonkeyPatch.context() as patched:
@@ -128,7 +128,7 @@ def test_a_display_that_breaks_does_not_reach_the_sweep(seeder: Seeder) -> None:
     def gone(*_: object) -> None:
         raise OSError("the terminal has gone")
 
-    broken = Display()
+    broken = Lines()
     vars(broken).update(dict.fromkeys(("show", "trouble", "open", "stopping", "close"), gone))
     with Follower(seeder.store.location, broken) as follower:
         follower.begin(seeder.sweep)

@@ -138,7 +138,7 @@ class Dashboard:
     async def sweep(self, request: Request) -> Response:
         """Show a sweep."""
         snapshot = await self.live.snapshot(request.path_params["sweep"])
-        return HTMLResponse(snapshot.page(lambda: pages.sweep_page(snapshot)))
+        return HTMLResponse(snapshot.kept("page", lambda: pages.sweep_page(snapshot)))
 
     async def section(self, request: Request) -> Response:
         """Show one section of a sweep's page; who has it already is told so."""
@@ -166,7 +166,7 @@ class Dashboard:
 
         def write() -> bytes:
             with self.source.store():
-                return snapshot.data()
+                return snapshot.kept("data", snapshot.data)
 
         return Response(await run_sync(write, abandon_on_cancel=True), media_type="application/json")
 

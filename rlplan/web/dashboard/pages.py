@@ -84,7 +84,7 @@ def _state(story: Story) -> dict[str, Any]:
 def _front(story: Story, beliefs: Beliefs | None) -> str:
     """Write what one comes for: how the sweep stands, what it recommends so far, its best curves and ranks."""
     ranking = ranking_section(story, beliefs)
-    shown = [line for line in ranking["lines"][:FRONT_ROWS] if line.rank is not None]
+    shown = [line for line in ranking["lines"][:FRONT_ROWS] if line["rank"] is not None]
     return written(
         "front.html",
         **_state(story),

@@ -5,18 +5,15 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from budgets.errors import RlplanError
 from planner.store.curves import Memory
 from planner.store.sweeps import sweep_named
-from planner.view import ScorePoint
-from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.marking import mark
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_picture import TrialRow
 from rlplan.web.dashboard.source import Source
 from rlplan.web.page import SECTIONS
 from rlplan.wording.documents import plain
@@ -34,12 +31,7 @@ OLDEST_SECONDS = 10.0
 SHORTEST_PAUSE_SECONDS = 5.0
 PAUSE_PER_SECOND_OF_WORK = 4.0
 
-MOST_POINTS = 20_000  # on one page
-FEWEST_POINTS = 24  # of one trial: enough for its shape
 FEW_ROWS = 3000  # that are drawn at once, whoever looks
-
-# Of each trial: its scores as they were read, how many of them were wanted, and which are drawn.
-Drawn = dict[int, tuple[tuple[ScorePoint, ...], int, tuple[ScorePoint, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +69,6 @@ class Snapshot:
     draw: Callable[[str], Part]
     is_large: bool = False
     made_at: float = field(default_factory=time.monotonic)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _made: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -85,19 +76,15 @@ class Snapshot:
         """What is believed of it, as far as that is fitted."""
         return self.fitted.beliefs if self.fitted else None
 
-    def data(self) -> bytes:
-        """Return what `rlplan status` has of it as JSON, which is made when it is first asked for."""
-        with self._lock:
-            if "data" not in self._made:
-                document = plain(self.story.picture)
-                self._made["data"] = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
-            return self._made["data"]
+    def kept(self, name: str, write: Callable[[], str]) -> bytes:
+        """Return what is the same for all who look; it waits for no lock, and may at worst be written twice."""
+        if name not in self._made:
+            self._made[name] = write().encode()
+        return self._made[name]
 
-    def page(self, write: Callable[[], str]) -> bytes:
-        """Return the page, which is the same for all; it waits for no lock, and may at worst be written twice."""
-        if "page" not in self._made:
-            self._made["page"] = write().encode()
-        return self._made["page"]
+    def data(self) -> str:
+        """Return what `rlplan status` has of it as JSON."""
+        return json.dumps(plain(self.story.picture), allow_nan=False, separators=(",", ":"))
 
     def message(self) -> str:
         """Return what those who look on are told: which sections there are in which version.
@@ -133,7 +120,6 @@ class SweepReader:
         self._fitted: Fitted | None = None
         self._fit_after = 0.0
         self._memory: Memory = {}
-        self._drawn: Drawn = {}
         self._generation = 0
         self._lock, self._drawing = threading.Lock(), threading.Lock()
         self.snapshot: Snapshot | None = None
@@ -143,7 +129,7 @@ class SweepReader:
         with self._lock, self._source.store() as store:
             generation = self._source.generation
             if generation != self._generation:
-                self._memory, self._drawn, self._generation = {}, {}, generation
+                self._memory, self._generation = {}, generation
             with store.read() as session:
                 key = f"{generation}:{mark(session, sweep_named(session, self.sweep).id)}"
             self._mark, fitted = key, self._fitted
@@ -185,10 +171,8 @@ class SweepReader:
         return shown.parts[name]
 
     def _take(self, key: str, newest: Story, fitted: Fitted | None) -> None:
-        shown = drawable(newest, self._drawn)
-
         def draw(name: str) -> Part:
-            return part_of(self._render(name, shown, fitted))
+            return part_of(self._render(name, newest, fitted))
 
         large = is_large(newest)
         parts = {name: draw(name) for name in (FRONT, *ALL) if not (large and name in LARGE)}
@@ -199,22 +183,6 @@ class SweepReader:
         if shown is None or shown.mark != key or shown.fitted is not fitted:
             return True
         return not shown.story.picture.at_rest and time.monotonic() - shown.made_at > OLDEST_SECONDS
-
-
-def drawable(story: Story, drawn: Drawn) -> Story:
-    """Return the story with the points that are drawn; `drawn` keeps those of trials that have not changed."""
-    trials = story.picture.trials
-    if sum(len(trial.scores) for trial in trials) <= MOST_POINTS:
-        return story
-    most = max(FEWEST_POINTS, MOST_POINTS // len(trials))
-    return replace(story, picture=replace(story.picture, trials=tuple(_thinned(each, most, drawn) for each in trials)))
-
-
-def _thinned(trial: TrialRow, most: int, drawn: Drawn) -> TrialRow:
-    before = drawn.get(trial.id)
-    if before is None or before[0] is not trial.scores or before[1] != most:
-        before = drawn[trial.id] = (trial.scores, most, tuple(thinned_curve(trial.scores, most)))
-    return replace(trial, scores=before[2])
 
 
 def is_large(story: Story) -> bool:

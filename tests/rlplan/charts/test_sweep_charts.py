@@ -17,7 +17,7 @@ from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.heat import heat_maps
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import TrialRow
-from tests.rlplan.charts.stories import NOTHING, empty, finished, under_way, with_trials
+from tests.rlplan.charts.stories import empty, finished, under_way, with_trials
 
 BAND = Band((0.0, 1000.0, 4000.0), (0.3, 0.6, 0.7), (0.2, 0.5, 0.6), (0.4, 0.7, 0.8))
 
@@ -99,15 +99,6 @@ def test_what_to_take_is_drawn_at_every_spend_of_the_frontier() -> None:
     points = [(each.gpu_hours, each.choice) for each in answer.frontier if each.choice is not None]
     assert list(zip(taken["x"], taken["y"], strict=True)) == [(spend, each.expected_score) for spend, each in points]
     assert drawn["n to take"]["y"] == [each.rollouts_per_prompt for _, each in points]
-
-
-@pytest.mark.parametrize("beliefs", [None, NOTHING])
-def test_without_a_recommendation_the_best_scores_seen_are_drawn(beliefs: Any) -> None:
-    told = under_way()
-    best = traces(frontier_chart(told, beliefs))["best score seen"]
-    highest = max(score.score for trial in told.picture.trials for score in trial.scores if score.gpu_hours > 0)
-    assert best["y"] == sorted(best["y"])
-    assert best["y"][-1] == highest
 
 
 def test_every_ranked_allocation_has_its_score_and_chance_in_its_cell() -> None:
