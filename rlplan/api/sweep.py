@@ -10,7 +10,7 @@ from planner.store.curves import Memory, every_point
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
 from rlplan.answers.status import Standing
-from rlplan.reading.story_reading import story
+from rlplan.reading.story import story
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import tally
 from rlplan.wording import frames

@@ -14,8 +14,7 @@ from planner.store.sweeps import sweep_named
 from planner.view import has_curve
 from rlplan.reading.health import collapsed_from
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored_in
-from rlplan.reading.story import Beliefs, Story
-from rlplan.reading.story_reading import read_story
+from rlplan.reading.story import Beliefs, Story, read_story
 from runner.sweep.learnt import pool_of
 
 Rows = tuple[Stored, Stored | None]  # of a sweep, and of its pilots where it is their final run

@@ -3,6 +3,9 @@
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple
 
 from budgets.hardware import SECONDS_PER_HOUR
@@ -14,7 +17,6 @@ from planner.recommending.cautions import FAR_TIMES
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
 from planner.view import Configuration, ScorePoint
-from rlplan.reading.story import Charged, Flag, Health
 from rlplan.reading.sweep_picture import Money, Picture, SegmentRow, TrialRow, overrun
 from rlplan.reading.sweep_words import last_line
 from rlplan.wording.next_steps import command
@@ -29,6 +31,32 @@ REASON = 120  # signs of a log's last line
 FEWEST_STEPS = 2  # from which on a price was measured
 
 WASTED = (SegmentOutcome.FAILED, SegmentOutcome.LOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """GPU-hours of a worker that belong to no segment, such as waiting."""
+
+    at: datetime
+    worker: str
+    kind: str
+    gpu_hours: float
+
+
+class Health(StrEnum):
+    """How much a flag matters."""
+
+    GOOD = "good"
+    MIND = "mind"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One sign of health or the lack of it."""
+
+    health: Health
+    text: str
 
 
 class Priced(NamedTuple):

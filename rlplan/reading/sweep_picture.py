@@ -15,7 +15,6 @@ from planner.store.schema import RequestKind, SegmentOutcome, SweepStatus
 from planner.trials import TrialState
 from planner.view import Axes, ScorePoint
 from rlplan.reading.decisions import Decision
-from rlplan.reading.learnt_sources import LearntFrom
 from rlplan.reading.sweeps import state_of
 from rlplan.wording.documents import Key, Read, View
 
@@ -228,6 +227,24 @@ class StoredAnswer:
         from rlplan.reading.sweep_words import sentence  # noqa: PLC0415 (its words need these types)
 
         return sentence(self)
+
+
+@dataclass(frozen=True, slots=True)
+class LearntFrom:
+    """The sources, each with what it was; their weights beside that of none once the sweep has ended."""
+
+    sources: Mapping[str, Mapping[str, str]]
+    weights: Mapping[str, float] | None
+    weighed: str | None  # the same in words
+
+    def describe(self) -> str:
+        """Return it in a sentence."""
+        known = {
+            name: ", ".join(f"{key} {about[key]}" for key in ("task", "model") if key in about)
+            for name, about in self.sources.items()
+        }
+        named = ", ".join(f"{name} ({about})" if about else name for name, about in known.items())
+        return f"learnt from {named}; {self.weighed or 'the weight of each comes when the sweep has ended'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from rlplan.reading.believing import beliefs
 from rlplan.reading.finals import Record, final_standing, record_of, record_text
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.recommend_reading import recommended
-from rlplan.reading.story_reading import story
+from rlplan.reading.story import story
 from rlplan.reading.sweep_reading import picture
 from rlplan.requests.reading import StatusRequest
 from rlplan.requests.running import LaunchRequest, ResumeRequest

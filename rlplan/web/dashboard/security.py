@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.middleware.sessions import SessionMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -37,8 +36,8 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
-ADDRESS = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|\d+(\.\d+){3})(:\d{1,5})?")
-OWN = "rlplan.own"  # in the scope of a request that is meant for this dashboard
+HOST = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::\d{1,5})?")
+ADDRESS = re.compile(rb"\[.*\]|\d+(\.\d+){3}")
 ADMITTED = "admitted"  # in a visitor's session
 
 
@@ -47,7 +46,6 @@ class Guard:
 
     def __init__(self, pages: ASGIApp, settings: Settings) -> None:
         self._pages, self._settings = pages, settings
-        self._names = TrustedHostMiddleware(_mark_own, settings.names, www_redirect=False)
         # Without a token nothing but this process can tell its sessions; they are void when it ends.
         key = settings.token or secrets.token_urlsafe(32)
         self._visits = SessionMiddleware(
@@ -60,24 +58,24 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] != "http":
             await self._pages(scope, receive, send)
-        elif await self._is_own(scope, receive):
+        elif self._is_own(scope):
             await self._visits(scope, receive, with_headers(send))
         else:
             advice = "Open it under the address that it printed when it was started: it answers to no other name."
             await problem(Request(scope), 421, advice)(scope, receive, with_headers(send))
 
-    async def _is_own(self, scope: Scope, receive: Receive) -> bool:
-        """Whether the request is for this dashboard; Starlette's check is asked, but its refusal says no way out.
+    def _is_own(self, scope: Scope) -> bool:
+        """Whether the request is for this dashboard, by the one host that it names.
 
         A page elsewhere may have its own name resolve to this machine, and read what is served here under it. Only
         numbers are safe from that, so on all interfaces any address will do, but of names only this machine's.
         """
-        if self._settings.on_all_interfaces:
-            hosts = [value for name, value in scope["headers"] if name == b"host"]
-            if len(hosts) == 1 and ADDRESS.fullmatch(hosts[0]):
-                return True
-        await self._names(scope, receive, _say_nothing)
-        return bool(scope.get(OWN))
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        named = HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+        if named is None:
+            return False
+        own = named[1].decode("latin-1").casefold() in map(str.casefold, self._settings.names)
+        return own or (self._settings.on_all_interfaces and ADDRESS.fullmatch(named[1]) is not None)
 
     async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -125,14 +123,6 @@ def _without_token(request: Request) -> Response:
     # Two slashes at the start would lead to another host.
     path = "/" + quote(request.scope["path"].lstrip("/\\"))
     return RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), status_code=303)
-
-
-async def _mark_own(scope: Scope, _: Receive, __: Send) -> None:
-    scope[OWN] = True
-
-
-async def _say_nothing(_: Message) -> None:
-    pass
 
 
 def with_headers(send: Send) -> Callable[[Message], Awaitable[None]]:

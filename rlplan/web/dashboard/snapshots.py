@@ -12,8 +12,7 @@ from budgets.errors import RlplanError
 from planner.store.curves import Memory
 from planner.store.sweeps import sweep_named
 from rlplan.reading.marking import mark
-from rlplan.reading.story import Beliefs, Story
-from rlplan.reading.story_reading import story
+from rlplan.reading.story import Beliefs, Story, story
 from rlplan.web.dashboard.source import Source
 from rlplan.web.page import SECTIONS
 from rlplan.wording.documents import plain

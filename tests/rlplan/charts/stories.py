@@ -7,8 +7,7 @@ from tempfile import TemporaryDirectory
 
 from planner.store import open_store
 from rlplan.reading.believing import beliefs
-from rlplan.reading.story import Beliefs, Story
-from rlplan.reading.story_reading import story
+from rlplan.reading.story import Beliefs, Story, story
 from rlplan.reading.sweep_picture import TrialRow
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import later, seeded

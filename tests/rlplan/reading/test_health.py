@@ -10,9 +10,8 @@ from sqlalchemy import update
 from planner.store.schema import Plan, SegmentOutcome, Sweep, SweepStatus
 from planner.trials import TrialState
 from planner.view import Configuration, ScorePoint
-from rlplan.reading.health import Priced, collapsed_from, evidence, flags, measured_price
-from rlplan.reading.story import Flag
-from rlplan.reading.story_reading import story
+from rlplan.reading.health import Flag, Priced, collapsed_from, evidence, flags, measured_price
+from rlplan.reading.story import story
 from rlplan.reading.sweep_picture import Forecast, SegmentRow, TrialRow
 from rlplan.web.sections import answer_section
 from tests.planner.store.samples import NOON

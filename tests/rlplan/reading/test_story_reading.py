@@ -7,7 +7,7 @@ from planner.store.curves import Memory
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
 from planner.view import ScorePoint
-from rlplan.reading.story_reading import story
+from rlplan.reading.story import story
 from rlplan.reading.sweep_picture import ScoreData
 from rlplan.wording.documents import plain
 from tests.planner.store import samples
