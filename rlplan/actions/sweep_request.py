@@ -22,7 +22,7 @@ from rlplan.actions.configuring import flag_of, flagged, load_configuration
 from rlplan.actions.learning import BELIEVES, learnt_from, require_learner
 from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.proposing import Require, draft_plan, make_plan
-from rlplan.reading.approximating import approximated
+from rlplan.reading.sweep_data import approximated
 from rlplan.requests.running import SweepRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.extras import require_tracker

@@ -13,9 +13,8 @@ from rlplan.answers.listing import SweepList, listed_in
 from rlplan.printing.final_output import final_lines
 from rlplan.printing.status_output import failure_lines, final_of_sweep
 from rlplan.printing.sweep_screen import budget_bar, chosen, decision_lines, screen, table, title
-from rlplan.reading.approximating import approximated
 from rlplan.reading.finals import FinalStanding
-from rlplan.reading.sweep_data import StatusData, taken
+from rlplan.reading.sweep_data import StatusData, approximated, taken
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, sentence, tally, time_of

@@ -16,6 +16,7 @@ ROW, ABOVE = 46, 90  # pixels
 FEWEST_ROWS = 4
 DARK = 0.62  # of the colour scale: from here on its colours are nearer to the ink than to the page
 PLAIN = "n and B alone"
+Quantity = tuple[str, str, str, str, Callable[[float], str]]  # a chart's name and title; what it shows, in which unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ def heat_maps(story: Story, beliefs: Beliefs | None) -> tuple[Variant, ...]:
     settings = sorted(
         {each.axes for each in planned}, key=lambda axes: (taken is None or axes != taken.axes, format_axes(axes))
     )
-    return tuple(
-        _variant(number, axes, _grid(axes, known, trained, planned, taken)) for number, axes in enumerate(settings)
-    )
+    grids = [_grid(axes, known, trained, planned, taken) for axes in settings]
+    score = ("heat-score", "Expected score at the target", "expected_score", "score", "{:.3f}".format)
+    return _variants(settings, grids, score, ("heat-best", "P(best)", "probability_best", "P(best)", probability))
 
 
 def plan_maps(candidates: Sequence[Candidate]) -> tuple[Variant, ...]:
@@ -64,12 +65,15 @@ def plan_maps(candidates: Sequence[Candidate]) -> tuple[Variant, ...]:
     settings = list(dict.fromkeys(each.axes for each in priced))  # the best first, as candidates are
     words = ("gets a pilot", "gets no pilot")
     grids = [replace(_grid(axes, priced, piloted, set(priced), None), words=words) for axes in settings]
+    score = ("plan-score", "Expected score", "expected_score", "score", "{:.3f}".format)
+    price = ("plan-price", "GPU-hours a step", "gpu_hours_per_step", "GPU-hours", aligned_hours)
+    return _variants(settings, grids, score, price)
+
+
+def _variants(settings: Sequence[Axes], grids: Sequence[_Grid], left: Quantity, right: Quantity) -> tuple[Variant, ...]:
     return tuple(
         Variant(
-            format_axes(axes) or PLAIN,
-            _map(f"plan-score-{number}", "Expected score", "expected_score", "score", "{:.3f}".format, grid),
-            _map(f"plan-price-{number}", "GPU-hours a step", "gpu_hours_per_step", "GPU-hours", aligned_hours, grid),
-            has_chosen=False,
+            format_axes(axes) or PLAIN, _map(number, left, grid), _map(number, right, grid), grid.chosen is not None
         )
         for number, (axes, grid) in enumerate(zip(settings, grids, strict=True))
     )
@@ -100,16 +104,8 @@ def _octaves(values: set[int]) -> tuple[int, ...]:
     return tuple(sorted(values))
 
 
-def _variant(number: int, axes: Axes, grid: _Grid) -> Variant:
-    label = format_axes(axes) or PLAIN
-    score = _map(
-        f"heat-score-{number}", "Expected score at the target", "expected_score", "score", "{:.3f}".format, grid
-    )
-    best = _map(f"heat-best-{number}", "P(best)", "probability_best", "P(best)", probability, grid)
-    return Variant(label, score, best, grid.chosen is not None)
-
-
-def _map(name: str, title: str, quantity: str, unit: str, write: Callable[[float], str], grid: _Grid) -> Chart:
+def _map(number: int, drawn: Quantity, grid: _Grid) -> Chart:
+    name, title, quantity, unit, write = drawn
     values = [[_value(grid, (n, B), quantity) for n in grid.columns] for B in grid.rows]
     figure = {
         "data": [
@@ -130,7 +126,8 @@ def _map(name: str, title: str, quantity: str, unit: str, write: Callable[[float
             yaxis=_ticks("B, prompts per batch", grid.rows),
         ),
     }  # fmt: skip
-    return Chart(name, title, _described(title, quantity, grid), figure, ABOVE + ROW * max(FEWEST_ROWS, len(grid.rows)))
+    height = ABOVE + ROW * max(FEWEST_ROWS, len(grid.rows))
+    return Chart(f"{name}-{number}", title, _described(title, quantity, grid), figure, height)
 
 
 def _labels(values: list[list[float | None]], write: Callable[[float], str]) -> Trace:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rlplan.doctor import machine, packages, storage
 from rlplan.doctor.finding import Finding, bad, ok
@@ -31,32 +30,7 @@ print(ray.__version__)
 TRIES = (("torch works", _TORCH, 60.0), ("transformers works", _TRANSFORMERS, 60.0), ("Ray starts", _RAY, 120.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """How a try ended."""
-
-    what: str
-    passed: bool
-    seconds: float
-    message: str  # its last line
-
-
-def try_all() -> tuple[Tried, ...]:
-    """Try each in turn."""
-    return tuple(run(*each) for each in TRIES)
-
-
-def check_tries(tried: tuple[Tried, ...]) -> Iterator[Finding]:
-    """Say what works."""
-    for each in tried:
-        if each.passed:
-            yield ok(each.what, f"{each.message}, after {each.seconds:.0f} s")
-        else:
-            why = "no worker of a sweep starts without it"
-            yield bad(each.what, each.message, why, f"{sys.executable} -m pip install --force-reinstall rlplan")
-
-
-def run(what: str, code: str, most_seconds: float) -> Tried:
+def run(what: str, code: str, most_seconds: float) -> Finding:
     """Run a piece of Python in a session of its own, of which nothing is left afterwards."""
     began = time.monotonic()
     environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
@@ -81,8 +55,11 @@ def run(what: str, code: str, most_seconds: float) -> Tried:
         if child.stdout is not None:
             child.stdout.close()
     lines = output.strip().splitlines()
-    last = lines[-1].strip() if lines else f"ended with exit code {child.returncode}"
-    return Tried(what, passed, time.monotonic() - began, last[:200])
+    last = (lines[-1].strip() if lines else f"ended with exit code {child.returncode}")[:200]
+    if passed:
+        return ok(what, f"{last}, after {time.monotonic() - began:.0f} s")
+    why = "no worker of a sweep starts without it"
+    return bad(what, last, why, f"{sys.executable} -m pip install --force-reinstall rlplan")
 
 
 def examine(database: str, *, deep: bool = False) -> Iterator[Finding]:
@@ -92,4 +69,4 @@ def examine(database: str, *, deep: bool = False) -> Iterator[Finding]:
     yield from machine.check(machine.probe(installed.torch_cuda))
     yield from storage.check(storage.probe(database))
     if deep:
-        yield from check_tries(try_all())
+        yield from (run(*each) for each in TRIES)

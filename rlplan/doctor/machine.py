@@ -1,4 +1,4 @@
-"""Cores, memory, GPUs, shared memory, disks and the terminal of this machine."""
+"""Cores, memory, GPUs, shared memory and disks of this machine."""
 
 import shutil
 import subprocess
@@ -48,9 +48,6 @@ class Machine:
     torch_cuda: str | None
     shared: Disk | None
     temporary: Disk | None
-    columns: int
-    unicode: bool
-    at_a_terminal: bool
 
 
 def probe(torch_cuda: str | None) -> Machine:
@@ -69,9 +66,6 @@ def probe(torch_cuda: str | None) -> Machine:
         torch_cuda=torch_cuda,
         shared=disk_of(Path("/dev/shm")),
         temporary=disk_of(Path(tempfile.gettempdir())),
-        columns=shutil.get_terminal_size().columns,
-        unicode=(sys.stdout.encoding or "").lower().startswith("utf"),
-        at_a_terminal=sys.stdout.isatty(),
     )
 
 
@@ -82,7 +76,6 @@ def check(facts: Machine) -> Iterator[Finding]:
     yield _graphics(facts)
     yield from _shared(facts)
     yield from _temporary(facts)
-    yield _terminal(facts)
 
 
 def size(amount: float) -> str:
@@ -159,18 +152,6 @@ def _temporary(facts: Machine) -> Iterator[Finding]:
     else:
         why = f"the disk is {100 * used:.0f} % full; Ray stores nothing more from {100 * RAY_FULL:.0f} % on"
         yield mind("temporary files", found, why, "free some space, or: export TMPDIR=<a folder on another disk>")
-
-
-def _terminal(facts: Machine) -> Finding:
-    signs = "unicode" if facts.unicode else "ASCII"
-    if not facts.at_a_terminal:
-        return ok("terminal", f"none on stdout; tables are {facts.columns} columns wide, {signs}")
-    found = f"{facts.columns} columns, {signs}"
-    if facts.columns < 80:
-        return mind("terminal", found, "tables are made for 80 columns and more; here they are cut")
-    if not facts.unicode:
-        return mind("terminal", found, "signs such as ± are spelled out", "export PYTHONUTF8=1 LC_ALL=C.UTF-8")
-    return ok("terminal", found)
 
 
 def _gpus() -> tuple[tuple[Gpu, ...], str | None]:

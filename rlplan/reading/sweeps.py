@@ -123,16 +123,8 @@ def listed_plans(session: Session) -> list[dict[str, Any]]:
         Plan.hardware,
         count.label("candidates"),
     )
-    rows = [row._asdict() for row in session.execute(select(*columns).order_by(Plan.id.desc()))]
-    return [
-        row
-        | {
-            "model": row["workload"].get("model"),
-            "gpu": row["hardware"].get("gpu"),
-            "gpus": row["hardware"].get("gpus", 0),
-        }
-        for row in rows
-    ]
+    rows = session.execute(select(*columns).order_by(Plan.id.desc()))
+    return [{"gpus": 0, **row.workload, **row.hardware, **row._asdict()} for row in rows]
 
 
 def plans_without_sweep(session: Session) -> list[str]:

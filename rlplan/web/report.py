@@ -8,9 +8,9 @@ from typing import Any
 from budgets.errors import InputError
 from planner.store import open_store
 from planner.store.schema import Plan
-from rlplan.reading.approximating import approximated
 from rlplan.reading.plans import about_plan, plan_meant
 from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.sweep_data import approximated
 from rlplan.reading.sweep_words import tally
 from rlplan.web import page
 from rlplan.web.plan import TITLES as PLAN_TITLES

@@ -8,7 +8,6 @@ import pytest
 
 from planner.store.filesystems import FileSystem
 from rlplan.doctor import machine, packages, storage
-from rlplan.doctor.examination import Tried, check_tries
 from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.doctor.machine import GIB, Disk, Gpu, Machine
 from rlplan.doctor.packages import Packages, Requirement
@@ -26,9 +25,6 @@ MACHINE = Machine(
     torch_cuda=None,
     shared=Disk("/dev/shm", 8 * GIB, 8 * GIB),
     temporary=Disk("/tmp", 100 * GIB, 50 * GIB),
-    columns=100,
-    unicode=True,
-    at_a_terminal=True,
 )
 STORAGE = Storage(
     "/data/rlplan.db", "/data", FileSystem("ext4"), True, Disk("/data", 900 * GIB, 500 * GIB), "current", "", 2, ()
@@ -70,9 +66,6 @@ OF_MACHINE: list[tuple[dict[str, Any], str, Health, str]] = [
     ({"gpu_trouble": "nvidia-smi is not installed"}, "GPUs", MIND, "nvidia-smi is not installed"),
     ({"shared": Disk("/dev/shm", GIB // 16, GIB // 16)}, "/dev/shm", MIND, "0.062 GiB free"),
     ({"temporary": Disk("/tmp", 100 * GIB, GIB)}, "temporary files", MIND, "1 GiB free"),
-    ({"columns": 60}, "terminal", MIND, "60 columns"),
-    ({"unicode": False}, "terminal", MIND, "ASCII"),
-    ({"at_a_terminal": False, "unicode": False}, "terminal", OK, "none on stdout"),
 ]
 OF_STORAGE: list[tuple[dict[str, Any], str, Health, str]] = [
     ({"filesystem": FileSystem("cifs")}, "database", BAD, "network file system (cifs)"),
@@ -116,10 +109,3 @@ def test_gpus_are_read_as_nvidia_smi_prints_them() -> None:
     first, second = machine.read_gpus(text)
     assert (first.name, round(first.total_bytes / GIB)) == ("NVIDIA H200", 140)
     assert (second.name, second.free_bytes) == ("NVIDIA A100, SXM", GIB)
-
-
-def test_tries_that_fail_are_bad() -> None:
-    tried = (Tried("Ray starts", True, 9.2, "2.56.0"), Tried("torch works", False, 1.0, "ImportError: no"))
-    passed, failed = check_tries(tried)
-    assert (passed.health, passed.found) == (Health.OK, "2.56.0, after 9 s")
-    assert (failed.health, failed.found) == (Health.BAD, "ImportError: no")

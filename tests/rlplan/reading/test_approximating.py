@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from planner.recipes import load_recipe
-from rlplan.reading.approximating import approximated
+from rlplan.reading.sweep_data import approximated
 
 
 def config(trainer: str, *recipes: str, approximate: bool = True, weights: str = "bfloat16") -> dict[str, Any]:
