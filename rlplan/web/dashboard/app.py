@@ -1,11 +1,10 @@
 """The dashboard as a web application: which address shows what."""
 
-import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from budgets.errors import InputError, NotFoundError, RlplanError, StoreError
 from planner.store.sweeps import sweep_named
 from rlplan.reading.believing import beliefs
-from rlplan.reading.plans import UnrunPlan, plan_meant, unrun_plans
+from rlplan.reading.plans import plan_meant, unrun_plans
 from rlplan.reading.story import Beliefs
 from rlplan.web.dashboard import pages
 from rlplan.web.dashboard.assets import assets, served
@@ -23,7 +22,7 @@ from rlplan.web.dashboard.live import LiveSweeps
 from rlplan.web.dashboard.pages import Listing, problem, written
 from rlplan.web.dashboard.security import Guard
 from rlplan.web.dashboard.settings import Settings
-from rlplan.web.dashboard.snapshots import ALL, FRONT, Snapshot, SweepReader, part_of
+from rlplan.web.dashboard.snapshots import ALL, FRONT, Snapshot, SweepReader, part_of, trouble_message
 from rlplan.web.dashboard.source import Source
 from rlplan.web.plan import plan_sections
 
@@ -45,7 +44,7 @@ class Dashboard:
         self.source = Source(settings.database)
         self.live = LiveSweeps(self._reader)
         self._app: ASGIApp = Guard(self._routes(), settings)
-        self._reading = asyncio.Lock()
+        self._reading = threading.Lock()
         self._listed: tuple[float, int | None, Listing | None] = (0.0, None, None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,27 +87,35 @@ class Dashboard:
         self.live.close()
         self.source.close()
 
-    async def front(self, request: Request) -> Response:
+    def front(self, request: Request) -> Response:
         """Show the sweep that matters now, the plans that wait, and all sweeps."""
-        listed = await self._listing(request)
+        listed = self._listing(request)
         if before := request.query_params.get("before"):
             return HTMLResponse(pages.front_page(listed, (), None, self.settings.database, before))
-        plans = await run_sync(self._plans)
-        featured = await self._featured(listed)
-        return HTMLResponse(pages.front_page(listed, plans, featured, self.settings.database))
+        with self.source.store() as store, store.read() as session:
+            plans = unrun_plans(session)
+        return HTMLResponse(pages.front_page(listed, plans, self._featured(listed), self.settings.database))
 
-    async def rows(self, request: Request) -> Response:
+    def _featured(self, listed: Listing) -> Snapshot | RlplanError | str | None:
+        if listed.featured is None:
+            return self._plan(None, FRONT_PARTS)
+        try:
+            return self.live.of(listed.featured).snapshot
+        except RlplanError as error:
+            return error
+
+    def rows(self, request: Request) -> Response:
         """Show the rows of the list alone, for the page that has it to renew them, or have it begin anew."""
-        listed = await self._listing(request)
+        listed = self._listing(request)
         answer = HTMLResponse(written("rows.html", listing=listed, before=request.query_params.get("before")))
         shown = request.query_params.get("shown")
         if shown is not None and shown != (listed.featured or ""):
             answer.headers["hx-refresh"] = "true"
         return answer
 
-    async def plan(self, request: Request) -> Response:
+    def plan(self, request: Request) -> Response:
         """Show a plan: its split, its priced grid, and what other budgets would choose."""
-        page = await run_sync(self._plan, request.path_params["plan"], abandon_on_cancel=True)
+        page = self._plan(request.path_params["plan"])
         if page is None:
             raise NotFoundError("there is no such plan: the first page lists those that wait to be run")
         return HTMLResponse(page)
@@ -123,89 +130,65 @@ class Dashboard:
                 return pages.plan_page(plan, self.settings.database)
             return "".join(plan_sections(plan, self.settings.database)[:parts])
 
-    def _plans(self) -> tuple[UnrunPlan, ...]:
-        with self.source.store() as store, store.read() as session:
-            return unrun_plans(session)
-
-    async def _featured(self, listed: Listing) -> Snapshot | RlplanError | str | None:
-        if listed.featured is None:
-            return await run_sync(self._plan, None, FRONT_PARTS)
-        try:
-            return await self.live.snapshot(listed.featured)
-        except RlplanError as error:
-            return error
-
-    async def sweep(self, request: Request) -> Response:
+    def sweep(self, request: Request) -> Response:
         """Show a sweep."""
-        snapshot = await self.live.snapshot(request.path_params["sweep"])
+        snapshot = self._snapshot(request)
         return HTMLResponse(snapshot.kept("page", lambda: pages.sweep_page(snapshot)))
 
-    async def section(self, request: Request) -> Response:
+    def section(self, request: Request) -> Response:
         """Show one section of a sweep's page; who has it already is told so."""
         name = request.path_params["section"]
         if name not in (FRONT, *ALL):
             raise NotFoundError(f"there is no such section; there are {', '.join(ALL)}")
-        shown = await self.live.part(request.path_params["sweep"], name)
+        shown = self._snapshot(request).part(name)
         return tagged(request, shown.html, shown.version, "text/html")
 
-    async def trial(self, request: Request) -> Response:
+    def trial(self, request: Request) -> Response:
         """Show one trial."""
-        snapshot = await self.live.snapshot(request.path_params["sweep"])
+        snapshot = self._snapshot(request)
+        # Written while the store is lent too: what a damaged row makes of the page is said like other damage.
+        with self.source.store() as store, store.read() as session:
+            page = pages.trial_page(session, snapshot.story, snapshot.beliefs, request.path_params["trial"])
+            return HTMLResponse(written("trial.html", picture=snapshot.story.picture, page=page))
 
-        def write() -> str:
-            # Written while the store is lent too: what a damaged row makes of the page is said like other damage.
-            with self.source.store() as store, store.read() as session:
-                page = pages.trial_page(session, snapshot.story, snapshot.beliefs, request.path_params["trial"])
-                return written("trial.html", picture=snapshot.story.picture, page=page)
+    def data(self, request: Request) -> Response:
+        """Give what `rlplan status` has of a sweep as JSON."""
+        snapshot = self._snapshot(request)
+        with self.source.store():
+            return Response(snapshot.kept("data", snapshot.data), media_type="application/json")
 
-        return HTMLResponse(await run_sync(write, abandon_on_cancel=True))
-
-    async def data(self, request: Request) -> Response:
-        """Give all there is to tell of a sweep as JSON."""
-        snapshot = await self.live.snapshot(request.path_params["sweep"])
-
-        def write() -> bytes:
-            with self.source.store():
-                return snapshot.kept("data", snapshot.data)
-
-        return Response(await run_sync(write, abandon_on_cancel=True), media_type="application/json")
-
-    async def state(self, request: Request) -> Response:
+    def state(self, request: Request) -> Response:
         """Say which sections of a sweep are of which version: what its page asks again and again."""
-        text = await self.live.state(request.path_params["sweep"])
+        sweep = self.live.of(request.path_params["sweep"])
+        text = sweep.snapshot.message() if sweep.trouble is None else trouble_message(str(sweep.trouble))
         return tagged(request, text, part_of(text).version, "application/json")
 
-    async def health(self, _: Request) -> Response:
+    def health(self, _: Request) -> Response:
         """Say whether the database can be read."""
-
-        def look() -> None:
-            with self.source.store() as store, store.read() as session:
-                pages.listing(session, before=0)
-
-        await run_sync(look, abandon_on_cancel=True)
+        with self.source.store() as store, store.read() as session:
+            pages.listing(session, before=0)
         return JSONResponse({"status": "ok"})
 
-    async def static(self, request: Request) -> Response:
+    def static(self, request: Request) -> Response:
         """Give one of the files that pages refer to."""
-        asset = (await run_sync(assets)).get(request.path_params["name"])
+        asset = assets().get(request.path_params["name"])
         if asset is None:
             raise NotFoundError("there is no such file")
         return served(asset, request)
 
-    async def _listing(self, request: Request) -> Listing:
+    def _snapshot(self, request: Request) -> Snapshot:
+        return self.live.of(request.path_params["sweep"]).snapshot
+
+    def _listing(self, request: Request) -> Listing:
         given = request.query_params.get("before")
         if given is not None and not (given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS):
             raise InputError("before takes the number of a sweep, as the link to older sweeps has it")
         before = None if given is None else int(given)
-
-        def read() -> Listing:
-            with self.source.store() as store, store.read() as session:
-                return pages.listing(session, before)
-
-        async with self._reading:
+        with self._reading:
             at, last_before, listed = self._listed
             if listed is None or last_before != before or time.monotonic() - at > CACHE_SECONDS:
-                listed = await run_sync(read, abandon_on_cancel=True)
+                with self.source.store() as store, store.read() as session:
+                    listed = pages.listing(session, before)
                 self._listed = (time.monotonic(), before, listed)
             return listed
 

@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import uvicorn
 
@@ -59,8 +59,8 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(settings: Settings) -> int:
-    """Serve the dashboard until Ctrl-C, and return the exit code."""
+def serve(settings: Settings) -> NoReturn:
+    """Serve the dashboard until Ctrl-C, and end the process."""
     with open_store(settings.database, read_only=True):
         pass  # what is wrong with the database is said at once, not on a page
     sock, dashboard = listening(settings), Dashboard(settings)
@@ -70,12 +70,10 @@ def serve(settings: Settings) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     with contextlib.suppress(KeyboardInterrupt):
         Server(dashboard, lambda: _announce(settings)).run(sockets=[sock])
-    if dashboard.live.is_fitting:
-        # A fit is under way, which only reads: nothing is lost, and nobody is to wait for it.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(ExitCode.DONE)
-    return ExitCode.DONE
+    # A read or a fit may be under way, which changes nothing: nobody is to wait for it.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(ExitCode.DONE)
 
 
 def listening(settings: Settings) -> socket.socket:

@@ -68,12 +68,21 @@ class Snapshot:
     draw: Callable[[str], Part]
     is_large: bool = False
     made_at: float = field(default_factory=time.monotonic)
+    _drawing: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _made: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def beliefs(self) -> Beliefs | None:
         """What is believed of it, as far as that is fitted."""
         return self.fitted.beliefs if self.fitted else None
+
+    def part(self, name: str) -> Part:
+        """Return a part; a large one that nobody has asked for has to be drawn first."""
+        if name not in self.parts:
+            with self._drawing:
+                if name not in self.parts:
+                    self.parts[name] = self.draw(name)
+        return self.parts[name]
 
     def kept(self, name: str, write: Callable[[], str]) -> bytes:
         """Return what is the same for all who look; it waits for no lock, and may at worst be written twice."""
@@ -113,14 +122,14 @@ class SweepReader:
     """The newest snapshot of a sweep."""
 
     def __init__(self, sweep: str, source: Source, believe: Callable[[str], Beliefs], render: Render) -> None:
-        self.sweep, self.is_fitting = sweep, False
+        self.sweep = sweep
         self._source, self._believe, self._render = source, believe, render
         self._mark: str | None = None
         self._fitted: Fitted | None = None
         self._fit_after = 0.0
         self._memory: Memory = {}
         self._generation = 0
-        self._lock, self._drawing = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
         self.snapshot: Snapshot | None = None
 
     def look(self) -> bool:
@@ -146,7 +155,7 @@ class SweepReader:
     def fit(self) -> None:
         """Work out what is believed on the newest rows; what was believed before stays where that fails."""
         assert self._mark is not None
-        self.is_fitting, mark, began = True, self._mark, time.monotonic()
+        mark, began = self._mark, time.monotonic()
         beliefs, problem = self._fitted.beliefs if self._fitted else None, None
         try:
             beliefs = self._believe(self.sweep)
@@ -157,17 +166,6 @@ class SweepReader:
         self._fitted = Fitted(mark, beliefs, datetime.now(UTC), problem)
         now = time.monotonic()
         self._fit_after = now + max(SHORTEST_PAUSE_SECONDS, (now - began) * PAUSE_PER_SECOND_OF_WORK)
-        self.is_fitting = False
-
-    def part(self, name: str) -> Part:
-        """Return a part; a large one that nobody has asked for has to be drawn first."""
-        shown = self.snapshot
-        assert shown is not None
-        if name not in shown.parts:
-            with self._drawing:
-                if name not in shown.parts:
-                    shown.parts[name] = shown.draw(name)
-        return shown.parts[name]
 
     def _take(self, key: str, newest: Story, fitted: Fitted | None) -> None:
         def draw(name: str) -> Part:

@@ -1,8 +1,10 @@
 """A sweep that is looked at: read once for all who look on, fitted meanwhile, and what fails is told."""
 
-import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from rlplan.web.dashboard.live import LiveSweeps
 from rlplan.web.dashboard.snapshots import SweepReader
 from rlplan.web.dashboard.source import Source
 from tests.rlplan.sweep_rows import Seeder
+from tests.rlplan.web.dashboard.visits import PATIENCE_SECONDS
 
 NOTHING = Beliefs(None, "nothing seen yet", {}, {})
 Reading = Callable[[Callable[[str], Beliefs]], SweepReader]
@@ -31,6 +34,20 @@ def reading(sweep: Seeder, database: Path) -> Iterator[Reading]:
     source.close()
 
 
+@contextmanager
+def looking(reader: Callable[[str], SweepReader]) -> Iterator[LiveSweeps]:
+    live = LiveSweeps(reader)
+    yield live
+    live.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def test_nobody_waits_for_a_fit_and_its_answer_comes(reading: Reading) -> None:
     go = threading.Event()
 
@@ -38,16 +55,10 @@ def test_nobody_waits_for_a_fit_and_its_answer_comes(reading: Reading) -> None:
         assert go.wait(20)
         return NOTHING
 
-    async def visit() -> None:
-        live = LiveSweeps(lambda _: reading(believe))
-        first = await live.snapshot("sweep-1")
-        assert first.fitted is None
+    with looking(lambda _: reading(believe)) as live:
+        assert live.of("sweep-1").snapshot.fitted is None
         go.set()
-        while (await live.snapshot("sweep-1")).beliefs is not NOTHING:
-            await asyncio.sleep(0.01)
-        live.close()
-
-    asyncio.run(asyncio.wait_for(visit(), 60))
+        until(lambda: live.of("sweep-1").snapshot.beliefs is NOTHING)
 
 
 def test_a_sweep_is_not_fitted_again_and_again(
@@ -96,19 +107,13 @@ def test_one_reads_however_many_look_on(sweep: Seeder, reading: Reading, monkeyp
         readers.append(reading(lambda _: NOTHING))
         return readers[-1]
 
-    async def scene() -> None:
-        live = LiveSweeps(reader)
-        first = await live.snapshot("sweep-1")
-        assert all(each is first for each in await asyncio.gather(*(live.snapshot("sweep-1") for _ in range(9))))
+    with looking(reader) as live, ThreadPoolExecutor(9) as visitors:
+        first = live.of("sweep-1").snapshot
+        assert all(each.snapshot is first for each in visitors.map(live.of, ["sweep-1"] * 9))
         sweep.score(1, 31, 0.9)
-        assert await live.snapshot("sweep-1") is first, "it has just been read"
+        assert live.of("sweep-1").snapshot is first, "it has just been read"
         monkeypatch.setattr(lives, "FRESH_SECONDS", 0.0)
-        async with asyncio.timeout(20):
-            while (await live.snapshot("sweep-1")).mark == first.mark:
-                await asyncio.sleep(0.01)
-        live.close()
-
-    asyncio.run(scene())
+        until(lambda: live.of("sweep-1").snapshot.mark != first.mark)
     assert len(readers) == 1
 
 
@@ -118,13 +123,8 @@ def test_who_comes_after_a_while_waits_for_the_newest(
     monkeypatch.setattr(lives, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(lives, "STALE_SECONDS", 0.0)
 
-    async def scene() -> None:
-        live = LiveSweeps(lambda _: reading(lambda _: NOTHING))
-        first = await live.snapshot("sweep-1")
+    with looking(lambda _: reading(lambda _: NOTHING)) as live:
+        first = live.of("sweep-1").snapshot
         sweep.score(1, 31, 0.9)
-        while (newest := await live.snapshot("sweep-1")).mark == first.mark:  # no longer than what is read may take
-            await asyncio.sleep(0)
-        assert newest.story.picture.trials != first.story.picture.trials
-        live.close()
-
-    asyncio.run(asyncio.wait_for(scene(), 60))
+        until(lambda: live.of("sweep-1").snapshot.mark != first.mark)  # no longer than what is read may take
+        assert live.of("sweep-1").snapshot.story.picture.trials != first.story.picture.trials
