@@ -4,38 +4,23 @@ Nothing of a script is executed: shell is read by planner/adopting/shell, Python
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from budgets.errors import InputError
 from planner.adopting.configuration import Flat, words_set
 from planner.adopting.files import SUFFIXES, found_file, read_named, resolved
 from planner.adopting.python import read_python
-from planner.adopting.settings import GpuSplit, Settings, settings_of, split_of
+from planner.adopting.settings import ScriptFacts, facts_of
 from planner.adopting.shell import LARGEST, Command, Shell, read_shell
-from planner.adopting.values import values_of
 from planner.logs.trainers import load_trainer, trainer_names
 
 _ENOUGH = 3  # keys by which a trainer is known without its entry point
 _ENTRY = 5  # keys that its entry point counts for
 _OF_ROLLOUTS = ("rollouts_per_prompt", "prompts_per_batch", "batch_rollouts", "response_tokens")  # no SFT has them
 _NAMING = re.compile(r"--?(?:[\w.-]*config[\w-]*|deepspeed|args)(?:=(.*))?", re.IGNORECASE)  # flags that name a file
-
-
-@dataclass(frozen=True)
-class ScriptFacts:
-    """What a script says of a run; None, or no entry, where it does not say."""
-
-    trainer: str | None
-    settings: Settings
-    split: GpuSplit
-    values: Mapping[str, Any] = field(default_factory=dict)  # our names beyond Settings: planner/logs/trainers
-    keys: Mapping[str, str] = field(default_factory=dict)  # our names, and the trainer's key or flag that said it
-    assumed: Mapping[str, Any] = field(default_factory=dict)  # our names, and the trainer's default that was taken
-    unresolved: tuple[str, ...] = ()  # variables and files that could not be found
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +56,7 @@ class _Start:
 def read_script(paths: Sequence[Path], given: Flat | None = None) -> ScriptFacts:
     """Read what people start a trainer with; of several files the later wins, over them what is given by our names."""
     script = what_it_sets(paths)
-    return facts_of(script.trainer, script.found | (given or {}), script.notes)
+    return facts_of(script.trainer, script.found, given, script.notes, whole=True)
 
 
 def what_it_sets(paths: Sequence[Path]) -> ScriptSettings:
@@ -90,14 +75,6 @@ def what_it_sets(paths: Sequence[Path]) -> ScriptSettings:
     notes = [note for note in dict.fromkeys(notes) if not any(fnmatchcase(note, each) for each in own)]
     known = trainer if counts[trainer] >= _ENOUGH else None
     return ScriptSettings(known, resolved(found), words, notes)
-
-
-def facts_of(trainer: str | None, found: Flat, notes: Sequence[str] = ()) -> ScriptFacts:
-    """Return what a configuration says, by the keys of its trainer."""
-    settings = settings_of(trainer, found, whole=True)
-    split = split_of(trainer, found, settings.rollouts_per_prompt, settings.prompts_per_batch, whole=True)
-    values, keys, assumed, open_ = values_of(trainer, found, settings, split)
-    return ScriptFacts(trainer, settings, split, values, keys, assumed, (*notes, *open_))
 
 
 def _starts(path: Path) -> list[_Start]:

@@ -1,8 +1,8 @@
-"""What a run was configured to do, by the keys of its trainer: n, B, rate, model, recipe, GPUs and their use."""
+"""What a configuration says of a run in our words, by the keys of its trainer: n, B, rate, GPUs, memory, schedule."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -11,6 +11,29 @@ from planner.adopting.configuration import Flat
 from planner.logs.trainers import load_trainer
 
 _NEEDED = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "model", "gpus")
+_FURTHER = (  # what is passed on beyond Settings, as it is written
+    *("prompt_tokens", "update_steps", "epochs", "lora_rank", "train_tensor_parallel", "train_pipeline_parallel"),
+    *("engine_memory_share", "micro_batch_tokens", "micro_batch_sequences", "validation_problems", "dataset_problems"),
+    *("keep_checkpoints", "schedule_steps", "warmup_steps", "clip_low", "clip_high", "staleness", "kl", "dataset"),
+    *("validation_every", "save_every"),
+)
+_TRUTHS = ("activation_checkpointing", "optimizer_offload", "parameter_offload", "filter_groups", "resume")
+_FALSE = ("", "none", "null", "false", "disable", "no", "off")
+_PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "e4m3": "fp8", "16": "fp16", "32": "fp32"}
+_SCHEDULES = ("cosine", "linear", "wsd", "constant", "polynomial")
+_DECISIVE = (  # where a variable that nobody sets is to be told of
+    *("rollouts_per_prompt", "prompts_per_batch", "batch_rollouts", "device_batch", "learning_rate", "model", "gpus"),
+    *("nodes", "gpus_per_node", "train_gpus", "infer_gpus", "response_tokens", "update_steps", "epochs"),
+)
+_PLACES = {  # other names by which one of ours may be said
+    "gpus": ("train_gpus", "gpus_per_node"),
+    "prompts_per_batch": ("batch_rollouts", "device_batch"),
+    "response_tokens": ("total_tokens",),
+    "sharding": ("zero_stage",),
+    "engine_tensor_parallel": ("engine_gpus",),
+    "warmup_steps": ("warmup_share",),
+    "updates_per_batch": ("update_prompts", "update_rollouts", "batch_updates", "inner_epochs"),
+}
 
 
 @dataclass(frozen=True)
@@ -28,14 +51,12 @@ class Settings:
     validation_samples: int | None = None
     notes: tuple[str, ...] = ()
 
-    def with_given(self, given: Mapping[str, Any]) -> "Settings":
-        """Return the same with what the user says instead; None is nothing said."""
-        known = {each.name for each in fields(self)}
-        return replace(self, **{name: value for name, value in given.items() if name in known and value is not None})
-
     def missing(self) -> list[str]:
         """Return what must be known and is not, by the names of its flags."""
         return [f"--{name.replace('_', '-')}" for name in _NEEDED if getattr(self, name) is None]
+
+
+SETTINGS = tuple(each.name for each in fields(Settings) if each.name != "notes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,135 +75,40 @@ class GpuSplit:
         return self.generator_gpus, gpus - self.generator_gpus, False
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a configuration says by our names."""
+@dataclass(frozen=True)
+class ScriptFacts:
+    """What a configuration says of a run; None, or no entry, where it does not say."""
 
-    values: Flat
-    keys: dict[str, str]  # of the trainer, that said them
-    assumed: Flat  # what the trainer takes where nothing is said
+    trainer: str | None
+    settings: Settings
+    split: GpuSplit
+    values: Mapping[str, Any] = field(default_factory=dict)  # our names beyond Settings: planner/logs/trainers
+    keys: Mapping[str, str] = field(default_factory=dict)  # our names, and the trainer's key or flag that said it
+    assumed: Mapping[str, Any] = field(default_factory=dict)  # our names, and the trainer's default that was taken
+    unresolved: tuple[str, ...] = ()  # variables and files that could not be found
 
 
-def settings_of(trainer: str | None, found: Flat, *, whole: bool = False) -> Settings:
-    """Return what a configuration says, by the keys of its trainer, or by our own names for them.
+def facts_of(
+    trainer: str | None,
+    found: Flat,
+    given: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+    *,
+    whole: bool = False,
+) -> ScriptFacts:
+    """Return what a configuration says, by the keys of its trainer; what is `given` by our own names wins.
 
     Of a whole configuration the trainer's own defaults are taken where it is silent; a log may show only a part.
     """
-    known = known_of(trainer, found, whole=whole).values
-    n = _count(known, "rollouts_per_prompt")
-    notes: list[str] = []
-    try:
-        prompts = _prompts(known, n)
-    except InputError as error:
-        if not whole:
-            raise
-        prompts, notes = None, [str(error)]
-    updates, of_update = _updates(known, n, prompts)
-    rate = _number(known, "learning_rate")
-    recipes = load_trainer(trainer).recipes if trainer is not None else {}  # the nearest by its names
-    return Settings(
-        rollouts_per_prompt=n,
-        prompts_per_batch=prompts,
-        learning_rate=rate if rate and rate > 0 else None,
-        model=_named(known.get("model")),
-        recipe=str(known["recipe"]) if isinstance(known.get("recipe"), str) else named_by(recipes, found),
-        gpus=_gpus(known),
-        seed=_count(known, "seed"),
-        response_tokens=_count(known, "response_tokens") or _rest(known),
-        validation_samples=_count(known, "validation_samples"),
-        notes=(
-            *notes,
-            *(() if updates == 1 else (f"{updates} updates a batch ({of_update} of {prompts} prompts each)",)),
-        ),
-    )
-
-
-def split_of(trainer: str | None, found: Flat, n: int | None, prompts: int | None, *, whole: bool = False) -> GpuSplit:
-    """Return how a configuration uses the GPUs, and how often a batch, by the keys of its trainer."""
-    known = known_of(trainer, found, whole=whole).values
-    generators = _beside(known) or (None if _take_turns(known) else _on_nodes(known, "generator_"))
-    return GpuSplit(
-        generators or None,
-        _count(known, "engine_gpus") or None,
-        bool(known.get("asynchronous") and generators),
-        _updates(known, n, prompts)[0],
-    )
-
-
-def known_of(trainer: str | None, found: Flat, *, whole: bool = False) -> Known:
-    """Return what a configuration says by our names; what its trainer takes where it says nothing."""
-    names = load_trainer(trainer) if trainer is not None else None
-    patterns = names.keys if names else {}
-    keys: dict[str, str] = {}
-    engine = named_by(names.sharding if names else {}, found)
-    for name in [*patterns, *(each.name for each in fields(Settings) if each.name not in ("notes", *patterns))]:
-        # Of two ways to train, the keys of the one that is used.
-        ways = sorted(patterns.get(name, ()), key=lambda key: ("megatron" in key) != (engine == "megatron"))
-        if place := next((key for key in (name, *ways) if found.get(key) is not None), None):
-            keys[name] = place
-    defaults = {**names.defaults, **(names.assumed if whole else {})} if names and found else {}
-    assumed = {name: value for name, value in defaults.items() if name not in keys}
-    return Known(assumed | {name: found[key] for name, key in keys.items()}, keys, assumed)
-
-
-def _prompts(known: Flat, n: int | None) -> int | None:
-    """Return B, where it is given as such or follows from the rollouts of a batch."""
-    given = _count(known, "prompts_per_batch")
-    if given == 0:  # what is drawn between two synchronizations
-        parts = [_count(known, name) or 0 for name in ("update_prompts", "drawn_updates", "synced_draws")]
-        return math.prod(parts) or None
-    if given is not None or n is None:
-        return given
-    rollouts = _count(known, "batch_rollouts")
-    if rollouts is None and {"device_batch", "accumulation"} <= known.keys() and (gpus := _gpus(known)):
-        rollouts = gpus * math.prod(_count(known, name) or 1 for name in ("device_batch", "accumulation"))
-    if rollouts is None:
-        return None
-    if rollouts % n:
-        raise InputError(
-            f"{rollouts} rollouts a batch are no multiple of {n} rollouts per prompt: say what B is with "
-            "--prompts-per-batch"
-        )
-    return rollouts // n
-
-
-def _updates(known: Flat, n: int | None, prompts: int | None) -> tuple[int, int | None]:
-    """Return how many updates are made of a batch, several being another recipe than one, and the prompts of each."""
-    of_update = _count(known, "update_prompts")
-    if of_update is None and n and (rollouts := _count(known, "update_rollouts")):
-        of_update = max(1, rollouts // n)
-    if of_update is None and prompts and (updates := _count(known, "batch_updates")):
-        of_update = max(1, prompts // updates)
-    return (max(1, math.ceil(prompts / of_update)) if prompts and of_update else 1), of_update
-
-
-def _gpus(known: Flat) -> int | None:
-    """Return the GPUs of a run: those that train and those beside them, once where they take turns."""
-    training = _count(known, "train_gpus") if "train_gpus" in known and "nodes" not in known else _on_nodes(known, "")
-    given = _count(known, "gpus")
-    return given if given is not None or training is None else training + _beside(known)
-
-
-def _beside(known: Flat) -> int:
-    """Return the GPUs that only generate, beside those that train; none where all take turns."""
-    if _take_turns(known):
-        return 0
-    engines = (_count(known, "engines") or 0) * (_count(known, "engine_gpus") or 1)
-    several = "nodes" in known and "train_gpus" in known  # where whole nodes train, whole nodes generate
-    if several or "infer_gpus" not in known or "infer_nodes" in known:
-        return (_on_nodes(known, "infer_") if "infer_nodes" in known else 0) or (0 if several else engines)
-    return _count(known, "infer_gpus") or engines
-
-
-def _take_turns(known: Flat) -> bool:
-    """Whether the same GPUs generate and train; where both go on at once, only what trains is colocated."""
-    return bool(known.get("colocated")) and not known.get("asynchronous")
-
-
-def _on_nodes(known: Flat, kind: str) -> int | None:
-    """Return the GPUs of some nodes, one node where their number is not given."""
-    per_node, nodes = _count(known, f"{kind}gpus_per_node"), _count(known, f"{kind}nodes")
-    return None if per_node is None else per_node * (1 if nodes is None else nodes)
+    said = {**found, **_without_none(given or {})}
+    known = _Known(trainer, said, whole=whole, silent=not found)
+    settings, split = _settings(known, whole=whole)
+    values = _further(known, split, settings.prompts_per_batch)
+    present = _without_none({name: getattr(settings, name) for name in SETTINGS} | values)
+    keys = {name: known.keys[place] for name in present if (place := _place(name, known.keys))}
+    assumed = {name: value for name, value in present.items() if name not in keys and _place(name, known.assumed)}
+    open_ = [f"{key}={said[key]}" for name, key in known.keys.items() if name in _DECISIVE and _is_open(said[key])]
+    return ScriptFacts(trainer, settings, split, values, keys, assumed, (*notes, *open_))
 
 
 def named_by(names: Mapping[str, Mapping[str, Any]], found: Flat) -> str | None:
@@ -200,24 +126,202 @@ def named_by(names: Mapping[str, Mapping[str, Any]], found: Flat) -> str | None:
     )
 
 
-def _named(value: object) -> str | None:
-    """Return the name of a model; a sentence is none, nor a variable that is not known, unless only its folder is."""
-    name = str(value or "")
-    return None if not name or " " in name or "$" in name.rstrip("/").rpartition("/")[2] else name
+class _Known:
+    """What a configuration says by our names, and what its trainer takes where it says nothing."""
+
+    def __init__(self, trainer: str | None, found: Flat, *, whole: bool, silent: bool) -> None:
+        names = load_trainer(trainer) if trainer is not None else None
+        patterns = names.keys if names else {}
+        self.keys: dict[str, str] = {}  # of the trainer, that said them
+        self.sharding = named_by(names.sharding if names else {}, found)
+        self.recipe = named_by(names.recipes if names else {}, found)  # the nearest by its names
+        for name in dict.fromkeys((*patterns, *SETTINGS)):
+            # Of two ways to train, the keys of the one that is used.
+            ways = sorted(patterns.get(name, ()), key=lambda key: ("megatron" in key) != (self.sharding == "megatron"))
+            if place := next((key for key in (name, *ways) if found.get(key) is not None), None):
+                self.keys[name] = place
+        defaults = {**names.defaults, **(names.assumed if whole else {})} if names and not silent else {}
+        self.assumed = {name: value for name, value in defaults.items() if name not in self.keys}
+        self.values = self.assumed | {name: found[key] for name, key in self.keys.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def plain(self, name: str) -> Any:
+        """Return what is written; a negative number says that something never is, or that it was left open."""
+        value = self.values.get(name)
+        if name == "dataset":  # a path in a folder that is not known, or several
+            return value
+        if isinstance(value, list):
+            value = value[-1 if name == "clip_high" else 0] if value else None
+        if isinstance(value, bool) or (isinstance(value, str) and ("$" in value or not value)):
+            return None
+        if isinstance(value, int | float) and value < 0:
+            return 0 if name.endswith("_every") else None
+        return value
+
+    def number(self, name: str) -> float | None:
+        """Return a number of at least 0; None where none is given."""
+        value = self.plain(name)
+        return value if isinstance(value, int | float) and math.isfinite(value) else None
+
+    def count(self, name: str) -> int | None:
+        """Return a whole number of at least 0; None where none is given."""
+        value = self.number(name)
+        return None if value is None else int(value)
+
+    def holds(self, name: str) -> bool:
+        """Say whether something is on; it is not where nothing is said."""
+        value = self.values.get(name)
+        return bool(value) and str(value).casefold() not in _FALSE
+
+    def off(self, name: str) -> bool:
+        """Say whether something is said not to be on."""
+        return name in self and not self.holds(name)
 
 
-def _rest(known: Flat) -> int | None:
+def _settings(known: _Known, *, whole: bool) -> tuple[Settings, GpuSplit]:
+    n, notes = known.count("rollouts_per_prompt"), list[str]()
+    try:
+        prompts = _prompts(known, n)
+    except InputError as error:
+        if not whole:
+            raise
+        prompts, notes = None, [str(error)]
+    updates, of_update = _updates(known, n, prompts)
+    if updates > 1:
+        notes.append(f"{updates} updates a batch ({of_update} of {prompts} prompts each)")
+    recipe, model = known.values.get("recipe"), str(known.values.get("model") or "")
+    settings = Settings(
+        rollouts_per_prompt=n,
+        prompts_per_batch=prompts,
+        learning_rate=known.number("learning_rate") or None,
+        # A sentence is no name of a model.
+        model=None if not model or " " in model or _is_open(model) else model,
+        recipe=recipe if isinstance(recipe, str) else known.recipe,
+        gpus=_gpus(known),
+        seed=known.count("seed"),
+        response_tokens=known.count("response_tokens") or _rest(known),
+        validation_samples=known.count("validation_samples"),
+        notes=tuple(notes),
+    )
+    generators = _beside(known) or (None if _take_turns(known) else _on_nodes(known, "generator_")) or None
+    alone = bool(known.values.get("asynchronous") and generators)
+    return settings, GpuSplit(generators, known.count("engine_gpus") or None, alone, updates)
+
+
+def _prompts(known: _Known, n: int | None) -> int | None:
+    """Return B, where it is given as such or follows from the rollouts of a batch."""
+    given = known.count("prompts_per_batch")
+    if given == 0:  # what is drawn between two synchronizations
+        parts = [known.count(name) or 0 for name in ("update_prompts", "drawn_updates", "synced_draws")]
+        return math.prod(parts) or None
+    if given is not None or n is None:
+        return given
+    rollouts = known.count("batch_rollouts")
+    if rollouts is None and "device_batch" in known and "accumulation" in known and (gpus := _gpus(known)):
+        rollouts = gpus * math.prod(known.count(name) or 1 for name in ("device_batch", "accumulation"))
+    if rollouts is None:
+        return None
+    if rollouts % n:
+        raise InputError(
+            f"{rollouts} rollouts a batch are no multiple of {n} rollouts per prompt: say what B is with "
+            "--prompts-per-batch"
+        )
+    return rollouts // n
+
+
+def _updates(known: _Known, n: int | None, prompts: int | None) -> tuple[int, int | None]:
+    """Return how many updates are made of a batch, several being another recipe than one, and the prompts of each."""
+    of_update = known.count("update_prompts")
+    if of_update is None and n and (rollouts := known.count("update_rollouts")):
+        of_update = max(1, rollouts // n)
+    if of_update is None and prompts and (updates := known.count("batch_updates")):
+        of_update = max(1, prompts // updates)
+    return (max(1, math.ceil(prompts / of_update)) if prompts and of_update else 1), of_update
+
+
+def _gpus(known: _Known) -> int | None:
+    """Return the GPUs of a run: those that train and those beside them, once where they take turns."""
+    training = known.count("train_gpus") if "train_gpus" in known and "nodes" not in known else _on_nodes(known, "")
+    given = known.count("gpus")
+    return given if given is not None or training is None else training + _beside(known)
+
+
+def _beside(known: _Known) -> int:
+    """Return the GPUs that only generate, beside those that train; none where all take turns."""
+    if _take_turns(known):
+        return 0
+    engines = (known.count("engines") or 0) * (known.count("engine_gpus") or 1)
+    several = "nodes" in known and "train_gpus" in known  # where whole nodes train, whole nodes generate
+    if several or "infer_gpus" not in known or "infer_nodes" in known:
+        return (_on_nodes(known, "infer_") if "infer_nodes" in known else 0) or (0 if several else engines)
+    return known.count("infer_gpus") or engines
+
+
+def _take_turns(known: _Known) -> bool:
+    """Whether the same GPUs generate and train; where both go on at once, only what trains is colocated."""
+    return bool(known.values.get("colocated")) and not known.values.get("asynchronous")
+
+
+def _on_nodes(known: _Known, kind: str) -> int | None:
+    """Return the GPUs of some nodes, one node where their number is not given."""
+    per_node, nodes = known.count(f"{kind}gpus_per_node"), known.count(f"{kind}nodes")
+    return None if per_node is None else per_node * (1 if nodes is None else nodes)
+
+
+def _rest(known: _Known) -> int | None:
     """Return what the whole length leaves for the response."""
-    total = _count(known, "total_tokens")
-    return None if total is None else max(0, total - (_count(known, "prompt_tokens") or 0)) or total
+    total = known.count("total_tokens")
+    return None if total is None else max(0, total - (known.count("prompt_tokens") or 0)) or total
 
 
-def _count(known: Flat, name: str) -> int | None:
-    """Return a whole number of at least 0; None where none is given."""
-    value = _number(known, name)
-    return int(value) if value is not None and value >= 0 else None
+def _further(known: _Known, split: GpuSplit, prompts: int | None) -> Flat:
+    """Return what is said beyond a run's settings: lengths, epochs, memory, validation, checkpoints, schedule."""
+    found: Flat = {name: known.plain(name) for name in _FURTHER}
+    found |= {name: known.holds(name) for name in _TRUTHS if name in known}
+    found["updates_per_batch"] = split.updates * (known.count("inner_epochs") or 1)
+    if found["update_steps"] is None and (total := known.count("total_prompts")) and prompts:
+        found["update_steps"] = total // prompts
+    tensor = "engine_tensor_parallel" if "engine_tensor_parallel" in known else "engine_gpus"
+    found["engine_tensor_parallel"] = known.plain(tensor) or None
+    found["precision"] = _precision(known)
+    if "fp8" in str(known.values.get("rollout_precision")).casefold():
+        found["rollout_precision"] = "fp8"
+    schedule = str(known.values.get("lr_schedule") or "").casefold()
+    found["lr_schedule"] = next((name for name in _SCHEDULES if name in schedule), schedule) or None
+    found["sharding"] = known.sharding or _zero(known.count("zero_stage")) or known.values.get("sharding")
+    for switch, name, value in (("lora_on", "lora_rank", None), ("save_on", "save_every", 0), ("kl_on", "kl", 0.0)):
+        if known.off(switch):
+            found[name] = value
+    if "dynamic_batches" in known:  # one of two ways
+        found["micro_batch_sequences" if known.holds("dynamic_batches") else "micro_batch_tokens"] = None
+    share = known.number("warmup_share")
+    if found["warmup_steps"] is None and share is not None and (share == 0 or found["update_steps"]):
+        found["warmup_steps"] = round(share * (found["update_steps"] or 0))
+    return _without_none(found)
 
 
-def _number(known: Flat, name: str) -> float | None:
-    value = known.get(name)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
+def _precision(known: _Known) -> str | None:
+    if known.holds("fp8_on"):
+        return "fp8"
+    given = known.values.get("precision")
+    text = "bf16" if given is True else str(given).casefold()
+    return None if given is None else next((ours for name, ours in _PRECISIONS.items() if name in text), text)
+
+
+def _zero(stage: int | None) -> str | None:
+    return None if stage is None else f"zero{stage}" if stage > 1 else "ddp"
+
+
+def _without_none(values: Mapping[str, Any]) -> Flat:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _is_open(value: object) -> bool:
+    """Whether a value hangs on a variable that is not set, or on what would be run; of a path only its name counts."""
+    return isinstance(value, str) and "$" in value.rstrip("/").rpartition("/")[2]
+
+
+def _place(name: str, among: Mapping[str, Any]) -> str | None:
+    return next((each for each in (name, *_PLACES.get(name, ())) if each in among), None)

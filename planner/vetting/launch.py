@@ -12,7 +12,7 @@ from budgets.errors import InfeasibleError
 from budgets.hardware import Hardware
 from budgets.memory import Placement
 from budgets.workload import RecipeTraits, Workload
-from planner.adopting.script import ScriptFacts
+from planner.adopting.settings import ScriptFacts
 from planner.config import Resolved, build_step
 from planner.config.layers import DEFAULT, collapse_single_values
 from planner.config.schema import WorkloadSection

@@ -15,7 +15,7 @@ from budgets.coefficients import prior
 from budgets.errors import BudgetError, InputError, MissingFileError
 from planner.adopting.configuration import configuration_of
 from planner.adopting.records import read_run, timed
-from planner.adopting.settings import settings_of, split_of
+from planner.adopting.settings import SETTINGS, facts_of
 from planner.adopting.together import ComparableRuns, Entry, compare_runs, missing_flags
 from planner.axes import LEARNING_RATE, RECIPE, value_of
 from planner.checking import Count, Positive
@@ -186,10 +186,11 @@ def _entry(path: Path, request: AdoptRequest) -> Entry:
     if request.seconds_per_step is not None:
         run = timed(run, request.seconds_per_step)
     found = configuration_of(path, request.settings, run.log)
-    given = {name: value for name, value in vars(request).items() if name != "settings"}
-    settings = settings_of(run.trainer, found).with_given({"validation_samples": run.samples}).with_given(given)
-    split = split_of(run.trainer, found, settings.rollouts_per_prompt, settings.prompts_per_batch)
-    return Entry(run, settings, split=split)
+    said = {"validation_samples": run.samples} | {
+        name: each for name, each in vars(request).items() if each is not None
+    }
+    facts = facts_of(run.trainer, found, {name: said.get(name) for name in SETTINGS})
+    return Entry(run, facts.settings, split=facts.split)
 
 
 def _store(request: AdoptRequest, found: ComparableRuns) -> Adopted:

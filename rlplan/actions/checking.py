@@ -9,8 +9,7 @@ from budgets import catalogue
 from budgets.errors import InputError
 from budgets.hardware import NODE_GPUS
 from budgets.memory import fewest_gpus
-from planner.adopting.script import ScriptFacts
-from planner.adopting.settings import GpuSplit, Settings
+from planner.adopting.settings import GpuSplit, ScriptFacts, Settings
 from planner.config import Resolved
 from planner.config.layers import DEFAULT
 from planner.pricing import PriceQuery

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from planner.adopting.script import ScriptFacts
+from planner.adopting.settings import ScriptFacts
 from planner.disk import unwritten
 from planner.logs.trainers import load_trainer
 from planner.vetting.changes import Improvement

@@ -7,7 +7,8 @@ from typing import Any
 
 from budgets import catalogue
 from budgets.errors import InputError, NotFoundError, UnknownNameError
-from planner.adopting.script import ScriptFacts, read_script
+from planner.adopting.script import read_script
+from planner.adopting.settings import ScriptFacts
 from planner.vetting.launch import MEAN_PROMPT, configured
 
 Overrides = dict[str, tuple[str, Any]]  # by key of the configuration: who says it, and what

@@ -7,7 +7,7 @@ import pytest
 
 from budgets.errors import InputError
 from planner.adopting.configuration import configuration_of
-from planner.adopting.settings import Settings, settings_of
+from planner.adopting.settings import Settings, facts_of
 from tests.planner.curves.reading_samples import write
 
 SCRIPT = """#!/bin/bash
@@ -25,7 +25,7 @@ VERL = Settings(8, 64, 1e-6, "Qwen/Qwen3-8B", "grpo", 16, None, None, 4, ("2 upd
 
 
 def read(folder: Path, trainer: str) -> Settings:
-    return settings_of(trainer, configuration_of(folder))
+    return facts_of(trainer, configuration_of(folder)).settings
 
 
 def test_hydras_files_are_the_last_word(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_our_own_names_serve_for_any_trainer(tmp_path: Path) -> None:
     own = {"rollouts_per_prompt": 4, "prompts_per_batch": 8, "learning_rate": 1e-5, "model": "m", "gpus": 2}
     write(tmp_path / "settings.json", json.dumps(own))
     assert read(tmp_path, "areal") == Settings(4, 8, 1e-5, "m", None, 2)
-    assert settings_of(None, configuration_of(tmp_path)).missing() == []
+    assert facts_of(None, configuration_of(tmp_path)).settings.missing() == []
 
 
 def test_what_is_printed_at_the_beginning_of_a_log(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_what_is_printed_at_the_beginning_of_a_log(tmp_path: Path) -> None:
         "step:1 - critic/score/mean:0.1",
     ]
     log = write(tmp_path / "run.log", "\n".join(lines))
-    found = settings_of("verl", configuration_of(log, log=log))
+    found = facts_of("verl", configuration_of(log, log=log)).settings
     assert (found.rollouts_per_prompt, found.prompts_per_batch, found.learning_rate) == (2, 256, 2e-6)
     assert found.model == "Qwen/Qwen2.5-0.5B-Instruct"
 
@@ -126,13 +126,13 @@ def test_a_lone_log_has_the_settings_of_its_name(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_named_by_its_flags() -> None:
     names = ["--rollouts-per-prompt", "--prompts-per-batch", "--learning-rate", "--model", "--gpus"]
-    assert settings_of("verl", {}).missing() == names
-    assert settings_of("verl", {}).with_given({"gpus": 8, "model": None}).missing() == names[:-1]
+    assert facts_of("verl", {}).settings.missing() == names
+    assert facts_of("verl", {}, {"gpus": 8, "model": None}).settings.missing() == names[:-1]
 
 
 def test_settings_that_contradict_themselves_are_refused() -> None:
     with pytest.raises(InputError, match=r"100 rollouts a batch are no multiple of 8 .*--prompts-per-batch"):
-        settings_of("prime-rl", {"orchestrator.batch_size": 100, "orchestrator.group_size": 8})
+        facts_of("prime-rl", {"orchestrator.batch_size": 100, "orchestrator.group_size": 8})
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.toml", "a = ["), ("a.json", "{"), ("a.yaml", "a: [")])

@@ -3,7 +3,9 @@
 import pytest
 
 from planner.adopting.configuration import Flat
-from planner.adopting.settings import GpuSplit, settings_of, split_of
+from planner.adopting.settings import GpuSplit, facts_of
+
+SIZES = {"rollouts_per_prompt": 8, "prompts_per_batch": 64}
 
 
 @pytest.mark.parametrize(
@@ -59,20 +61,20 @@ from planner.adopting.settings import GpuSplit, settings_of, split_of
     ],
 )
 def test_a_trainers_keys_say_how_its_gpus_are_used(trainer: str | None, found: Flat, expected: GpuSplit) -> None:
-    assert split_of(trainer, found, 8, 64) == expected
+    assert facts_of(trainer, SIZES | found).split == expected
 
 
 def test_gpus_that_generate_alone_are_gpus_of_the_run() -> None:
     found = {"rollout.nnodes": 1, "rollout.n_gpus_per_node": 4, "trainer.nnodes": 1, "trainer.n_gpus_per_node": 12}
-    gpus = settings_of("verl", found).gpus
+    gpus = facts_of("verl", found).settings.gpus
     assert gpus == 16
-    assert split_of("verl", found, 8, 64).of(gpus) == (4, 12, False)
+    assert facts_of("verl", SIZES | found).split.of(gpus) == (4, 12, False)
 
 
 def test_an_asynchronous_openrlhf_generates_on_gpus_of_its_own_whatever_it_colocates() -> None:
     found = {"colocate_all_models": True, "async_train": True, "vllm_num_engines": 4, "actor_num_gpus_per_node": 4}
-    assert settings_of("openrlhf", found).gpus == 8
-    assert split_of("openrlhf", found, 8, 64) == GpuSplit(4, asynchronous=True)
+    assert facts_of("openrlhf", found).settings.gpus == 8
+    assert facts_of("openrlhf", SIZES | found).split == GpuSplit(4, asynchronous=True)
 
 
 @pytest.mark.parametrize("gpus", [4, 3])

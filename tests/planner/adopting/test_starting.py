@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.adopting.settings import settings_of
+from planner.adopting.settings import facts_of
 from planner.adopting.starting import Start, arguments_of, keys_of
 from planner.logs.trainers import load_trainer, trainer_names
 
@@ -14,7 +14,7 @@ STARTS = st.builds(Start, st.integers(2, 512), st.integers(1, 2048), st.integers
 @pytest.mark.parametrize("name", trainer_names())
 @given(start=STARTS)
 def test_what_is_written_is_read_again(name: str, start: Start) -> None:
-    read = settings_of(name, dict(keys_of(load_trainer(name), start)))
+    read = facts_of(name, dict(keys_of(load_trainer(name), start))).settings
     assert (read.rollouts_per_prompt, read.prompts_per_batch) == (start.rollouts_per_prompt, start.prompts_per_batch)
     assert (read.learning_rate, read.notes) == (start.learning_rate, ())
 
@@ -38,5 +38,5 @@ def test_several_updates_a_batch_and_another_recipe_are_said_too() -> None:
     assert keys["data.train_batch_size"] == 4 * keys["actor_rollout_ref.actor.ppo_mini_batch_size"] == 256
     assert keys["trainer.total_training_steps"] == 375
     assert keys["actor_rollout_ref.actor.policy_loss.loss_mode"] == "gspo"
-    assert "4 updates a batch" in settings_of("verl", keys).notes[0]
+    assert "4 updates a batch" in facts_of("verl", keys).settings.notes[0]
     assert dict(keys_of(load_trainer("trl"), start))["max_steps"] == 1500
