@@ -6,7 +6,7 @@ The bar is that of a sweep (`planner.sweeping.chances`), here for P(best), on an
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -26,35 +26,28 @@ from planner.sweeping.chances import ALPHA, bar
 Mode = Literal["max", "min"]
 
 MOST_NOT_FINITE = 3  # scores in a row that are no numbers, after which nothing more is awaited
-LEAST_PROGRESS = (
-    1.05  # by how much a run must have come farther to be judged again: a curve is read on a logarithmic scale
-)
-SCALE_KNOWN_AT = (
-    0.5  # of the way to the target: how far a run must have come to show what there is to gain, without bounds
-)
+LEAST_PROGRESS = 1.05  # times as far a run must have come to be judged again: curves are read on a logarithmic scale
+SCALE_KNOWN_AT = 0.5  # of the way to the target: as far a run must have come to show what there is to gain, unbounded
 DRAWS = 4_000  # of every run: a probability of 0.02, at which one of ten is stopped, is known to within 0.002
 ROUNDING = 1e-6  # of the range between the bounds
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreForecasts:
-    """The mean scores of runs at one compute, a row per run: median, 90 % interval, expectation, and P(best)."""
-
-    median: Vector
-    low: Vector
-    high: Vector
-    mean: Vector
-    probability_best: Vector
-
-
-@dataclass(frozen=True, slots=True)
 class TrialForecast:
-    """What is predicted of a trial's mean score at the target, in the metric's own units; the interval is of 90 %."""
+    """What is predicted of a trial's mean score at the target; the interval is of 90 %."""
 
     median: float
     low: float
     high: float
+    expected: float
     probability_best: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+    def figures(self, prefix: str) -> dict[str, float]:
+        """Return the median and the interval as a decision has them."""
+        return {f"{prefix}median": self.median, f"{prefix}low": self.low, f"{prefix}high": self.high}
 
 
 @dataclass(slots=True)
@@ -63,7 +56,6 @@ class _Trial:
     running: bool = True
     competes: bool = True
     not_finite: int = 0  # scores in a row
-    curve: Curve | None = None
     judged_at: float = 0.0  # x
 
     @property
@@ -93,10 +85,12 @@ class Stopping:
         alpha: float = ALPHA,
     ) -> None:
         _check(target, mode, bounds, alpha)
-        self.target, self.mode, self.bounds, self.alpha = float(target), mode, bounds, alpha
-        self._foresight = IndependentForecasts()
+        self.target, self.bounds, self.alpha = float(target), bounds, alpha
+        low, high = bounds or (0.0, 1.0)
+        # A score is origin + unit × what is reckoned with, of which more is better: in [0, 1] where bounds are known.
+        self._origin, self._unit = (low, high - low) if mode == "max" else (high if bounds else 0.0, low - high)
+        self._forecasts = IndependentForecasts()
         self._trials: dict[Hashable, _Trial] = {}
-        self._last: tuple[list[Hashable], ScoreForecasts] | None = None
 
     def __contains__(self, trial: Hashable) -> bool:
         return trial in self._trials
@@ -106,7 +100,6 @@ class Stopping:
         if not (math.isfinite(x) and x >= 0):
             raise InputError(f"trial {trial} has a score at x = {x}: it must be finite and at least 0")
         known = self._trials.setdefault(trial, _Trial())
-        known.curve = self._last = None
         if known.points and x <= known.at:
             known.points = {at: value for at, value in known.points.items() if at < x}
             known.judged_at = 0.0
@@ -124,13 +117,11 @@ class Stopping:
         """A trial that was dropped or finished goes on: it competes and is judged again."""
         known = self._trials.setdefault(trial, _Trial())
         known.running = known.competes = True
-        self._last = None
 
     def drop(self, trial: Hashable) -> None:
         """A trial has failed or was stopped: it is out of the competition."""
         known = self._trials.setdefault(trial, _Trial())
         known.running = known.competes = False
-        self._last = None
 
     def hopeless(self, trial: Hashable) -> Why | None:
         """Return why a running trial can be stopped; None while it may still be the best.
@@ -152,90 +143,62 @@ class Stopping:
         if self.bounds is None and not any(each.competes and each.at >= needed for each in self._trials.values()):
             return None
         known.judged_at = known.at
-        return self._judged(trial, *self._foreseen())
+        return self._judged(trial, self._forecast())
 
     def outlooks(self) -> dict[Hashable, TrialForecast]:
         """Return what is predicted of every trial that competes and has a score after its start."""
-        competing, foreseen = self._foreseen()
-        return {trial: self._outlook(foreseen, row) for row, trial in enumerate(competing)}
+        return {trial: self._in_units(each) for trial, each in self._forecast().items()}
 
-    def _judged(self, trial: Hashable, competing: list[Hashable], foreseen: ScoreForecasts) -> Why | None:
-        row, order = competing.index(trial), np.argsort(-foreseen.mean, kind="stable")
-        probability, limit = float(foreseen.probability_best[row]), bar(self.alpha, len(competing))
-        leader = int(order[0])
-        if row in {*order[:2].tolist(), int(np.argmax(foreseen.probability_best))} or probability >= limit:
+    def _judged(self, trial: Hashable, found: dict[Hashable, TrialForecast]) -> Why | None:
+        own, limit = found[trial], bar(self.alpha, len(found))
+        best, *others = sorted(found, key=lambda each: -found[each].expected)
+        likeliest = max(found, key=lambda each: found[each].probability_best)
+        if trial in (best, *others[:1], likeliest) or own.probability_best >= limit:
             return None
-        if foreseen.high[row] >= foreseen.low[leader]:
-            verdict = fit_curves([self._curve(trial)])[0].verdict
-            if verdict == Verdict.NOT_IDENTIFIABLE:
-                return None
-        own, best = self._outlook(foreseen, row), self._outlook(foreseen, leader)
+        if own.high >= found[best].low and fit_curves([self._curve(trial)])[0].verdict is Verdict.NOT_IDENTIFIABLE:
+            return None
+        mine, leader = self._in_units(own), self._in_units(found[best])
         return Why(
-            f"P(trial {trial} is best at {self.target:g}) is {probability:.2g}, below {limit:.2g}; trial "
-            f"{competing[leader]} is predicted {_interval_text(best)} against {_interval_text(own)}",
+            f"P(trial {trial} is best at {self.target:g}) is {own.probability_best:.2g}, below {limit:.2g}; trial "
+            f"{best} is predicted {leader} against {mine}",
             {
-                "probability_best": probability,
+                "probability_best": own.probability_best,
                 "limit": limit,
                 "target": self.target,
-                "competing": len(competing),
-                **_numbers("", trial, own),
-                **_numbers("leader_", competing[leader], best),
+                "competing": len(found),
+                "trial": trial,
+                **mine.figures(""),
+                "leader_trial": best,
+                **leader.figures("leader_"),
             },
         )
 
-    def _foreseen(self) -> tuple[list[Hashable], ScoreForecasts]:
-        if self._last is None:
-            competing = [name for name, known in self._trials.items() if known.competes and known.at > 0]
-            if not competing:
-                empty = np.empty(0)
-                return [], ScoreForecasts(empty, empty, empty, empty, empty)
-            curves = [self._curve(name) for name in competing]
-            self._last = competing, self._foresight.forecast(curves, self.target)
-        return self._last
+    def _forecast(self) -> dict[Hashable, TrialForecast]:
+        competing = [name for name, known in self._trials.items() if known.competes and known.at > 0]
+        found = self._forecasts.forecast([self._curve(name) for name in competing], self.target)
+        return dict(zip(competing, found, strict=True))
 
     def _curve(self, trial: Hashable) -> Curve:
-        known = self._trials[trial]
-        if known.curve is None:
-            x, y = list(known.points), list(known.points.values())
-            known.curve = Curve.of(str(trial), x, y, bounded=self.bounds is not None)
-        return known.curve
+        points = self._trials[trial].points
+        return Curve.of(str(trial), list(points), list(points.values()), bounded=self.bounds is not None)
 
     def _inward(self, trial: Hashable, score: float) -> float:
-        """Return a score as one of which more is better, in [0, 1] where the bounds are known."""
+        value = (score - self._origin) / self._unit
         if self.bounds is None:
-            return score if self.mode == "max" else -score
-        low, high = self.bounds
-        place = (score - low) / (high - low)
-        value = place if self.mode == "max" else 1 - place
+            return value
         if value > 1 + ROUNDING:
+            low, high = self.bounds
             raise InputError(
                 f"trial {trial} scored {score:g}, better than the bounds {low:g} to {high:g} allow: give bounds that "
                 "hold, or none"
             )
         return min(max(value, 0.0), 1.0)  # worse than the bounds, as when a run diverges, is as bad as they allow
 
-    def _outward(self, value: float) -> float:
-        if self.bounds is None:
-            return value if self.mode == "max" else -value
-        low, high = self.bounds
-        return low + (value if self.mode == "max" else 1 - value) * (high - low)
-
-    def _outlook(self, foreseen: ScoreForecasts, row: int) -> TrialForecast:
-        median, *ends = (self._outward(float(part[row])) for part in (foreseen.median, foreseen.low, foreseen.high))
-        return TrialForecast(median, min(ends), max(ends), float(foreseen.probability_best[row]))
-
-
-def _interval_text(outlook: TrialForecast) -> str:
-    return f"{outlook.median:.4g} ({outlook.low:.4g} to {outlook.high:.4g})"
-
-
-def _numbers(prefix: str, trial: Hashable, outlook: TrialForecast) -> dict[str, Any]:
-    return {
-        f"{prefix}trial": trial,
-        f"{prefix}median": outlook.median,
-        f"{prefix}low": outlook.low,
-        f"{prefix}high": outlook.high,
-    }
+    def _in_units(self, found: TrialForecast) -> TrialForecast:
+        """Return a forecast in the metric's own units."""
+        values = (found.median, found.low, found.high, found.expected)
+        median, *ends, expected = (self._origin + self._unit * value for value in values)
+        return TrialForecast(median, min(ends), max(ends), expected, found.probability_best)
 
 
 def _check(target: float, mode: str, bounds: tuple[float, float] | None, alpha: float) -> None:
@@ -260,33 +223,29 @@ class IndependentForecasts:
         self._prior = Prior()
         self._known: dict[tuple[object, ...], Mixtures] = {}
 
-    def forecast(self, curves: Sequence[Curve], target: float) -> ScoreForecasts:
+    def forecast(self, curves: Sequence[Curve], target: float) -> list[TrialForecast]:
         """Carry curves, higher scores being better, to one compute."""
+        if not curves:
+            return []
         unbounded = [curve for curve in curves if not curve.bounded]
-        least = common_scale(prepare(unbounded)) if unbounded else 0.0
+        # Rounded, lest one more point calls for every curve to be fitted anew.
+        least = float(2.0 ** np.round(np.log2(prepare(unbounded).scale.max()))) if unbounded else 0.0
         scales = [0.0 if curve.bounded else least for curve in curves]
         keys = [(each.x.tobytes(), each.y.tobytes(), target, scale) for each, scale in zip(curves, scales, strict=True)]
         new = [row for row, key in enumerate(keys) if key not in self._known]
         for start in range(0, len(new), CHUNK):
             rows = new[start : start + CHUNK]
-            prepared = at_least_on(prepare([curves[row] for row in rows]), least)
+            prepared = _at_least_on(prepare([curves[row] for row in rows]), least)
             found = posterior_of(prepared, self._prior).predict(np.full(len(rows), target))
             self._known.update((keys[row], found.part(slice(place, place + 1))) for place, row in enumerate(rows))
         self._known = {key: self._known[key] for key in keys}
         ends = Mixtures.joined([self._known[key] for key in keys])
         median, low, high = (ends.quantile(level) for level in (0.5, *INTERVAL_ENDS))
-        return ScoreForecasts(median, low, high, ends.average(), probability_best(ends))
+        columns = (median, low, high, ends.average(), probability_best(ends))
+        return [TrialForecast(*row) for row in np.stack(columns, axis=1).tolist()]
 
 
-def common_scale(prepared: Prepared) -> float:
-    """Return the widest spread of the curves, rounded lest one more point calls for every curve to be fitted anew.
-
-    The widest is what there is to gain as far as is known; where a run began far below the others, more is kept open.
-    """
-    return float(2.0 ** np.round(np.log2(np.max(prepared.scale))))
-
-
-def at_least_on(prepared: Prepared, least: float) -> Prepared:
+def _at_least_on(prepared: Prepared, least: float) -> Prepared:
     """Return curves without bounds on a scale of at least so much; their noise keeps its size, or its least share."""
     scale = np.where(prepared.bounded, prepared.scale, np.maximum(prepared.scale, least))
     factor = prepared.scale / scale

@@ -24,11 +24,10 @@ def test_the_probability_is_that_of_the_highest_draw_and_shared_at_a_bound() -> 
 def test_a_curve_is_carried_to_the_target_as_by_the_fit() -> None:
     curves = [curve("a", 0.9), curve("b", 0.5, seed=1), curve("c", 0.1, seed=2)]
     seen = IndependentForecasts().forecast(curves, 60.0)
-    for row, fit in enumerate(fit_curves(curves, [[60.0]] * 3)):
-        told = fit.predictions[0]
-        assert seen.median[row] == pytest.approx(told.mean, abs=1e-6)
-        assert (seen.low[row], seen.high[row]) == pytest.approx((told.low, told.high), abs=1e-6)
-        assert seen.mean[row] == pytest.approx(told.expectation, abs=1e-6)
+    for own, fit in zip(seen, fit_curves(curves, [[60.0]] * 3), strict=True):
+        fitted = fit.predictions[0]
+        expected = (fitted.mean, fitted.low, fitted.high, fitted.expectation)
+        assert (own.median, own.low, own.high, own.expected) == pytest.approx(expected, abs=1e-6)
 
 
 def test_without_bounds_the_runs_show_what_a_flat_one_may_gain() -> None:
@@ -38,5 +37,5 @@ def test_without_bounds_the_runs_show_what_a_flat_one_may_gain() -> None:
         for i in range(3)
     ]
     alone, among = (IndependentForecasts().forecast([flat, *more], 60.0) for more in ([], rising))
-    assert alone.high[0] < 0.1
-    assert among.high[0] > 1.0
+    assert alone[0].high < 0.1
+    assert among[0].high > 1.0
