@@ -29,7 +29,6 @@ class ValidationPlan(Section):
     problems: Count = 128
     samples: Count = 4
     every_rollouts: Count = Field(description="generated training rollouts between validations: a cadence in compute")
-    triggered: bool = Field(False, description="also once the training reward has clearly fallen; our own trainer's")
 
 
 class Machine(Section):

@@ -153,7 +153,7 @@ def trial_of_final(board: Board, run: FinalRun) -> Trial:
     else:
         config = TrialConfig.model_validate(board.facts[like.trial].config)
     config = reaching(config, run.update_steps)
-    often = {"every_rollouts": n * B * run.segment_steps, "triggered": config.trainer is None}
+    often = {"every_rollouts": n * B * run.segment_steps}
     machine = config.machine if run.is_again else run.layout.machine(config.machine)
     config = config.model_copy(update={"validation": config.validation.model_copy(update=often), "machine": machine})
     return trial_row(config, board.candidate(run.configuration), axes)

@@ -17,7 +17,7 @@ from runner.sweep.spec import SweepSpec
 
 # What a trial's curve is computed by: everything that runs within a trial, and the few parts of the other packages that
 # its updates and scores rest on. What decides between trials, drives and shows them may change under a sweep.
-MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "planner/watching/trigger.py", "budgets/growth.py")
+MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "budgets/growth.py")
 ROOT = Path(__file__).resolve().parents[2]
 DRIVES = ("runner/sweep", "runner/slurm", "runner/storage", "runner/rehearsal", "runner/tracking", "runner/clusters")
 TABLE = ".toml"  # of a trainer, in trainer.toml

@@ -31,7 +31,7 @@ _START = len(_MAGIC) + _DIGEST_BYTES + 1
 # What a recipe says of itself, how a trainer is started, and how often a score is taken, changes no update.
 _WORDS = (
     *("recipe.sources", "recipe.summary", "trainer.python", "trainer.launcher", "trainer.patience."),
-    *("validation.every_rollouts", "validation.triggered"),
+    "validation.every_rollouts",
 )
 
 

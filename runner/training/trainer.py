@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import further_scores, mean_over
 from planner.watching.rules import Scored, UpdateWatch, fall
-from planner.watching.trigger import RewardTrigger
 from runner.ports.backend import Point
 from runner.ports.engine import RolloutEngine
 from runner.ports.rollouts import Interruption, Sampling
@@ -161,9 +160,6 @@ class Trainer:
         self._watch = watch
         self._interruption = interruption_of(config.recipe, task)
         self._health = HealthWatch(config.prompts_per_batch)
-        batches = config.rollouts_per_step * config.recipe.schedule.updates_per_batch
-        every = max(1, config.validation.every_rollouts // batches)
-        self._trigger = RewardTrigger(every) if config.validation.triggered else None
         self._progress = _Progress()
 
     @property
@@ -186,7 +182,6 @@ class Trainer:
             "updater": self._updater.state(),
             "source": self._source.state(),
             "health": self._health.state(),
-            **({"trigger": self._trigger.state()} if self._trigger is not None else {}),
             "progress": list(astuple(self._progress)),
         }
 
@@ -196,8 +191,6 @@ class Trainer:
         self._updater.restore(state["updater"])
         self._source.restore(state["source"])
         self._health.restore(state["health"])
-        if self._trigger is not None and "trigger" in state:  # a pilot's has none
-            self._trigger.restore(state["trigger"])
         self._progress = _Progress(*state["progress"])
         self._publish()
 
@@ -227,25 +220,8 @@ class Trainer:
             self._publish()
         every = self._config.validation.every_rollouts
         due = progress.rollouts // every > before // every
-        fallen = self._fallen(progress.step, metrics["pass_rate"], due=due)
-        if fallen is not None:
-            metrics["reward_fell"] = fallen
         flags = self._health.flags(progress.step, metrics)
-        return self._point(metrics, self._validate() if due or fallen is not None else None, flags)
-
-    def _fallen(self, step: int, pass_rate: float, *, due: bool) -> float | None:
-        """Return by how much the training reward has fallen where a validation is not waited for because of that.
-
-        Updates of one generation have its reward: it is seen once.
-        """
-        trigger = self._trigger
-        if trigger is None:
-            return None
-        fallen = trigger.see(pass_rate) if (step - 1) % self._config.recipe.schedule.updates_per_batch == 0 else None
-        if due:
-            trigger.validated()
-            return None
-        return fallen
+        return self._point(metrics, self._validate() if due else None, flags)
 
     def _publish(self) -> None:
         self._engine.load_weights(self._model.state_dict().items())
