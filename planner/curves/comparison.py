@@ -12,8 +12,7 @@ import numpy as np
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
-from planner.curves.families.draws import CannotTellError, LawDraws, interval
-from planner.curves.families.one_curve import draw_sigmoid
+from planner.curves.families.one_curve import CannotTellError, LawDraws, draw_sigmoid, interval
 from planner.curves.laws import averaged
 from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL, SEED_SD, Interval
 
@@ -242,6 +241,6 @@ def _extended(curve: Curve, fit: LawDraws, times: float) -> Curve:
     last, apart = float(curve.x[-1]), float(curve.x[-1] - curve.x[0]) / (curve.x.size - 1)
     x: Vector = last + apart * np.arange(1.0, 1 + round(last * (times - 1) / apart))
     noise = fit.noise_sd * np.random.default_rng(0).standard_normal(x.size)
-    y: Vector = np.quantile(fit.series[""](x), 0.5, axis=0) + noise
+    y: Vector = np.quantile(fit.values(x), 0.5, axis=0) + noise
     y = np.clip(y, 0, 1) if curve.bounded else y
     return replace(curve, x=np.append(curve.x, x), y=np.append(curve.y, y), standard_errors=None)

@@ -10,8 +10,7 @@ from scipy.special import expit
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.families import Law
-from planner.curves.families.draws import CannotTellError, LawDraws, interval
-from planner.curves.families.one_curve import draw_power_law, draw_sigmoid
+from planner.curves.families.one_curve import CannotTellError, LawDraws, draw_power_law, draw_sigmoid, interval
 from planner.curves.reading.table import Table, listing
 from planner.metrics import Interval
 
@@ -28,17 +27,19 @@ _MOST_WITHOUT_CHANGE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class LawFit:
-    """What a table says of a law: `draws` of it, or None where there is too little to draw from, and the `doubts`.
-
-    `points` are what was fitted, by the series that the law predicts.
-    """
+    """What a table says of a law: `draws` of it, or None where there is too little to draw from, and the `doubts`."""
 
     law: Law
     name: str
-    points: Mapping[str, Curve]
+    points: Curve  # that were fitted
     draws: LawDraws | None
     doubts: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @property
+    def series(self) -> str:
+        """What the law predicts; '' is the score."""
+        return "n*" if self.law is Law.GROUP_SIZE else ""
 
     @property
     def identified(self) -> bool:
@@ -52,37 +53,35 @@ class LawFit:
         levels = self.draws.levels
         return {name: Interval(*interval(each, levels, level).tolist()) for name, each in self.draws.parameters.items()}
 
-    def at(self, series: str, x: Vector, level: float) -> Vector:
-        """Return the middle and the ends of the interval of the law's values of a series at some x: (3, x)."""
+    def at(self, x: Vector, level: float) -> Vector:
+        """Return the middle and the ends of the interval of the law's values at some x: (3, x)."""
         if self.draws is None:
             return np.full((3, len(x)), np.nan)
-        return interval(self.draws.series[series](x), self.draws.levels, level)
+        return interval(self.draws.values(x), self.draws.levels, level)
 
 
 def fit_curve_law(law: Law, curve: Curve) -> LawFit:
     """Fit the sigmoid or the power law to one curve."""
     draw = draw_sigmoid if law is Law.SIGMOID else draw_power_law
-    return _fit(law, curve.name, {"": curve}, lambda: draw(averaged(curve)), curve.notes)
+    return _fit(law, curve, lambda: draw(averaged(curve)))
 
 
 def fit_group_law(name: str, curves: Mapping[float, Sequence[Curve]]) -> LawFit:
     """Fit the law of the best n to curves of several rollouts per prompt."""
     if broken := [value for value in curves if not float(value).is_integer()]:
         raise InputError(f"{broken[0]:g} rollouts per prompt in '{name}': give whole numbers")
-    notes = tuple(dict.fromkeys(note for runs in curves.values() for run in runs for note in run.notes))
+    every = [run for runs in curves.values() for run in runs]
+    notes = tuple(dict.fromkeys(note for run in every for note in run.notes))
     thin = {int(value): [averaged(run) for run in runs] for value, runs in sorted(curves.items())}
-    points = {"n*": Curve.joined([run for runs in curves.values() for run in runs])}
-    return _fit(Law.GROUP_SIZE, name, points, lambda: draw_group_law(thin), notes)
+    return _fit(Law.GROUP_SIZE, replace(Curve.joined(every), name=name, notes=notes), lambda: draw_group_law(thin))
 
 
-def _fit(
-    law: Law, name: str, points: Mapping[str, Curve], draw: Callable[[], LawDraws], notes: tuple[str, ...]
-) -> LawFit:
+def _fit(law: Law, points: Curve, draw: Callable[[], LawDraws]) -> LawFit:
     try:
         draws = draw()
     except CannotTellError as reason:
-        return LawFit(law, name, points, None, (str(reason),), notes)
-    return LawFit(law, name, points, draws, draws.doubts, (*notes, *draws.notes))
+        return LawFit(law, points.name, points, None, (str(reason),), points.notes)
+    return LawFit(law, points.name, points, draws, draws.doubts, (*points.notes, *draws.notes))
 
 
 def draw_group_law(curves: Mapping[int, Sequence[Curve]]) -> LawDraws:
@@ -111,7 +110,7 @@ def draw_group_law(curves: Mapping[int, Sequence[Curve]]) -> LawDraws:
 
 def _reachable(curve: Curve, compute: Vector, group: int) -> Vector:
     """Return draws of the score at each compute, −∞ before the first point and constant after the last."""
-    draws = draw_sigmoid(curve).series[""](np.minimum(compute, curve.x[-1]))
+    draws = draw_sigmoid(curve).values(np.minimum(compute, curve.x[-1]))
     # Draws of different n must not go together, as those of one random sequence may.
     chosen = np.random.default_rng(group).choice(len(draws), _DRAWS)
     # The grid's end points are computed, so the first one may miss the first point by a rounding error.
@@ -141,7 +140,7 @@ def _group_law(log_compute: Vector, labels: Vector, logs: Vector, notes: tuple[s
     law = {"L": ceiling - floor, "k": steepness[best], "c0": midpoints[best], "b": floor}
     noise = float(np.sqrt(np.mean((smooth - best_log(log_compute)) ** 2)))
     doubts = _group_doubts(labels, law["c0"], log_compute)
-    return LawDraws(law, {"n*": lambda x: np.exp2(best_log(np.log10(x)))}, noise, doubts, notes)
+    return LawDraws(law, lambda x: np.exp2(best_log(np.log10(x))), noise, doubts, notes)
 
 
 def _group_doubts(labels: Vector, midpoint: Vector, log_compute: Vector) -> tuple[str, ...]:

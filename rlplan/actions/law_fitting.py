@@ -51,7 +51,7 @@ class LawFit:
     predictions: tuple[LawPrediction, ...]
 
     name = Key[str]("fit.name", "The name of the curve or the table.")
-    points = Key[int](lambda each: sum(int(curve.x.size) for curve in each.fit.points.values()))
+    points = Key[int]("fit.points.x.size")
     identified = Key[bool]("fit.identified", "Whether the points tell what the law is.")
     evidence = Key[tuple[str, ...]]("fit.doubts", "Why the points cannot tell; nothing where they do.")
     parameters = Key[Mapping[str, Interval]](
@@ -154,12 +154,12 @@ def fit_law(asked: FitRequest) -> FittedLaws:
             except InputError as failure:
                 errors.append(str(failure))
         jobs, refused = fit_jobs(read, asked)
-        found = [(job.file, laws.fit_curve_law(law, job.used), {"": job.whole}) for job in jobs]
+        found = [(job.file, laws.fit_curve_law(law, job.used), job.whole) for job in jobs]
         errors += refused
     elif tables:
         grouped, errors = _grouped_by_number(tables, asked, errors)
         fit = laws.fit_group_law(_name(tables), grouped) if grouped else None
-        found = [] if fit is None else [(tables[0][0], fit, dict(fit.points))]
+        found = [] if fit is None else [(tables[0][0], fit, fit.points)]
     else:
         found = []
     if not found:
@@ -168,16 +168,11 @@ def fit_law(asked: FitRequest) -> FittedLaws:
     return FittedLaws(law, asked.level, tuple(fits), failed=tuple(errors))
 
 
-def _predicted(
-    fit: laws.LawFit, whole: Mapping[str, Curve], targets: Sequence[Target], level: float
-) -> tuple[LawPrediction, ...]:
-    predictions: list[LawPrediction] = []
-    for series, curve in whole.items():
-        at = np.array([target.of(curve, fit.points[series]) for target in targets])
-        if fit.draws is not None and at.size:
-            rows = zip(at, *fit.at(series, at, level), strict=True)
-            predictions += [LawPrediction(series, *map(float, row)) for row in rows]
-    return tuple(predictions)
+def _predicted(fit: laws.LawFit, whole: Curve, targets: Sequence[Target], level: float) -> tuple[LawPrediction, ...]:
+    at = np.array([target.of(whole, fit.points) for target in targets])
+    if fit.draws is None or not at.size:
+        return ()
+    return tuple(LawPrediction(fit.series, *map(float, row)) for row in zip(at, *fit.at(at, level), strict=True))
 
 
 def compare_recipes(asked: CompareRequest) -> RecipeComparison:

@@ -1,7 +1,6 @@
 """Fitted curves and laws as charts: their points, the band of the fit, the window, the cut, the predictions."""
 
 from collections.abc import Iterator, Sequence
-from itertools import cycle
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +12,7 @@ from planner.percent import percent
 from rlplan.actions.fitting import Fit, Fits
 from rlplan.actions.law_fitting import FittedLaws, LawFit
 from rlplan.charts.chart import MIND, QUIET, SERIES, Chart, Trace, axis, band, layout, legend_below, text, upright
-from rlplan.charts.thinning import FEWEST, thinned
+from rlplan.charts.thinning import thinned
 
 MOST_CHARTS = 24
 MOST_POINTS = 1_500  # of a chart; more only make a file large
@@ -43,7 +42,7 @@ def _of_curve(curve: Fit, believed: Believed, level: float) -> Chart:
     used = (whole.x <= end) & ((whole.x >= curve.cut) | (whole.x == 0))
     marks = [(each.x, each.mean, each.low, each.high) for each in curve.fit.predictions]
     x = np.concatenate([whole.x, believed[0], [mark[0] for mark in marks]])
-    traces = [*_series("", whole, used, believed, marks, SERIES[0], x, level)]
+    traces = [*_series(whole, used, believed, marks, x, level)]
     seen = [(mark[0], came) for mark, came in zip(marks, curve.observed, strict=True) if came is not None]
     if seen:
         where, came = zip(*seen, strict=True)
@@ -59,24 +58,19 @@ def _of_curve(curve: Fit, believed: Believed, level: float) -> Chart:
 
 
 def _of_law(fitted: LawFit, level: float) -> Chart:
-    fit = fitted.fit
-    over_n, first = fit.law is Law.GROUP_SIZE, next(iter(fit.points.values()))
-    x = np.concatenate([*(points.x for points in fit.points.values()), [each.x for each in fitted.predictions]])
-    traces: list[Trace] = []
-    for (series, points), colour in zip(fit.points.items(), cycle(SERIES), strict=False):
-        believed: Believed | None = None
-        marks = [(e.x, e.median, e.low, e.high) for e in fitted.predictions if e.series == series]
-        own = np.concatenate([points.x, [mark[0] for mark in marks]])
-        if fit.draws is not None and (own > 0).any():
-            places = _places(own[own > 0].min(keepdims=True), own.max(keepdims=True))[0]
-            believed = [places, *fit.at(series, places, level)]
-        name = series if len(fit.points) > 1 else ""
-        used = np.full(points.x.size, fill_value=True)
-        shown = None if over_n else points  # scores, where the law is of n
-        traces += _series(name, shown, used, believed, marks, colour, x, level, len(fit.points))
+    fit, points = fitted.fit, fitted.fit.points
+    over_n = fit.law is Law.GROUP_SIZE
+    marks = [(each.x, each.median, each.low, each.high) for each in fitted.predictions]
+    x = np.concatenate([points.x, [mark[0] for mark in marks]])
+    believed: Believed | None = None
+    if fit.draws is not None and (x > 0).any():
+        places = _places(x[x > 0].min(keepdims=True), x.max(keepdims=True))[0]
+        believed = [places, *fit.at(places, level)]
+    used = np.full(points.x.size, fill_value=True)
+    traces = [*_series(None if over_n else points, used, believed, marks, x, level)]  # points are scores, not n
     title = f"{_short(fit.name)}{'' if fit.identified else ': this table cannot tell'}"
-    y_name = "best rollouts per prompt, n*" if over_n else first.y_name
-    return _chart(title, first.x_name, y_name, level, traces, x, logarithmic_y=over_n)
+    y_name = "best rollouts per prompt, n*" if over_n else points.y_name
+    return _chart(title, points.x_name, y_name, level, traces, x, logarithmic_y=over_n)
 
 
 def _chart(
@@ -110,37 +104,33 @@ def _chart(
 
 
 def _series(
-    name: str,
     points: Curve | None,
     used: NDArray[np.bool_],
     believed: Believed | None,
     marks: Sequence[Mark],
-    colour: str,
     x: Vector,
     level: float,
-    series: int = 1,
 ) -> Iterator[Trace]:
-    """Draw one series of a chart, whose `x` are all that it has; a single one needs no name."""
+    """Draw scores, what is believed of them and predictions, in a chart whose `x` are all that it has."""
+    colour = SERIES[0]
     if believed is not None:
         places, _, low, high = (part.tolist() for part in believed)
         yield from band(places, low, high, colour, f"{level * 100:g} % band")
-    for rows, own, label in ((~used, QUIET, "not used"), (used, colour, "used")):
+    for rows, own, name in ((~used, QUIET, "not used"), (used, colour, "used")):
         if points is not None:
-            most = max(FEWEST, MOST_POINTS // series)
-            yield from _points(points.x[rows], points.y[rows], most, _leftmost(x), own, text(name or label))
+            yield from _points(points.x[rows], points.y[rows], _leftmost(x), own, name)
     if believed is not None:
         style = {"color": colour, "width": 2}
-        yield _trace(text(name or "median of the fit"), believed[0], believed[1], "lines", line=style)
+        yield _trace("median of the fit", believed[0], believed[1], "lines", line=style)
     if marks:
-        at, middle, least, most_of = (np.array(values) for values in zip(*marks, strict=True))
-        own = colour if name else MIND
-        error = {"type": "data", "array": most_of - middle, "arrayminus": middle - least, "color": own}
-        yield _trace("prediction", at, middle, "markers", marker={"color": own, "size": 8}, error_y=error)
+        at, middle, least, most = (np.array(values) for values in zip(*marks, strict=True))
+        error = {"type": "data", "array": most - middle, "arrayminus": middle - least, "color": MIND}
+        yield _trace("prediction", at, middle, "markers", marker={"color": MIND, "size": 8}, error_y=error)
 
 
-def _points(x: Vector, y: Vector, most: int, leftmost: float, colour: str, name: str) -> Iterator[Trace]:
+def _points(x: Vector, y: Vector, leftmost: float, colour: str, name: str) -> Iterator[Trace]:
     """Draw scores, of a long curve both ends and what is highest and lowest; those of before training at the left."""
-    rows = thinned(x, y, most)
+    rows = thinned(x, y, MOST_POINTS)
     x, y = x[rows], y[rows]
     trained = x > 0
     if trained.any():

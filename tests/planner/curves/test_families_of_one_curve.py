@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.curves.curve import Curve
-from planner.curves.families.draws import CannotTellError, LawDraws, interval
-from planner.curves.families.one_curve import draw_power_law, draw_sigmoid
+from planner.curves.families.one_curve import CannotTellError, LawDraws, draw_power_law, draw_sigmoid, interval
 from tests.planner.curves.family_samples import Sigmoid, curve_of
 
 Draw = Callable[[Curve], LawDraws]
@@ -43,7 +42,7 @@ def test_a_power_law_without_noise_is_recovered() -> None:
         draws = draw_power_law(Curve.of("power", np.append(0, x), np.append(0.01, y)))
         found = {name: float(np.median(values)) for name, values in draws.parameters.items()}
         assert found == pytest.approx({"A": asymptote, "B": exponent, "D": gap * 50**exponent}, rel=1e-3)
-        assert np.median(draws.series[""](x), axis=0) == pytest.approx(y, abs=1e-4)
+        assert np.median(draws.values(x), axis=0) == pytest.approx(y, abs=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 100.0])

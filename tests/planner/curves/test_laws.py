@@ -3,7 +3,7 @@ import pytest
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.families.draws import CannotTellError, LawDraws
+from planner.curves.families.one_curve import CannotTellError, LawDraws
 from planner.curves.laws import draw_group_law
 from tests.planner.curves.family_samples import EASY, group_curve
 
@@ -21,7 +21,7 @@ def test_a_known_law_of_the_best_group_is_recovered_approximately() -> None:
     assert medians(draws)["c0"] == pytest.approx(EASY.midpoint, abs=0.12)
     computes = np.array([1e5, 5e5, 8e5, 3e6, 1e7])
     truth = np.log2([EASY(value) for value in computes])
-    low, middle, high = np.quantile(np.log2(draws.series["n*"](computes)), (0.05, 0.5, 0.95), axis=0)
+    low, middle, high = np.quantile(np.log2(draws.values(computes)), (0.05, 0.5, 0.95), axis=0)
     smoothed = 0.25  # octaves that the running average of the best n lets the leap begin too early
     assert (low - smoothed <= truth).all()
     assert (truth <= high + smoothed).all()
