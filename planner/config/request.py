@@ -22,7 +22,7 @@ from planner.config.layers import DEFAULT, Resolved, collapse_single_values, has
 from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_hours, named_sizes
 from planner.config.trainer import BUILTIN
-from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
+from planner.proposals import LearningRateRule, Request, Variant
 from planner.proposals.request import TRIED_RATES, TRIED_RECIPES
 from planner.recipes import Recipe, load_recipe
 
@@ -53,8 +53,8 @@ def build_request(resolved: Resolved) -> Request:
         traits=variants[0].traits,
         difficulty=difficulty,
         learning_rate=LearningRateRule(config.recipe.learning_rate, config.recipe.learning_rate_rollouts),
-        grid=GridBounds(**config.grid.model_dump()),
-        pilots=PilotRules(**config.pilot.model_dump()),
+        grid=config.grid,
+        pilots=config.pilot,
         coefficients=variants[0].coefficients,
         variants=variants if len(variants) > 1 or variants[0].axes else (),
         other_rates=_other_rates(resolved),

@@ -5,9 +5,9 @@
 
 import json
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from planner.checking import Count, Positive, Section
@@ -18,6 +18,7 @@ from planner.config.task import TaskSection
 from planner.config.tracking import TrackingSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
+from planner.rules import GridBounds, PilotRules
 
 SIZES = re.compile(r"\s*n\s*=\s*(\d{1,6})\s*,\s*B\s*=\s*(\d{1,6})\s*", re.IGNORECASE)
 
@@ -46,10 +47,6 @@ def named_hours(text: str) -> float:
         if 0 < hours < 1e6:
             return float(hours)
     raise ValueError(f"'{text[:40]}' is no wall time: write it like 5d, 36h, 1d12h or 90m, more than none")
-
-
-AUTO = "auto"  # a file that overrides a share with the one that is chosen says so
-Share = Annotated[float | None, Field(ge=0, lt=1), BeforeValidator(lambda given: None if given == AUTO else given)]
 
 
 class BudgetSection(Section):
@@ -191,17 +188,6 @@ class AxesSection(Section):
     )
 
 
-class GridSection(Section):
-    """The bounds of the grid; n and B take the powers of two between them."""
-
-    fewest_rollouts_per_prompt: Annotated[int, Field(ge=2)] = Field(8, description="smallest n")
-    most_rollouts_per_prompt: Count = Field(1024, description="largest n")
-    fewest_prompts_per_batch: Count = Field(32, description="smallest B")
-    most_prompts_per_batch: Count = Field(1024, description="largest B")
-    fewest_rollouts_per_step: Count = Field(256, description="smallest n·B")
-    most_rollouts_per_step: Count = Field(65_536, description="largest n·B")
-
-
 class ProposalSection(Section):
     """What a proposal is compared with."""
 
@@ -216,27 +202,6 @@ class ProposalSection(Section):
     def _allocation(cls, given: str) -> str:
         named_sizes(given)
         return given
-
-
-class PilotSection(Section):
-    """The part of the budget that buys evidence."""
-
-    fraction: Share = Field(
-        None,
-        examples=[AUTO],
-        description="share of the budget for pilots (--pilot-fraction); 0: no pilots; auto: what the final score "
-        "is expected to gain most by, at least the first row's pilot",
-    )
-    most_pilots: Annotated[int, Field(ge=2)] = Field(12, description="most configurations that get one")
-    fewest_steps: Count = Field(40, description="shortest pilot that is worth starting, in update steps")
-    gpus: Count | None = Field(
-        None,
-        examples=[8],
-        description="how many GPUs a pilot gets; without it, the fewest at nearly the best price (--pilot-gpus)",
-    )
-    cells: Literal["informative", "all"] = Field(
-        "informative", description="those that would tell cells apart, or all that carry signal (a full grid)"
-    )
 
 
 class StorageSection(Section):
@@ -258,9 +223,9 @@ class Config(Section):
     hardware: HardwareSection = Field(default_factory=HardwareSection)
     recipe: RecipeSection = Field(default_factory=RecipeSection)
     cost: CostSection = Field(default_factory=CostSection)
-    grid: GridSection = Field(default_factory=GridSection)
+    grid: GridBounds = Field(default_factory=GridBounds)
     proposal: ProposalSection = Field(default_factory=ProposalSection)
-    pilot: PilotSection = Field(default_factory=PilotSection)
+    pilot: PilotRules = Field(default_factory=PilotRules)
     axes: AxesSection = Field(default_factory=AxesSection)
     task: TaskSection = Field(default_factory=TaskSection)
     trainer: TrainerChoice = Field(default_factory=TrainerChoice)

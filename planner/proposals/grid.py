@@ -56,7 +56,7 @@ def legal_cells(request: Request) -> list[tuple[int, int]]:
     prompts = request.workload.prompt_set_size
     cells = [
         (n, B)
-        for n in _powers_of_two(max(2, bounds.fewest_rollouts_per_prompt), bounds.most_rollouts_per_prompt)
+        for n in _powers_of_two(bounds.fewest_rollouts_per_prompt, bounds.most_rollouts_per_prompt)
         for B in _powers_of_two(bounds.fewest_prompts_per_batch, min(bounds.most_prompts_per_batch, prompts))
         if bounds.fewest_rollouts_per_step <= n * B <= bounds.most_rollouts_per_step
     ]

@@ -26,7 +26,7 @@ def with_layout(request: Request) -> Request:
     if given is not None and given not in (legal := legal_layouts(request)):
         raise InputError(_refused(request, given, legal))
     gpus = given or (request.hardware.gpus_per_trial if request.pilots.fraction == 0 else _chosen(request))
-    return replace(request, pilots=replace(request.pilots, gpus=gpus))
+    return request.with_pilots(gpus=gpus)
 
 
 def legal_layouts(request: Request) -> list[int]:

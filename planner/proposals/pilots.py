@@ -18,7 +18,8 @@ from planner.axes import CATEGORICAL, format_axes, value_or_neutral, values_by_a
 from planner.percent import percent
 from planner.prior.comparing import BEATEN, chances_ahead, noise_between
 from planner.prior.draws import Weights
-from planner.proposals.request import PilotGrant, PilotRules, PricedCell
+from planner.proposals.request import PilotGrant, PricedCell
+from planner.rules import PilotRules
 from planner.view import Axes, Configuration
 
 APART = 2.0  # octaves that two values of a categorical axis count for

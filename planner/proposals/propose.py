@@ -22,7 +22,7 @@ from planner.prior.published import (
     STUDIED_ROLLOUTS,
 )
 from planner.prior.studies import logit, published_group
-from planner.proposals.final_layout import deadline_of, layouts, too_late, with_final_layout
+from planner.proposals.final_layout import deadline_of, layouts, on_gpus, too_late, with_final_layout
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
 from planner.proposals.layouts import with_layout
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
@@ -103,7 +103,7 @@ def propose(request: Request) -> Proposal:
     free = asked.pilots.fraction is None and asked.pilots.gpus is None
     if free and decided and not decided[0].fraction and not request.continues_pilot:
         # On the final run's own GPUs a pilot of the first row costs next to nothing, for that run goes on from it.
-        request = request.with_pilots_like_the_final()
+        request = request.with_pilots(gpus=request.hardware.gpus_per_trial)
         grid = PricedGrid(price_cells(request))
         decided = BudgetSplitter(request, grid).decided()
     if decided is None:
@@ -111,9 +111,9 @@ def propose(request: Request) -> Proposal:
             raise BudgetError(late)
         most = max(SHARES) if request.asks_for_pilots else 0.0
         fraction = most if request.pilots.fraction is None else request.pilots.fraction
-        raise BudgetError(_too_small(request.with_share(fraction), grid))
+        raise BudgetError(_too_small(request.with_pilots(fraction=fraction), grid))
     split, sharing = decided
-    request = request.with_share(split.fraction)
+    request = request.with_pilots(fraction=split.fraction)
     pilot_gpu_hours = split.fraction * request.budget_gpu_hours
     left = request.budget_gpu_hours - pilot_gpu_hours
     within = request.within_hours
@@ -234,13 +234,7 @@ def _on_fewer_gpus(request: Request) -> str:
     share = next((gpus for gpus in hardware.even_shares if gpus >= fewest), hardware.gpus)
     if share >= hardware.gpus_per_trial:
         return "; shorter responses or a smaller model lower it"
-    narrow = with_layout(
-        replace(
-            request,
-            hardware=replace(hardware, gpus_per_trial=share),
-            pilots=replace(request.pilots, gpus=None),
-        )
-    )
+    narrow = with_layout(on_gpus(request, share).with_pilots(gpus=None))
     needed = smallest_budget(narrow, PricedGrid(price_cells(narrow)))
     return f", or {needed:,.10g} with --gpus-per-trial {share}"
 

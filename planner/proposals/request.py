@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any
 
 from budgets.allocation import Allocation
 from budgets.coefficients import Coefficients
@@ -14,6 +14,7 @@ from planner.metrics import Interval
 from planner.prior.comparing import interval
 from planner.prior.draws import Weights
 from planner.prior.studies import Values
+from planner.rules import GridBounds, PilotRules
 from planner.view import Axes, Configuration
 
 LARGEST_BUDGET_GPU_HOURS = 1e9
@@ -29,48 +30,6 @@ class LearningRateRule:
 
     base: float = 1e-6
     base_rollouts: int = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class GridBounds:
-    """Powers of two between these bounds, inclusive."""
-
-    fewest_rollouts_per_prompt: int = 8
-    most_rollouts_per_prompt: int = 1024
-    fewest_prompts_per_batch: int = 32
-    most_prompts_per_batch: int = 1024
-    fewest_rollouts_per_step: int = 256
-    most_rollouts_per_step: int = 65_536
-
-    def __post_init__(self) -> None:
-        pairs = {
-            "rollouts per prompt": (self.fewest_rollouts_per_prompt, self.most_rollouts_per_prompt),
-            "prompts per batch": (self.fewest_prompts_per_batch, self.most_prompts_per_batch),
-            "rollouts per step": (self.fewest_rollouts_per_step, self.most_rollouts_per_step),
-        }
-        for what, (low, high) in pairs.items():
-            if not 1 <= low <= high:
-                raise InputError(
-                    f"grid bounds for {what}: {low} to {high}; the lower must be at least 1, and not the larger"
-                )
-
-
-@dataclass(frozen=True, slots=True)
-class PilotRules:
-    """How much of the budget buys evidence, and the least that a pilot must be."""
-
-    fraction: float | None = None  # None: the smallest that is worth as much as any
-    required: bool = False  # whether one without pilots is no answer
-    most_pilots: int = 12
-    fewest_steps: int = 40
-    cells: Literal["informative", "all"] = "informative"
-    gpus: int | None = None  # of a pilot; None: the fewest at nearly the best price
-
-    def __post_init__(self) -> None:
-        if self.fraction is not None and not 0 <= self.fraction < 1:
-            raise InputError(
-                f"pilot fraction {self.fraction}: it must be 0, for a plan without pilots, or more, and less than 1"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +59,7 @@ class Request:
     learning_rate: LearningRateRule = field(default_factory=LearningRateRule)
     grid: GridBounds = field(default_factory=GridBounds)
     pilots: PilotRules = field(default_factory=PilotRules)
+    requires_pilots: bool = False  # whether a plan without pilots is no answer
     coefficients: Coefficients = field(default_factory=Coefficients)
     variants: tuple[Variant, ...] = ()
     other_rates: tuple[float, ...] = ()  # times the rule's, at which the first row is tried too
@@ -131,18 +91,14 @@ class Request:
         """Whether the final run goes on from its pilot: it has the same GPUs."""
         return self.pilot_hardware == self.hardware
 
-    def with_pilots_like_the_final(self) -> "Request":
-        """Return the same request with pilots on the GPUs of the final run."""
-        return replace(self, pilots=replace(self.pilots, gpus=self.hardware.gpus_per_trial))
+    def with_pilots(self, **changes: Any) -> "Request":
+        """Return the same request with other rules for its pilots."""
+        return replace(self, pilots=self.pilots.model_copy(update=changes))
 
     @property
     def asks_for_pilots(self) -> bool:
         """Whether a plan without pilots is no answer: for a sweep, or to compare recipes, models or rates."""
-        return self.pilots.required or len(self.all_variants) > 1 or self.learning_rate_range is not None
-
-    def with_share(self, fraction: float) -> "Request":
-        """Return the same request with a share of the budget for pilots that is fixed."""
-        return replace(self, pilots=replace(self.pilots, fraction=fraction))
+        return self.requires_pilots or len(self.all_variants) > 1 or self.learning_rate_range is not None
 
     def of(self, variant: Variant) -> "Request":
         """Return the same request for one variant alone."""

@@ -76,7 +76,7 @@ class BudgetSplitter:
     def _shared(self, fraction: float, budget: float, most_pilots: int | None) -> Shared | None:
         rules, validation = self._request.pilots, self._request.workload.validation
         if most_pilots is not None:
-            rules = replace(rules, most_pilots=most_pilots)
+            rules = rules.model_copy(update={"most_pilots": most_pilots})
         left = (1 - fraction) * budget
         ranked = self._grid.ranked(self._in_time(left, 0.0))
         if not ranked:

@@ -68,13 +68,13 @@ def request_of(plan: Plan, store: Store) -> Request:
     # Nothing is drawn for further axes, so that those of the first variant stand for all.
     alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)
     if plan.pilot_gpu_hours:
-        alone = replace(alone, pilots=replace(alone.pilots, gpus=pilot_gpus(plan)))
+        alone = alone.with_pilots(gpus=pilot_gpus(plan))
     return with_measured(store, alone, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
 
 
 def first_of(request: Request) -> Configuration:
     """Return what would be run with the whole budget, without any pilot."""
-    return propose(replace(request, pilots=replace(request.pilots, fraction=0.0))).candidates[0].cell.configuration
+    return propose(request.with_pilots(fraction=0.0)).candidates[0].cell.configuration
 
 
 def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split], list[str]]:
@@ -82,7 +82,7 @@ def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split]
     splits, refused = [], []
     for fraction in sorted(set(fractions)):
         try:
-            splits.append(Split(propose(replace(request, pilots=replace(request.pilots, fraction=fraction)))))
+            splits.append(Split(propose(request.with_pilots(fraction=fraction))))
         except BudgetError as error:
             refused.append(f"a pilot fraction of {fraction:g} is left out: {error}")
     return splits, refused

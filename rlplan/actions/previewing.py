@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from statistics import fmean, stdev
 from typing import Any, Final, Literal
 
@@ -193,7 +193,7 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
     splits, refused = splits_of(asked, fractions)
     if not splits:
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
-    asked = replace(asked, pilots=replace(asked.pilots, gpus=splits[-1].proposal.request.pilots.gpus))
+    asked = asked.with_pilots(gpus=splits[-1].proposal.request.pilots.gpus)
     setting = setting_of(asked, splits, teacher)
     first_ranked = first_of(asked)
     workers = max(1, asked.pilot_hardware.parallel_trials)

@@ -78,7 +78,7 @@ def _draft(
     """Propose; where there is no database yet, nothing is known of costs and nothing is left to learn from."""
     named = _named(learn_from, database)
     request = build_request(resolved)
-    request = replace(request, pilots=replace(request.pilots, required=require is not None))
+    request = replace(request, requires_pilots=require is not None)
     if store is None:
         return _Draft(propose(request), resolved, require, named)
     request = with_measured(store, request, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)

@@ -42,6 +42,11 @@ def test_an_unknown_task_gets_the_nearest() -> None:
         ({"workload": {"modle": "x"}}, "rlplan.toml: unknown key 'workload.modle': did you mean 'model'"),
         ({"wrkload": {"model": "x"}}, "rlplan.toml: unknown key 'wrkload': did you mean 'workload'"),
         ({"workload": {"response_tokens": "8192"}}, "workload.response_tokens = '8192' should be a valid integer"),
+        ({"pilot": {"fraction": 1.0}}, "pilot.fraction = 1.0 should be less than 1"),
+        (
+            {"grid": {"fewest_rollouts_per_prompt": 64, "most_rollouts_per_prompt": 8}},
+            "rlplan.toml: grid bounds for rollouts per prompt: 64 to 8",
+        ),
         ({"hardware": {"gpus": 0}}, "hardware.gpus = 0 should be greater than or equal to 1"),
         ({"hardware": 3}, r"hardware = 3 should be a table, such as \[hardware\]"),
         ({"budget": {"gpu_hours": float("nan")}}, "budget.gpu_hours = nan should be a finite number"),

@@ -5,8 +5,9 @@ from budgets.hardware import Hardware
 from budgets.lengths import ResponseLengths
 from budgets.signal import DIFFICULTIES, PassRates
 from budgets.workload import Validation, Workload
-from planner.proposals import GridBounds, PilotRules, Request
+from planner.proposals import Request
 from planner.recipes import load_recipe
+from planner.rules import GridBounds, PilotRules
 
 
 def request(

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from budgets import catalogue
-from planner.proposals import GridBounds, PilotRules, Proposal, Variant, propose
+from planner.proposals import Proposal, Variant, propose
 from planner.proposals.pilots import PILOTS_APART, octaves
 from planner.proposals.request import Request
 from planner.recipes import load_recipe
+from planner.rules import GridBounds, PilotRules
 from planner.view import Configuration
 from tests.planner.proposals.requests import request
 from tests.planner.proposals.test_propose import check_promises

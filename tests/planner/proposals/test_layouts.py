@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from budgets.memory import fewest_gpus
-from planner.proposals import PilotRules, propose
+from planner.proposals import propose
 from planner.proposals.grid import price_cells
 from planner.proposals.layouts import legal_layouts, with_layout
+from planner.rules import PilotRules
 from tests.planner.proposals.requests import request
 
 

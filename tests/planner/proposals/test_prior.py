@@ -11,8 +11,9 @@ from budgets.signal import BetaPassRates
 from planner.prior.draws import distance, weights_of
 from planner.prior.laws import Circumstances
 from planner.prior.studies import STUDIES, published_group
-from planner.proposals import GridBounds, Request
+from planner.proposals import Request
 from planner.proposals.grid import PricedGrid, price_cells
+from planner.rules import GridBounds
 from tests.planner.proposals.requests import request
 
 STEP = 0.01  # of the score, for twice the budget or a neighbouring workload
@@ -30,6 +31,14 @@ def test_the_law_of_the_optimal_group_gives_the_published_values(
     assert published_group(base, rollouts) == pytest.approx(published, rel=0.06)
 
 
+SMALL_GRID = GridBounds(
+    fewest_rollouts_per_prompt=2,
+    most_rollouts_per_prompt=256,
+    fewest_prompts_per_batch=1,
+    most_prompts_per_batch=256,
+    fewest_rollouts_per_step=16,
+    most_rollouts_per_step=8192,
+)
 requests = st.builds(
     request,
     model=st.sampled_from([*MODELS, "qwen3-30b-a3b"]),
@@ -38,7 +47,7 @@ requests = st.builds(
     response_tokens=st.sampled_from([512, 1024, 4096, 16_384, 32_000]),
     prompt_set_size=st.sampled_from([40, 500, 6000, 1_000_000]),
     pass_rates=st.builds(BetaPassRates, st.floats(0.02, 0.98)),
-    grid=st.sampled_from([GridBounds(), GridBounds(2, 256, 1, 256, 16, 8192)]),
+    grid=st.sampled_from([GridBounds(), SMALL_GRID]),
 )
 
 

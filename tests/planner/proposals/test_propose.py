@@ -14,9 +14,10 @@ from budgets.signal import MeasuredPassRates
 from planner.prior.comparing import chances_ahead, noise_between
 from planner.prior.draws import prior_draws
 from planner.prior.laws import Circumstances, Run
-from planner.proposals import GridBounds, PilotRules, Proposal, propose
+from planner.proposals import Proposal, propose
 from planner.proposals.pilots import PILOTS_APART
 from planner.proposals.request import PricedCell, Request
+from planner.rules import GridBounds, PilotRules
 from tests.planner.proposals.requests import request
 
 OUT_OF_BOUNDS = (0.0, -1.0, math.nan, math.inf, 1e12)
@@ -147,8 +148,6 @@ def test_a_small_prompt_set_bounds_the_batch_and_is_noted_for_its_epochs() -> No
     ("make", "message"),
     [
         *((partial(request, budget), "must be more than 0 and at most 1,000,000,000") for budget in OUT_OF_BOUNDS),
-        (partial(PilotRules, fraction=1.0), "must be 0, for a plan without pilots, or more"),
-        (partial(GridBounds, fewest_rollouts_per_prompt=64, most_rollouts_per_prompt=8), "64 to 8"),
         (
             lambda: propose(request(grid=GridBounds(fewest_prompts_per_batch=33, most_prompts_per_batch=63))),
             r"no power of two .* widen \[grid\]",

@@ -10,8 +10,9 @@ from planner.config import build_request, flag_layer, resolve
 from planner.prior.laws import Circumstances, Run
 from planner.prior.plan_prior import Priced, prior_of_plan
 from planner.prior.rates import at_rate
-from planner.proposals import Candidate, PilotRules, Proposal, propose
+from planner.proposals import Candidate, Proposal, propose
 from planner.proposals.request import TRIED_RATES, Request
+from planner.rules import PilotRules
 from tests.planner.proposals.requests import request
 
 AUTO = PilotRules()

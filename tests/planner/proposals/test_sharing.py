@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from budgets.errors import BudgetError
-from planner.proposals import PilotRules, PilotShare, Proposal, propose
+from planner.proposals import PilotShare, Proposal, propose
 from planner.proposals.sharing import ALIKE
+from planner.rules import PilotRules
 from tests.planner.proposals.requests import request
 
-AUTO, ASKED = PilotRules(), PilotRules(required=True)
+AUTO = PilotRules()
 
 
 def shared(budget: float, rules: PilotRules = AUTO, **changes: Any) -> PilotShare:
@@ -49,7 +50,7 @@ def test_a_pilot_on_the_final_runs_gpus_costs_nothing_for_that_run_goes_on_from_
 
 
 def test_who_asks_for_a_sweep_gets_a_comparison_and_who_gives_a_share_gets_that() -> None:
-    assert piloted(propose(request(1000.0, pilots=ASKED))) >= 2
+    assert piloted(propose(replace(request(1000.0, pilots=AUTO), requires_pilots=True))) >= 2
     given = propose(request(1000.0, pilots=PilotRules(fraction=0.4)))
     assert (given.pilot_gpu_hours, given.sharing.fraction) == (400, 0.4)
     assert given.sharing.best_fraction < 0.4
@@ -66,7 +67,7 @@ def test_a_comparison_that_the_studies_say_nothing_of_has_two_pilots() -> None:
 
 def test_a_budget_that_pays_for_no_comparison_is_refused_where_one_is_asked_for() -> None:
     with pytest.raises(BudgetError, match=r"too few for any comparison.*smallest budget that would"):
-        propose(request(50.0, pilots=ASKED))
+        propose(replace(request(50.0, pilots=AUTO), requires_pilots=True))
 
 
 @pytest.mark.parametrize("changes", [{}, {"gpus_per_trial": 8, "difficulty": "hard", "model": "qwen2.5-1.5b"}])

@@ -10,7 +10,8 @@ from planner.adopting.script import ScriptFacts
 from planner.adopting.settings import GpuSplit, Settings
 from planner.config.layers import flag_layer, resolve
 from planner.proposals.grid import PricedGrid, price_cells
-from planner.proposals.request import GridBounds, Request
+from planner.proposals.request import Request
+from planner.rules import GridBounds
 from planner.vetting.changes import Checked, check
 from planner.vetting.launch import Launch, configured, launch_of
 
@@ -188,7 +189,8 @@ def test_validations_checkpoints_and_epochs_are_counted() -> None:
 def test_a_budget_reaches_what_a_proposal_expects_of_the_same_allocation() -> None:
     one = launch(mean_response_tokens=2000.0, pass_rate=0.4)
     found = check(one, budget=500.0)
-    bounds = GridBounds(8, 8, 128, 128, 256, 65_536)
+    sizes = {"rollouts_per_prompt": 8, "prompts_per_batch": 128}
+    bounds = GridBounds(**{f"{end}_{name}": size for name, size in sizes.items() for end in ("fewest", "most")})
     request = Request(500.0, one.workload, one.hardware, one.traits, "easy", grid=bounds, coefficients=one.coefficients)
     (cell,) = PricedGrid(price_cells(request)).ranked(500.0)
 

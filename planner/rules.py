@@ -1,0 +1,50 @@
+"""What a plan keeps to, as `rlplan.toml` has it and proposals take it: the grid's bounds, and the pilots' rules."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from planner.checking import Count, Section
+
+AUTO = "auto"  # a file that overrides a share with the one that is chosen says so
+Share = Annotated[float | None, Field(ge=0, lt=1), BeforeValidator(lambda given: None if given == AUTO else given)]
+
+
+class GridBounds(Section):
+    """The bounds of the grid; n and B take the powers of two between them."""
+
+    fewest_rollouts_per_prompt: Annotated[int, Field(ge=2)] = Field(8, description="smallest n")
+    most_rollouts_per_prompt: Count = Field(1024, description="largest n")
+    fewest_prompts_per_batch: Count = Field(32, description="smallest B")
+    most_prompts_per_batch: Count = Field(1024, description="largest B")
+    fewest_rollouts_per_step: Count = Field(256, description="smallest n·B")
+    most_rollouts_per_step: Count = Field(65_536, description="largest n·B")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for what in ("rollouts_per_prompt", "prompts_per_batch", "rollouts_per_step"):
+            low, high = getattr(self, f"fewest_{what}"), getattr(self, f"most_{what}")
+            if low > high:
+                raise ValueError(f"grid bounds for {what.replace('_', ' ')}: {low} to {high}: give the lower one first")
+        return self
+
+
+class PilotRules(Section):
+    """The part of the budget that buys evidence."""
+
+    fraction: Share = Field(
+        None,
+        examples=[AUTO],
+        description="share of the budget for pilots (--pilot-fraction); 0: no pilots; auto: what the final score "
+        "is expected to gain most by, at least the first row's pilot",
+    )
+    most_pilots: Annotated[int, Field(ge=2)] = Field(12, description="most configurations that get one")
+    fewest_steps: Count = Field(40, description="shortest pilot that is worth starting, in update steps")
+    gpus: Count | None = Field(
+        None,
+        examples=[8],
+        description="how many GPUs a pilot gets; without it, the fewest at nearly the best price (--pilot-gpus)",
+    )
+    cells: Literal["informative", "all"] = Field(
+        "informative", description="those that would tell cells apart, or all that carry signal (a full grid)"
+    )
