@@ -1,23 +1,173 @@
-"""How many GPUs a pilot gets: few enough that many run at once, at a price near the best layout's.
+"""How many GPUs the final run and a pilot get, where nobody says, and what a deadline costs.
 
-A pilot need not have the final run's layout. A step waits for its longest response, however many GPUs wait with it, so
-that fewer are cheaper for each rollout. An asynchronous recipe keeps its ratio of trainers to generators on any number,
-since staleness depends on it: its final run is then as many equal parts as fit.
+More GPUs end sooner, and waste more: a step waits for its longest response however many GPUs wait with it. The final
+run gets those on which it is expected to end highest: by the deadline, or without one among those that take no more
+than a week, and the fastest where none does.
+
+A pilot gets few enough that many run at once, at a price near the best layout's. An asynchronous recipe keeps its ratio
+of trainers to generators on any number, since staleness depends on it: its final run is as many equal parts as fit.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import accumulate, repeat
 from typing import Final
 
+from budgets.allocation import steps_for_budget
 from budgets.cost import step_cost
-from budgets.errors import InputError
+from budgets.errors import InputError, RlplanError
 from budgets.memory import TIGHT_MEMORY, fewest_gpus, memory_share
-from planner.proposals.grid import legal_cells
-from planner.proposals.request import Request, Variant
+from planner.proposals.grid import PricedGrid, legal_cells, price_cells
+from planner.proposals.pilots import FEWEST_FINAL_UPDATES, carries_signal
+from planner.proposals.proposal import Deadline, Layout
+from planner.proposals.request import PricedCell, Request, Variant
+from planner.proposals.sharing import ALIKE, BudgetSplit, BudgetSplitter
 
+PATIENCE_HOURS: Final = 168.0  # a week: what a plan takes without being asked
+LOOKED_AT: Final = (0.0, 0.1, 0.2)  # shares of pilots by which layouts are compared, where the share is open
+LONGER: Final = 1.1  # times as long as what is too short, as the next to try
+MORE_GPUS: Final = (2, 4, 8)  # times the machine, as what would meet a deadline
+ONE_STEP_OFF: Final = 1  # updates that generators run ahead in the split variant of a synchronous recipe
 NEAR_BEST: Final = 1.05  # times the best layout's price of a rollout
 CELLS_PRICED: Final = 8  # of the grid, spread over it: enough to tell layouts apart
+
+
+def with_final_layout(request: Request) -> Request:
+    """Return the request with the GPUs of the final run decided, where they are left open."""
+    offered = offered_gpus(request)
+    if not request.chooses_gpus or len(offered) < 2:
+        return request
+    splits = {gpus: split for gpus in offered if (split := _glance(on_gpus(request, gpus))) is not None}
+    if not splits:  # a budget that is too small, or a deadline that is too near, is refused where it is split
+        return request
+    fastest = min(split.wall_hours for split in splits.values())
+    patience = max(fastest, request.within_hours or PATIENCE_HOURS)
+    soon = {gpus: split for gpus, split in splits.items() if split.wall_hours <= patience}
+    enough = max(split.score for split in soon.values()) - ALIKE
+    alike = [gpus for gpus, split in soon.items() if split.score >= enough]
+    return on_gpus(request, max(alike))  # what ends as high ends soonest on the most
+
+
+def on_gpus(request: Request, gpus: int) -> Request:
+    """Return the same request with so many GPUs for the final run."""
+    return replace(request, hardware=replace(request.hardware, gpus_per_trial=gpus))
+
+
+def offered_gpus(request: Request) -> list[int]:
+    """List the numbers of GPUs that a final run may get: even shares that all variants fit with room to spare."""
+    hardware = request.hardware
+    needed = [fewest_gpus(each.workload, each.traits, hardware.gpu) for each in request.all_variants]
+    fewest = max((gpus for gpus in needed if gpus is not None), default=hardware.gpus)
+    return [gpus for gpus in hardware.even_shares if gpus >= fewest and not is_tight(request, gpus)]
+
+
+def split_on(request: Request) -> tuple[Request, PricedGrid, BudgetSplit | None]:
+    """Decide the pilots' layout and the split of the budget for the final run's GPUs as they are."""
+    laid = with_layout(request)
+    grid = PricedGrid(price_cells(laid))
+    decided = BudgetSplitter(laid, grid).decided()
+    return laid, grid, None if decided is None else decided[0]
+
+
+def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: BudgetSplit) -> Iterator[Layout]:
+    """Yield what the best cell takes on each number of GPUs that it may get, in turn and split."""
+    hardware, variant = request.hardware, best.variant
+    budget = (1 - split.fraction) * request.budget_gpu_hours
+    for gpus in sorted({*offered_gpus(request), hardware.gpus_per_trial}, reverse=True):
+        each = on_gpus(request, gpus).hardware
+        cost = step_cost(variant.workload, each, variant.traits, *best.key, variant.coefficients)
+        time = None if request.within_hours is None else gpus * (request.within_hours - split.pilot_wall_hours)
+        left = budget if time is None else max(0.0, min(budget, time))
+        steps = grid.useful_steps(best, steps_for_budget(left, cost.gpu_hours_per_step, cost.start_up_gpu_hours))
+        yield Layout(
+            gpus_per_trial=gpus,
+            at_once=hardware.gpus // gpus,
+            gpu_hours_per_step=cost.gpu_hours_per_step,
+            step_seconds=cost.step_seconds,
+            update_steps=steps,
+            final_wall_hours=(cost.start_up_gpu_hours + steps * cost.gpu_hours_per_step) / gpus,
+            otherwise_gpu_hours_per_step=_otherwise(request, best, gpus),
+            chosen=gpus == hardware.gpus_per_trial,
+        )
+
+
+def _glance(request: Request) -> BudgetSplit | None:
+    """Split the budget for the final run's GPUs as they are, at the share that is given or the best of a few."""
+    given = request.pilots.fraction
+    fractions = (given,) if given is not None else LOOKED_AT if request.within_hours is not None else (0.0,)
+    laid = with_layout(request) if any(fractions) else request
+    shares = BudgetSplitter(laid, PricedGrid(price_cells(laid)))
+    splits = [split for fraction in fractions if (split := shares.split(fraction)) is not None]
+    return max(splits, key=lambda split: split.score, default=None)
+
+
+def _otherwise(request: Request, cell: PricedCell, gpus: int) -> float | None:
+    """Return the price of a step if the recipe were split, one step off, or in turn; None where it cannot be."""
+    variant, traits = cell.variant, cell.variant.traits
+    if not traits.asynchronous and traits.updates_per_batch > 1:
+        return None
+    other = replace(traits, staleness_bound=0 if traits.asynchronous else ONE_STEP_OFF)
+    try:
+        hardware = on_gpus(request, gpus).hardware
+        return step_cost(variant.workload, hardware, other, *cell.key, variant.coefficients).gpu_hours_per_step
+    except RlplanError:
+        return None
+
+
+def deadline_of(request: Request, split: BudgetSplit) -> Deadline | None:
+    """Compare the split with the one that the same budget would have without the deadline; None where there is none."""
+    if request.within_hours is None:
+        return None
+    free = with_final_layout(replace(request, within_hours=None))
+    without = split_on(free)[2] or split
+    final = split.ranked[0].gpu_hours
+    return Deadline(
+        within_hours=request.within_hours,
+        takes_hours=split.wall_hours,
+        unspent_gpu_hours=max(0.0, (1 - split.fraction) * request.budget_gpu_hours - final),
+        expected_score=split.score,
+        score_without=without.score,
+        gpus_without=free.hardware.gpus_per_trial,
+        hours_without=without.wall_hours,
+    )
+
+
+def too_late(request: Request) -> str | None:
+    """Say why no plan ends in time and what would; None where the deadline is not what is in the way."""
+    within = request.within_hours
+    if within is None or split_on(with_final_layout(replace(request, within_hours=None)))[2] is None:
+        return None
+    hardware = request.hardware
+    hours = accumulate(repeat(LONGER), lambda each, times: math.ceil(each * times), initial=_at_least(request))
+    enough = next(each for each in hours if _does(request, each))  # without a deadline there is a plan
+    larger = (replace(hardware, gpus=n * hardware.gpus, gpus_per_trial=n * hardware.gpus) for n in MORE_GPUS)
+    others = (replace(request, hardware=machine, chooses_gpus=True) for machine in larger)
+    more = next((each.hardware.gpus for each in others if _does(each, within)), None)
+    offers = f", or {more} {hardware.gpu.name}" if more is not None else ""
+    return (
+        f"{hardware.gpus} {hardware.gpu.name} cannot do pilots and a run of {FEWEST_FINAL_UPDATES} updates in "
+        f"{within:.4g} h. Give --within {enough}h or more{offers}"
+    )
+
+
+def _does(request: Request, within: float) -> bool:
+    return split_on(with_final_layout(replace(request, within_hours=within)))[2] is not None
+
+
+def _at_least(request: Request) -> int:
+    """Return hours below which nothing ends: those of two pilots, unless there are to be none, and a shortest run."""
+    hours = []
+    offered = offered_gpus(request) if request.chooses_gpus else []
+    for gpus in offered or [request.hardware.gpus_per_trial]:
+        laid = with_layout(on_gpus(request, gpus))
+        useful = [cell for cell in price_cells(laid) if carries_signal(cell.signal_fraction)]
+        pilot = 0.0
+        if request.pilots.fraction != 0:
+            pilots = sorted(cell.pilot_gpu_hours(request.pilots.fewest_steps) for cell in useful)[:2]
+            pilot = sum(pilots) / min(2, laid.pilot_hardware.parallel_trials) / laid.pilot_hardware.gpus_per_trial
+        hours.append(pilot + min(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful) / gpus)
+    return math.ceil(min(hours))
 
 
 def with_layout(request: Request) -> Request:

@@ -22,14 +22,12 @@ from planner.prior.published import (
     STUDIED_ROLLOUTS,
 )
 from planner.prior.studies import logit, published_group
-from planner.proposals.final_layout import deadline_of, layouts, on_gpus, too_late, with_final_layout
-from planner.proposals.grid import CellCost, PricedGrid, price_cells
-from planner.proposals.layouts import with_layout
+from planner.proposals.grid import CellCost, PricedGrid, grounds, price_cells, standings
+from planner.proposals.layouts import deadline_of, layouts, on_gpus, too_late, with_final_layout, with_layout
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
 from planner.proposals.proposal import Candidate, OtherBudget, PriceSensitivity, Proposal, WhatIf
 from planner.proposals.request import GapToFirst, PilotGrant, PricedCell, Request
 from planner.proposals.sharing import ALIKE, SHARES, BudgetSplitter, rounded_up
-from planner.proposals.standing import grounds, standings
 from planner.view import Configuration
 
 
