@@ -18,7 +18,7 @@ from planner.config.task import TaskSection
 from planner.config.tracking import TrackingSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
-from planner.rules import GridBounds, PilotRules
+from planner.rules import LARGEST_BUDGET_GPU_HOURS, GridBounds, PilotRules
 
 SIZES = re.compile(r"\s*n\s*=\s*(\d{1,6})\s*,\s*B\s*=\s*(\d{1,6})\s*", re.IGNORECASE)
 
@@ -52,7 +52,7 @@ def named_hours(text: str) -> float:
 class BudgetSection(Section):
     """What may be spent."""
 
-    gpu_hours: Positive | None = Field(
+    gpu_hours: Annotated[Positive, Field(le=LARGEST_BUDGET_GPU_HOURS)] | None = Field(
         None, examples=[5000.0], description="GPU-hours for pilots and final run together (--budget)"
     )
     within: str | None = Field(

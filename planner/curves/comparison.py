@@ -55,14 +55,10 @@ class FittedRecipe:
         """A, the mean of the runs'."""
         return float(np.mean([np.median(fit.parameters["A"]) for fit in self.fits]))
 
-    @property
-    def fit_variance(self) -> float:
-        """How unsure one run's curve leaves its A."""
-        return float(np.mean([np.var(fit.parameters["A"]) for fit in self.fits]))
-
     def variance(self, more_runs: int = 0, shrunk: float = 1.0) -> float:
         """Return that of A, with so many runs more, or with fits that are surer by a factor."""
-        return (self.seed_variance + shrunk * self.fit_variance) / (len(self.fits) + more_runs)
+        of_fit = float(np.mean([np.var(fit.parameters["A"]) for fit in self.fits]))  # how unsure one run's curve is
+        return (self.seed_variance + shrunk * of_fit) / (len(self.fits) + more_runs)
 
     def shrunk(self, longer: float) -> float:
         """Return what is left of a fit's variance once the run is longer and goes on as its curve says."""

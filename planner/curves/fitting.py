@@ -51,7 +51,12 @@ def fit_curves(
 ) -> list[CurveFit]:
     """Fit every curve, and predict its mean score at each compute that is named for it."""
     wanted = predict_at or [()] * len(curves)
-    _check(curves, wanted, level)
+    for curve in curves:
+        if not np.any(curve.x > 0):
+            raise InputError(
+                f"curve '{curve.name}' has no usable point at positive compute ({curve.x.size} in all): at least one "
+                "finite score at x > 0 is needed"
+            )
 
     def fit_chunk(rows: slice, posterior: Posterior) -> list[CurveFit]:
         return _fit_chunk(list(curves[rows]), list(wanted[rows]), posterior, level)
@@ -149,22 +154,6 @@ def _grid_interval(cells: Vector, weights: Vector, level: float) -> Vector:
         return np.asarray(edges[index[:, 0] - 1] + share * (edges[index] - edges[index - 1])[:, 0])
 
     return np.stack([quantile(q) for q in (0.5, (1 - level) / 2, (1 + level) / 2)])
-
-
-def _check(curves: Sequence[Curve], wanted: Sequence[Sequence[float]], level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"level {level}: it must lie between 0 and 1, such as 0.9")
-    if len(wanted) != len(curves):
-        raise InputError(f"{len(curves)} curves and predictions for {len(wanted)}: give as many")
-    for curve, at in zip(curves, wanted, strict=True):
-        if not np.any(curve.x > 0):
-            raise InputError(
-                f"curve '{curve.name}' has no usable point at positive compute ({curve.x.size} in all): at least one "
-                "finite score at x > 0 is needed"
-            )
-        for x in at:
-            if not (np.isfinite(x) and x > 0):
-                raise InputError(f"curve '{curve.name}': cannot predict at x = {x}; it must be finite and positive")
 
 
 def cut_before(curve: Curve, x: float) -> Curve:

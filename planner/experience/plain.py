@@ -7,7 +7,6 @@ from typing import Any, Final
 import numpy as np
 
 from budgets.errors import InputError
-from planner.curves.curve import Vector
 from planner.experience.experience import Experience
 from planner.pooling.features import LOCALS, CoefficientTerm, NumericAxis
 
@@ -45,10 +44,6 @@ def read_document(text: str, place: str) -> tuple[Experience, ...]:
 ALLOWED: Final = "a table of recorded runs (CSV), a file of `rlplan export --experience`, a database, or none"
 
 
-def _vector(values: Any) -> Vector:
-    return np.asarray(values, dtype=float)
-
-
 # How each part is read; in this order they are written.
 PARTS: Final[dict[str, Callable[[Any], Any]]] = {
     "name": str,
@@ -63,7 +58,7 @@ PARTS: Final[dict[str, Callable[[Any], Any]]] = {
     "terms": lambda terms: tuple(
         CoefficientTerm(int(each["local"]), tuple(str(name) for name in each["of"])) for each in terms
     ),
-    **dict.fromkeys((*VECTORS, "covariance"), _vector),
+    **dict.fromkeys((*VECTORS, "covariance"), lambda values: np.asarray(values, dtype=float)),
 }
 
 

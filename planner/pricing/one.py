@@ -28,7 +28,14 @@ LIMITS: dict[Driver, str] = {
     Driver.EXPERTS: "sending tokens to experts",
     Driver.SAVING: "writing checkpoints",
 }
+Interval = tuple[float, float, float]  # median, and the ends of the 90 % interval
 LONG_TAIL = 3.0  # times the mean that the longest response takes, from which on the step waits for it
+
+
+def interval_of(median: float, log_sd: float) -> Interval:
+    """Return a median with its 90 % interval, which is as wide either way as a factor."""
+    factor = math.exp(Z90 * log_sd)
+    return median, median / factor, median * factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +113,12 @@ class Price:
         return math.exp(Z90 * self.cost.log_sd)
 
     @property
-    def seconds(self) -> tuple[float, float, float]:
+    def seconds(self) -> Interval:
         """Median, low and high of the seconds of a step."""
-        middle = self.cost.step_seconds
-        return middle, middle / self.factor, middle * self.factor
+        return interval_of(self.cost.step_seconds, self.cost.log_sd)
 
     @property
-    def gpu_hours(self) -> tuple[float, float, float]:
+    def gpu_hours(self) -> Interval:
         """Median, low and high of the GPU-hours of a step."""
         cost = self.cost
         return cost.gpu_hours_per_step, cost.gpu_hours_per_step_low, cost.gpu_hours_per_step_high
@@ -158,11 +164,13 @@ class Price:
         found = phase_seconds(
             asked.workload, asked.hardware.gpu, self.cost.placement, asked.traits, asked.load, asked.coefficients
         )
-        return tuple(self._phase(phase, seconds) for phase, seconds in found.items() if total(seconds) > 0)
-
-    def _phase(self, phase: Phase, seconds: Seconds) -> PhasePrice:
-        middle, factor = total(seconds), math.exp(Z90 * self.asked.coefficients.log_sd(seconds))
-        return PhasePrice(phase.value, middle, middle / factor, middle * factor, self._limit(phase, seconds))
+        limits = [
+            (phase, seconds, self._limit(phase, seconds)) for phase, seconds in found.items() if total(seconds) > 0
+        ]
+        return tuple(
+            PhasePrice(phase.value, *interval_of(total(seconds), asked.coefficients.log_sd(seconds)), limit)
+            for phase, seconds, limit in limits
+        )
 
     def _limit(self, phase: Phase, seconds: Seconds) -> str:
         limit = LIMITS[max(seconds, key=seconds.__getitem__)]

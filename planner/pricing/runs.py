@@ -4,12 +4,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from budgets.cost import Z90
 from budgets.errors import RlplanError
 from budgets.work import total
 from planner.pricing.measured_runs import MeasuredRun, measured_run
-
-Interval = tuple[float, float, float]  # median, low, high
+from planner.pricing.one import Interval, interval_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +71,9 @@ def _priced(row: Mapping[str, str], name: str) -> PricedRun:
 
 def _predicted(run: MeasuredRun) -> tuple[Interval, dict[str, Interval]]:
     known = run.coefficients
-    cost = run.cost(known)
     phases = {
-        phase.value: _interval(total(seconds), known.log_sd(seconds))
+        phase.value: interval_of(total(seconds), known.log_sd(seconds))
         for phase, seconds in run.base_seconds(known).items()
         if total(seconds) > 0
     }
-    return _interval(run.batch_seconds(known), cost.log_sd), phases
-
-
-def _interval(median: float, log_sd: float) -> Interval:
-    factor = math.exp(Z90 * log_sd)
-    return median, median / factor, median * factor
+    return interval_of(run.batch_seconds(known), run.cost(known).log_sd), phases

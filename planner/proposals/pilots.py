@@ -116,18 +116,14 @@ def grant_pilots(
         name = cell.configuration
         if name in chosen:
             granted = steps[name]
-            reason = _reason(cell, favourites)
+            reason = "favourite of the ranking" if name in favourites else "fills a gap of the grid"
+            if cell.variant.of_first_row:
+                reason = f"the first row's n and B, {format_axes(cell.variant.axes)}"
             segment = _segment_steps(granted, _validation_every(cell, validation))
             grants[name] = PilotGrant(granted, cell.pilot_gpu_hours(granted), segment, reason)
         else:
             grants[name] = PilotGrant(0, 0.0, 0, f"left out: {reasons[name] or _coverage(cell, chosen)}")
     return grants
-
-
-def _reason(cell: PricedCell, favourites: Sequence[Configuration]) -> str:
-    if cell.variant.of_first_row:
-        return f"the first row's n and B, {format_axes(cell.variant.axes)}"
-    return "favourite of the ranking" if cell.configuration in favourites else "fills a gap of the grid"
 
 
 def carries_signal(signal_fraction: float) -> bool:
@@ -209,15 +205,12 @@ def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: Pilot
             else max(zip(far, apart, strict=True), key=itemgetter(0))[1]
         )
         spread.add(pick.configuration)
-        for cell in (pick, *(_other_rates(pick, eligible) if not chosen else ())):
+        others = [cell for cell in eligible if cell.variant.of_first_row and cell.key == pick.key]
+        for cell in (pick, *(() if chosen else others)):
             if len(chosen) < rules.most_pilots and (hours := least_pilot_hours(cell, rules)) <= left:
                 chosen[cell.configuration] = cell
                 left -= hours
     return chosen
-
-
-def _other_rates(first: PricedCell, eligible: Sequence[PricedCell]) -> list[PricedCell]:
-    return [cell for cell in eligible if cell.variant.of_first_row and cell.key == first.key]
 
 
 def _relative_prices(cells: Sequence[PricedCell], rules: PilotRules) -> dict[Configuration, float]:

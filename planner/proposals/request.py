@@ -1,13 +1,11 @@
 """What a proposal is asked for, and the priced cells that it weighs."""
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from budgets.allocation import Allocation
 from budgets.coefficients import Coefficients
 from budgets.cost import StepCost
-from budgets.errors import InputError
 from budgets.hardware import Hardware
 from budgets.workload import RecipeTraits, Workload
 from planner.metrics import Interval
@@ -17,7 +15,6 @@ from planner.prior.studies import Values
 from planner.rules import GridBounds, PilotRules
 from planner.view import Axes, Configuration
 
-LARGEST_BUDGET_GPU_HOURS = 1e9
 USUAL = ((8, 64), (8, 128))  # n and B as recipes have them: 512 to 1,024 rollouts an update (docs/concepts/recipes.md)
 
 TRIED_RATES = (3.0,)  # times the rule's, beside it: two of eleven published rates are four times as high, one twice
@@ -68,13 +65,6 @@ class Request:
     learning_rate_range: tuple[float, float] | None = None  # least and largest factor, where a sweep searches for it
     chooses_gpus: bool = False  # whether the final run gets as many GPUs as seem best; else the hardware's
     within_hours: float | None = None  # of wall time, by whose end pilots and final run are to be done
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.budget_gpu_hours) and 0 < self.budget_gpu_hours <= LARGEST_BUDGET_GPU_HOURS):
-            raise InputError(
-                f"a budget of {self.budget_gpu_hours:g} GPU-hours: it must be more than 0 and at most "
-                f"{LARGEST_BUDGET_GPU_HOURS:,.0f} (a million GPUs for six weeks)"
-            )
 
     @property
     def all_variants(self) -> tuple[Variant, ...]:

@@ -41,11 +41,6 @@ class BudgetSplit:
         return [cell for cell in self.ranked if not cell.variant.of_first_row]
 
     @property
-    def tries_the_first(self) -> bool:
-        """Whether the first row has a pilot, which would go on as the final run."""
-        return self.grants[self.ranked[0].configuration].steps > 0
-
-    @property
     def wall_hours(self) -> float:
         """Hours until the first cell's final run would end, the pilots before it."""
         return self.pilot_wall_hours + self.ranked[0].gpu_hours / self.ranked[0].cost.placement.gpus
@@ -163,8 +158,9 @@ class BudgetSplitter:
             return None
         piloted = [split for share in SHARES if (split := self.split(share)) is not None]
         if not self._request.asks_for_pilots and self._request.within_hours is None:
-            # With a deadline, which row is the first depends on the time that the pilots take.
-            piloted = [split for split in piloted if split.tries_the_first]
+            # The first row's pilot would go on as the final run; with a deadline, which row is the first depends on the
+            # time that the pilots take.
+            piloted = [split for split in piloted if split.grants[split.ranked[0].configuration].steps > 0]
         best = _smallest_of_the_best(piloted)
         if not self._request.asks_for_pilots:
             # One pilot compares nothing, but is cheap; the smallest budgets and the nearest deadlines have none.

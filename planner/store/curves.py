@@ -46,7 +46,11 @@ class Trained(NamedTuple):
 
 def present_attempts(trials: Iterable[Trial | Row[*tuple[Any, ...]]], totals: Totals) -> dict[int, Attempt]:
     """Return the present attempt of each trial."""
-    return {each.id: Attempt(each.attempt, totals.start_of(each.id, each.attempt)) for each in trials}
+    began, goes_on_from = totals.first_step, totals.committed_step
+    return {
+        each.id: Attempt(each.attempt, began.get((each.id, each.attempt), goes_on_from.get(each.id, 0)))
+        for each in trials
+    }
 
 
 def counting(present: Attempt, step: int, points: Sequence[AtStep]) -> AtStep | None:

@@ -110,15 +110,10 @@ def request(
     *,
     driver_is_dead: bool = False,
 ) -> Request:
-    """Ask a sweep's driver for something, and return the stored row; RequestRefusedError when that makes no sense.
+    """Ask the driver of a sweep, None being the newest, for something; return the stored row.
 
-    Args:
-        session: A writing one.
-        sweep: Its name; None for the newest.
-        kind: What is asked for.
-        by: Who asks, as the log is to name them.
-        now: The time.
-        driver_is_dead: The caller has seen that the driver's process is gone.
+    RequestRefusedError is raised where that makes no sense; `driver_is_dead` says that the caller has seen its process
+    to be gone.
     """
     row = sweep_named(session, sweep)
     if driver_is_dead or not is_driven(row, now):

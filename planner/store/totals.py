@@ -29,10 +29,6 @@ class Totals:
         """GPU-hours that are gone, whatever for."""
         return sum(self.by_outcome.values()) + sum(self.by_charge.values())
 
-    def start_of(self, trial: int, attempt: int) -> int:
-        """Return the step at which an attempt began, or will begin."""
-        return self.first_step.get((trial, attempt), self.committed_step.get(trial, 0))
-
     def used(self, gpus: float, now: datetime) -> float:
         """Return the GPU-hours that open segments have used by now: each occupies its GPUs since a worker took it."""
         return sum(

@@ -163,7 +163,8 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
     values, settings, resolved = facts.values, facts.settings, collapse_single_values(resolved)
     workload, hardware, traits, known = build_step(resolved)
     gpus, rule, updates = hardware.gpus_per_trial, resolved.config.recipe, facts.split.updates
-    guessed = {key for key in ("mean_response_tokens", "prompt_set_size", *RATES) if _guessed(resolved, key)}
+    guesses = ("mean_response_tokens", "prompt_set_size", *RATES)
+    guessed = {key for key in guesses if resolved.source(f"workload.{key}") == DEFAULT}
     staleness = max(1, int(values.get("staleness") or 1)) if facts.split.asynchronous else 0
     generators, trainers, colocated = facts.split.of(gpus)
     placement = Placement(generators, trainers, colocated, traits.execution.engine_gpus)
@@ -218,10 +219,6 @@ def _of_one_scheduler(facts: ScriptFacts) -> bool:
     """Whether the schedule and its steps are said of one scheduler: files have one for each backend."""
     first, second = (facts.keys.get(name, "").rpartition(".")[0] for name in ("lr_schedule", "schedule_steps"))
     return first == second
-
-
-def _guessed(resolved: Resolved, key: str) -> bool:
-    return resolved.source(f"workload.{key}") == DEFAULT
 
 
 def _positive(value: object) -> float | None:

@@ -21,13 +21,11 @@ from budgets.memory import (
 from budgets.signal import signal_fraction
 from budgets.work import Phase
 from planner.percent import percent
-from planner.pricing import Price
+from planner.pricing.one import Interval, Price
 from planner.vetting.launch import Launch
 
 MOST_CUT, MOST_DEAD = 0.2, 0.4  # shares of responses and of groups above which a launch should wait
 UNSHARDED: Final = ("ddp", "zero2")  # each GPU holds all weights; with the first gradients and optimizer too
-
-Interval = tuple[float, float, float]  # median, and the ends of the 90 % interval
 
 
 @dataclass(frozen=True, slots=True)

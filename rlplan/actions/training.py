@@ -14,7 +14,8 @@ from budgets.errors import InputError, UnknownNameError
 from planner.checking import Count, Positive
 from planner.config import Config, Layer, Resolved, build_request, embedded_tasks, file_layer, flag_layer, resolve
 from planner.config.layers import DEFAULT
-from planner.proposals.request import LARGEST_BUDGET_GPU_HOURS, Request
+from planner.proposals.request import Request
+from planner.rules import LARGEST_BUDGET_GPU_HOURS
 from planner.store import open_store
 from planner.store.schema import Plan
 from planner.sweeping.grants import MARGIN, idle_gpu_hours

@@ -7,8 +7,9 @@ from typing import Any
 
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
+from planner.pricing.one import Interval
 from planner.vetting.changes import Improvement
-from planner.vetting.verdict import Interval, Memory, Verdict
+from planner.vetting.verdict import Memory, Verdict
 from rlplan.actions.checking import CheckedScript, check_script
 from rlplan.actions.fixing import NUMBERS
 from rlplan.answers.check_data import CheckData

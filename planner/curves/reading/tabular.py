@@ -22,12 +22,6 @@ def is_path(data: object) -> bool:
     return isinstance(data, str | Path)
 
 
-def is_table(data: object) -> bool:
-    """Whether what was given is a table that `table_of` can read."""
-    rows = isinstance(data, list) and bool(data) and all(isinstance(row, Mapping) for row in data)
-    return rows or isinstance(data, Mapping) or narwhals.dependencies.is_into_dataframe(data)
-
-
 def table_of(data: Tabular) -> Table:
     """Return a table's columns; InputError when it is none."""
     numbers: dict[str, Vector] = {}
@@ -118,7 +112,8 @@ def _vector(values: Any, name: str) -> Vector:
 
 def table_in_memory(data: Tabular) -> Table | None:
     """Return what is given as a table or as a pair of arrays; None of files."""
-    if is_table(data):
+    rows = isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data)
+    if rows or isinstance(data, Mapping) or narwhals.dependencies.is_into_dataframe(data):
         return table_of(data)
     pair = arrays_of(data)
     return None if pair is None else Table(ARRAYS, {"x": pair[0], "score": pair[1]})

@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,10 @@ def test_an_unknown_task_gets_the_nearest() -> None:
         ({"workload": {"modle": "x"}}, "rlplan.toml: unknown key 'workload.modle': did you mean 'model'"),
         ({"wrkload": {"model": "x"}}, "rlplan.toml: unknown key 'wrkload': did you mean 'workload'"),
         ({"workload": {"response_tokens": "8192"}}, "workload.response_tokens = '8192' should be a valid integer"),
+        *(
+            ({"budget": {"gpu_hours": hours}}, f"budget.gpu_hours = {hours!r} should be")
+            for hours in (0.0, -1.0, math.nan, math.inf, 1e12)
+        ),
         ({"pilot": {"fraction": 1.0}}, "pilot.fraction = 1.0 should be less than 1"),
         (
             {"grid": {"fewest_rollouts_per_prompt": 64, "most_rollouts_per_prompt": 8}},
