@@ -46,14 +46,10 @@ class Measured(NamedTuple):
 Further = Mapping[str, Sequence[float | None]]  # scores beside the mean, by name, each with its standard error
 
 
-def best_at(scores: Sequence[float], k: int) -> float:
-    """Return the expected largest of k of one problem's scores, drawn without putting back."""
-    return _expected_last(sorted(scores), k)
-
-
-def worst_at(scores: Sequence[float], k: int) -> float:
-    """Return the expected smallest of k of one problem's scores, drawn without putting back."""
-    return _expected_last(sorted(scores, reverse=True), k)
+def expected_at(kind: Kind, scores: Sequence[float], k: int) -> float:
+    """Return the expected best or worst of k of one problem's scores, drawn without putting back."""
+    ordered, subsets = sorted(scores, reverse=kind == "worst"), math.comb(len(scores), k)
+    return math.fsum(math.comb(i, k - 1) / subsets * ordered[i] for i in range(k - 1, len(scores)))
 
 
 def mean_over(problems: Sequence[float]) -> tuple[float, float]:
@@ -65,9 +61,10 @@ def mean_over(problems: Sequence[float]) -> tuple[float, float]:
 
 def further_scores(groups: Sequence[Sequence[float]]) -> dict[str, tuple[float, float]]:
     """Return best@k and worst@k over problems that each have as many scores, for every k that is kept."""
+    kinds: tuple[Kind, ...] = ("best", "worst")
     return {
-        f"{kind}@{k}": mean_over([estimate(group, k) for group in groups])
-        for kind, estimate in (("best", best_at), ("worst", worst_at))
+        f"{kind}@{k}": mean_over([expected_at(kind, group, k) for group in groups])
+        for kind in kinds
         for k in sizes(len(groups[0]))
     }
 
@@ -121,9 +118,3 @@ class Metric:
             return None
         value, error = further[self.name]
         return None if value is None else Measured(value, error)
-
-
-def _expected_last(ordered: Sequence[float], k: int) -> float:
-    n = len(ordered)
-    subsets = math.comb(n, k)
-    return math.fsum(math.comb(i, k - 1) / subsets * ordered[i] for i in range(k - 1, n))

@@ -43,32 +43,6 @@ class ComparedRecipe:
 
 
 @dataclass(frozen=True)
-class FittedRecipe:
-    """A recipe: one run, the fits of all, and the variance between its seeds."""
-
-    run: Curve
-    fits: Sequence[LawDraws]
-    seed_variance: float
-
-    @property
-    def asymptote(self) -> float:
-        """A, the mean of the runs'."""
-        return float(np.mean([np.median(fit.parameters["A"]) for fit in self.fits]))
-
-    def variance(self, more_runs: int = 0, shrunk: float = 1.0) -> float:
-        """Return that of A, with so many runs more, or with fits that are surer by a factor."""
-        of_fit = float(np.mean([np.var(fit.parameters["A"]) for fit in self.fits]))  # how unsure one run's curve is
-        return (self.seed_variance + shrunk * of_fit) / (len(self.fits) + more_runs)
-
-    def shrunk(self, longer: float) -> float:
-        """Return what is left of a fit's variance once the run is longer and goes on as its curve says."""
-        fit = self.fits[0]
-        with np.errstate(all="ignore"):
-            extended = draw_sigmoid(_extended(self.run, fit, longer))
-        return min(1.0, float(np.var(extended.parameters["A"])) / max(1e-12, float(np.var(fit.parameters["A"]))))
-
-
-@dataclass(frozen=True)
 class Difference:
     """How far the A of the first lies above that of the second; what would settle it, None where nothing here does.
 
@@ -97,6 +71,30 @@ class Comparison:
     notes: tuple[str, ...]
 
 
+class _Recipe:
+    """A recipe's runs, fitted; `sample` holds draws of its A, log B and log C_mid."""
+
+    def __init__(self, name: str, runs: Sequence[Curve], number: int, seed_sd: float) -> None:
+        self.name, self.runs = name, [averaged(run) for run in runs]
+        self.fits = [draw_sigmoid(run) for run in self.runs]
+        ends = [np.median(fit.parameters["A"]) for fit in self.fits]
+        self.asymptote = float(np.mean(ends))
+        self._seed_variance = float(np.var(ends, ddof=1)) if len(ends) > 1 else seed_sd**2
+        self.sample = _sample(self.fits, number, seed_sd)
+
+    def variance(self, more_runs: int = 0, shrunk: float = 1.0) -> float:
+        """Return that of A, with so many runs more, or with fits that are surer by a factor."""
+        of_fit = float(np.mean([np.var(fit.parameters["A"]) for fit in self.fits]))  # how unsure one run's curve is
+        return (self._seed_variance + shrunk * of_fit) / (len(self.fits) + more_runs)
+
+    def shrunk(self, longer: float) -> float:
+        """Return what is left of a fit's variance once the run is longer and goes on as its curve says."""
+        with np.errstate(all="ignore"):
+            extended = draw_sigmoid(_extended(self.runs[0], self.fits[0], longer))
+        before = max(1e-12, float(np.var(self.fits[0].parameters["A"])))
+        return min(1.0, float(np.var(extended.parameters["A"])) / before)
+
+
 def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LEVEL) -> Comparison:
     """Fit a sigmoid to every run and rank the recipes: higher A first, equal within the margin, then earlier C_mid.
 
@@ -107,33 +105,25 @@ def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LE
     scale = 1.0
     if not all(run.bounded for run in every):
         scale = max(float(run.y.max()) for run in every) - min(float(run.y.min()) for run in every)
-    drawn: dict[str, Vector] = {}
-    fitted: dict[str, FittedRecipe] = {}
+    fitted: dict[str, _Recipe] = {}
     notes: list[str] = []
     for number, (name, runs) in enumerate(curves.items()):
         try:
-            fits = [draw_sigmoid(averaged(run)) for run in runs]
+            fitted[name] = _Recipe(name, runs, number, scale * SEED_SD)
         except CannotTellError as reason:
             notes.append(f"{name} left out: {reason}")
             continue
-        drawn[name] = _sample(fits, number, scale * SEED_SD)
-        fitted[name] = FittedRecipe(averaged(runs[0]), fits, _seed_variance(fits, scale * SEED_SD))
-        notes += [f"{name}: {doubt}" for doubt in dict.fromkeys(doubt for fit in fits for doubt in fit.doubts)]
-    if len(drawn) < 2:
+        doubts = dict.fromkeys(doubt for fit in fitted[name].fits for doubt in fit.doubts)
+        notes += [f"{name}: {doubt}" for doubt in doubts]
+    if len(fitted) < 2:
         raise InputError(
-            f"{len(drawn)} of {len(curves)} recipes have a curve that can be fitted ({'; '.join(notes) or 'no more'}): "
-            "a comparison needs two at least"
+            f"{len(fitted)} of {len(curves)} recipes have a curve that can be fitted ({'; '.join(notes) or 'no more'}):"
+            " a comparison needs two at least"
         )
-    many, margin = {name: len(curves[name]) for name in drawn}, scale * EQUIVALENCE_MARGIN
-    ranked = _ranked(drawn, many, margin, level)
-    first, second = ranked[0].name, ranked[1].name
-    apart = difference((first, second), fitted[first], fitted[second], margin, level)
+    margin = scale * EQUIVALENCE_MARGIN
+    ranked = _ranked(fitted, margin, level)
+    apart = _difference(fitted[ranked[0].name], fitted[ranked[1].name], margin, level)
     return Comparison(ranked, apart, margin, level, tuple(notes))
-
-
-def _seed_variance(fits: Sequence[LawDraws], otherwise: float) -> float:
-    """Return the variance of A between a recipe's runs; of a single one that of published runs."""
-    return float(np.var([np.median(fit.parameters["A"]) for fit in fits], ddof=1)) if len(fits) > 1 else otherwise**2
 
 
 def _sample(fits: Sequence[LawDraws], number: int, seed_sd: float) -> Vector:
@@ -164,22 +154,21 @@ def _midpoint_at(draws: Vector, asymptote: float | Vector) -> Vector:
     return np.asarray(draws[2] - slope * (draws[0] - asymptote))
 
 
-def _ranked(
-    drawn: Mapping[str, Vector], runs: Mapping[str, int], margin: float, level: float
-) -> tuple[ComparedRecipe, ...]:
+def _ranked(fitted: Mapping[str, _Recipe], margin: float, level: float) -> tuple[ComparedRecipe, ...]:
     def summary(draws: Vector) -> Interval:
         return Interval(*map(float, interval(draws, None, level)))
 
-    best, tied = _chances(list(drawn.values()), margin)
-    chances = {name: (float(best[row]), float(tied[row])) for row, name in enumerate(drawn)}
-    medians = {name: float(np.median(draws[0])) for name, draws in drawn.items()}
+    best, tied = _chances([each.sample for each in fitted.values()], margin)
+    chances = {name: (float(best[row]), float(tied[row])) for row, name in enumerate(fitted)}
+    medians = {name: float(np.median(each.sample[0])) for name, each in fitted.items()}
     rows: list[ComparedRecipe] = []
     for group, names in enumerate(_tie_groups(medians, margin), start=1):
         common = math.fsum(medians[name] for name in names) / len(names)
-        midpoints = {name: summary(np.exp(_midpoint_at(drawn[name], common))) for name in names}
+        midpoints = {name: summary(np.exp(_midpoint_at(fitted[name].sample, common))) for name in names}
         for name in sorted(names, key=lambda name: (midpoints[name].median, name)):
-            parameters = summary(drawn[name][0]), summary(np.exp(drawn[name][1])), midpoints[name]
-            rows.append(ComparedRecipe(name, len(rows) + 1, group, runs[name], *parameters, *chances[name]))
+            a, log_b, _ = fitted[name].sample
+            parameters = summary(a), summary(np.exp(log_b)), midpoints[name]
+            rows.append(ComparedRecipe(name, len(rows) + 1, group, len(fitted[name].fits), *parameters, *chances[name]))
     return tuple(rows)
 
 
@@ -206,9 +195,7 @@ def _tie_groups(asymptotes: Mapping[str, float], margin: float) -> list[list[str
     return groups
 
 
-def difference(
-    names: tuple[str, str], one: FittedRecipe, other: FittedRecipe, margin: float, level: float
-) -> Difference:
+def _difference(one: _Recipe, other: _Recipe, margin: float, level: float) -> Difference:
     """Return the difference of two recipes, each as unsure as its curves and the luck of its seeds leave it."""
     reach, apart = NormalDist().inv_cdf((1 + level) / 2), one.asymptote - other.asymptote
 
@@ -225,11 +212,11 @@ def difference(
     error = reach * math.sqrt(one.variance() + other.variance())
     at = Interval(apart, apart - error, apart + error)
     if settles(one.variance(), other.variance()):
-        return Difference(*names, at, True, None, None)
+        return Difference(one.name, other.name, at, True, None, None)
     lengths = LONGER if settles(one.variance(shrunk=0), other.variance(shrunk=0)) else ()
     runs = range(1, MOST_RUNS + 1)
     more = next((count for count in runs if settles(one.variance(count), other.variance(count))), None)
-    return Difference(*names, at, False, more, next(filter(settles_longer, lengths), None))
+    return Difference(one.name, other.name, at, False, more, next(filter(settles_longer, lengths), None))
 
 
 def _extended(curve: Curve, fit: LawDraws, times: float) -> Curve:

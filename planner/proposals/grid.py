@@ -2,54 +2,24 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
 
 from budgets.allocation import Allocation, steps_for_budget
-from budgets.cost import Z90, StepCost, step_cost
+from budgets.cost import Z90, step_cost
 from budgets.errors import InputError
 from budgets.signal import signal_fraction
 from budgets.workload import RecipeTraits
 from planner.axes import RECIPE, with_rate
 from planner.prior.comparing import LEAST_CHANCE_AHEAD, chances_ahead, differences, noise_between
 from planner.prior.draws import Expected, PriorDraws, Weights, distance, prior_draws
-from planner.prior.laws import Circumstances, Run
+from planner.prior.laws import Circumstances
 from planner.prior.rates import at_rate
 from planner.prior.studies import STUDIES, Values
-from planner.proposals.request import GapToFirst, PricedCell, Request, StudyWeight, Variant
+from planner.proposals.request import CellCost, GapToFirst, PricedCell, Request, StudyWeight, Variant
 from planner.view import Configuration
-
-
-@dataclass(frozen=True, slots=True)
-class CellCost:
-    """What a step of (n, B) of a variant costs, whatever the budget."""
-
-    rollouts_per_prompt: int
-    prompts_per_batch: int
-    cost: StepCost  # on the final run's GPUs
-    pilot_cost: StepCost  # on those of a pilot
-    signal_fraction: float
-    variant: Variant
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """Its place in the grid, (n, B)."""
-        return self.rollouts_per_prompt, self.prompts_per_batch
-
-    @property
-    def run(self) -> Run:
-        """What its expected score depends on."""
-        return Run.of(self.key, self.signal_fraction, self.variant.traits, Circumstances.of(self.variant.workload))
-
-    def gpu_hours(self, steps: int) -> float:
-        """Return the GPU-hours of a final run of so many steps, start-up included."""
-        return self.cost.start_up_gpu_hours + steps * self.cost.gpu_hours_per_step
-
-    def pilot_gpu_hours(self, steps: int) -> float:
-        """Return the GPU-hours of a pilot of so many steps, start-up included."""
-        return self.pilot_cost.start_up_gpu_hours + steps * self.pilot_cost.gpu_hours_per_step
 
 
 def legal_cells(request: Request) -> list[tuple[int, int]]:
@@ -146,12 +116,13 @@ class PricedGrid:
     def _cell(self, cell: CellCost, worth_running: int, affordable: int, scores: Values) -> PricedCell:
         allocation = Allocation(cell.rollouts_per_prompt, cell.prompts_per_batch, worth_running)
         at = PricedCell(
+            *cell.key,
+            cell.cost,
+            cell.pilot_cost,
+            cell.signal_fraction,
+            cell.variant,
             allocation=allocation,
-            cost=cell.cost,
-            pilot_cost=cell.pilot_cost,
-            signal_fraction=cell.signal_fraction,
             expected=float(self.prior.weights @ scores),
-            variant=cell.variant,
             affordable_steps=affordable,
             scores=scores,
             weights=self.prior.weights,
@@ -180,7 +151,7 @@ class PricedGrid:
         cost = _price(request, variant, *cell.key)
         at = self.costs[self._places[cell.key, cell.variant.axes]]
         bought = steps_for_budget(
-            at.gpu_hours(cell.affordable_steps), cost.cost.gpu_hours_per_step, cost.cost.start_up_gpu_hours
+            at.final_gpu_hours(cell.affordable_steps), cost.cost.gpu_hours_per_step, cost.cost.start_up_gpu_hours
         )
         steps = min(cell.affordable_steps, bought)
         if steps < 1 or cost.run != at.run:

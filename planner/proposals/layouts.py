@@ -166,7 +166,7 @@ def _at_least(request: Request) -> int:
         if request.pilots.fraction != 0:
             pilots = sorted(cell.pilot_gpu_hours(request.pilots.fewest_steps) for cell in useful)[:2]
             pilot = sum(pilots) / min(2, laid.pilot_hardware.parallel_trials) / laid.pilot_hardware.gpus_per_trial
-        hours.append(pilot + min(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful) / gpus)
+        hours.append(pilot + min(cell.final_gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful) / gpus)
     return math.ceil(min(hours))
 
 

@@ -22,13 +22,12 @@ from planner.prior.published import (
     STUDIED_ROLLOUTS,
 )
 from planner.prior.studies import logit, published_group
-from planner.proposals.grid import CellCost, PricedGrid, grounds, price_cells, standings
+from planner.proposals.grid import PricedGrid, grounds, price_cells, standings
 from planner.proposals.layouts import deadline_of, layouts, on_gpus, too_late, with_final_layout, with_layout
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
 from planner.proposals.proposal import Candidate, OtherBudget, PriceSensitivity, Proposal, WhatIf
-from planner.proposals.request import GapToFirst, PilotGrant, PricedCell, Request
-from planner.proposals.sharing import ALIKE, SHARES, BudgetSplitter, rounded_up
-from planner.view import Configuration
+from planner.proposals.request import CellCost, GapToFirst, PricedCell, Request
+from planner.proposals.sharing import ALIKE, SHARES, BudgetSplit, BudgetSplitter, rounded_up
 
 
 def spread_rates(between: tuple[float, float] | None, has_pilot: Sequence[bool]) -> list[float | None]:
@@ -121,9 +120,7 @@ def propose(request: Request) -> Proposal:
         request=request,
         pilot_gpu_hours=pilot_gpu_hours,
         final_gpu_hours=final_gpu_hours,
-        candidates=_candidates(
-            request, split.ranked, split.grants, standings(split.ranked, grid.prior.weights, request.usual)
-        ),
+        candidates=tuple(_candidates(request, split, standings(split.ranked, grid.prior.weights, request.usual))),
         outlooks=tuple(other_budgets(request, grid, split.fraction, in_time)),
         layouts=tuple(layouts(request, grid, split.ranked[0], split)),
         sharing=sharing,
@@ -163,34 +160,23 @@ def _require_signal(request: Request, costs: list[CellCost]) -> None:
     )
 
 
-def _candidates(
-    request: Request,
-    ranked: list[PricedCell],
-    grants: dict[Configuration, PilotGrant],
-    standing: list[GapToFirst],
-) -> tuple[Candidate, ...]:
-    rates = spread_rates(request.learning_rate_range, [grants[cell.configuration].steps > 0 for cell in ranked])
-    return tuple(
-        _candidate(rank, cell, grants[cell.configuration], stands, request, factor)
-        for rank, (cell, stands, factor) in enumerate(zip(ranked, standing, rates, strict=True), start=1)
-    )
-
-
-def _candidate(
-    rank: int, cell: PricedCell, pilot: PilotGrant, standing: GapToFirst, request: Request, searched: float | None
-) -> Candidate:
-    rule, variant = request.learning_rate, cell.variant
-    factor = variant.learning_rate_factor if searched is None else searched
-    return Candidate(
-        rank=rank,
-        cell=cell,
-        pilot=pilot,
-        learning_rate=factor * cell.allocation.learning_rate(rule.base, rule.base_rollouts),
-        epochs=cell.allocation.epochs(variant.workload.prompt_set_size),
-        notes=(*_standing_notes(standing, rank), *notes_on(cell, request.of(variant))),
-        standing=standing,
-        axes=variant.axes if searched is None else with_rate(variant.axes, searched),
-    )
+def _candidates(request: Request, split: BudgetSplit, standing: list[GapToFirst]) -> Iterator[Candidate]:
+    rule, pilots = request.learning_rate, [split.grants[cell.configuration] for cell in split.ranked]
+    rates = spread_rates(request.learning_rate_range, [pilot.steps > 0 for pilot in pilots])
+    rows = zip(split.ranked, pilots, standing, rates, strict=True)
+    for rank, (cell, pilot, stands, searched) in enumerate(rows, start=1):
+        variant = cell.variant
+        factor = variant.learning_rate_factor if searched is None else searched
+        yield Candidate(
+            rank=rank,
+            cell=cell,
+            pilot=pilot,
+            learning_rate=factor * cell.allocation.learning_rate(rule.base, rule.base_rollouts),
+            epochs=cell.allocation.epochs(variant.workload.prompt_set_size),
+            notes=(*_standing_notes(stands, rank), *notes_on(cell, request.of(variant))),
+            standing=stands,
+            axes=variant.axes if searched is None else with_rate(variant.axes, searched),
+        )
 
 
 def _standing_notes(standing: GapToFirst, rank: int) -> Iterator[str]:

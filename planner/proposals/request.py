@@ -11,6 +11,7 @@ from budgets.workload import RecipeTraits, Workload
 from planner.metrics import Interval
 from planner.prior.comparing import interval
 from planner.prior.draws import Weights
+from planner.prior.laws import Circumstances, Run
 from planner.prior.studies import Values
 from planner.rules import GridBounds, PilotRules
 from planner.view import Axes, Configuration
@@ -102,15 +103,41 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class PricedCell:
-    """One (n, B) of the grid, of one variant, with the best run that a number of GPU-hours buys."""
+class CellCost:
+    """What a step of (n, B) of a variant costs, whatever the budget."""
 
-    allocation: Allocation
+    rollouts_per_prompt: int
+    prompts_per_batch: int
     cost: StepCost  # on the final run's GPUs
     pilot_cost: StepCost  # on those of a pilot
     signal_fraction: float
-    expected: float  # score
     variant: Variant
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Its place in the grid, (n, B)."""
+        return self.rollouts_per_prompt, self.prompts_per_batch
+
+    @property
+    def run(self) -> Run:
+        """What its expected score depends on."""
+        return Run.of(self.key, self.signal_fraction, self.variant.traits, Circumstances.of(self.variant.workload))
+
+    def final_gpu_hours(self, steps: int) -> float:
+        """Return the GPU-hours of a final run of so many steps, start-up included."""
+        return self.cost.start_up_gpu_hours + steps * self.cost.gpu_hours_per_step
+
+    def pilot_gpu_hours(self, steps: int) -> float:
+        """Return the GPU-hours of a pilot of so many steps, start-up included."""
+        return self.pilot_cost.start_up_gpu_hours + steps * self.pilot_cost.gpu_hours_per_step
+
+
+@dataclass(frozen=True, slots=True)
+class PricedCell(CellCost):
+    """One (n, B) of the grid, of one variant, with the best run that a number of GPU-hours buys."""
+
+    allocation: Allocation
+    expected: float  # score
     affordable_steps: int  # that the GPU-hours buy; the run has fewer where more passes are expected to do harm
     scores: Values = field(repr=False, compare=False)  # in each draw of the prior
     weights: Weights = field(repr=False, compare=False)  # of the draws
@@ -118,11 +145,6 @@ class PricedCell:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "configuration", Configuration(*self.key, self.variant.axes))
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """The cell's place in the grid, (n, B)."""
-        return self.allocation.rollouts_per_prompt, self.allocation.prompts_per_batch
 
     @property
     def base(self) -> float:
@@ -138,10 +160,6 @@ class PricedCell:
     def gpu_hours(self) -> float:
         """What the run takes, its start-up included."""
         return self.cost.start_up_gpu_hours + self.allocation.update_steps * self.cost.gpu_hours_per_step
-
-    def pilot_gpu_hours(self, steps: int) -> float:
-        """Return what a pilot of so many steps takes, its start-up included."""
-        return self.pilot_cost.start_up_gpu_hours + steps * self.pilot_cost.gpu_hours_per_step
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from budgets.errors import ConfigError
 from planner.config import Layer, resolve
-from planner.metrics import Metric, best_at, further_scores, mean_over, sizes, worst_at
+from planner.metrics import Metric, expected_at, further_scores, mean_over, sizes
 
 samples = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
@@ -17,8 +17,8 @@ samples = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 def test_the_estimate_is_the_mean_over_all_subsets(values: list[float], data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(values)))
     subsets = list(itertools.combinations(values, k))
-    assert best_at(values, k) == pytest.approx(statistics.fmean(map(max, subsets)))
-    assert worst_at(values, k) == pytest.approx(statistics.fmean(map(min, subsets)))
+    assert expected_at("best", values, k) == pytest.approx(statistics.fmean(map(max, subsets)))
+    assert expected_at("worst", values, k) == pytest.approx(statistics.fmean(map(min, subsets)))
 
 
 def test_scores_over_problems_have_standard_errors() -> None:
