@@ -27,32 +27,18 @@ class Start:
         """n·B."""
         return self.rollouts_per_prompt * self.prompts_per_batch
 
-    @property
-    def collected_prompts(self) -> int:
-        """The prompts of a batch."""
-        return self.updates_per_batch * self.prompts_per_batch
-
-    @property
-    def collected_rollouts(self) -> int:
-        """The rollouts of a batch."""
-        return self.updates_per_batch * self.update_rollouts
-
-    @property
-    def batches(self) -> int:
-        """The steps of trainers that count batches."""
-        return math.ceil(self.update_steps / self.updates_per_batch)
-
-
-# Ours, and what of a start it is.
-OURS = {
-    "rollouts_per_prompt": "rollouts_per_prompt",
-    "prompts_per_batch": "collected_prompts",
-    "batch_rollouts": "collected_rollouts",
-    "update_prompts": "prompts_per_batch",
-    "update_rollouts": "update_rollouts",
-    "learning_rate": "learning_rate",
-    "update_steps": "batches",
-}
+    def values(self, *, counts_updates: bool) -> dict[str, Any]:
+        """Return them by our names; the steps of most trainers are batches."""
+        batches = math.ceil(self.update_steps / self.updates_per_batch)
+        return {
+            "rollouts_per_prompt": self.rollouts_per_prompt,
+            "prompts_per_batch": self.updates_per_batch * self.prompts_per_batch,
+            "batch_rollouts": self.updates_per_batch * self.update_rollouts,
+            "update_prompts": self.prompts_per_batch,
+            "update_rollouts": self.update_rollouts,
+            "learning_rate": self.learning_rate,
+            "update_steps": self.update_steps if counts_updates else batches,
+        }
 
 
 def starters() -> list[str]:
@@ -69,10 +55,9 @@ def line_of(name: str, start: Start) -> list[str]:
 
 def keys_of(trainer: Trainer, start: Start) -> Iterator[tuple[str, Any]]:
     """Yield its own keys with their values, of several names that a key has had the newest."""
-    counted = {"update_steps": "update_steps"} if trainer.counts_updates else {}
-    for ours, what in (OURS | counted).items():
+    for ours, value in start.values(counts_updates=trainer.counts_updates).items():
         if names := trainer.keys.get(ours):
-            yield names[0], getattr(start, what)
+            yield names[0], value
     yield from list(trainer.recipes.get(start.recipe or "", {}).items())[:1]
 
 

@@ -4,6 +4,7 @@ Binning costs almost nothing of what a curve says (the mean function is smooth o
 posterior's work independent of the number of points. Everything is an array operation over all points of all curves.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,8 +55,8 @@ def prepare(curves: Sequence[Curve]) -> Prepared:
     x = np.concatenate([curve.x for curve in curves])
     y = np.concatenate([curve.y for curve in curves])
     bounded = np.array([curve.bounded for curve in curves])
-    noise = _noise(owner, y, curves)
-    scale = _scale(owner, y, noise, bounded, len(curves))
+    noise = np.array([_noise(curve) for curve in curves])
+    scale = np.array([_scale(curve, of_it) for curve, of_it in zip(curves, noise.tolist(), strict=True)])
     noise = np.maximum(noise, LEAST_NOISE * scale)
     positive = x > 0
     log_x = np.log(np.where(positive, x, 1.0))
@@ -100,32 +101,29 @@ def _columns(
     return np.where(positive, 1 + np.clip(np.where(few, rank, mixed), 0, BINS - 2), 0)
 
 
-def _noise(owner: NDArray[np.intp], y: Vector, curves: Sequence[Curve]) -> Vector:
+def _noise(curve: Curve) -> float:
     """Estimate the noise of single scores from successive differences: half by their mean square, half by their median.
 
     The median forgives jumps, the mean square the many equal scores of a small evaluation. Standard errors that are
     given speak for few points, and many points correct them (over- and under-dispersion).
     """
-    n = len(curves)
-    same = owner[1:] == owner[:-1]
-    differences, of = np.diff(y)[same], owner[1:][same]
-    number = np.bincount(of, minlength=n)
-    mean_square = np.bincount(of, differences**2, minlength=n) / np.maximum(number, 1) / 2
-    order = np.lexsort((np.abs(differences), of))
-    begin = np.concatenate([[0], np.cumsum(number)])[:-1]
-    middle = np.minimum(begin + number // 2, max(len(order) - 1, 0))
-    median = np.abs(differences)[order][middle] if len(order) else np.zeros(n)
-    robust = np.where(number > 0, (median / 0.6745) ** 2 / 2, 0.0)
-    errors = (curve.standard_errors for curve in curves)
+    steps = np.sort(np.abs(np.diff(curve.y)))
+    estimate = 0.0
+    if steps.size:
+        estimate = (float(np.mean(steps**2)) + (steps[steps.size // 2] / 0.6745) ** 2) / 4
     # Scores end at 1e150 as well: squares must not overflow.
-    given = np.array([0.0 if each is None else float(np.mean(np.minimum(each, 1e150) ** 2)) for each in errors])
-    spread = np.array([np.ptp(curve.y) if curve.y.size else 0.0 for curve in curves])
-    bounded = np.array([curve.bounded for curve in curves])
-    known = given > 0
-    expected = np.where(known, given, (NOISE_FLOOR * np.where(bounded, 1.0, spread)) ** 2)
-    worth = np.where(known, GIVEN_WEIGHT, NOISE_FLOOR_WEIGHT)
-    estimate = (mean_square + robust) / 2
-    return np.asarray(np.sqrt((number * estimate + worth * expected) / (number + worth)))
+    given = 0.0 if curve.standard_errors is None else float(np.mean(np.minimum(curve.standard_errors, 1e150) ** 2))
+    spread = 1.0 if curve.bounded else float(np.ptp(curve.y)) if curve.y.size else 0.0
+    expected, worth = (given, GIVEN_WEIGHT) if given > 0 else ((NOISE_FLOOR * spread) ** 2, NOISE_FLOOR_WEIGHT)
+    return math.sqrt((steps.size * estimate + worth * expected) / (steps.size + worth))
+
+
+def _scale(curve: Curve, noise: float) -> float:
+    """Return 1 for bounded scores; else the spread of the scores so far, in which later gains are thought of."""
+    if curve.bounded:
+        return 1.0
+    spread = float(np.ptp(curve.y)) if curve.y.size else 0.0
+    return max(spread - 2 * noise, 8 * noise, 1e-3 * float(np.abs(curve.y).max(initial=0.0)), 1e-9)
 
 
 def _bin_variance(score: Vector, weight: Vector, noise: Vector, bounded: NDArray[np.bool_]) -> Vector:
@@ -148,15 +146,3 @@ def _around(values: Vector) -> Vector:
     """Return the sum of each bin and its neighbours."""
     padded = np.pad(values, ((0, 0), (NEIGHBOURS, NEIGHBOURS)))
     return np.asarray(sliding_window_view(padded, 2 * NEIGHBOURS + 1, axis=1).sum(axis=-1))
-
-
-def _scale(owner: NDArray[np.intp], y: Vector, noise: Vector, bounded: NDArray[np.bool_], curves: int) -> Vector:
-    """Return 1 for bounded scores; else the spread of the scores so far, in which later gains are thought of."""
-    high, low = np.full(curves, -np.inf), np.full(curves, np.inf)
-    np.maximum.at(high, owner, y)
-    np.minimum.at(low, owner, y)
-    spread = np.where(np.isfinite(high), high - low, 0.0)
-    magnitude = np.maximum(np.abs(np.where(np.isfinite(high), high, 0.0)), np.abs(np.where(np.isfinite(low), low, 0.0)))
-    return np.where(
-        bounded, 1.0, np.maximum.reduce([spread - 2 * noise, 8 * noise, 1e-3 * magnitude, np.full(curves, 1e-9)])
-    )

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Final
 
 from budgets.allocation import steps_for_budget
@@ -39,25 +39,14 @@ def spread_rates(between: tuple[float, float] | None, has_pilot: Sequence[bool])
     """
     if between is None:
         return [None] * len(has_pilot)
+    from scipy.stats import qmc  # noqa: PLC0415 (half a second, for who searches a range)
+
     low, high = between
     rule = min(high, max(low, 1.0))
-    rates: list[float | None] = []
-    place = 0
-    for pilot in has_pilot:
-        share = _van_der_corput(place) if pilot and place else None
-        rates.append(rule if share is None else rounded_rate(low * math.exp(share * math.log(high / low)), between))
-        place += pilot
-    return rates
-
-
-def _van_der_corput(number: int) -> float:
-    """Return the digits of a number in base 2, mirrored at the point."""
-    mirrored, part = 0.0, 0.5
-    while number:
-        mirrored += part * (number & 1)
-        number >>= 1
-        part /= 2
-    return mirrored
+    _, *shares = qmc.Halton(1, scramble=False).random(max(1, sum(has_pilot)))[:, 0].tolist()
+    others = (rounded_rate(low * math.exp(share * math.log(high / low)), between) for share in shares)
+    piloted = chain([rule], others)
+    return [next(piloted) if pilot else rule for pilot in has_pilot]
 
 
 HALVINGS: Final = 5  # in the search for the smallest budget that does
