@@ -1,7 +1,8 @@
 """Which commands a shell script would start, as far as that is known without running anything."""
 
+import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import takewhile
@@ -21,17 +22,11 @@ _DECLARE = ("export", "declare", "local", "readonly", "typeset")
 _SUCCEED = ("cd", "mkdir", "pushd", "set", "source", ".", "echo", "true", ":", "export", "shopt", "ulimit")
 _SHELLS = ("bash", "sh", "zsh")
 
-Truth = bool | None
+Truth = float  # 1 where something holds, 0 where it does not; the least of two is whether both hold (Kleene)
+UNKNOWN = 0.5
 
 _UNSET = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*])")  # what no variable of the script says is empty
-_NUMBERS: dict[str, Callable[[int, int], bool]] = {
-    "-eq": lambda a, b: a == b,
-    "-ne": lambda a, b: a != b,
-    "-lt": lambda a, b: a < b,
-    "-le": lambda a, b: a <= b,
-    "-gt": lambda a, b: a > b,
-    "-ge": lambda a, b: a >= b,
-}
+_NUMBERS = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")  # named as Python's operators are
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +116,10 @@ class _Reader:
         while tokens and tokens[0].kind == "word" and self._keyword(tokens):
             tokens = tokens[1:]
         if tokens:
-            runs = {"&&": self._status, "||": no(self._status)}.get(self._link, True)
-            for other in self._blocks:
-                runs = both(runs, other.runs)
-            value = self._command(tokens, runs) if runs is not False else None
-            joined = {"&&": both, "||": either}.get(self._link)
+            linked = {"&&": self._status, "||": 1 - self._status}.get(self._link, True)
+            runs = min(linked, *(other.runs for other in self._blocks), True)
+            value = self._command(tokens, runs) if runs else UNKNOWN
+            joined = {"&&": min, "||": max}.get(self._link)
             self._status = joined(self._status, value) if joined else value
         self._link = sign if sign in ("&&", "||") or (sign == "\n" and not tokens) else ""
         if sign.startswith(";;") and self._blocks and self._blocks[-1].kind == "case":
@@ -140,10 +134,10 @@ class _Reader:
                 self._blocks.append(_Block(word, asking=True))
                 self._status, self._link = True, ""
             case "elif":
-                block.asking, block.runs, self._link = True, no(block.taken), ""
+                block.asking, block.runs, self._link = True, 1 - block.taken, ""
             case "then" | "do" if block.asking:
                 block.asking = False
-                holding = self._status if word == "then" else None if self._status is not False else False
+                holding = self._status if word == "then" else min(self._status, UNKNOWN)
                 self._branch(block, holding)
             case "else":
                 self._branch(block, True)
@@ -164,8 +158,8 @@ class _Reader:
         return True
 
     def _branch(self, block: _Block, holding: Truth) -> None:
-        block.runs = both(no(block.taken), holding)
-        block.taken = either(block.taken, holding)
+        block.runs = min(1 - block.taken, holding)
+        block.taken = max(block.taken, holding)
 
     def _loop(self, words: Sequence[str]) -> None:
         """Take the first of the values of a loop."""
@@ -194,7 +188,7 @@ class _Reader:
         if not raw or raw[0] in _DECLARE:
             for word in raw[1:]:
                 self._assign(word, runs)
-            if raw[:1] == ["export"] and runs is not False:
+            if raw[:1] == ["export"]:
                 self.found.exported += [word.partition("=")[0].rstrip("+") for word in raw[1:]]
             return True
         if raw[len(leading)] in ("[", "[[", "test"):
@@ -204,7 +198,7 @@ class _Reader:
         if text is not None and targets:
             self.found.files[self.variables.joined(targets[0])] = text
         self._start(words, leading, text)
-        return True if words[:1] and words[0] in _SUCCEED else False if words[:1] == ["false"] else None
+        return True if words[:1] and words[0] in _SUCCEED else False if words[:1] == ["false"] else UNKNOWN
 
     def _start(self, words: list[str], leading: Sequence[str], document: str | None) -> None:
         """Take a command that is no assignment."""
@@ -244,7 +238,7 @@ class _Reader:
     def _set(self, name: str, values: list[str], runs: Truth, *, appended: bool, scalar: bool = False) -> None:
         """Set a variable; under a condition that is not known only what has no value yet, and nothing is added."""
         before = self.variables.values.get(name, [])
-        if runs is None and (appended or self.variables.known(name)):
+        if runs == UNKNOWN and (appended or self.variables.known(name)):
             return
         if appended and scalar:
             values = [(before or [""])[0] + values[0]]
@@ -267,35 +261,22 @@ class _Reader:
 def _matches(word: str, patterns: Sequence[str]) -> Truth:
     if patterns == ["*"]:
         return True
-    return None if "$(" in word else any(fnmatchcase("" if word.startswith("$") else word, each) for each in patterns)
-
-
-def both(one: Truth, other: Truth) -> Truth:
-    """Return whether both hold."""
-    return False if False in (one, other) else None if None in (one, other) else True
-
-
-def either(one: Truth, other: Truth) -> Truth:
-    """Return whether at least one holds."""
-    return no(both(no(one), no(other)))
-
-
-def no(one: Truth) -> Truth:
-    """Return whether it does not hold."""
-    return None if one is None else not one
+    return (
+        UNKNOWN if "$(" in word else any(fnmatchcase("" if word.startswith("$") else word, each) for each in patterns)
+    )
 
 
 def holds(words: Sequence[str]) -> Truth:
     """Return whether a test holds, `[ … ]` with its brackets."""
     inside = [word for word in words[1:] if word not in ("]", "]]")]
-    for sign, join in (("||", either), ("-o", either), ("&&", both), ("-a", both)):
+    for sign, join in (("||", max), ("-o", max), ("&&", min), ("-a", min)):
         if sign in inside[1:-1]:
             place = inside.index(sign, 1)
             return join(holds(["[", *inside[:place]]), holds(["[", *inside[place + 1 :]]))
     if inside[:1] == ["!"]:
-        return no(holds(["[", *inside[1:]]))
+        return 1 - holds(["[", *inside[1:]])
     values = [_UNSET.sub("", "0" if word == "$#" else word) for word in inside]
-    return None if any("$(" in value for value in values) else _compared(values)
+    return UNKNOWN if any("$(" in value for value in values) else _compared(values)
 
 
 def _compared(values: Sequence[str]) -> Truth:
@@ -307,5 +288,5 @@ def _compared(values: Sequence[str]) -> Truth:
         case [one, "=" | "==" | "!=" as sign, other]:
             return fnmatchcase(one, other) == (sign != "!=")
         case [one, sign, other] if sign in _NUMBERS and one.lstrip("-").isdigit() and other.lstrip("-").isdigit():
-            return _NUMBERS[sign](int(one), int(other))
-    return None
+            return bool(getattr(operator, sign[1:])(int(one), int(other)))
+    return UNKNOWN
