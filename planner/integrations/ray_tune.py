@@ -1,28 +1,23 @@
-"""A Ray Tune scheduler that stops trials by what they are predicted to score at the target.
-
-Ray is imported when the scheduler is made, not with this module. The class is an attribute of the module all the same,
-made when it is first looked up, so that whatever pickles a scheduler finds it.
-"""
+"""A Ray Tune scheduler that stops trials by what they are predicted to score at the target."""
 
 import json
 import logging
 import pickle
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import FIFOScheduler, TrialScheduler
+from ray.tune.utils.util import flatten_dict
 
 from budgets.errors import InputError
 from planner.integrations.stopping import Mode, Stopping, TrialForecast
 from planner.sweeping.actions import Why
 from planner.sweeping.chances import ALPHA
 
-if TYPE_CHECKING:
-    from ray.tune.experiment import Trial
-    from ray.tune.schedulers import TrialScheduler
-
-CLASS = "PredictedScoreScheduler"
 RESULTS = "result.json"  # where Ray Tune's own logger keeps what a trial reported
 ITERATION = "training_iteration"  # in every result
 
@@ -38,7 +33,7 @@ def predicted_score_scheduler(
     bounds: tuple[float, float] | None = None,
     alpha: float = ALPHA,
     hard_stop: bool = True,
-) -> "TrialScheduler":
+) -> TrialScheduler:
     """Return a scheduler for `tune.TuneConfig(scheduler=…)`; after the run its `reasons` say what was stopped and why.
 
     Args:
@@ -52,122 +47,114 @@ def predicted_score_scheduler(
         hard_stop: False pauses such trials instead (they need checkpoints): they go on when nothing else waits.
     """
     make = partial(Stopping, target, bounds=bounds, alpha=alpha)
-    scheduler: TrialScheduler = _scheduler_class()(make, time_attr, metric, mode, hard_stop)
-    return scheduler
+    return PredictedScoreScheduler(make, time_attr, metric, mode, hard_stop)
 
 
-def __getattr__(name: str) -> Any:
-    if name == CLASS:
-        return _scheduler_class()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+class PredictedScoreScheduler(FIFOScheduler):
+    """Stops a trial whose probability to be the best at the target has become small."""
+
+    def __init__(
+        self,
+        make: Callable[..., Stopping],
+        time_attr: str,
+        metric: str | None,
+        mode: Mode | None,
+        hard_stop: bool,
+    ) -> None:
+        super().__init__()
+        self._time_attr, self._metric, self._mode, self._hard_stop = time_attr, metric, mode, hard_stop
+        self._make = make
+        self._stopping = make(mode=mode) if metric and mode else make()
+        self.reasons: dict[str, Why] = {}  # why each stopped trial was stopped, by its id
+
+    def outlooks(self) -> dict[str, TrialForecast]:
+        """Return what is predicted of each trial that competes, by its id."""
+        return {str(trial): each for trial, each in self._stopping.outlooks().items()}
+
+    def set_search_properties(self, metric: str | None, mode: Mode | None, **spec: Any) -> bool:
+        """Take the metric and the mode from `TuneConfig`, unless they were given here."""
+        del spec
+        if (self._metric and metric) or (self._mode and mode):
+            return False
+        known_before = self._metric and self._mode
+        self._metric, self._mode = self._metric or metric, self._mode or mode
+        if not (self._metric and self._mode):
+            raise InputError(
+                f"the scheduler knows metric {self._metric!r} and mode {self._mode!r}: give both, to it or to "
+                "tune.TuneConfig(metric=…, mode=…)"
+            )
+        if not known_before:
+            self._stopping = self._make(mode=self._mode)
+        return True
+
+    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
+        """Take up a trial, with what it reported before its experiment was restored."""
+        del tune_controller
+        name = trial.trial_id
+        if name not in self._stopping:
+            for result in _earlier_results(trial):
+                self._take_up(name, result)
+        if trial.is_finished():
+            self._leave(name, dropped=trial.status == "ERROR")
+        else:
+            self._stopping.reopen(name)
+
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
+        """Say whether a trial goes on after a result."""
+        del tune_controller
+        name = trial.trial_id
+        if not self._take_up(name, result) or name in self.reasons:
+            return str(TrialScheduler.CONTINUE)
+        why = self._stopping.hopeless(name)
+        if why is None:
+            return str(TrialScheduler.CONTINUE)
+        self.reasons[name] = why
+        logger.info("%s", why.reason)
+        if self._hard_stop:
+            self._stopping.drop(name)
+            return str(TrialScheduler.STOP)
+        return str(TrialScheduler.PAUSE)
+
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
+        """Let a trial compete on that has ended, unless it was stopped here."""
+        del tune_controller
+        self._take_up(trial.trial_id, result)
+        self._leave(trial.trial_id, dropped=trial.trial_id in self.reasons and self._hard_stop)
+
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
+        """Leave out a trial that failed."""
+        del tune_controller
+        self._leave(trial.trial_id, dropped=True)
+
+    on_trial_remove = on_trial_error
+
+    def debug_string(self) -> str:
+        """Say how many trials were stopped."""
+        verb = "stopped" if self._hard_stop else "paused"
+        return f"Using {type(self).__name__}: {len(self.reasons)} trials {verb}."
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write all that is known."""
+        Path(checkpoint_path).write_bytes(pickle.dumps(self.__dict__))
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Read what `save` wrote."""
+        self.__dict__.update(pickle.loads(Path(checkpoint_path).read_bytes()))
+
+    def _take_up(self, name: str, result: Mapping[str, Any]) -> bool:
+        """Take up a result; False when it has no score or no time."""
+        x, score = result.get(self._time_attr), result.get(self._metric or "")
+        if not (isinstance(x, Real) and isinstance(score, Real)):
+            return False
+        self._stopping.add_score(name, float(x), float(score))
+        return True
+
+    def _leave(self, name: str, *, dropped: bool) -> None:
+        (self._stopping.drop if dropped else self._stopping.finish)(name)
 
 
-@cache
-def _scheduler_class() -> Any:
-    from ray.tune.schedulers import FIFOScheduler, TrialScheduler  # noqa: PLC0415
-
-    class PredictedScoreScheduler(FIFOScheduler):
-        """Stops a trial whose probability to be the best at the target has become small."""
-
-        def __init__(
-            self,
-            make: Callable[..., Stopping],
-            time_attr: str,
-            metric: str | None,
-            mode: Mode | None,
-            hard_stop: bool,
-        ) -> None:
-            super().__init__()
-            self._time_attr, self._metric, self._mode, self._hard_stop = time_attr, metric, mode, hard_stop
-            self._make = make
-            self._stopping = make(mode=mode) if metric and mode else make()
-            self.reasons: dict[str, Why] = {}  # why each stopped trial was stopped, by its id
-
-        def outlooks(self) -> dict[str, TrialForecast]:
-            """Return what is predicted of each trial that competes, by its id."""
-            return {str(trial): each for trial, each in self._stopping.outlooks().items()}
-
-        def set_search_properties(self, metric: str | None, mode: Mode | None, **spec: Any) -> bool:
-            del spec
-            if (self._metric and metric) or (self._mode and mode):
-                return False
-            known_before = self._metric and self._mode
-            self._metric, self._mode = self._metric or metric, self._mode or mode
-            if not (self._metric and self._mode):
-                raise InputError(
-                    f"the scheduler knows metric {self._metric!r} and mode {self._mode!r}: give both, to it or to "
-                    "tune.TuneConfig(metric=…, mode=…)"
-                )
-            if not known_before:
-                self._stopping = self._make(mode=self._mode)
-            return True
-
-        def on_trial_add(self, tune_controller: Any, trial: "Trial") -> None:
-            del tune_controller
-            name = trial.trial_id
-            if name not in self._stopping:
-                for result in _earlier_results(trial):
-                    self._take_up(name, result)
-            if trial.is_finished():
-                self._leave(name, dropped=trial.status == "ERROR")
-            else:
-                self._stopping.reopen(name)
-
-        def on_trial_result(self, tune_controller: Any, trial: "Trial", result: dict[str, Any]) -> str:
-            del tune_controller
-            name = trial.trial_id
-            if not self._take_up(name, result) or name in self.reasons:
-                return str(TrialScheduler.CONTINUE)
-            why = self._stopping.hopeless(name)
-            if why is None:
-                return str(TrialScheduler.CONTINUE)
-            self.reasons[name] = why
-            logger.info("%s", why.reason)
-            if self._hard_stop:
-                self._stopping.drop(name)
-                return str(TrialScheduler.STOP)
-            return str(TrialScheduler.PAUSE)
-
-        def on_trial_complete(self, tune_controller: Any, trial: "Trial", result: dict[str, Any]) -> None:
-            del tune_controller
-            self._take_up(trial.trial_id, result)
-            self._leave(trial.trial_id, dropped=trial.trial_id in self.reasons and self._hard_stop)
-
-        def on_trial_error(self, tune_controller: Any, trial: "Trial") -> None:
-            del tune_controller
-            self._leave(trial.trial_id, dropped=True)
-
-        on_trial_remove = on_trial_error
-
-        def debug_string(self) -> str:
-            verb = "stopped" if self._hard_stop else "paused"
-            return f"Using {CLASS}: {len(self.reasons)} trials {verb}."
-
-        def save(self, checkpoint_path: str) -> None:
-            Path(checkpoint_path).write_bytes(pickle.dumps(self.__dict__))
-
-        def restore(self, checkpoint_path: str) -> None:
-            self.__dict__.update(pickle.loads(Path(checkpoint_path).read_bytes()))
-
-        def _take_up(self, name: str, result: Mapping[str, Any]) -> bool:
-            """Take up a result; False when it has no score or no time."""
-            x, score = result.get(self._time_attr), result.get(self._metric or "")
-            if not (isinstance(x, Real) and isinstance(score, Real)):
-                return False
-            self._stopping.add_score(name, float(x), float(score))
-            return True
-
-        def _leave(self, name: str, *, dropped: bool) -> None:
-            (self._stopping.drop if dropped else self._stopping.finish)(name)
-
-    PredictedScoreScheduler.__module__, PredictedScoreScheduler.__qualname__ = __name__, CLASS
-    return PredictedScoreScheduler
-
-
-def _earlier_results(trial: "Trial") -> list[dict[str, Any]]:
+def _earlier_results(trial: Trial) -> list[dict[str, Any]]:
     """Return what a trial reported before its experiment was restored; Ray Tune restores everything but a scheduler."""
-    from ray.tune.utils.util import flatten_dict  # noqa: PLC0415
-
     if ITERATION not in (trial.last_result or {}):
         return []
     try:

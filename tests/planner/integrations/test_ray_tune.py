@@ -2,8 +2,6 @@
 
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,11 +80,6 @@ def test_an_interrupted_experiment_is_restored_with_the_curves_that_it_had(tmp_p
     assert not results.errors
     assert results.get_best_result().config["run"] == LATE
     assert FAILS_AT < used(results)[WORST] < STEPS
-
-
-def test_importing_the_plug_in_does_not_import_ray() -> None:
-    program = "import planner.integrations.ray_tune, sys; print('ray' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True).strip() == "False"
 
 
 def test_metric_and_mode_are_given_once_to_the_scheduler_or_to_tune() -> None:
