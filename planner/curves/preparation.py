@@ -1,7 +1,7 @@
 """Brings a batch of curves to one shape: a few dozen bins in log compute, their noise, and their scale.
 
 Binning costs almost nothing of what a curve says (the mean function is smooth on the bins' width) and makes the
-posterior's work independent of the number of points. Everything is an array operation over all points of all curves.
+posterior's work independent of the number of points.
 """
 
 import math
@@ -50,32 +50,13 @@ class Prepared:
 
 def prepare(curves: Sequence[Curve]) -> Prepared:
     """Bin the curves; log x is relative to each curve's last point, scores are in units of its scale."""
-    count = np.array([curve.x.size for curve in curves])
-    owner = np.repeat(np.arange(len(curves)), count)
-    x = np.concatenate([curve.x for curve in curves])
-    y = np.concatenate([curve.y for curve in curves])
     bounded = np.array([curve.bounded for curve in curves])
     noise = np.array([_noise(curve) for curve in curves])
     scale = np.array([_scale(curve, of_it) for curve, of_it in zip(curves, noise.tolist(), strict=True)])
     noise = np.maximum(noise, LEAST_NOISE * scale)
-    positive = x > 0
-    log_x = np.log(np.where(positive, x, 1.0))
-    first, last = np.zeros(len(curves)), np.zeros(len(curves))
-    last[owner[positive]] = log_x[positive]  # points come sorted: the last assignment wins
-    first[owner[positive][::-1]] = log_x[positive][::-1]
-    relative = log_x - last[owner]
-    column = _columns(owner, positive, relative, (first - last)[owner], len(curves))
-    flat = owner * BINS + column
-    weight = np.bincount(flat, minlength=len(curves) * BINS).reshape(-1, BINS).astype(float)
-    filled = np.maximum(weight, 1.0)
-    shape = (len(curves), BINS)
-    centre = np.bincount(flat, relative, minlength=weight.size).reshape(shape) / filled
-    score = np.bincount(flat, y, minlength=weight.size).reshape(shape) / filled
-    centre[:, 0] = first - last
-    # Empty bins are put where the bin before them lies, so that no compute passes between the two.
-    before = np.maximum.accumulate(np.where(weight > 0, np.arange(BINS), 0), axis=1)
+    log_x, score, weight, last = map(np.array, zip(*map(_bins, curves), strict=True))
     return Prepared(
-        log_x=np.take_along_axis(centre, before, axis=1),
+        log_x=log_x,
         score=score / scale[:, None],
         weight=weight,
         variance=_bin_variance(score, weight, noise, bounded) / scale[:, None] ** 2,
@@ -86,19 +67,26 @@ def prepare(curves: Sequence[Curve]) -> Prepared:
     )
 
 
-def _columns(
-    owner: NDArray[np.intp], positive: NDArray[np.bool_], relative: Vector, start: Vector, curves: int
-) -> NDArray[np.intp]:
-    """Give each point its bin: half by its place in log x, half by its rank, so that no bin takes nearly all points."""
-    count = np.bincount(owner[positive], minlength=curves)
-    begin = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=curves))])[:-1]
-    zeros = np.bincount(owner[~positive], minlength=curves)
-    rank = np.arange(len(owner)) - begin[owner] - zeros[owner]
-    few = count[owner] <= BINS - 1
-    along = 1 - relative / np.where(start < 0, start, -1.0)
-    by_rank = rank / np.maximum(count[owner], 1)
-    mixed = ((0.5 * along + 0.5 * by_rank) * (BINS - 1)).astype(int)
-    return np.where(positive, 1 + np.clip(np.where(few, rank, mixed), 0, BINS - 2), 0)
+def _bins(curve: Curve) -> tuple[Vector, Vector, Vector, float]:
+    """Return each bin's log x relative to the last point, mean score and number of points, and the last log x.
+
+    A point has its bin half by its place in log x and half by its rank, so that no bin takes nearly all points.
+    """
+    log_x = np.log(curve.x[curve.x > 0])
+    relative, rank = log_x - log_x[-1], np.arange(log_x.size)
+    column = rank
+    if rank.size >= BINS:
+        along = 1 - relative / (relative[0] or -1.0)
+        column = np.minimum(((0.5 * along + 0.5 * rank / rank.size) * (BINS - 1)).astype(int), BINS - 2)
+    at_start = np.zeros(curve.x.size - rank.size, dtype=int)
+    column = np.concatenate([at_start, 1 + column])
+    weight = np.bincount(column, minlength=BINS).astype(float)
+    filled = np.maximum(weight, 1.0)
+    centre = np.bincount(column[at_start.size :], relative, minlength=BINS) / filled
+    centre[0] = relative[0]
+    # Empty bins are put where the bin before them lies, so that no compute passes between the two.
+    before = np.maximum.accumulate(np.where(weight > 0, np.arange(BINS), 0))
+    return centre[before], np.bincount(column, curve.y, minlength=BINS) / filled, weight, float(log_x[-1])
 
 
 def _noise(curve: Curve) -> float:
