@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from planner.curves.curve import Curve, Vector
@@ -48,23 +47,21 @@ class Prepared:
         return Prepared(**{name: values[rows] for name, values in vars(self).items()})
 
 
-def prepare(curves: Sequence[Curve]) -> Prepared:
-    """Bin the curves; log x is relative to each curve's last point, scores are in units of its scale."""
-    bounded = np.array([curve.bounded for curve in curves])
-    noise = np.array([_noise(curve) for curve in curves])
-    scale = np.array([_scale(curve, of_it) for curve, of_it in zip(curves, noise.tolist(), strict=True)])
-    noise = np.maximum(noise, LEAST_NOISE * scale)
-    log_x, score, weight, last = map(np.array, zip(*map(_bins, curves), strict=True))
-    return Prepared(
-        log_x=log_x,
-        score=score / scale[:, None],
-        weight=weight,
-        variance=_bin_variance(score, weight, noise, bounded) / scale[:, None] ** 2,
-        last_log_x=last,
-        noise_sd=noise / scale,
-        scale=scale,
-        bounded=bounded,
-    )
+def prepare(curves: Sequence[Curve], least_scale: float = 0.0) -> Prepared:
+    """Bin the curves; log x is relative to each curve's last point, scores are in units of its scale.
+
+    Without bounds that is what a curve has shown, or `least_scale` where others have shown more.
+    """
+    return Prepared(*map(np.array, zip(*(_prepared(curve, least_scale) for curve in curves), strict=True)))
+
+
+def _prepared(curve: Curve, least: float) -> tuple[Vector, Vector, Vector, Vector, float, float, float, bool]:
+    noise = _noise(curve)
+    scale = 1.0 if curve.bounded else max(_scale(curve, noise), least)
+    noise = max(noise, LEAST_NOISE * scale)
+    log_x, score, weight, last = _bins(curve)
+    variance = _bin_variance(score, weight, noise, bounded=curve.bounded) / scale**2
+    return log_x, score / scale, weight, variance, last, noise / scale, scale, curve.bounded
 
 
 def _bins(curve: Curve) -> tuple[Vector, Vector, Vector, float]:
@@ -107,30 +104,24 @@ def _noise(curve: Curve) -> float:
 
 
 def _scale(curve: Curve, noise: float) -> float:
-    """Return 1 for bounded scores; else the spread of the scores so far, in which later gains are thought of."""
-    if curve.bounded:
-        return 1.0
+    """Return the spread of the scores so far, in which later gains of scores without bounds are thought of."""
     spread = float(np.ptp(curve.y)) if curve.y.size else 0.0
     return max(spread - 2 * noise, 8 * noise, 1e-3 * float(np.abs(curve.y).max(initial=0.0)), 1e-9)
 
 
-def _bin_variance(score: Vector, weight: Vector, noise: Vector, bounded: NDArray[np.bool_]) -> Vector:
+def _bin_variance(score: Vector, weight: Vector, noise: float, *, bounded: bool) -> Vector:
     """Share a curve's noise out over its bins: partly as p(1−p) where scores are pass rates, else evenly; ∞ if empty.
 
     A pass rate near 0 or 1 scatters little, and one in the middle much, in the same curve. p is taken from the
     neighbourhood and drawn towards the middle, so that neither one lucky score nor a row of zeros passes for certainty.
     """
-    near = np.clip(score, 0, 1)
-    number, sums = (_around(values) for values in (weight, weight * near))
-    p = (sums + 0.5) / (number + 1.0)
-    pass_rate = p * (1 - p)
-    mean = (weight * pass_rate).sum(axis=1, keepdims=True) / np.maximum(weight.sum(axis=1, keepdims=True), 1.0)
-    relative = np.where(bounded[:, None], BINOMIAL_SHARE * pass_rate / mean + 1 - BINOMIAL_SHARE, 1.0)
+    relative: Vector | float = 1.0
+    if bounded:
+        around = np.ones(2 * NEIGHBOURS + 1)
+        number, sums = (np.convolve(values, around, mode="same") for values in (weight, weight * np.clip(score, 0, 1)))
+        p = (sums + 0.5) / (number + 1.0)
+        pass_rate = p * (1 - p)
+        mean = (weight * pass_rate).sum() / max(weight.sum(), 1.0)
+        relative = BINOMIAL_SHARE * pass_rate / mean + 1 - BINOMIAL_SHARE
     with np.errstate(divide="ignore"):
-        return np.asarray(np.where(weight > 0, noise[:, None] ** 2 * relative / weight, np.inf))
-
-
-def _around(values: Vector) -> Vector:
-    """Return the sum of each bin and its neighbours."""
-    padded = np.pad(values, ((0, 0), (NEIGHBOURS, NEIGHBOURS)))
-    return np.asarray(sliding_window_view(padded, 2 * NEIGHBOURS + 1, axis=1).sum(axis=-1))
+        return np.asarray(np.where(weight > 0, noise**2 * relative / weight, np.inf))

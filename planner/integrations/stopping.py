@@ -5,7 +5,7 @@ The bar is that of a sweep (`planner.sweeping.chances`), here for P(best), on an
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from planner.curves.curve import Curve, Vector
 from planner.curves.fitting import fit_curves
 from planner.curves.mixtures import Mixtures
 from planner.curves.posterior import CHUNK, posterior_of
-from planner.curves.preparation import LEAST_NOISE, Prepared, prepare
+from planner.curves.preparation import prepare
 from planner.curves.prior import Prior
 from planner.curves.verdicts import Verdict
 from planner.metrics import INTERVAL_ENDS
@@ -235,7 +235,7 @@ class IndependentForecasts:
         new = [row for row, key in enumerate(keys) if key not in self._known]
         for start in range(0, len(new), CHUNK):
             rows = new[start : start + CHUNK]
-            prepared = _at_least_on(prepare([curves[row] for row in rows]), least)
+            prepared = prepare([curves[row] for row in rows], least)
             found = posterior_of(prepared, self._prior).predict(np.full(len(rows), target))
             self._known.update((keys[row], found.part(slice(place, place + 1))) for place, row in enumerate(rows))
         self._known = {key: self._known[key] for key in keys}
@@ -243,20 +243,6 @@ class IndependentForecasts:
         median, low, high = (ends.quantile(level) for level in (0.5, *INTERVAL_ENDS))
         columns = (median, low, high, ends.average(), probability_best(ends))
         return [TrialForecast(*row) for row in np.stack(columns, axis=1).tolist()]
-
-
-def _at_least_on(prepared: Prepared, least: float) -> Prepared:
-    """Return curves without bounds on a scale of at least so much; their noise keeps its size, or its least share."""
-    scale = np.where(prepared.bounded, prepared.scale, np.maximum(prepared.scale, least))
-    factor = prepared.scale / scale
-    noise = np.maximum(prepared.noise_sd * factor, LEAST_NOISE)
-    return replace(
-        prepared,
-        scale=scale,
-        score=prepared.score * factor[:, None],
-        variance=prepared.variance * (noise / prepared.noise_sd)[:, None] ** 2,
-        noise_sd=noise,
-    )
 
 
 def probability_best(ends: Mixtures) -> Vector:
