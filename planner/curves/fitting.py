@@ -148,10 +148,7 @@ def _grid_interval(cells: Vector, weights: Vector, level: float) -> Vector:
     cumulative = weights @ below.T
 
     def quantile(q: float) -> Vector:
-        index = np.clip((cumulative < q).sum(axis=1), 1, len(edges) - 1)[:, None]
-        before, after = (np.take_along_axis(cumulative, index - back, axis=1)[:, 0] for back in (1, 0))
-        share = np.clip((q - before) / np.maximum(after - before, 1e-300), 0, 1)
-        return np.asarray(edges[index[:, 0] - 1] + share * (edges[index] - edges[index - 1])[:, 0])
+        return np.array([np.interp(q, below_edges, edges) for below_edges in cumulative])
 
     return np.stack([quantile(q) for q in (0.5, (1 - level) / 2, (1 + level) / 2)])
 

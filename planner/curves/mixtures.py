@@ -83,21 +83,12 @@ class Mixtures:
 
     def average(self) -> Vector:
         """Return the mean of every mixture, what lies beyond the bounds counted at them (as `quantile` does)."""
-        return np.asarray((self.weight * (self._capped(self.high) - self._excess_below())).sum(axis=1))
-
-    def _capped(self, bound: Vector) -> Vector:
-        """E[min(X, bound)] of each component."""
-        finite = np.isfinite(bound)
-        z = np.clip((np.where(finite, bound, 0.0)[:, None] - self.mean) / self.sd, -LARGEST_Z, LARGEST_Z)
-        density = np.exp(-(z**2) / 2) / ROOT_TWO_PI
-        capped = self.mean * ndtr(z) - self.sd * density + np.where(finite, bound, 0.0)[:, None] * ndtr(-z)
-        return np.where(finite[:, None], capped, self.mean)
-
-    def _excess_below(self) -> Vector:
-        """E[min(X, low) − low], which clipping from below takes away."""
-        finite = np.isfinite(self.low)
-        below = self._capped(self.low) - np.where(finite, self.low, 0.0)[:, None]
-        return np.where(finite[:, None], below, 0.0)
+        low, high = (np.where(np.isfinite(bound), bound, 0.0)[:, None] for bound in (self.low, self.high))
+        ends = ((bound[:, None] - self.mean) / self.sd for bound in (self.low, self.high))
+        below, above = (np.clip(end, -LARGEST_Z, LARGEST_Z) for end in ends)
+        density = (np.exp(-(below**2) / 2) - np.exp(-(above**2) / 2)) / ROOT_TWO_PI
+        inside = self.mean * (ndtr(above) - ndtr(below)) + self.sd * density
+        return np.asarray((self.weight * (inside + low * ndtr(below) + high * ndtr(-above))).sum(axis=1))
 
 
 def _merged(weight: Vector, mean: Vector, sd: Vector) -> tuple[Vector, Vector, Vector]:
