@@ -1,14 +1,14 @@
-"""The configuration of a run, as its folder has it: whatever the file, by dotted keys.
+"""The configuration of a run, as its folder or its command has it: whatever the file, by dotted keys.
 
-Read are what Hydra wrote (`.hydra`), YAML, TOML and JSON, the command lines of shell scripts, and what stands at the
-beginning of a log: a command line with its overrides, or the dictionary that verl prints.
+Read are what Hydra wrote (`.hydra`), YAML, TOML and JSON, with those that they build on, the command lines of shell
+scripts, and what stands at the beginning of a log: a command line with its overrides, or what verl prints.
 """
 
 import ast
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -26,9 +26,14 @@ Flat = dict[str, Any]  # values by their dotted keys, with '_' for every '-'
 _HYDRA = (".hydra/config.yaml", ".hydra/overrides.yaml", "outputs/.hydra/config.yaml", "outputs/.hydra/overrides.yaml")
 _NOT_SETTINGS = {"trainer_state.json", "sweep.json", "package.json", "tokenizer_config.json", "generation_config.json"}
 _OVERRIDE = re.compile(r"[+~]*([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
-_SETTINGS = {".yaml", ".yml", ".toml", ".json"}
 _HEAD_LINES = 400  # of a log, in which its configuration is looked for
 LARGEST = 4 * 2**20  # bytes of a file of settings
+SUFFIXES = (".yaml", ".yml", ".toml", ".json")
+_DEEPEST = 6  # files that name each other
+_UP = 6  # folders above a script in which a relative name is looked for: its repository
+_REFERENCE = re.compile(r"\$\{([\w.]+)\}")
+_PRODUCT = re.compile(r"\$\{(mul|add|sub|div|max|min):\s*([\d.]+)\s*,\s*([\d.]+)\s*\}")
+_MARK = re.compile(r"^(?:\$\w+|\$\([^)]*\)|~|\.)?/+")  # a folder that is not known
 
 
 def configuration_of(run: Path, given: Path | None = None, log: Path | None = None) -> Flat:
@@ -50,7 +55,7 @@ def _files(run: Path) -> list[Path]:
         inside = [path for path in inside if path.stem == run.stem and path != run]
     scripts = [path for path in inside if path.suffix == ".sh"]
     named = [path for path in scripts if path.name.startswith("run")] or scripts
-    settings = [path for path in inside if path.suffix in _SETTINGS and path.name not in _NOT_SETTINGS and path != run]
+    settings = [path for path in inside if path.suffix in SUFFIXES and path.name not in _NOT_SETTINGS and path != run]
     hydra = [folder / name for name in _HYDRA if run.is_dir() and (folder / name).is_file()]
     return [*named[:1], *settings, *hydra]
 
@@ -58,16 +63,21 @@ def _files(run: Path) -> list[Path]:
 def read_settings(path: Path) -> Flat:
     """Return what one file sets."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
         if path.suffix == ".sh":
-            return of_command(text, path.parent)
-        document = document_of(path.suffix, text)
+            return of_command(path.read_text(encoding="utf-8", errors="replace"), path.parent)
+        document = _document(path)
         # A list has Hydra's overrides.
         return dict(words_set([*map(str, document)])) if isinstance(document, list) else flat(document)
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise InputError(f"'{path}' is not what its name says: {str(error).splitlines()[0]}") from None
+
+
+def _document(path: Path) -> Any:
+    if path.stat().st_size > LARGEST:
+        raise ValueError("it is too large for settings")
+    return document_of(path.suffix, path.read_text(encoding="utf-8", errors="replace"))
 
 
 def document_of(suffix: str, text: str) -> Any:
@@ -152,3 +162,59 @@ def as_number(value: object) -> Any:
         with suppress(ValueError):
             return kind(bare)
     return bare
+
+
+def found_file(name: str, folder: Path) -> Path | None:
+    """Return where a named file lies: beside the script, in a folder above it, or in one of those within `configs`."""
+    known = _MARK.sub("", name) if "$" in name else name
+    if "$" in known or not known:
+        return None
+    for above in [folder, *folder.absolute().parents][:_UP]:
+        with suppress(OSError):
+            if (above / known).is_file():
+                return above / known
+    return None
+
+
+def read_named(path: Path, written: Mapping[str, str] | None = None, depth: int = 0) -> Flat:
+    """Return what a file of settings says, over what its `defaults` say; ValueError or OSError where it is none."""
+    if depth > _DEEPEST:
+        return {}
+    text = (written or {}).get(path.name)
+    document = _document(path) if text is None else document_of(path.suffix, text)
+    found: Flat = {}
+    for name in _bases(document):
+        for each in (name, f"{name}.yaml"):
+            if (base := found_file(each, path.parent)) and base != path:
+                found |= read_named(base, written, depth + 1)
+                break
+    return found | flat(document)
+
+
+def _bases(document: object) -> Iterable[str]:
+    """Yield the names of the files that a file builds on; Hydra's groups are the trainer's own defaults."""
+    given = document.get("defaults") or document.get("base") if isinstance(document, Mapping) else None
+    for each in given if isinstance(given, list) else [given]:
+        if isinstance(each, str) and each != "_self_":
+            yield each
+
+
+def resolved(found: Flat) -> Flat:
+    """Return it with OmegaConf's references filled in, `${policy.model_name}` and `${mul:2,512}`."""
+
+    def filled(text: str, depth: int = 0) -> str:
+        if depth > _DEEPEST or len(text) > 1000 or "${" not in text:
+            return text
+        changed = _REFERENCE.sub(lambda named: str(found.get(named[1], named[0])), text)
+        changed = _PRODUCT.sub(lambda named: _result(named[1], float(named[2]), float(named[3])), changed)
+        return text if changed == text else filled(changed, depth + 1)
+
+    return {
+        key: as_number(filled(value)) if isinstance(value, str) and "${" in value else value
+        for key, value in found.items()
+    }
+
+
+def _result(name: str, one: float, other: float) -> str:
+    sums = {"mul": one * other, "add": one + other, "sub": one - other, "max": max(one, other), "min": min(one, other)}
+    return f"{sums[name] if name in sums else one / (other or 1):.12g}"

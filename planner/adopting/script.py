@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from planner.adopting.configuration import Flat, words_set
-from planner.adopting.files import SUFFIXES, found_file, read_named, resolved
+from planner.adopting.configuration import SUFFIXES, Flat, found_file, read_named, resolved, words_set
 from planner.adopting.settings import ScriptFacts, facts_of
 from planner.adopting.shell import LARGEST, Command, Shell, read_shell
 from planner.logs.trainers import load_trainer, trainer_names

@@ -122,15 +122,12 @@ def _moved(at: Vector, line: NumericAxis, other: NumericAxis) -> Vector:
 
 
 def _columns(terms: Sequence[CoefficientTerm], at: Mapping[str, Vector], rows: int) -> Vector:
-    return np.stack([_column(term.of, at, rows) for term in terms], axis=1)
-
-
-def _column(of: tuple[str, ...], at: Mapping[str, Vector], rows: int) -> Vector:
-    if not of:
-        return np.ones(rows)
-    if len(of) == 2 and of[0] == of[1]:
-        return np.asarray(at[of[0]] ** 2 - 1 / 3)
-    return np.asarray(np.prod([at[name] for name in of], axis=0))
+    columns = []
+    for term in terms:
+        product = np.prod([np.ones(rows), *(at[name] for name in term.of)], axis=0)
+        curved = len(term.of) == 2 and term.of[0] == term.of[1]
+        columns.append(product - 1 / 3 if curved else product)
+    return np.stack(columns, axis=1)
 
 
 def _conditioned(

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from planner.adopting.configuration import words_set
-from planner.adopting.files import SUFFIXES
+from planner.adopting.configuration import SUFFIXES, words_set
 from planner.adopting.script import what_it_sets
 from planner.adopting.shell import Shell, read_shell
 from planner.config.trainer import STANDIN, TrainerChoice
