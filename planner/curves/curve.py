@@ -87,8 +87,6 @@ class Curve:
                 f"curve '{self.name}' has scores outside [0, 1]: only pass rates have a binomial error from the number "
                 "of answers"
             )
-        if answers < 1:
-            raise InputError(f"{answers} answers behind each score: at least 1 is needed")
         p = (self.y * answers + 1) / (answers + 2)
         return replace(self, standard_errors=np.sqrt(p * (1 - p) / answers))
 
@@ -98,8 +96,6 @@ class Curve:
 
     def first_fraction(self, fraction: float) -> Self:
         """Return the points in the first part of the x range, measured from 0."""
-        if not 0 < fraction <= 1:
-            raise InputError(f"fraction {fraction} of curve '{self.name}': it must lie above 0 and be at most 1")
         return self.until(fraction * float(self.x[-1])) if self.x.size else self
 
     @property

@@ -14,10 +14,9 @@ from planner.config.layers import LORA_RATE_TIMES
 from planner.metrics import Interval
 from planner.pricing.one import STALENESS
 from planner.prior.comparing import differences, interval, noise_between
-from planner.prior.draws import PriorDraws, prior_draws
+from planner.prior.draws import prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.prior.rates import at_rate
-from planner.prior.studies import Values
 from planner.vetting.launch import Launch
 from planner.vetting.verdict import MOST_CUT, UNSHARDED, Verdict, verdict
 
@@ -30,6 +29,9 @@ LEAST_SAVED_BY_FEWER: Final = 0.25
 MORE_ROLLOUTS, MORE_PROMPTS, LONGER, RARER = (0.5, 2, 4, 8), (0.5, 2, 4), (2, 4, 8, 16, 32), (2, 4)
 
 
+Gain = tuple[float, float]
+
+
 @dataclass(frozen=True, slots=True)
 class Improvement:
     """One value in place of another, and what it does; scores are for the same GPU-hours."""
@@ -39,7 +41,7 @@ class Improvement:
     after: Any
     verdict: Verdict
     cleared: tuple[str, ...]  # names of red flags that are gone
-    score_gain: tuple[float, float] | None  # expected, and its 90 % error
+    score_gain: Gain | None  # expected, and its 90 % error
     saved: float  # share of the GPU-hours of a step; negative: it costs more
 
 
@@ -59,67 +61,46 @@ def check(launch: Launch, budget: float | None = None) -> Checked:
     found = verdict(launch)
     hours = budget if budget is not None else found.gpu_hours[0] if found.gpu_hours else None
     tried = [(name, before, after, verdict(changed)) for name, before, after, changed in _tries(found)]
-    tried = [each for each in tried if _no_worse(found, each[3])]
-    scores = None if hours is None else _Scores(found, [each[3] for each in tried], hours)
+    flagged = {flag.name for flag in found.flags}
+    tried = [each for each in tried if {flag.name for flag in each[3].flags} <= flagged]  # that raises no new flag
+    bought: int | None = None
+    score: Interval | None = None
+    gains: Sequence[Gain | None] = [None] * len(tried)
+    if hours is not None:
+        bought, score, gains = _scores([found, *(each[3] for each in tried)], hours)
     best: dict[str, Improvement] = {}
-    for place, (name, before, after, other) in enumerate(tried, start=1):
+    for (name, before, after, other), gain in zip(tried, gains, strict=True):
         cleared = tuple(flag.name for flag in found.flags if flag.name not in {each.name for each in other.flags})
-        gain = None if scores is None else scores.gain(place)
-        each = Improvement(name, before, after, other, cleared, gain, _saved(found, other))
+        saved = 1 - other.gpu_hours_per_step / found.gpu_hours_per_step
+        each = Improvement(name, before, after, other, cleared, gain, saved)
         if _helps(each) and (name not in best or _worth(each) > _worth(best[name])):
             best[name] = each
     first = sorted(best.values(), key=_worth, reverse=True)[:MOST_CHANGES]
-    bought = None if scores is None or budget is None else scores.steps[0]
-    return Checked(found, hours, bought, None if scores is None else scores.expected(), tuple(first))
+    return Checked(found, hours, None if budget is None else bought, score, tuple(first))
 
 
-class _Scores:
-    """What the prior expects of the launch and of each changed one for the same GPU-hours."""
-
-    def __init__(self, first: Verdict, others: Sequence[Verdict], gpu_hours: float) -> None:
-        here, found = Circumstances.of(first.launch.workload), [first, *others]
-        runs = [_run(each.launch, here) for each in found]
-        distinct = tuple(dict.fromkeys(runs))
-        prior: PriorDraws = prior_draws(distinct)
-        self.steps = [_bought(each, gpu_hours) for each in found]
-        updates = [max(1, steps * each.launch.updates) for steps, each in zip(self.steps, found, strict=True)]
-        table = prior.expected([distinct.index(run) for run in runs], updates).scores
-        for place, each in enumerate(found):
-            if (factor := each.rate_factor) is not None and factor != 1:
-                table[:, place] = at_rate(table[:, place], here.pass_rate, factor)
-        self._scores: Values = table
-        self._weights, self._base = prior.weights, here.pass_rate
-
-    def expected(self) -> Interval | None:
-        own = self._scores[:, 0]
-        if self.steps[0] < 1:
-            return None
-        return Interval(float(self._weights @ own), *interval(own, self._weights))
-
-    def gain(self, place: int) -> tuple[float, float]:
-        means, sds = differences(
-            self._scores[:, place : place + 1], self._scores[:, 0], self._weights, noise_between(self._base)
-        )
-        return float(means[0]), Z90 * float(sds[0])
+def _scores(found: Sequence[Verdict], gpu_hours: float) -> tuple[int, Interval | None, list[Gain]]:
+    """Return what the prior expects for GPU-hours: the first's steps and score, and by what the others are ahead."""
+    here = Circumstances.of(found[0].launch.workload)
+    runs = [_run(each.launch, here) for each in found]
+    distinct = tuple(dict.fromkeys(runs))
+    prior = prior_draws(distinct)
+    steps = [steps_for_budget(gpu_hours, each.gpu_hours_per_step, each.price.cost.start_up_gpu_hours) for each in found]
+    updates = [max(1, count * each.launch.updates) for count, each in zip(steps, found, strict=True)]
+    scores = prior.expected([distinct.index(run) for run in runs], updates).scores
+    for place, each in enumerate(found):
+        if (factor := each.rate_factor) is not None and factor != 1:
+            scores[:, place] = at_rate(scores[:, place], here.pass_rate, factor)
+    own, weights = scores[:, 0], prior.weights
+    expected = Interval(float(weights @ own), *interval(own, weights)) if steps[0] else None
+    means, sds = differences(scores[:, 1:], own, weights, noise_between(here.pass_rate))
+    return steps[0], expected, [(mean, Z90 * sd) for mean, sd in zip(means.tolist(), sds.tolist(), strict=True)]
 
 
 def _run(launch: Launch, here: Circumstances) -> Run:
     signal = signal_fraction(launch.workload.pass_rates, launch.rollouts_per_prompt)
     update = launch.update
     return Run.of((update.rollouts_per_prompt, update.prompts_per_batch), signal, launch.traits, here)
-
-
-def _bought(each: Verdict, gpu_hours: float) -> int:
-    return steps_for_budget(gpu_hours, each.gpu_hours_per_step, each.price.cost.start_up_gpu_hours)
-
-
-def _no_worse(before: Verdict, after: Verdict) -> bool:
-    """Whether a change raises no red flag that was not there."""
-    return {flag.name for flag in after.flags} <= {flag.name for flag in before.flags}
-
-
-def _saved(before: Verdict, after: Verdict) -> float:
-    return 1 - after.gpu_hours_per_step / before.gpu_hours_per_step
 
 
 _LEARNING = {"rollouts_per_prompt", "prompts_per_batch", "learning_rate", "updates_per_batch", "response_tokens"}

@@ -81,8 +81,6 @@ def test_first_fraction_is_measured_from_zero():
         (lambda: Curve.of("c", [1, 2], [1, 2, 3]), "'c' has 2 x values and 3 scores"),
         (lambda: Curve.of("c", [1, 2], [1, 2], standard_errors=[1]), "'c' has 2 scores and 1 standard errors"),
         (lambda: Curve.of("c", [1], [NAN]).end, "'c' has no usable point"),
-        (lambda: Curve.of("c", [1, 2], [1, 2]).first_fraction(0), "must lie above 0 and be at most 1"),
-        (lambda: Curve.of("c", [1, 2], [1, 2]).first_fraction(NAN), "must lie above 0 and be at most 1"),
     ],
 )
 def test_what_cannot_be_is_refused(ask, says):
