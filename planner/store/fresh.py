@@ -19,15 +19,12 @@ RANKED_ALLOCATIONS = table(
 # Second half: all others but final runs show their plan's candidates; the sweep is NULL where none ran the plan. Where
 # seeds of one allocation differ in state, the status is the first of running, paused, finished, planned, failed, lost,
 # pruned.
-CREATE_VIEW = """\
+CREATE_VIEW = f"""\
 CREATE VIEW ranked_allocations AS
-SELECT sweep, rank, rollouts_per_prompt, prompts_per_batch, update_steps, learning_rate, recipe,
-    expected_score, score_low, score_high, probability_best, gpu_hours_spent, gpu_hours_to_target, status, plan, axes
+SELECT {", ".join(each.name for each in RANKED_ALLOCATIONS.columns)}
 FROM (
-    SELECT plans.id AS plan_id, sweeps.id AS sweep_id, plans.name AS plan, sweeps.name AS sweep, rankings.rank,
-        rankings.rollouts_per_prompt, rankings.prompts_per_batch, rankings.update_steps, rankings.learning_rate,
-        rankings.recipe, rankings.expected_score, rankings.score_low, rankings.score_high, rankings.probability_best,
-        rankings.gpu_hours_spent, rankings.gpu_hours_to_target, rankings.status, rankings.axes
+    SELECT plans.id AS plan_id, sweeps.id AS sweep_id, plans.name AS plan, sweeps.name AS sweep,
+        {", ".join(f"rankings.{each.name}" for each in _RANKED)}, rankings.axes
     FROM sweeps
     JOIN plans ON plans.id = sweeps.plan_id
     JOIN rankings ON rankings.recommendation_id = (

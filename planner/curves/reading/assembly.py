@@ -157,14 +157,10 @@ def _beside(table: Table, axis: str, rows: Rows, scored: Rows, counter: str) -> 
     xs, steps = table.columns[axis], table.columns[counter]
     found = xs[scored].copy()
     missing = np.flatnonzero(np.isnan(found))
-    donors = rows[~np.isnan(xs[rows]) & np.isfinite(steps[rows])]
-    if not missing.size or not donors.size:
-        return found
-    donors = donors[np.argsort(steps[donors], kind="stable")]
-    known = steps[donors]
-    last = np.searchsorted(known, steps[scored[missing]], side="right") - 1
-    same = (last >= 0) & (known[last] == steps[scored[missing]])
-    found[missing[same]] = xs[donors[last[same]]]
+    if missing.size:
+        donors = rows[~np.isnan(xs[rows])]
+        by_step = dict(zip(steps[donors].tolist(), xs[donors].tolist(), strict=True))  # the last of a step counts
+        found[missing] = [by_step.get(step, np.nan) for step in steps[scored[missing]].tolist()]
     return found
 
 
