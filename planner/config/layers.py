@@ -81,19 +81,19 @@ def task_file(name: str) -> Path:
 
 def _without_earlier_rates(layers: Sequence[Layer]) -> list[Layer]:
     """Drop pass rates that a later layer gives in the other form: a flag then wins over a task's measured ones."""
-    remaining: list[Layer] = []
-    given: set[str] = set()
-    for layer in reversed(layers):
+
+    def given(layer: Layer) -> set[str]:
         workload = layer.tables.get("workload")
-        own = RATE_KEYS & workload.keys() if isinstance(workload, Mapping) else set()
-        if isinstance(workload, Mapping) and own and given:
-            stale = own - given
-            rest = {key: value for key, value in workload.items() if key not in stale}
-            remaining.append(Layer(layer.source, {**layer.tables, "workload": rest}))
-        else:
-            remaining.append(layer)
-        given = given or own
-    return remaining[::-1]
+        return RATE_KEYS & workload.keys() if isinstance(workload, Mapping) else set()
+
+    last = next(filter(None, map(given, reversed(layers))), RATE_KEYS)
+    remaining = []
+    for layer in layers:
+        tables = dict(layer.tables)
+        if stale := given(layer) - last:
+            tables["workload"] = {key: value for key, value in tables["workload"].items() if key not in stale}
+        remaining.append(Layer(layer.source, tables))
+    return remaining
 
 
 def _shipped(name: str) -> Tables:

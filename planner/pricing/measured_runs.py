@@ -1,17 +1,17 @@
-"""Runs that somebody measured: one row of a table, as the cost model sees it.
+"""Runs that somebody measured: rows of a table, as the cost model sees them, and how far its predictions are off.
 
 The columns are those of `docs/costs-table.md`; a row says what was trained on what, and the seconds that a batch took.
 A step of such a table is one batch of rollouts, whatever the number of optimizer updates that it is used for.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from budgets import catalogue
 from budgets.coefficients import RECOMPUTING, SENDING_ADAPTERS, Coefficients, prior, trainer_named
 from budgets.cost import StepCost, phase_seconds, step_cost
-from budgets.errors import InputError
+from budgets.errors import InputError, RlplanError
 from budgets.execution import USUAL, Execution
 from budgets.expected_lengths import SPREAD, a_model, expected_length
 from budgets.hardware import Hardware
@@ -19,8 +19,9 @@ from budgets.lengths import ResponseLengths
 from budgets.memory import Placement
 from budgets.models import ModelShape
 from budgets.signal import DIFFICULTIES
-from budgets.work import Phase, Seconds, StepLoad
+from budgets.work import Phase, Seconds, StepLoad, total
 from budgets.workload import RecipeTraits, Validation, Workload
+from planner.pricing.one import Interval, interval_of
 
 USUAL_PROMPT = 128.0  # of the runs that state it, which train on mathematics; the cost hardly depends on it
 NO_VALIDATION = Validation(1, 1, 10**9)  # the seconds of a table are without it
@@ -80,6 +81,75 @@ class MeasuredRun:
         phases = phase_seconds(self.workload, self.hardware.gpu, placement, self.traits, load, coefficients)
         batches = self.traits.updates_per_batch
         return {phase: {driver: batches * part for driver, part in parts.items()} for phase, parts in phases.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PricedRun:
+    """A row: what was predicted of a batch's seconds, None where it cannot be priced, and what was measured."""
+
+    row_id: str
+    predicted: Interval | None
+    measured: float | None
+    phases: Mapping[str, Interval] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ratio(self) -> float | None:
+        """Predicted ÷ measured."""
+        return self.predicted[0] / self.measured if self.predicted and self.measured else None
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the 90 % interval holds what was measured."""
+        if self.predicted is None or not self.measured:
+            return None
+        return self.predicted[1] <= self.measured <= self.predicted[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Over all rows that are priced and measured; misses are factors either way."""
+
+    rows: int
+    typical_miss: float | None
+    within_90: float | None  # the factor that nine of ten rows lie within
+    inside_interval: float | None
+
+
+def priced_runs(rows: Iterable[Row]) -> list[PricedRun]:
+    """Price every row of a table, by its number where it has no name; one that cannot be says why in its notes."""
+    return [_priced(row, row.get("row_id") or f"row {number}") for number, row in enumerate(rows, start=1)]
+
+
+def summary(runs: Sequence[PricedRun]) -> Summary:
+    """Say how far predictions were off."""
+    misses = [abs(math.log(run.ratio)) for run in runs if run.ratio]
+    inside = [run.inside for run in runs if run.inside is not None]
+    if not misses:
+        return Summary(0, None, None, None)
+    import numpy as np  # noqa: PLC0415 (for tables alone)
+
+    typical, most = np.exp(np.quantile(misses, [0.5, 0.9]))
+    return Summary(len(misses), float(typical), float(most), sum(inside) / len(inside))
+
+
+def _priced(row: Row, name: str) -> PricedRun:
+    try:
+        run = measured_run(row)
+        predicted, phases = _predicted(run)
+    except RlplanError as error:
+        return PricedRun(name, None, None, notes=(f"not priced: {error}",))
+    return PricedRun(name, predicted, run.seconds, phases, run.notes)
+
+
+def _predicted(run: MeasuredRun) -> tuple[Interval, dict[str, Interval]]:
+    known = run.coefficients
+    phases = {
+        phase.value: interval_of(total(seconds), known.log_sd(seconds))
+        for phase, seconds in run.base_seconds(known).items()
+        if total(seconds) > 0
+    }
+    return interval_of(run.batch_seconds(known), run.cost(known).log_sd), phases
 
 
 def measured_run(row: Row) -> MeasuredRun:

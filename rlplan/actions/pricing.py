@@ -12,7 +12,7 @@ from planner.config.layers import DEFAULT
 from planner.config.request import length_name
 from planner.config.schema import named_sizes
 from planner.pricing import Change, Price, PriceQuery, changes, price
-from planner.pricing.runs import PricedRun, priced_runs
+from planner.pricing.measured_runs import PricedRun, priced_runs
 from rlplan.actions.configuring import absent
 from rlplan.wording.assumptions import Assumption, asked_for_lengths, lengths_text, measured_lengths, width_and_evidence
 from rlplan.wording.numbers import count

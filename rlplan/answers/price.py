@@ -13,7 +13,7 @@ from planner.config.trainer import COMMAND
 from planner.metrics import Interval
 from planner.percent import percent
 from planner.pricing import Change, PhasePrice, Price
-from planner.pricing.runs import PricedRun, Summary, summary
+from planner.pricing.measured_runs import PricedRun, Summary, summary
 from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
 from rlplan.actions.pricing import Priced, price_one, price_table
 from rlplan.answers.measured import MeasuredSteps
