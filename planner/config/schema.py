@@ -5,9 +5,10 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from planner.checking import Count, Positive, Section
@@ -49,24 +50,27 @@ def named_hours(text: str) -> float:
     raise ValueError(f"'{text[:40]}' is no wall time: write it like 5d, 36h, 1d12h or 90m, more than none")
 
 
+def _kept_as_written(read: Callable[[str], object]) -> AfterValidator:
+    """Refuse a text that cannot be read."""
+
+    def check(text: str) -> str:
+        read(text)
+        return text
+
+    return AfterValidator(check)
+
+
 class BudgetSection(Section):
     """What may be spent."""
 
     gpu_hours: Annotated[Positive, Field(le=LARGEST_BUDGET_GPU_HOURS)] | None = Field(
         None, examples=[5000.0], description="GPU-hours for pilots and final run together (--budget)"
     )
-    within: str | None = Field(
+    within: Annotated[str, _kept_as_written(named_hours)] | None = Field(
         None,
         examples=["5d"],
         description="wall time by whose end pilots and final run are to be done, on the GPUs that there are (--within)",
     )
-
-    @field_validator("within")
-    @classmethod
-    def _wall_time(cls, given: str | None) -> str | None:
-        if given is not None:
-            named_hours(given)
-        return given
 
 
 class WorkloadSection(Section):
@@ -191,17 +195,11 @@ class AxesSection(Section):
 class ProposalSection(Section):
     """What a proposal is compared with."""
 
-    baseline: str = Field(
+    baseline: Annotated[str, _kept_as_written(named_sizes)] = Field(
         "n=8,B=64 or n=8,B=128",
         description="the usual choices, whose rows or the nearest are always shown: rollouts per prompt and prompts"
         " per batch (--baseline)",
     )
-
-    @field_validator("baseline")
-    @classmethod
-    def _allocation(cls, given: str) -> str:
-        named_sizes(given)
-        return given
 
 
 class StorageSection(Section):

@@ -1,6 +1,6 @@
 """Proposals: the priced and ranked grid, the pilot plan, and what published studies let one expect."""
 
-from planner.proposals.proposal import Candidate, Deadline, Layout, OtherBudget, PilotShare, PriceSensitivity, Proposal
+from planner.proposals.proposal import Candidate, Layout, OtherBudget, PilotShare, PriceSensitivity, Proposal
 from planner.proposals.propose import propose
 from planner.proposals.request import (
     GapToFirst,
@@ -14,7 +14,6 @@ from planner.proposals.request import (
 
 __all__ = [
     "Candidate",
-    "Deadline",
     "GapToFirst",
     "Layout",
     "LearningRateRule",
