@@ -118,14 +118,16 @@ class JointDraws:
             scores += top
             scores += alike[:, :, place]
             scores[:, begun] += self.departed[:, curves]
-            # Near 0 and 1 there is little room to depart; without this, what is clipped would pull expectations off.
             ahead = pass_rate_variance(scores)
             np.sqrt(ahead, out=ahead)
             further = strayed * np.sqrt(np.maximum(time - alone, 0.0))
             further += self.shared_noise[:, None] * (SHARED_DEPARTURE * np.maximum(time - farthest, 0.0) ** 2)
             further *= ahead
             further *= 2
-            scores += further
+            # Near 0 and 1 there is little room to depart, up and down alike: if departures were clipped on one side
+            # alone, expectations would fall with the distance, and a larger budget be worse.
+            room = np.maximum(np.minimum(scores, 1.0 - scores), 0.0)
+            scores += np.clip(further, -room, room, out=further)
             scores[:, collapsed] = level[collapsed]
             return scores
 
@@ -191,10 +193,16 @@ def draw(
         runs,
         fit.points.of_one_score,
         departed,
-        generator.standard_normal(size),
-        generator.standard_normal((size, curves)),
-        generator.standard_normal((size, known)),
+        _centred(generator, size),
+        _centred(generator, size, curves),
+        _centred(generator, size, known),
     )
+
+
+def _centred(generator: np.random.Generator, *shape: int) -> Vector:
+    """Draw standard normal numbers that have no mean, so that what is yet to come moves no expectation."""
+    drawn = generator.standard_normal(shape)
+    return np.asarray(drawn - drawn.mean(axis=0))
 
 
 def _members(weights: Vector, size: int, generator: np.random.Generator) -> NDArray[np.intp]:

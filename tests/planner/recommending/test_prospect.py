@@ -1,5 +1,6 @@
 """Chances, regret and intervals at one compute."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.recommending.prospect import Prospect, beats, interval, odds
+from planner.pooling.pool import joint_of
+from planner.recommending.choosing import by_worth
+from planner.recommending.evidence import facts_in
+from planner.recommending.prospect import RUNGS_PER_OCTAVE, Prospect, beats, interval, odds
+from planner.view import Cell
+from tests.planner.pooling import sweeps
 from tests.planner.recommending.worlds import TARGET, Sigmoids, facts, sigmoids
 
 
@@ -49,6 +55,22 @@ def test_chances_are_chances_and_the_least_regret_is_the_highest_expectation(
         assert (found.best <= found.within_near + 1e-12).all()
         assert (found.regret >= 0).all()
         assert found.regret.argmin() == found.expected.argmax() or np.ptp(np.sort(found.regret)[:2]) < 1e-12
+
+
+@pytest.mark.parametrize("steps", [10, 40, 100])
+@pytest.mark.parametrize("truth", [sweeps.smooth, sweeps.unrelated], ids=["smooth", "unrelated"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_final_run_far_longer_than_planned_is_never_expected_to_end_lower(
+    truth: Callable[[int], dict[Cell, sweeps.Curve]], seed: int, steps: int
+) -> None:
+    curves = truth(seed)
+    shown = sweeps.sweep(curves, dict.fromkeys(list(curves)[::2], steps), seed=seed)
+    octaves = 7
+    seen = Prospect.of(joint_of(shown), facts_in(shown), sweeps.TARGET, octaves=(0, octaves))
+    rungs = [seen.rung(third / RUNGS_PER_OCTAVE) for third in range(octaves * RUNGS_PER_OCTAVE + 1)]
+    chosen = [seen.expected[rung, by_worth(seen, rung)[0]] for rung in rungs]
+    assert np.diff(chosen).min() > -5e-4  # of so many draws
+    assert np.diff(seen.expected[rungs].max(axis=1)).min() > -5e-4
 
 
 def test_what_cannot_be_run_has_no_chance() -> None:
