@@ -24,10 +24,10 @@ from bench.deciding import tables
 from bench.plan_prior import OWN_BENCH, TINY, prices
 from budgets.signal import BetaPassRates, signal_fraction
 from planner.prior import draws
-from planner.prior.comparing import interval
+from planner.prior.comparing import interval, noise_between
 from planner.prior.draws import PriorDraws, Weights
 from planner.prior.laws import Circumstances, Run
-from planner.prior.studies import STUDIES, WIDTHS, Values, ceiling_logit
+from planner.prior.studies import STUDIES, WIDTHS, Values
 
 SHARES: Final = (0.1, 0.2, 0.35, 1.0)
 MEASURED: Final = 0.01  # standard deviation of a score that is read off a figure or a validation
@@ -72,8 +72,7 @@ def judged(family: Family) -> tuple[float, float, float, float]:
     weights = prior.weights
     scores, truth = prior.expected(range(len(family.runs)), family.steps).scores, np.array(family.scores)
     base = family.runs[0].circumstances.pass_rate
-    luck = WIDTHS.seed * (1 - base) / (1 + math.exp(-ceiling_logit(base)))
-    noise = math.hypot(luck, MEASURED)
+    noise = math.hypot(noise_between(base) / math.sqrt(2), MEASURED)
     apart = scores - scores.mean(axis=1, keepdims=True)
     return *_held(scores, truth, weights, noise), *_held(apart, truth - truth.mean(), weights, noise)
 

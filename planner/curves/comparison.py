@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from budgets.errors import InputError
-from planner.curves.curve import Curve, Vector
+from planner.curves.curve import Curve, Vector, pass_rate_variance
 from planner.curves.families.one_curve import CannotTellError, LawDraws, draw_sigmoid, interval
 from planner.curves.laws import averaged
 from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL, SEED_SD, Interval
@@ -74,11 +74,13 @@ class Comparison:
 class _Recipe:
     """A recipe's runs, fitted; `sample` holds draws of its A, log B and log C_mid."""
 
-    def __init__(self, name: str, runs: Sequence[Curve], number: int, seed_sd: float) -> None:
+    def __init__(self, name: str, runs: Sequence[Curve], number: int, scale: float, *, bounded: bool) -> None:
         self.name, self.runs = name, [averaged(run) for run in runs]
         self.fits = [draw_sigmoid(run) for run in self.runs]
         ends = [np.median(fit.parameters["A"]) for fit in self.fits]
         self.asymptote = float(np.mean(ends))
+        # Of scores that are no pass rates p(1 − p) is the most that it can be.
+        seed_sd = scale * SEED_SD * math.sqrt(float(pass_rate_variance(self.asymptote if bounded else 0.5)))
         self._seed_variance = float(np.var(ends, ddof=1)) if len(ends) > 1 else seed_sd**2
         self.sample = _sample(self.fits, number, seed_sd)
 
@@ -102,14 +104,14 @@ def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LE
     margin is a part of the scale: of [0, 1], or of the range of all scores where they lie beyond.
     """
     every = [run for runs in curves.values() for run in runs]
-    scale = 1.0
-    if not all(run.bounded for run in every):
+    scale, bounded = 1.0, all(run.bounded for run in every)
+    if not bounded:
         scale = max(float(run.y.max()) for run in every) - min(float(run.y.min()) for run in every)
     fitted: dict[str, _Recipe] = {}
     notes: list[str] = []
     for number, (name, runs) in enumerate(curves.items()):
         try:
-            fitted[name] = _Recipe(name, runs, number, scale * SEED_SD)
+            fitted[name] = _Recipe(name, runs, number, scale, bounded=bounded)
         except CannotTellError as reason:
             notes.append(f"{name} left out: {reason}")
             continue

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from planner.curves.curve import Vector
+from planner.curves.curve import Vector, pass_rate_variance
 from planner.pooling.model import KNOTS, STEEPEST, JointFit, common_steps, remaining_gain, sigmoid
-from planner.pooling.points import clock, pass_rate_variance
+from planner.pooling.points import clock
 from planner.view import Configuration
 
 EARLIEST = 1e-12

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.curves.curve import Vector
+from planner.curves.curve import Vector, pass_rate_variance
 from planner.curves.verdicts import before_collapse
 from planner.view import ScorePoint
 
 BINS = 12
 EMPTY_VARIANCE = 1e6  # variance of a bin without points
-LEAST_PASS_RATE = 0.02  # of p(1 − p), so that a score of exactly 0 or 1 is not taken for certain
 DISPERSION_PRIOR = 1 / 400  # of p(1 − p): some hundred problems, answered a few times
 DISPERSION_WORTH = 5.0  # differences that the prior counts as
 ORIGIN = 0.02  # of the target: before it little can have gone astray
@@ -89,12 +88,6 @@ def _differences(y: Vector) -> tuple[float, float]:
     ratio = np.sort(second**2 / 6 / pass_rate_variance(y[1:-1]))
     smallest = ratio[: max(2, int(0.9 * len(ratio)))]  # a jump is no noise
     return float(smallest.sum() * 1.3), float(len(smallest))
-
-
-def pass_rate_variance(score: Vector) -> Vector:
-    """Return p(1 − p), bounded from below."""
-    p = np.clip(score, 0.0, 1.0)
-    return np.maximum(p * (1 - p), LEAST_PASS_RATE)
 
 
 def stacked(curves: Sequence[Binned], target: float) -> Points:

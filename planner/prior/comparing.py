@@ -1,11 +1,13 @@
 """What draws let one say of two runs: what they have in common cancels, so that differences are surer than scores."""
 
+import math
 from functools import lru_cache
 
 import numpy as np
 
+from planner.metrics import SEED_SD
 from planner.prior.draws import Weights
-from planner.prior.studies import WIDTHS, Values, ceiling_logit
+from planner.prior.studies import Values, ceiling_logit
 
 BEATEN = 0.05  # chance below which a pilot would hardly find a run ahead of another
 LEAST_CHANCE_AHEAD = 0.25  # chance of being ahead of the first from which a run is called level with it
@@ -35,7 +37,19 @@ def interval(scores: Values, weights: Weights) -> tuple[float, float]:
     return float(scores[order[low]]), float(scores[order[high]])
 
 
-@lru_cache(maxsize=64)
 def noise_between(base: float) -> float:
-    """Return by how much two runs of the same cell differ, as a standard deviation, at a base pass rate."""
-    return float(np.sqrt(2) * WIDTHS.seed * (1 - base) / (1 + np.exp(-ceiling_logit(base))))
+    """Return by how much two runs of the same cell differ at the end, as a standard deviation, at a base pass rate."""
+    return math.sqrt(2) * _end_of_a_run(base)[1]
+
+
+def seed_share(base: float) -> float:
+    """Return how far runs of the same cell differ by their seeds, as a share of what they gain."""
+    gain, sd = _end_of_a_run(base)
+    return sd / gain
+
+
+@lru_cache(maxsize=64)
+def _end_of_a_run(base: float) -> tuple[float, float]:
+    """Return what a run gains that comes to its ceiling, and how far seeds set it apart there."""
+    gain = (1 - base) / (1 + math.exp(-ceiling_logit(base)))
+    return gain, SEED_SD * math.sqrt((base + gain) * (1 - base - gain))

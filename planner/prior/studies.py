@@ -100,7 +100,6 @@ class Widths:
     discrepancy: float
     discrepancy_octaves: float
     discrepancy_update_octaves: float
-    seed: float
     wider_per_distance: float
     variant: float
 

@@ -14,8 +14,9 @@ from typing import Final
 
 import numpy as np
 
+from planner.prior.comparing import seed_share
 from planner.prior.draws import FOLDS, Places, Weights
-from planner.prior.studies import WIDTHS, Values
+from planner.prior.studies import Values
 
 PARTS: Final = 3  # of a pilot's validations, of which each has its mean
 CROSSED: Final = 4  # directions of what is seen whose products count too: a mixture's expectation is no line
@@ -45,7 +46,8 @@ def worth_of(finals: Values, weights: Weights, pilots: Sequence[ObservedPilot], 
     if not pilots:
         return Worth(0.0, 0.0)
     rng = np.random.default_rng(1)
-    seed_effects = WIDTHS.seed * rng.standard_normal((len(weights), len(pilots)), dtype=np.float32)
+    seed_effects = rng.standard_normal((len(weights), len(pilots)), dtype=np.float32)
+    seed_effects *= [seed_share(pilot.base) for pilot in pilots]
     finals = finals.copy()
     for number, pilot in enumerate(pilots):  # whose run goes on, with its luck
         finals[:, pilot.cell] += seed_effects[:, number] * (finals[:, pilot.cell] - pilot.base)

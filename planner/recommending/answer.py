@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from math import sqrt
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.axes import named_configuration
+from planner.curves.curve import pass_rate_variance
 from planner.metrics import EQUIVALENCE_MARGIN, SEED_SD
 from planner.percent import chance
 from planner.pooling.draws import JointDraws
@@ -67,7 +69,7 @@ class FinalAnswer:
     left_out: Facts = field(repr=False)
     frontier: tuple[AtBudget, ...] = field(repr=False)
     cautions: tuple[Caution, ...] = field(repr=False)
-    seed_sd: float
+    seed_sd: float  # of score, where the chosen one is expected
     draws: int
 
     @property
@@ -142,8 +144,8 @@ def answer(
 ) -> FinalAnswer:
     """Return the recommendation for a final run of so many GPU-hours, beside those of its pilot where they are `paid`.
 
-    `seed_sd` is how much a run's score differs from its configuration's mean. NotFoundError when nothing was seen or
-    all has failed, BudgetError when no update step can be paid for.
+    `seed_sd` is how far runs of a configuration end apart, in √(p(1 − p)). NotFoundError when nothing was seen or all
+    has failed, BudgetError when no update step can be paid for.
     """
     require_choice(facts, target_gpu_hours)
     prospect = Prospect.of(joint, facts, target_gpu_hours, paid=paid)
@@ -165,7 +167,7 @@ def answer(
         },
         frontier=tuple(_frontier(choices)),
         cautions=cautions(choices, chosen.row, len(chosen.undecided), prompt_set_size),
-        seed_sd=seed_sd,
+        seed_sd=seed_sd * sqrt(pass_rate_variance(prospect.expected[rung, chosen.row])),
         draws=prospect.scores.shape[1],
     )
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import sqrt
 
 from planner.axes import named_configuration
+from planner.curves.curve import pass_rate_variance
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from planner.prior.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
@@ -101,10 +103,11 @@ def _stability(prospect: Prospect, chosen: int, choice: Choice) -> Iterator[Caut
 
 
 def _separation(prospect: Prospect, choice: Choice, undecided: int, seed_sd: float) -> Iterator[Caution]:
-    if seed_sd > EQUIVALENCE_MARGIN:
+    apart = seed_sd * sqrt(pass_rate_variance(choice.expected_score))
+    if apart > EQUIVALENCE_MARGIN:
         yield Caution(
             "noise",
-            f"seeds differ by {seed_sd:.3f} (standard deviation): single runs say little about differences of "
+            f"seeds differ by {apart:.3f} (standard deviation): single runs say little about differences of "
             f"{EQUIVALENCE_MARGIN:g}",
         )
     if choice.probability_within_002 < UNSURE:

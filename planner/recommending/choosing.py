@@ -13,7 +13,7 @@ from functools import cache, partial
 import numpy as np
 
 from planner.axes import named_configuration
-from planner.curves.curve import Vector
+from planner.curves.curve import Vector, pass_rate_variance
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from planner.recommending.prospect import Prospect, beats, interval, odds
@@ -153,7 +153,9 @@ class Choices:
         configuration, facts = prospect.configurations[row], prospect.facts[row]
         steps = facts.steps(float(prospect.lengths(rung)[row]))
         # A run that goes on has its seed in its curve.
-        low, high = interval(prospect.scores[rung][:, row], 0.0 if facts.seeds_seen else self.seed_sd)
+        scores = prospect.scores[rung][:, row]
+        seed_sd = 0.0 if facts.seeds_seen else self.seed_sd * np.sqrt(pass_rate_variance(scores))
+        low, high = interval(scores, seed_sd)
         return Choice(
             rollouts_per_prompt=configuration.rollouts_per_prompt,
             prompts_per_batch=configuration.prompts_per_batch,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.curves.curve import pass_rate_variance
 from planner.curves.verdicts import State
 from planner.metrics import SEED_SD
 from planner.recommending.facts import LAST_PART, ConfigurationFacts, Facts
@@ -78,7 +79,7 @@ LAST = 3  # scores that are averaged, since one validation has noise of its own
 
 
 def seed_sd(trials: Iterable[TrialView]) -> float:
-    """Return the standard deviation between seeds, from configurations of which several were seen.
+    """Return the standard deviation between seeds, in √(p(1 − p)), from configurations of which several were seen.
 
     Runs are compared at the last compute that all of a configuration have reached. The published figure counts as a
     few degrees of freedom, and is the answer where there are no repeated runs.
@@ -90,7 +91,7 @@ def seed_sd(trials: Iterable[TrialView]) -> float:
             common = min(trial.scores[-1].gpu_hours for trial in repeated)
             levels = [level(trial.scores, common) for trial in repeated]
             degrees += len(levels) - 1
-            squares += float(np.var(levels)) * len(levels)
+            squares += float(np.var(levels) / pass_rate_variance(np.mean(levels))) * len(levels)
     return float(np.sqrt(squares / degrees))
 
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.curves.curve import Vector
+from planner.curves.curve import Vector, pass_rate_variance
 from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_ENDS
 from planner.pooling.draws import OWN_DEPARTURE, JointDraws
-from planner.pooling.points import pass_rate_variance
 from planner.pooling.pool import Pool
 from planner.prior.comparing import interval as prior_interval
 from planner.prior.draws import prior_draws
@@ -78,7 +77,7 @@ def promise_from_studies(run: Run, rate_factor: float, steps: int) -> Promise:
 
 def _interval(draws: Vector, seed_sd: float, score_share: float) -> tuple[float, float, float]:
     """Return the mean, and the interval of one validation of a run."""
-    sd = np.sqrt(seed_sd**2 + score_share * pass_rate_variance(draws))
+    sd = np.sqrt((seed_sd**2 + score_share) * pass_rate_variance(draws))
     return float(draws.mean()), *interval(draws, sd)
 
 

@@ -68,4 +68,4 @@ def test_seeds_that_agree_say_little_and_seeds_that_differ_much() -> None:
     assert seed_sd([]) == SEED_SD
     assert seed_sd(seen().trials.values()) == SEED_SD  # no configuration was run twice
     assert seed_sd(runs(0.0)) < 1.2 * SEED_SD
-    assert seed_sd(runs(0.1)) > 4 * SEED_SD
+    assert seed_sd(runs(0.1)) > 2 * SEED_SD  # 0.08 of score at 0.6 to 0.8
