@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.curves.curve import Curve, Vector
 from planner.curves.reading import read_curves
-from planner.watching.left import remaining_gain
+from planner.watching.left import remaining_gain_alone
 from planner.watching.rules import Scored, fall
 
 CURVES = Path(__file__).parents[2] / "shared" / "curves"
@@ -89,7 +89,9 @@ def ended(curves: dict[str, Curve]) -> Iterator[str]:
     for curve in curves.values():
         end = float(curve.x[-1])
         final = float(curve.y[-max(1, curve.y.size // 10) :].mean())
-        stop = next((x for x in curve.x[2:-1] if (at := remaining_gain(curve.until(float(x)), end)) and at.won), end)
+        stop = next(
+            (x for x in curve.x[2:-1] if (at := remaining_gain_alone(curve.until(float(x)), end)) and at.won), end
+        )
         part = curve.until(float(stop))
         saved.append(1 - float(stop) / end)
         lost.append(final - float(part.y[-max(1, part.y.size // 10) :].mean()))

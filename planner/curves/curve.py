@@ -16,7 +16,7 @@ LEAST_PASS_RATE = 0.02  # of p(1 − p), so that a score of exactly 0 or 1 is no
 def pass_rate_variance(score: Vector | float) -> Vector:
     """Return p(1 − p), bounded from below."""
     p = np.clip(score, 0.0, 1.0)
-    return np.maximum(p * (1 - p), LEAST_PASS_RATE)
+    return np.asarray(np.maximum(p * (1 - p), LEAST_PASS_RATE))
 
 
 @dataclass(frozen=True, eq=False)

@@ -187,15 +187,6 @@ def predict_quantiles(curves: Sequence[Curve], at: Sequence[float], levels: Vect
     return np.concatenate(over_chunks(curves, quantiles) or [np.empty((0, len(levels)))])
 
 
-def chance_above(curve: Curve, at: float, score: float) -> float:
-    """Return the probability that the mean score of a curve is higher than a score at one compute."""
-
-    def above(rows: slice, posterior: Posterior) -> float:
-        return 1 - float(posterior.predict(np.array([at])).cdf(np.array([score]))[0])
-
-    return over_chunks([curve], above)[0]
-
-
 def _design_of(prepared: Prepared, prior: Prior) -> Design:
     """Lay out the columns of every curve's bins, and whiten them."""
     drift, factor = (part.ravel() for part in np.meshgrid(prior.drifts, prior.noise_factors, indexing="ij"))

@@ -17,6 +17,7 @@ from planner.recommending.choosing import by_worth
 from planner.recommending.evidence import facts_in
 from planner.recommending.prospect import Prospect, interval
 from planner.view import Configuration, TrialView, View
+from planner.watching.left import RemainingGain, remaining_gain
 from planner.watching.promised import PredictedScore
 
 PARTS = 40  # of the run, at whose ends the promise is kept
@@ -103,11 +104,15 @@ class SwitchTarget:
 
 @dataclass(frozen=True, slots=True)
 class EndForecast:
-    """What is believed of a run's end now, how likely it falls notably short of the promise, and what else would do."""
+    """What is believed of a run's end now, how likely it falls notably short of the promise, and what else would do.
+
+    `left` is what going on should bring; None before its curve can tell.
+    """
 
     end: PredictedScore
     probability_below: float
     rival: SwitchTarget | None
+    left: RemainingGain | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +138,8 @@ def outlook(known: View, asked: ForecastQuery, pool: Pool, draws: int) -> EndFor
     low, high = np.quantile(scores, INTERVAL_ENDS)
     below = float((scores <= asked.promised - EQUIVALENCE_MARGIN).mean())
     end = PredictedScore(expected, float(low), float(high))
-    return EndForecast(end, below, _switch_target(view, joint, asked, end.score))
+    left = remaining_gain(joint, run, asked.end_gpu_hours)
+    return EndForecast(end, below, _switch_target(view, joint, asked, end.score), left)
 
 
 def _switch_target(view: View, joint: JointDraws, asked: ForecastQuery, end: float) -> SwitchTarget | None:

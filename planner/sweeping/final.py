@@ -1,14 +1,15 @@
 """The policy of a final run: on to its end, segment by segment, or to where nothing is left to win."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
+from planner.pooling.pool import DRAWS, Pool
 from planner.sweeping.actions import Action, Advance, Finish, Stop, Why
-from planner.sweeping.beliefs import curve_of
 from planner.sweeping.table import next_boundary
 from planner.trials import TrialState
-from planner.view import FINAL_POLICY, TrialView, View
+from planner.view import FINAL_POLICY, TrialView, View, has_curve
 from planner.watching.left import LEAST_CHANCE, RemainingGain, remaining_gain
 
 
@@ -17,9 +18,9 @@ class FinalPolicy:
 
     name = FINAL_POLICY
 
-    def __init__(self, *, stop_when_won: bool = False) -> None:
-        """Go on to the end, or stop where more than 0.02 of score is no longer likely."""
-        self._stop_when_won = stop_when_won
+    def __init__(self, left_of: Callable[[TrialView], RemainingGain | None] | None = None) -> None:
+        """Go on to the end, or stop where more than 0.02 of score is no longer likely by what says what is left."""
+        self._left_of = left_of
 
     def decide(self, view: View) -> Sequence[Action]:
         """Return what to do now."""
@@ -29,7 +30,7 @@ class FinalPolicy:
             return _over(trial, Why(reason, {"step": trial.step}), view)
         if not trial.ready:
             return []
-        left = left_of(trial) if self._stop_when_won and trial.state is TrialState.PAUSED else None
+        left = self._left_of(trial) if self._left_of is not None and trial.state is TrialState.PAUSED else None
         if left is not None and left.won:
             figures = {"step": trial.step, "share_left": left.share, "expected": left.expected, "chance": left.chance}
             return _over(trial, Why(nothing_to_win(left), figures), view)
@@ -51,9 +52,12 @@ def end_of(trial: TrialView) -> float:
     return reached + (trial.most_steps - at) * trial.compared_per_step
 
 
-def left_of(trial: TrialView) -> RemainingGain | None:
-    """Return what is left to win; None before the run's own curve can tell."""
-    return remaining_gain(curve_of(trial), end_of(trial)) if len(trial.scores) > 1 else None
+def left_by(known: View, pool: Pool, run: TrialView) -> RemainingGain | None:
+    """Return what is left to win of a run, by all curves; None before its own can tell."""
+    if not has_curve(run):
+        return None
+    view = replace(known, trials={**known.trials, run.trial: run})
+    return remaining_gain(pool.joint_draws(view, DRAWS), run, end_of(run))
 
 
 def nothing_to_win(left: RemainingGain) -> str:

@@ -1,20 +1,20 @@
-"""Whether a run has anything left to win, by the forecast of its own curve.
-
-On 49 runs that ended there 12 % of the compute was saved, for 0.001 of score on average and 0.028 at worst.
-"""
+"""Whether a run has anything left to win, by the one belief of its curve and of those that are known beside it."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from planner.curves.curve import Curve
-from planner.curves.fitting import Prediction, fit_curves
-from planner.curves.posterior import chance_above
-from planner.metrics import EQUIVALENCE_MARGIN
+from planner.curves.curve import Curve, Vector
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_ENDS
+from planner.pooling.draws import JointDraws
+from planner.pooling.pool import DRAWS, joint_of
+from planner.trials import TrialState
+from planner.view import ScorePoint, TrialView, View
+from planner.watching.promised import PredictedScore
 
-LEAST_CHANCE = 0.15  # of winning that much, below which it is not
+LEAST_CHANCE = 0.01  # of winning that much, below which it is not (bench/results/finals.md)
 EARLIEST_SHARE = 0.25  # of the run: before, a forecast says little
-LEAST_RISE = 2.0  # noise standard deviations that it must have risen by: a flat curve may rise late
+LEAST_RISE = 2.0  # standard deviations of a score that it must have risen by: a flat curve may rise late
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,7 @@ class RemainingGain:
     share: float  # of the x axis
     expected: float  # of score
     chance: float  # of more than the margin within which scores are equivalent
-    now: Prediction
-    end: Prediction
+    end: PredictedScore
 
     @property
     def won(self) -> bool:
@@ -33,14 +32,47 @@ class RemainingGain:
         return self.chance < LEAST_CHANCE
 
 
-def remaining_gain(curve: Curve, end_x: float) -> RemainingGain | None:
-    """Forecast the rest of a run; None before its curve can tell: unbounded scores, too early, or not risen yet."""
-    positive = curve.x > 0
-    if not (curve.bounded and positive.sum() >= 2) or curve.x[-1] < EARLIEST_SHARE * end_x or curve.x[-1] >= end_x:
+def remaining_gain(joint: JointDraws, run: TrialView, end_gpu_hours: float) -> RemainingGain | None:
+    """Forecast the rest of a run that was fitted; None before it can tell: too early, or not risen yet."""
+    reached = run.scores[-1].gpu_hours
+    trained = sum(score.gpu_hours > 0 for score in run.scores)
+    if trained < 2 or not EARLIEST_SHARE * end_gpu_hours <= reached < end_gpu_hours:
         return None
-    fit = fit_curves([curve], [(float(curve.x[-1]), end_x)])[0]
-    now, end = fit.predictions
-    if now.mean - float(np.min(curve.y[: max(1, curve.y.size // 4)])) < LEAST_RISE * fit.noise_sd:
+    place, curve = np.array([joint.place[run.configuration]]), np.array([joint.run_of[run.trial]])
+    x = np.array([[reached, end_gpu_hours]]) / joint.target
+    now, end = np.clip(joint.observed(place, curve, x)[:, 0, :], 0.0, 1.0).T
+    scores = [score.score for score in run.scores]
+    if now.mean() - min(scores[: max(1, len(scores) // 4)]) < LEAST_RISE * np.sqrt(joint.noise_of_a_score):
         return None
-    chance = chance_above(curve, end_x, now.mean + EQUIVALENCE_MARGIN)
-    return RemainingGain(1 - float(curve.x[-1]) / end_x, max(0.0, end.mean - now.mean), chance, now, end)
+    chance = float((end > now.mean() + EQUIVALENCE_MARGIN).mean())
+    return RemainingGain(1 - reached / end_gpu_hours, max(0.0, float((end - now).mean())), chance, _predicted(end))
+
+
+def remaining_gain_alone(curve: Curve, end_x: float) -> RemainingGain | None:
+    """Forecast the rest of a curve beside which nothing is known; None also of scores that are no pass rates."""
+    if not curve.bounded or not (curve.x > 0).any():
+        return None
+    errors = [None] * curve.x.size if curve.standard_errors is None else curve.standard_errors.tolist()
+    points = zip(range(curve.x.size), curve.x.tolist(), curve.y.tolist(), errors, strict=True)
+    run = TrialView(
+        trial=0,
+        name=curve.name,
+        rollouts_per_prompt=1,
+        prompts_per_batch=1,
+        seed=0,
+        state=TrialState.PAUSED,
+        step=curve.x.size,
+        pilot_steps=curve.x.size,
+        segment_steps=1,
+        most_steps=curve.x.size,
+        gpu_hours_per_step=end_x / curve.x.size,
+        start_up_gpu_hours=0.0,
+        gpu_hours_spent=float(curve.x[-1]),
+        scores=tuple(ScorePoint(*point) for point in points),
+    )
+    return remaining_gain(joint_of(View({0: run}, 0.0, end_x, 0, 0), DRAWS), run, end_x)
+
+
+def _predicted(draws: Vector) -> PredictedScore:
+    low, high = np.quantile(draws, INTERVAL_ENDS)
+    return PredictedScore(float(draws.mean()), float(low), float(high))

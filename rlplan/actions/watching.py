@@ -17,7 +17,7 @@ from planner.curves.reading.assembly import curves_of
 from planner.logs.consoles import planned_steps
 from planner.logs.series import matching, ours_of, trainer_of
 from planner.metrics import Interval
-from planner.watching.left import RemainingGain, remaining_gain
+from planner.watching.left import RemainingGain, remaining_gain_alone
 from planner.watching.progress import Progress, progress_of
 from planner.watching.rules import Scored, UpdateWatch, Warned, fall
 from rlplan.requests.foreign import WatchRequest
@@ -33,7 +33,7 @@ class LeftData(View[RemainingGain]):
     expected_gain = Key[float]("of.expected")
     chance = Key[float]("of.chance")
     won = Key[bool]("of.won", "whether too little is left to go on for")
-    expected_end = Key[Interval](lambda each: Interval(each.of.end.mean, each.of.end.low, each.of.end.high))
+    expected_end = Key[Interval](lambda each: Interval(each.of.end.score, each.of.end.low, each.of.end.high))
 
 
 class ProgressData(View[Progress]):
@@ -159,7 +159,7 @@ def _events(table: Table, request: WatchRequest, known: dict[tuple[str, str], in
 
 
 def _left(curve: Curve, end: float | None) -> RemainingGain | None:
-    return None if end is None else remaining_gain(curve, end)
+    return None if end is None else remaining_gain_alone(curve, end)
 
 
 def _with_errors(curve: Curve, table: Table) -> Curve:

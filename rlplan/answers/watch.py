@@ -139,4 +139,4 @@ def _line(event: WatchEvent) -> str:
 
 def _gain_text(left: RemainingGain) -> str:
     what = f"{percent(left.share)} of the run left, which should add {left.expected:.3f}"
-    return f"{what}: little left to gain, end it here" if left.won else f"{what} (end {left.end.mean:.3f})"
+    return f"{what}: little left to gain, end it here" if left.won else f"{what} (end {left.end.score:.3f})"

@@ -1,6 +1,7 @@
 """Who decides in a sweep and what is concluded: of its pilots, or of its final run."""
 
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -9,7 +10,7 @@ from planner.store.finals import Final, final_of, finals_of
 from planner.store.schema import Plan, Recommendation, Sweep
 from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
-from planner.sweeping.final import FinalPolicy
+from planner.sweeping.final import FinalPolicy, left_by
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration, View
 from runner.sweep.answering import stored_board
@@ -32,9 +33,10 @@ def deciding(session: Session, sweep: str, spec: SweepSpec, plan: Plan) -> tuple
     pilots = session.get_one(Sweep, final.of_sweep_id)
     view = evidence(session, pilots, before=final.id)
     others = {number: trial for number, trial in view.trials.items() if number != final.from_trial_id}
+    known = replace(view, trials=others)
     promised = Promised.of(session, final, _remedy(session, final, pilots))
-    policy = FinalPolicy(stop_when_won=final.stop_when_won)
-    return policy, FinalRunMonitor(replace(view, trials=others), promised, pool)
+    policy = FinalPolicy(partial(left_by, known, pool) if final.stop_when_won else None)
+    return policy, FinalRunMonitor(known, promised, pool)
 
 
 def evidence(session: Session, pilots: Sweep, before: int | None = None) -> View:

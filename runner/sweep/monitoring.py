@@ -27,7 +27,7 @@ from planner.store.finals import (
     switch_of,
 )
 from planner.store.schema import Decision, Point, Sweep
-from planner.sweeping.final import end_of, left_of, nothing_to_win
+from planner.sweeping.final import end_of, nothing_to_win
 from planner.view import TrialView, View, has_curve
 from planner.watching.left import RemainingGain
 from planner.watching.promised import PredictedScore, promised_at
@@ -174,7 +174,7 @@ class FinalRunMonitor:
 
     def _judge(self, scored: list[Scored], run: TrialView, board: Board, journal: Journal) -> None:
         forecast = self._outlook(run, board)
-        left = left_of(run) if run.step < run.most_steps else None
+        left = forecast.left if forecast is not None and run.step < run.most_steps else None
         journal.note(VALIDATION, None, self._line(scored[-1], run, forecast), step=int(scored[-1].x))
         if forecast is not None:
             self._store(forecast, left, run, journal)

@@ -1,13 +1,17 @@
 """The policy of a final run."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from planner.pooling.pool import Pool
 from planner.sweeping.actions import Advance, Finish, Stop
-from planner.sweeping.final import FinalPolicy
+from planner.sweeping.final import FinalPolicy, left_by
 from planner.trials import TrialState
 from planner.view import TrialView, View
+from planner.watching.left import LEAST_CHANCE
 from tests.planner.sweeping.views import trial
 
 RISEN = {"asymptote": 0.7, "middle": 2.0}  # nearly all of it by a third of the run
@@ -15,6 +19,11 @@ RISEN = {"asymptote": 0.7, "middle": 2.0}  # nearly all of it by a third of the 
 
 def seen(run: TrialView) -> View:
     return View({run.trial: run}, gpu_hours_left=500.0, target_gpu_hours=100.0, free_workers=1, seed=0)
+
+
+def stopping() -> FinalPolicy:
+    pilots = {number: trial(number, TrialState.PAUSED, step=10, cell=(16, B)) for number, B in ((1, 16), (2, 64))}
+    return FinalPolicy(partial(left_by, replace(seen(trial(3)), trials=pilots), Pool()))
 
 
 def paused(step: int, **others: Any) -> TrialView:
@@ -43,15 +52,15 @@ def test_it_waits_for_what_runs_and_starts_nothing_that_failed(state: TrialState
 
 def test_it_ends_where_nothing_is_left_to_win_only_when_asked() -> None:
     view = seen(paused(80, **RISEN))
-    asked, stop = FinalPolicy(stop_when_won=True).decide(view)
+    asked, stop = stopping().decide(view)
     assert isinstance(stop, Stop)
     assert isinstance(asked, Finish)
     assert "20 % of the GPU-hours are left; they are expected to bring 0.0" in asked.why.reason
-    assert asked.why.figures["chance"] < 0.15
+    assert asked.why.figures["chance"] < LEAST_CHANCE
     (not_asked,) = FinalPolicy().decide(view)
     assert isinstance(not_asked, Advance)
 
 
 def test_what_still_rises_goes_on() -> None:
-    (action,) = FinalPolicy(stop_when_won=True).decide(seen(paused(40, asymptote=0.9, middle=60.0)))
+    (action,) = stopping().decide(seen(paused(40, asymptote=0.9, middle=60.0)))
     assert isinstance(action, Advance)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from planner.curves.curve import Curve
-from planner.watching.left import remaining_gain
+from planner.watching.left import remaining_gain_alone
 
 
 def sigmoid(end: float, points: int, middle: float, noise: float = 0.004) -> Curve:
@@ -12,7 +12,7 @@ def sigmoid(end: float, points: int, middle: float, noise: float = 0.004) -> Cur
 
 
 def test_a_curve_that_is_saturated_has_nothing_left_and_one_that_rises_has() -> None:
-    saturated, rising = remaining_gain(sigmoid(80, 40, 5), 100), remaining_gain(sigmoid(30, 20, 30), 100)
+    saturated, rising = remaining_gain_alone(sigmoid(80, 40, 5), 100), remaining_gain_alone(sigmoid(30, 20, 30), 100)
 
     assert saturated is not None
     assert rising is not None
@@ -31,4 +31,4 @@ def test_a_curve_that_is_saturated_has_nothing_left_and_one_that_rises_has() -> 
     ],
 )
 def test_what_a_curve_cannot_tell_is_not_said(curve: Curve) -> None:
-    assert remaining_gain(curve, 100) is None
+    assert remaining_gain_alone(curve, 100) is None
