@@ -53,6 +53,7 @@ class JointDraws:
     shared_noise: Vector  # (s,) standard normal, of what is still to come of all curves alike
     noise: Vector  # (s, i) and of each
     unseen_noise: Vector  # (s, c)
+    unconverged: float = 0.0  # weight of the members of the fit that had not come to their modes
 
     def scores(self, gpu_hours: Sequence[float | Vector]) -> Vector:
         """Return draws × configurations × computes, each one for all or one for each configuration."""
@@ -196,6 +197,7 @@ def draw(
         _centred(generator, size),
         _centred(generator, size, curves),
         _centred(generator, size, known),
+        fit.unconverged,
     )
 
 

@@ -42,16 +42,16 @@ START_SD = 0.15
 HIGHEST_START = 0.98  # R0 of 1 would leave nothing to learn
 NO_START = 0.2  # where no score says where runs begin
 STEEPEST = 3.0  # |log B|
-ROUNDS = 12
-TOLERANCE = 0.02  # change of the objective
-DAMPING_AT_MODE = 1e3  # damping beyond which a member that does not get better is at its mode
+ROUNDS = 40  # 673 fits in plays needed fewer, the mean three
+TOLERANCE = 0.02  # of the objective, that a step promises at most at the mode
+POOR, GOOD = 0.25, 0.75  # shares of what a step promises, below and above which the next one is more or less damped
 OUTLIER_MISFIT, MOST_OUTLIER_SCALE = 3.0, 10.0  # misfit per point beyond which a curve is left to itself, and how far
 FARTHEST_RISE = 200.0  # |z| beyond which a rise has not begun, or is over
 # First only pairs of a top and a middle are fitted; after so many rounds those so far behind in log evidence are left
 # out, and the others go on with every scatter and drift, of which some are left out in turn.
 FIRST_ROUNDS, SCREENING_NATS, FINAL_NATS = 4, 4.0, 5.0
 SOURCE_NATS = 6.0  # and so far before sources have spoken, which say nothing of levels but may change what fits one
-LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e8
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-6, 1e8
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class JointFit:
     drift: Vector  # (h,)
     outlier_scale: Vector  # (i,) how many times that a curve departs
     log_evidence: Vector  # (h,)
+    promised: Vector  # (h,) by how much another step would have lowered the objective
     source: NDArray[np.intp]  # (h,) 0 without one, else 1 + the place of what was learnt
 
     @property
@@ -82,6 +83,11 @@ class JointFit:
     def weights(self) -> Vector:
         """Of the members."""
         return np.asarray(np.exp(self.log_evidence - logsumexp(self.log_evidence)))
+
+    @property
+    def unconverged(self) -> float:
+        """The weight of the members that had not come to their modes."""
+        return float(self.weights[self.promised >= TOLERANCE].sum())
 
 
 def remaining_gain(z: Vector) -> Vector:
@@ -140,17 +146,17 @@ class JointModel:
         """Find the modes by Levenberg's steps, first of few members, then of many, and last of those that matter."""
         members, known = len(self.log_prior), len(self.design)
         state: FitState = np.tile(self.base_mean, (members, 1)), self.prior.mean, np.zeros((members, known, LOCAL))
-        state, rows, value = self._climbed(state, FIRST_ROUNDS)
+        state, rows, value, _ = self._climbed(state, FIRST_ROUNDS)
         if self.learnt:
             state = _of(state, self._teach(self._near(state, rows, value, SOURCE_NATS)))
-            state, rows, value = self._climbed(state, FIRST_ROUNDS)
+            state, rows, value, _ = self._climbed(state, FIRST_ROUNDS)
         state = _of(state, self._spread(self._near(state, rows, value, SCREENING_NATS)))
-        state, rows, value = self._climbed(state, FIRST_ROUNDS)
+        state, rows, value, _ = self._climbed(state, FIRST_ROUNDS)
         selected = self._near(state, rows, value, FINAL_NATS)
         self._keep(selected)
         state = _of(state, selected)
         self._scale_outliers(rows[selected[0]])
-        state, rows, value = self._climbed(state, ROUNDS)
+        state, rows, value, promised = self._climbed(state, ROUNDS)
         log_evidence, own, cross, shared = self._evidence(state, rows, value)
         base, coefficients, deviation = state
         return JointFit(
@@ -167,6 +173,7 @@ class JointModel:
             self.drift,
             self.outlier_scale,
             log_evidence,
+            promised,
             self.prior.source,
         )
 
@@ -184,22 +191,25 @@ class JointModel:
         steps = COMMON * self.drift * float(np.sqrt(clock(np.array(1.0)) / KNOTS))
         return np.stack([*[np.full(len(self.drift), START_SD)] * len(self.starts), *[steps] * KNOTS], axis=1)
 
-    def _climbed(self, state: FitState, rounds: int) -> tuple[FitState, Vector, Vector]:
-        """Return where so many steps lead at most, with the whitened rows and the objective there."""
+    def _climbed(self, state: FitState, rounds: int) -> tuple[FitState, Vector, Vector, Vector]:
+        """Return where so many steps lead at most, with the whitened rows, the objective, and what a step promised.
+
+        Levenberg's damping follows how much of what a step promises comes true.
+        """
         value, rows = self._objective(state)
-        damping = np.full(len(value), 1e-2)
+        damping = np.full(len(value), FIRST_DAMPING)
         for _ in range(rounds):
-            step = self._step(state, rows, damping)
+            step, promised = self._step(state, rows, damping)
             trial = tuple(now + change for now, change in zip(state, step, strict=True))
             new_value, new_rows = self._objective(trial)
-            better = new_value <= value
-            gained = np.where(better, value - new_value, damping < DAMPING_AT_MODE)
+            better, came = new_value <= value, value - new_value
             state = tuple(_chosen(better, new, old) for new, old in zip(trial, state, strict=True))
             rows, value = _chosen(better, new_rows, rows), np.where(better, new_value, value)
-            damping = np.clip(np.where(better, damping / 10, damping * 10), LEAST_DAMPING, MOST_DAMPING)
-            if gained.max() < TOLERANCE:
+            factor = np.where(came < POOR * promised, 10.0, np.where(came > GOOD * promised, 0.1, 1.0))
+            damping = np.clip(damping * factor, LEAST_DAMPING, MOST_DAMPING)
+            if promised.max() < TOLERANCE:
                 break
-        return state, rows, value
+        return state, rows, value, promised
 
     def _near(self, state: FitState, rows: Vector, value: Vector, behind: float) -> NDArray[np.intp]:
         """Return the members that are not so far behind the best one, which comes first."""
@@ -304,7 +314,8 @@ class JointModel:
         summed[:, self.with_curves] = np.add.reduceat(per_curve[:, self.in_order], self.first_of, axis=1)
         return summed
 
-    def _step(self, state: FitState, rows: Vector, damping: Vector) -> FitState:
+    def _step(self, state: FitState, rows: Vector, damping: Vector) -> tuple[FitState, Vector]:
+        """Return a step, and by how much it lowers the objective where that is as curved as it is thought to be."""
         own, cross, shared, own_slope, shared_slope = self._curvature(state, rows)
         own = own + damping[:, None, None, None] * np.einsum("hcll->hcl", own)[..., None] * np.eye(LOCAL)
         diagonal = np.einsum("hgg->hg", shared)
@@ -316,7 +327,8 @@ class JointModel:
         common = np.linalg.solve(reduced, right[..., None])[..., 0]
         change = inner - np.einsum("hclg,hg->hcl", outer, common)
         number = self.design.shape[2]
-        return common[:, number:], common[:, :number], change
+        promised = (own_slope * change).sum(axis=(1, 2)) + (shared_slope * common).sum(axis=1)
+        return (common[:, number:], common[:, :number], change), 0.5 * promised
 
 
 def _starts(points: Points, base_model: NDArray[np.intp], models: int) -> Vector:

@@ -39,6 +39,7 @@ def cautions(choices: Choices, chosen: int, undecided: int, prompt_set_size: int
         *_stability(prospect, chosen, choice),
         *_separation(prospect, choice, undecided, choices.seed_sd),
         *_failures(prospect),
+        *_fit(prospect),
     )
 
 
@@ -118,6 +119,15 @@ def _separation(prospect: Prospect, choice: Choice, undecided: int, seed_sd: flo
             f"{choice.probability_within_002:.2f}, and {undecided} of {count} configurations are level: more pilot "
             "GPU-hours may separate them (the last "
             "decision says why the pilots ended)",
+        )
+
+
+def _fit(prospect: Prospect) -> Iterator[Caution]:
+    if prospect.unconverged:
+        yield Caution(
+            "fit",
+            f"{percent(prospect.unconverged)} of the fit of all curves had not converged: scores and chances may be "
+            "off, and intervals too narrow",
         )
 
 

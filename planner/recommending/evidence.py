@@ -91,7 +91,7 @@ def seed_sd(trials: Iterable[TrialView]) -> float:
             common = min(trial.scores[-1].gpu_hours for trial in repeated)
             levels = [level(trial.scores, common) for trial in repeated]
             degrees += len(levels) - 1
-            squares += float(np.var(levels) / pass_rate_variance(np.mean(levels))) * len(levels)
+            squares += float(np.var(levels) / pass_rate_variance(float(np.mean(levels)))) * len(levels)
     return float(np.sqrt(squares / degrees))
 
 

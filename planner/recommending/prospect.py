@@ -38,6 +38,7 @@ class Prospect:
     base: Vector
     octaves: tuple[int, int] = OCTAVES
     paid: float | Vector = 0.0
+    unconverged: float = 0.0  # of the weight of the fit that the draws are of
 
     @classmethod
     def of(
@@ -60,7 +61,8 @@ class Prospect:
         reached = np.array([each.reached_gpu_hours for each in known]) if paid else 0.0
         drawn = np.moveaxis(joint.scores([UNTRAINED * target_gpu_hours, *(each + reached for each in gpu_hours)]), 2, 0)
         scores = np.ascontiguousarray(drawn[1:])
-        return cls(configurations, known, target_gpu_hours, gpu_hours, scores, drawn[0], octaves, reached)
+        base, unconverged = drawn[0], joint.unconverged
+        return cls(configurations, known, target_gpu_hours, gpu_hours, scores, base, octaves, reached, unconverged)
 
     def rung(self, octaves: float) -> int:
         """Return the index of the compute that lies so many octaves from the target."""

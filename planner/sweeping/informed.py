@@ -35,6 +35,7 @@ MOST_PROPOSED = 0.5  # of the number of trials that the plan had
 # between near-equals only the rest of their runs decides. (Successive halving ends so: Karnin, Koren, Somekh, Almost
 # optimal exploration in multi-armed bandits, 2013.)
 FINALISTS = 3  # configurations, the best by expectation
+MOST_UNCONVERGED = 0.05  # weight of what a fit rests on and has not come to its mode, up to which trials are given up
 MOST_FOR_ENDS = 1 / 3  # of the sweep's GPU-hours: what pays for little more than their ends has to look at others first
 
 
@@ -161,7 +162,9 @@ class InformedPolicy:
     def _prunes(self, view: View, chances: Chances) -> list[Prune]:
         """Give up paused trials whose configuration has hardly a chance to be within 0.02 of the best."""
         limit = bar(ALPHA, len(chances.candidates))
-        pruned = []
+        pruned: list[Prune] = []
+        if chances.joint.unconverged > MOST_UNCONVERGED:  # nothing that cannot be taken back rests on such a fit
+            return pruned
         for trial in view.trials.values():
             place = chances.place.get(trial.configuration)
             if trial.state is not TrialState.PAUSED or place is None or not has_curve(trial):

@@ -8,6 +8,7 @@ import numpy as np
 from planner.axes import named_configuration
 from planner.curves.curve import Vector
 from planner.metrics import EQUIVALENCE_MARGIN
+from planner.percent import percent
 from planner.sweeping.actions import Why
 from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named
 from planner.sweeping.chances import Chances
@@ -20,19 +21,22 @@ FIRST = "nothing is known of any configuration yet, and this one lies in the mid
 
 def numbers(chances: Chances, offer: Offer, gain: float, rate: float) -> dict[str, Any]:
     """Return the figures that an offer was chosen by."""
+    unconverged = chances.joint.unconverged
     return {
         **chances.figures(chances.place[offer.configuration]),
         "expected_gain": gain,
         "gain_per_gpu_hour": rate,
+        **({"unconverged": unconverged} if unconverged else {}),
     }
 
 
 def reason(view: View, numbers: dict[str, Any]) -> str:
     """Say why a segment is bought."""
+    doubt = f"; {percent(numbers['unconverged'])} of the fit had not converged" if "unconverged" in numbers else ""
     return (
         f"this should improve the final choice by {numbers['expected_gain']:.2g}; expected score "
         f"{numbers['median']:.2f} ({numbers['low']:.2f} to {numbers['high']:.2f}) at "
-        f"{hours(view.target_gpu_hours)} GPU-hours, P(best) {numbers['probability_best']:.2g}"
+        f"{hours(view.target_gpu_hours)} GPU-hours, P(best) {numbers['probability_best']:.2g}{doubt}"
     )
 
 
@@ -73,8 +77,8 @@ def why_pruned(view: View, chances: Chances, trial: TrialView, place: int, limit
     weakest = [int(each) for each in np.argsort(chances.near, kind="stable") if each != place][:MOST_ALTERNATIVES]
     return Why(
         f"{named(trial)} ends within {EQUIVALENCE_MARGIN:g} of the best at {hours(view.target_gpu_hours)} GPU-hours "
-        f"with a probability of {chances.near[place]:.2g}, below {limit:.2g}: its expected score is {interval}, "
-        f"that of {best} {best_interval}",
+        f"with a probability of {chances.near[place]:.2g}, below {limit:.2g}: its expected score is "
+        f"{interval}, that of {best} {best_interval}",
         {
             "limit": limit,
             "target_gpu_hours": view.target_gpu_hours,

@@ -1,9 +1,11 @@
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from planner.axes import MODEL
+from planner.pooling import model
 from planner.pooling.draws import JointDraws
 from planner.pooling.features import features
 from planner.pooling.model import SCATTER, SCATTERS, JointFit, JointModel
@@ -172,3 +174,18 @@ def test_a_base_model_without_a_curve_begins_where_the_others_do() -> None:
     start = joint_of(replace(view, trials=unseen), 1000).start
     assert start.mean(axis=0) == pytest.approx([0.2] * 8, abs=0.02)
     assert start[:, 4:].std() > 5 * start[:, :4].std()
+
+
+@pytest.mark.parametrize("truth", [smooth, unrelated], ids=["smooth", "unrelated"])
+@pytest.mark.parametrize("steps", [4, 20, 100])
+@pytest.mark.parametrize("noise", [1e-6, 0.01, 0.1])
+def test_fits_come_to_their_modes(truth: Callable[[int], dict[Cell, Curve]], steps: int, noise: float) -> None:
+    view = sweep(truth(2), dict.fromkeys(EVERY_OTHER, steps), noise=noise)
+    assert fitted(view)[0].unconverged == 0
+
+
+def test_a_fit_that_was_cut_short_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "ROUNDS", 1)
+    monkeypatch.setattr(model, "FIRST_ROUNDS", 1)
+    fit, _ = fitted(sweep(unrelated(2), dict.fromkeys(EVERY_OTHER, 40), noise=1e-4))
+    assert 0 < fit.unconverged <= 1

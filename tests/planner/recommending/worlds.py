@@ -22,6 +22,7 @@ class Sigmoids:
     asymptote: Vector  # (draws, configurations)
     middle: Vector
     falls_at: Vector | None = None  # (configurations,)
+    unconverged: float = 0.0
 
     def scores(self, gpu_hours: Sequence[float | Vector]) -> Vector:
         x = np.stack([np.broadcast_to(each, len(self.configurations)) for each in gpu_hours], axis=-1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from planner.pooling.draws import JointDraws
+from planner.pooling.model import JointFit
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
 from planner.sweeping.informed import InformedPolicy
@@ -23,9 +24,24 @@ def decided(seen: View) -> list[Action]:
     return list(InformedPolicy().decide(seen))
 
 
+def hopeless(second: Curve = FAIR) -> View:
+    curves = (GOOD, second, POOR, POOR, POOR)
+    return view([along(n, cell, curve, 50) for n, (cell, curve) in enumerate(zip(LINE, curves, strict=True), start=1)])
+
+
+def test_a_fit_that_did_not_converge_gives_nothing_up_and_stands_in_the_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(JointFit, "unconverged", 0.4)
+    actions = decided(hopeless(replace(GOOD, asymptote=0.84)))
+    bought = next(action for action in actions if isinstance(action, Advance))
+    assert not any(isinstance(action, Prune) for action in actions)
+    assert bought.why.figures["unconverged"] == 0.4
+    assert bought.why.reason.endswith("40 % of the fit had not converged")
+
+
 def test_what_is_hopeless_is_pruned_and_the_two_best_are_not() -> None:
-    curves = (GOOD, FAIR, POOR, POOR, POOR)
-    seen = view([along(n, cell, curve, 50) for n, (cell, curve) in enumerate(zip(LINE, curves, strict=True), start=1)])
+    seen = hopeless()
     pruned = {action.trial: action for action in decided(seen) if isinstance(action, Prune)}
     assert set(pruned) == {3, 4, 5}
     why = pruned[3].why
