@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from planner.curves.curve import Vector
 from planner.metrics import EQUIVALENCE_MARGIN
@@ -15,6 +16,7 @@ OUT = frozenset({TrialState.FAILED, TrialState.PRUNED})  # of the competition
 ALPHA = 0.02
 # Among many that are equal all have little chance: the bar is α for up to so many, and falls with their number beyond.
 MANY = 10
+LEAST_GAP_SD = 1e-9
 FINALIST = 0.2  # chance to be near the best, from which on another seed may be worth its price
 
 
@@ -33,6 +35,10 @@ class Chances:
         self.best: Vector = shares_of_best(scores)
         self.near: Vector = (scores >= highest - EQUIVALENCE_MARGIN).mean(axis=0)
         self.leader = int(np.argmax(self.mean))
+        # Few draws do not tell a small chance from none: that of a normal of the same gap to the leader is the least.
+        gap = scores - scores[:, [self.leader]]
+        tail = ndtr((gap.mean(axis=0) + EQUIVALENCE_MARGIN) / np.maximum(gap.std(axis=0), LEAST_GAP_SD))
+        self.near_at_most: Vector = np.maximum(self.near, tail)
         order = np.argsort(-self.mean, kind="stable")
         self.protected = {int(place) for place in (*order[:2], int(np.argmax(self.best)))}
 

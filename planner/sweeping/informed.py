@@ -169,7 +169,7 @@ class InformedPolicy:
             place = chances.place.get(trial.configuration)
             if trial.state is not TrialState.PAUSED or place is None or not has_curve(trial):
                 continue
-            if chances.near[place] < limit and place not in chances.protected and trial.step < trial.most_steps:
+            if chances.near_at_most[place] < limit and place not in chances.protected and trial.step < trial.most_steps:
                 pruned.append(Prune(trial.trial, why_pruned(view, chances, trial, place, limit)))
         return pruned
 

@@ -77,10 +77,11 @@ def why_pruned(view: View, chances: Chances, trial: TrialView, place: int, limit
     weakest = [int(each) for each in np.argsort(chances.near, kind="stable") if each != place][:MOST_ALTERNATIVES]
     return Why(
         f"{named(trial)} ends within {EQUIVALENCE_MARGIN:g} of the best at {hours(view.target_gpu_hours)} GPU-hours "
-        f"with a probability of {chances.near[place]:.2g}, below {limit:.2g}: its expected score is "
+        f"with a probability of {chances.near_at_most[place]:.2g}, below {limit:.2g}: its expected score is "
         f"{interval}, that of {best} {best_interval}",
         {
             "limit": limit,
+            "probability_near_best_at_most": float(chances.near_at_most[place]),
             "target_gpu_hours": view.target_gpu_hours,
             **chances.figures(place),
             **{f"leader_{name}": figure for name, figure in chances.figures(leader).items()},
