@@ -19,7 +19,7 @@ from planner.store.sweeps import sweep_named
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import store_only as store_final
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
-from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
+from rlplan.requests.running import GoOnRequest, LaunchRequest, RetryRequest, SweepRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.frames import columns
 from runner.processes import has_driver
@@ -76,7 +76,7 @@ def submit_final(request: LaunchRequest) -> Submitted:
     return _submitted(store_final(request), request.db, section, write_only=request.dry_run)
 
 
-def submit_stored(request: ResumeRequest | RetryRequest) -> Submitted:
+def submit_stored(request: GoOnRequest) -> Submitted:
     """Submit a job that goes on with a sweep, the newest if none is named.
 
     Failed trials stay failed but for a retry, which runs those that are named again, or all.
@@ -89,9 +89,7 @@ def submit_stored(request: ResumeRequest | RetryRequest) -> Submitted:
     return _submitted(request.sweep, request.db, section, tuple(given), folder, again, write_only=request.dry_run)
 
 
-def _section(
-    asked: SweepRequest | LaunchRequest | ResumeRequest | RetryRequest, file: Path | str | None = None
-) -> SlurmSection:
+def _section(asked: SweepRequest | LaunchRequest | GoOnRequest, file: Path | str | None = None) -> SlurmSection:
     """Return what the job asks for; refused where there is no Slurm to submit it to."""
     section = slurm_section(file, asked.sbatch or ())
     if not asked.dry_run:

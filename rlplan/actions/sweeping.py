@@ -27,7 +27,7 @@ from rlplan.actions.configuring import load_configuration
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.new_sweep import create, require_alone
 from rlplan.actions.sweep_request import machine, notes_of, plan_to_run, spec_of, within_plan
-from rlplan.requests.running import ResumeRequest, RetryRequest, SweepRequest
+from rlplan.requests.running import GoOnRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.extras import require_for_sweeps
 from rlplan.wording.terminal import tell
 from runner.processes import has_driver, is_dead, sweep_orphans, sweep_tag, this_driver
@@ -180,7 +180,7 @@ def _go_on(
     store: Store,
     row: Sweep,
     again: Sequence[int],
-    request: ResumeRequest | RetryRequest,
+    request: GoOnRequest,
     seat: DriversSeat,
 ) -> Finished:
     begun = SweepSpec.model_validate(row.config)

@@ -11,7 +11,7 @@ from rlplan.actions.sweep_request import DryRun, PlannedTrial
 from rlplan.answers.doctor import Findings, rehearsal
 from rlplan.answers.ended import Ended
 from rlplan.live.sweep_running import followed
-from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
+from rlplan.requests.running import GoOnRequest, LaunchRequest, ResumeRequest, SweepRequest
 from rlplan.wording.console import Part
 from rlplan.wording.next_steps import Invocation, next_steps
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, steps
@@ -39,9 +39,9 @@ def rehearses(asked: SweepRequest | LaunchRequest) -> bool:
     return asked.rehearse
 
 
-def for_slurm(asked: SweepRequest | LaunchRequest | ResumeRequest | RetryRequest) -> bool:
+def for_slurm(asked: SweepRequest | LaunchRequest | GoOnRequest) -> bool:
     """Whether a job is to be submitted; refused is what makes no sense with it, or without it."""
-    of_job = isinstance(asked, ResumeRequest | RetryRequest) and asked.dry_run
+    of_job = isinstance(asked, GoOnRequest) and asked.dry_run
     if not asked.slurm and (asked.sbatch or of_job):
         raise InputError(f"{'--sbatch' if asked.sbatch else '--dry-run'} is about a job: give --slurm too")
     if asked.slurm and isinstance(asked, ResumeRequest) and asked.wait:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import Parameter, cleandoc, signature
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_args, get_type_hints, overload
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_type_hints, overload
 
 from budgets.errors import suggest
 from planner.curves.reading.tabular import Tabular
@@ -62,8 +62,7 @@ def function(
 
 
 def _documented(request: Any, without: Sequence[str]) -> str:
-    flags = {name: kind for name, kind in flags_of(request).items() if name not in without}
-    lines = (f"    {name}: {get_args(kind)[1].help}" for name, kind in flags.items())
+    lines = (f"    {name}: {flag.help}" for name, flag in flags_of(request).items() if name not in without)
     return "\n".join((cleandoc(request.__doc__), "", "Args:", *lines))
 
 

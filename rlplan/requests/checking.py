@@ -2,11 +2,10 @@
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from rlplan.requests import options
+from rlplan.requests.flags import argument, flag, money, toggle
 from rlplan.requests.request import Request, StoredRequest
 
 
@@ -19,37 +18,28 @@ class CheckRequest(StoredRequest):
     Example: rlplan check run_grpo.sh --gpu h100 --pass-rate 0.3
     """
 
-    files: Annotated[
-        list[Path] | Any,
-        typer.Argument(metavar="FILE…", help="A script or settings of verl, TRL, prime-rl, OpenRLHF, …."),
-    ]
-    _: KW_ONLY
-    rollouts_per_prompt: Annotated[
-        int | None, options.whole("--rollouts-per-prompt", "Rollouts per prompt, in place of the script's.", short="-n")
-    ] = None
-    prompts_per_batch: Annotated[
-        int | None, options.whole("--prompts-per-batch", "Prompts per batch, in place of the script's.", short="-B")
-    ] = None
-    steps: Annotated[int | None, options.whole("--steps", "How many batches the run has.")] = None
-    learning_rate: Annotated[float | None, options.plain("--learning-rate", "In place of the script's.")] = None
-    model: options.CatalogueModelOption = None
-    gpu: options.GpuOption = None
-    gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs the run has.")] = None
-    response_tokens: options.ResponseTokensOption = None
-    mean_response_tokens: options.MeanResponseOption = None
-    from_log: options.FromLogOption = None
-    prompt_set_size: Annotated[int | None, options.whole("--prompt-set-size", "How many prompts there are.")] = None
-    validation_problems: Annotated[
-        int | None, options.whole("--validation-problems", "How many problems a validation has.")
-    ] = None
-    pass_rate: Annotated[float | None, options.plain("--pass-rate", "Mean pass rate of the base model.")] = None
-    pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None
-    difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None
-    budget: Annotated[float | None, options.money("--budget", "GPU-hours: what the script would reach with them.")] = (
-        None
+    files: list[Path] | Any = argument(
+        "A script or settings of verl, TRL, prime-rl, OpenRLHF, ….", "FILE…", default=...
     )
-    fix: Annotated[bool, typer.Option("--fix", help="Write a copy with the advised values: NAME.checked.sh.")] = False
-    config: options.ConfigOption = None
+    _: KW_ONLY
+    rollouts_per_prompt: int | None = flag("Rollouts per prompt, in place of the script's.", short="-n")
+    prompts_per_batch: int | None = flag("Prompts per batch, in place of the script's.", short="-B")
+    steps: int | None = flag("How many batches the run has.")
+    learning_rate: float | None = flag("In place of the script's.")
+    model: str | None = options.catalogue_model()
+    gpu: str | None = options.gpu()
+    gpus: int | None = options.gpus()
+    response_tokens: int | None = options.response_tokens()
+    mean_response_tokens: float | None = options.mean_response()
+    from_log: Path | str | None = options.from_log()
+    prompt_set_size: int | None = flag("How many prompts there are.")
+    validation_problems: int | None = flag("How many problems a validation has.")
+    pass_rate: float | None = options.pass_rate()
+    pass_rates_file: str | None = options.pass_rates_file()
+    difficulty: str | None = options.difficulty()
+    budget: float | None = money("GPU-hours: what the script would reach with them.")
+    fix: bool = toggle("Write a copy with the advised values: NAME.checked.sh.")
+    config: Path | str | None = options.config()
 
 
 @dataclass(frozen=True)
@@ -61,10 +51,10 @@ class FitsRequest(Request):
 
     EXPLAINS = False
 
-    model: Annotated[str, typer.Argument(help="A model of the catalogue, or a path to a config.json.")]
+    model: str = argument("A model of the catalogue, or a path to a config.json.", default=...)
     _: KW_ONLY
-    gpu: options.GpuOption = None
-    gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs the run has; 8 without it.")] = None
-    response_tokens: options.ResponseTokensOption = None
-    lora_rank: Annotated[int | None, options.whole("--lora-rank", "Rank of LoRA adapters, where these train.")] = None
-    config: options.ConfigOption = None
+    gpu: str | None = options.gpu()
+    gpus: int | None = flag("How many GPUs the run has; 8 without it.")
+    response_tokens: int | None = options.response_tokens()
+    lora_rank: int | None = flag("Rank of LoRA adapters, where these train.")
+    config: Path | str | None = options.config()

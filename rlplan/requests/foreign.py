@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from rlplan.requests import options
+from rlplan.requests.flags import argument, flag, money, toggle
 from rlplan.requests.request import Request, StoredRequest
 
 
@@ -18,33 +17,24 @@ class FitRequest(Request):
     Example: rlplan fit run.csv --fit-fraction 0.25 --predict-at end --plot fit.html
     """
 
-    files: Annotated[
-        list[Path] | Any,  # in Python also one path, a frame, columns, rows, or a pair of arrays (x, scores)
-        typer.Argument(help="CSV, JSONL, TensorBoard, any trainer's log as it is, or a run's folder."),
-    ]
+    files: list[Path] | Any = argument(
+        "CSV, JSONL, TensorBoard, any trainer's log as it is, or a run's folder.", default=...
+    )  # in Python also one path, a frame, columns, rows, or a pair of arrays (x, scores)
     _: KW_ONLY
-    x: options.XColumnOption = None
-    y: options.YColumnOption = None
-    by: options.ByColumnOption = None
-    percent: options.PercentOption = False
-    answers: options.AnswersOption = None
-    fit_fraction: Annotated[
-        float | None, options.plain("--fit-fraction", "Fit only the first part of the x range.")
-    ] = None
-    fit_until: Annotated[
-        float | None, options.plain("--fit-until", "Fit only the points up to an x.", metavar="<x>")
-    ] = None
-    cut: Annotated[float | None, options.plain("--cut", "Leave out the points before an x.", metavar="<x>")] = None
-    predict_at: Annotated[
-        list[str] | Sequence[str | float] | float | None,
-        typer.Option(metavar="<x>|end", help="Where to predict; may be repeated. By default 2 and 4 × the last x."),
-    ] = None
-    level: options.LevelOption = 0.9
-    law: Annotated[
-        str | None,
-        typer.Option(metavar="<law>", help="Fit a law: sigmoid, power or group-size."),
-    ] = None
-    plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html page.")] = None
+    x: str | None = options.x_column()
+    y: str | None = options.y_column()
+    by: str | None = options.by_column()
+    percent: bool = options.percent()
+    answers: int | None = options.answers()
+    fit_fraction: float | None = flag("Fit only the first part of the x range.")
+    fit_until: float | None = flag("Fit only the points up to an x.", "<x>")
+    cut: float | None = flag("Leave out the points before an x.", "<x>")
+    predict_at: list[str] | Sequence[str | float] | float | None = flag(
+        "Where to predict; may be repeated. By default 2 and 4 × the last x.", "<x>|end"
+    )
+    level: float = options.level()
+    law: str | None = flag("Fit a law: sigmoid, power or group-size.", "<law>")
+    plot: Path | None = flag("Draw the fits into a .html page.", "<file>")
 
 
 @dataclass(frozen=True)
@@ -56,18 +46,14 @@ class CompareRequest(Request):
 
     EXPLAINS = False
 
-    files: Annotated[list[Path] | Any, typer.Argument(help="Two files or more that `rlplan fit` reads, a recipe each.")]
+    files: list[Path] | Any = argument("Two files or more that `rlplan fit` reads, a recipe each.", default=...)
     _: KW_ONLY
-    by: Annotated[
-        str | None, typer.Option(metavar="<column>", help="What tells recipes apart instead, in any number of files.")
-    ] = None
-    x: options.XColumnOption = None
-    y: options.YColumnOption = None
-    percent: options.PercentOption = False
-    fit_until: Annotated[float | None, options.plain("--fit-until", "Only the points up to an x.", metavar="<x>")] = (
-        None
-    )
-    level: options.LevelOption = 0.9
+    by: str | None = flag("What tells recipes apart instead, in any number of files.", "<column>")
+    x: str | None = options.x_column()
+    y: str | None = options.y_column()
+    percent: bool = options.percent()
+    fit_until: float | None = flag("Only the points up to an x.", "<x>")
+    level: float = options.level()
 
 
 @dataclass(frozen=True)
@@ -77,22 +63,18 @@ class WatchRequest(Request):
     Example: rlplan watch runs/verl.log --answers 2000 --end 400
     """
 
-    run: Annotated[
-        Path, typer.Argument(help="A log, a table, a folder or an address of a run that `rlplan fit` reads.")
-    ]
+    run: Path = argument("A log, a table, a folder or an address of a run that `rlplan fit` reads.", default=...)
     _: KW_ONLY
-    x: options.XColumnOption = None
-    y: options.YColumnOption = None
-    by: options.ByColumnOption = None
-    percent: options.PercentOption = False
-    answers: options.AnswersOption = None
-    end: Annotated[
-        float | None, options.plain("--end", "Where the run is to end, in x, where no progress bar says it.")
-    ] = None
-    gpus: Annotated[int | None, options.whole("--gpus", "GPUs of the run: what it costs is told.")] = None
-    gpu: Annotated[str | None, typer.Option(metavar="<name>", help="Which, for what they cost in dollars.")] = None
-    once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False
-    every: Annotated[float, options.plain("--every", "Seconds between two looks.")] = 10.0
+    x: str | None = options.x_column()
+    y: str | None = options.y_column()
+    by: str | None = options.by_column()
+    percent: bool = options.percent()
+    answers: int | None = options.answers()
+    end: float | None = flag("Where the run is to end, in x, where no progress bar says it.")
+    gpus: int | None = flag("GPUs of the run: what it costs is told.")
+    gpu: str | None = flag("Which, for what they cost in dollars.", "<name>")
+    once: bool = toggle("Read what is there, and end.")
+    every: float = flag("Seconds between two looks.", default=10.0)
 
 
 @dataclass(frozen=True)
@@ -102,43 +84,31 @@ class AdoptRequest(StoredRequest):
     Example: rlplan adopt runs/* --gpu h100 --validation-problems 500
     """
 
-    runs: Annotated[
-        list[Path] | Any, typer.Argument(help="A run's folder with its log and settings, or its log alone.")
-    ]
+    runs: list[Path] | Any = argument("A run's folder with its log and settings, or its log alone.", default=...)
     _: KW_ONLY
-    rollouts_per_prompt: Annotated[int | None, options.whole("--rollouts-per-prompt", "n, where it is unread.")] = None
-    prompts_per_batch: Annotated[int | None, options.whole("--prompts-per-batch", "B, where it is unread.")] = None
-    learning_rate: Annotated[float | None, options.plain("--learning-rate", "Where it is unread.")] = None
-    recipe: Annotated[str | None, typer.Option(metavar="<name>|<file>", help="Of all runs.")] = None
-    model: Annotated[str | None, typer.Option(metavar="<name>|<folder>", help="Of all runs, by the catalogue.")] = None
-    gpus: Annotated[int | None, options.whole("--gpus", "GPUs of each run, where that is unread.")] = None
-    gpu: Annotated[str | None, typer.Option(metavar="<name>", help="Which GPU they ran on; no log says it.")] = None
-    settings: Annotated[
-        Path | None, typer.Option(metavar="<file>", help="Settings of all runs: YAML, TOML, JSON or a shell script.")
-    ] = None
-    score: Annotated[
-        list[str] | Any, typer.Option(metavar="<series>", help="What serves as the score; one for each trainer.")
-    ] = None
-    percent: Annotated[bool, typer.Option("--percent", help="Scores are percentages: divide them by 100.")] = False
-    seconds_per_step: Annotated[float | None, options.plain("--seconds-per-step", "Where no log times them.")] = None
-    validation_problems: Annotated[
-        int | None, options.whole("--validation-problems", "Problems behind each score; its error is then known.")
-    ] = None
-    validation_samples: Annotated[int | None, options.whole("--validation-samples", "Answers to each of them.")] = None
-    budget: Annotated[float | None, options.money("--budget", "GPU-hours in all, with those of the runs.")] = None
-    target: Annotated[float | None, options.money("--target", "GPU-hours of the final run.")] = None
-    problems: Annotated[
-        str | None, typer.Option(metavar="<file>", help="What further trials train on: JSONL of {prompt, answer}.")
-    ] = None
-    checkpoint: Annotated[
-        str | None, typer.Option(metavar="<folder>", help="The base model that further trials start from.")
-    ] = None
-    reward: options.RewardOption = None
-    validation: options.ValidationOption = None
-    trainer: options.TrainerOption = None
-    folder: Annotated[Path | None, typer.Option(metavar="<folder>", help="Checkpoints of further trials.")] = None
-    config: options.ConfigOption = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what was read, and store nothing.")] = False
+    rollouts_per_prompt: int | None = flag("n, where it is unread.")
+    prompts_per_batch: int | None = flag("B, where it is unread.")
+    learning_rate: float | None = flag("Where it is unread.")
+    recipe: str | None = flag("Of all runs.", "<name>|<file>")
+    model: str | None = flag("Of all runs, by the catalogue.", "<name>|<folder>")
+    gpus: int | None = flag("GPUs of each run, where that is unread.")
+    gpu: str | None = flag("Which GPU they ran on; no log says it.", "<name>")
+    settings: Path | None = flag("Settings of all runs: YAML, TOML, JSON or a shell script.", "<file>")
+    score: list[str] | Any = flag("What serves as the score; one for each trainer.", "<series>")
+    percent: bool = toggle("Scores are percentages: divide them by 100.")
+    seconds_per_step: float | None = flag("Where no log times them.")
+    validation_problems: int | None = flag("Problems behind each score; its error is then known.")
+    validation_samples: int | None = flag("Answers to each of them.")
+    budget: float | None = money("GPU-hours in all, with those of the runs.")
+    target: float | None = money("GPU-hours of the final run.")
+    problems: str | None = flag("What further trials train on: JSONL of {prompt, answer}.", "<file>")
+    checkpoint: str | None = flag("The base model that further trials start from.", "<folder>")
+    reward: str | None = options.reward()
+    validation: str | None = options.validation()
+    trainer: str | None = options.trainer()
+    folder: Path | None = flag("Checkpoints of further trials.", "<folder>")
+    config: Path | str | None = options.config()
+    dry_run: bool = toggle("Show what was read, and store nothing.")
 
 
 @dataclass(frozen=True)
@@ -150,20 +120,14 @@ class ReplayRequest(Request):
 
     EXPLAINS = False
 
-    table: Annotated[
-        Path | Any,  # in Python a frame too
-        typer.Argument(help="A CSV of run, rollouts_per_prompt, prompts_per_batch, seed, gpu_hours, score."),
-    ]
+    table: Path | Any = argument(
+        "A CSV of run, rollouts_per_prompt, prompts_per_batch, seed, gpu_hours, score.", default=...
+    )  # in Python a frame too
     _: KW_ONLY
-    budget: Annotated[
-        str | float,
-        typer.Option(metavar="<gpu-hours>|<percent>%", help="What all pilots may spend; % of the full grid."),
-    ]
-    target: Annotated[float, options.plain("--target", "Compute of the final run.", metavar="<gpu-hours>")]
-    policy: options.PolicyOption = "rlplan"
-    seed: options.SeedOption = 0
-    workers: Annotated[int, options.whole("--workers", "Trials that are trained at once.")] = 1
-    repeat: Annotated[
-        int, options.whole("--repeat", "Play it so often, each with the next seed; reports the mean.")
-    ] = 1
-    learn_from: options.LearnFromOption = None
+    budget: str | float = flag("What all pilots may spend; % of the full grid.", "<gpu-hours>|<percent>%", default=...)
+    target: float = flag("Compute of the final run.", "<gpu-hours>", default=...)
+    policy: str = options.policy()
+    seed: int = options.seed()
+    workers: int = flag("Trials that are trained at once.", default=1)
+    repeat: int = flag("Play it so often, each with the next seed; reports the mean.", default=1)
+    learn_from: list[str] | None = options.learn_from()

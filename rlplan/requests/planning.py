@@ -1,13 +1,12 @@
 """What is asked before anything runs: of `rlplan propose`, `preview` and `price`."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from rlplan.requests import options
 from rlplan.requests.completing import trainers
+from rlplan.requests.flags import argument, flag, money, toggle
 from rlplan.requests.request import StoredRequest
 
 
@@ -18,41 +17,32 @@ class ProposeRequest(StoredRequest):
     Example: rlplan propose --budget 5000 --model qwen3-8b --gpu h100 --gpus 64
     """
 
-    budget: Annotated[float | None, options.money("--budget", "GPU-hours for pilots and final run together.")] = None
+    budget: float | None = money("GPU-hours for pilots and final run together.")
     _: KW_ONLY
-    model: options.CatalogueModelOption = None
-    gpu: options.GpuOption = None
-    gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs there are.")] = None
-    gpus_per_trial: Annotated[int | None, options.whole("--gpus-per-trial", "How many GPUs the final run gets.")] = None
-    within: options.WithinOption = None
-    response_tokens: options.ResponseTokensOption = None
-    mean_response_tokens: options.MeanResponseOption = None
-    from_log: options.FromLogOption = None
-    script: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="<script>",
-            help="What starts a trainer: its workload counts, its n and B are the baseline.",
-        ),
-    ] = None
-    recipe: options.RecipeOption = None
-    recipes: options.RecipesOption = None
-    models: options.ModelsOption = None
-    difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None
-    pass_rate: Annotated[float | None, options.plain("--pass-rate", "Mean pass rate of the base model.")] = None
-    pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None
-    pilot_fraction: options.PilotFractionOption = None
-    pilot_gpus: options.PilotGpusOption = None
-    baseline: Annotated[
-        str | None, typer.Option(help="What you would choose otherwise, always rows; else n=8,B=64 or n=8,B=128.")
-    ] = None
-    learn_from: options.LearnFromOption = None
-    task: options.TaskOption = None
-    config: options.ConfigOption = None
-    top: Annotated[
-        int | None, typer.Option(min=1, metavar="<int>", help="How many rows the table shows; JSON and CSV have all.")
-    ] = None
+    model: str | None = options.catalogue_model()
+    gpu: str | None = options.gpu()
+    gpus: int | None = flag("How many GPUs there are.")
+    gpus_per_trial: int | None = flag("How many GPUs the final run gets.")
+    within: str | None = flag("Wall time by whose end pilots and final run are to be done.", "<5d|36h>")
+    response_tokens: int | None = options.response_tokens()
+    mean_response_tokens: float | None = options.mean_response()
+    from_log: Path | str | None = options.from_log()
+    script: Path | None = flag(
+        "What starts a trainer: its workload counts, its n and B are the baseline.", "<script>", name="--from"
+    )
+    recipe: str | None = options.recipe()
+    recipes: str | Sequence[str] | None = options.recipes()
+    models: str | Sequence[str] | None = options.models()
+    difficulty: str | None = options.difficulty()
+    pass_rate: float | None = options.pass_rate()
+    pass_rates_file: str | None = options.pass_rates_file()
+    pilot_fraction: float | None = options.pilot_fraction()
+    pilot_gpus: int | None = options.pilot_gpus()
+    baseline: str | None = flag("What you would choose otherwise, always rows; else n=8,B=64 or n=8,B=128.")
+    learn_from: list[str] | None = options.learn_from()
+    task: str | None = options.task()
+    config: Path | str | None = options.config()
+    top: int | None = flag("How many rows the table shows; JSON and CSV have all.", "<int>", least=1)
 
 
 @dataclass(frozen=True)
@@ -62,16 +52,14 @@ class PreviewRequest(StoredRequest):
     Example: rlplan preview plan-1 --pilot-fractions 0,0.05,0.1,0.2 --draws 100
     """
 
-    plan: options.PlanArgument = None
-    policy: options.PolicyOption = "rlplan"
-    draws: Annotated[int | None, options.whole("--draws", "Worlds to draw; as many as fit into 12 s without this.")] = (
-        None
+    plan: str | None = options.plan()
+    policy: str = options.policy()
+    draws: int | None = flag("Worlds to draw; as many as fit into 12 s without this.")
+    pilot_fractions: str = flag(
+        "Shares of the budget for pilots that are compared; 0: none.", "<float>,…", default="0,0.05,0.1,0.2,0.4"
     )
-    pilot_fractions: Annotated[
-        str, typer.Option(metavar="<float>,…", help="Shares of the budget for pilots that are compared; 0: none.")
-    ] = "0,0.05,0.1,0.2,0.4"
-    learn_from: options.LearnFromOption = None
-    seed: options.SeedOption = 0
+    learn_from: list[str] | None = options.learn_from()
+    seed: int = options.seed()
 
 
 @dataclass(frozen=True)
@@ -81,41 +69,23 @@ class PriceRequest(StoredRequest):
     Example: rlplan price -n 16 -B 128 --model qwen3-8b --gpu h100 --gpus 64 --mean-response-tokens 2400
     """
 
-    rollouts_per_prompt: Annotated[
-        int | None, options.whole("--rollouts-per-prompt", "Rollouts per prompt; 16 without it.", short="-n")
-    ] = None
-    prompts_per_batch: Annotated[
-        int | None, options.whole("--prompts-per-batch", "Prompts per batch; 128 without it.", short="-B")
-    ] = None
-    model: options.CatalogueModelOption = None
-    gpu: options.GpuOption = None
-    gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs the run has.")] = None
-    response_tokens: options.ResponseTokensOption = None
-    mean_response_tokens: options.MeanResponseOption = None
-    from_log: options.FromLogOption = None
-    prompt_tokens: Annotated[float | None, options.plain("--prompt-tokens", "Mean tokens of a prompt.")] = None
-    recipe: options.RecipeOption = None
-    trainer: Annotated[
-        str | None,
-        typer.Option(metavar="<name>", help="Whose trainer: how fast it is was measured.", autocompletion=trainers),
-    ] = None
-    difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None
-    task: options.TaskOption = None
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Train three steps here, and store what they took as this set-up's price.")
-    ] = False
-    problems: Annotated[
-        str | None, typer.Option(metavar="<file>", help="What --measure trains on: JSONL of {prompt, answer}.")
-    ] = None
-    checkpoint: Annotated[
-        str | None, typer.Option(metavar="<folder>", help="The model that --measure trains, a local checkpoint.")
-    ] = None
-    reward: options.RewardOption = None
-    forget: Annotated[
-        str | None,
-        typer.Option(metavar="<run>", help="Take back what a run, a sweep or --measure taught of prices."),
-    ] = None
-    config: options.ConfigOption = None
-    runs: Annotated[
-        Path | None, typer.Argument(metavar="[RUNS.csv]", help="A table of runs instead; see docs/costs-table.md.")
-    ] = None
+    rollouts_per_prompt: int | None = flag("Rollouts per prompt; 16 without it.", short="-n")
+    prompts_per_batch: int | None = flag("Prompts per batch; 128 without it.", short="-B")
+    model: str | None = options.catalogue_model()
+    gpu: str | None = options.gpu()
+    gpus: int | None = options.gpus()
+    response_tokens: int | None = options.response_tokens()
+    mean_response_tokens: float | None = options.mean_response()
+    from_log: Path | str | None = options.from_log()
+    prompt_tokens: float | None = flag("Mean tokens of a prompt.")
+    recipe: str | None = options.recipe()
+    trainer: str | None = flag("Whose trainer: how fast it is was measured.", "<name>", offer=trainers)
+    difficulty: str | None = options.difficulty()
+    task: str | None = options.task()
+    measure: bool = toggle("Train three steps here, and store what they took as this set-up's price.")
+    problems: str | None = flag("What --measure trains on: JSONL of {prompt, answer}.", "<file>")
+    checkpoint: str | None = flag("The model that --measure trains, a local checkpoint.", "<folder>")
+    reward: str | None = options.reward()
+    forget: str | None = flag("Take back what a run, a sweep or --measure taught of prices.", "<run>")
+    config: Path | str | None = options.config()
+    runs: Path | None = argument("A table of runs instead; see docs/costs-table.md.", "[RUNS.csv]")

@@ -1,9 +1,6 @@
 """What is asked of the commands that read a database and change nothing."""
 
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from rlplan.requests import options
 from rlplan.requests.completing import (
@@ -15,6 +12,7 @@ from rlplan.requests.completing import (
     trial_states,
     trials,
 )
+from rlplan.requests.flags import argument, flag, money, toggle
 from rlplan.requests.request import StoredRequest
 from rlplan.wording.formats import FileFormat
 
@@ -26,25 +24,17 @@ class StatusRequest(StoredRequest):
     Example: rlplan status sweep-1 --status running,paused --sort p-best --top 10
     """
 
-    sweep: options.SweepArgument = None
-    watch: Annotated[bool, typer.Option("--watch", help="Follow it until it rests; Ctrl-C leaves.")] = False
-    all_sweeps: Annotated[bool, typer.Option("--all", help="List every sweep of the database instead.")] = False
-    state: Annotated[
-        str | None,
-        typer.Option(
-            "--status", metavar="<state>,…", help="Only these, such as running,paused.", autocompletion=trial_states
-        ),
-    ] = None
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            metavar="<key>",
-            help="promise, score, expected, p-best, spent, step, n, b or name; with --all: made, name, score or spent.",
-            autocompletion=one_of("promise", "score", "expected", "p-best", "spent", "step", "n", "b", "name", "made"),
-        ),
-    ] = None
-    reverse: options.ReverseOption = False
-    top: options.TopOption = None
+    sweep: str | None = options.sweep()
+    watch: bool = toggle("Follow it until it rests; Ctrl-C leaves.")
+    all_sweeps: bool = toggle("List every sweep of the database instead.", name="--all")
+    state: str | None = flag("Only these, such as running,paused.", "<state>,…", name="--status", offer=trial_states)
+    sort: str | None = flag(
+        "promise, score, expected, p-best, spent, step, n, b or name; with --all: made, name, score or spent.",
+        "<key>",
+        offer=one_of("promise", "score", "expected", "p-best", "spent", "step", "n", "b", "name", "made"),
+    )
+    reverse: bool = options.reverse()
+    top: int | None = options.top()
 
 
 @dataclass(frozen=True)
@@ -54,11 +44,9 @@ class RecommendRequest(StoredRequest):
     Example: rlplan recommend sweep-1 --target 2000
     """
 
-    sweep: options.SweepArgument = None
-    budget: Annotated[
-        float | None, options.money("--budget", "As if this were all there is, pilots and final run together.")
-    ] = None
-    target: Annotated[float | None, options.money("--target", "Another final run than the plan's.")] = None
+    sweep: str | None = options.sweep()
+    budget: float | None = money("As if this were all there is, pilots and final run together.")
+    target: float | None = money("Another final run than the plan's.")
 
 
 @dataclass(frozen=True)
@@ -68,26 +56,14 @@ class RankRequest(StoredRequest):
     Example: rlplan rank sweep-1 --top 5 --sort p-best
     """
 
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[SWEEP|PLAN]", help="The newest sweep without it.", autocompletion=plans_and_sweeps),
-    ] = None
-    sweep: Annotated[
-        str | None, typer.Option(metavar="<name>", help="The same as the argument.", autocompletion=sweeps)
-    ] = None
-    top: options.TopOption = None
-    status: Annotated[
-        str | None,
-        typer.Option(metavar="<state>,…", help="Only these, such as paused,finished.", autocompletion=ranked_states),
-    ] = None
-    sort: Annotated[str | None, options.key("rank", "score", "p-best", "spent", "cost", "n", "b", "m")] = None
-    reverse: options.ReverseOption = False
-    where: Annotated[
-        str | None, typer.Option(metavar="<column>=<value>,…", help="Only these, such as n=16,recipe=dapo.")
-    ] = None
-    stored: Annotated[
-        bool, typer.Option("--stored", help="What the database holds, at once, also where no answer is stored.")
-    ] = False
+    name: str | None = argument("The newest sweep without it.", "[SWEEP|PLAN]", offer=plans_and_sweeps)
+    sweep: str | None = flag("The same as the argument.", "<name>", offer=sweeps)
+    top: int | None = options.top()
+    status: str | None = flag("Only these, such as paused,finished.", "<state>,…", offer=ranked_states)
+    sort: str | None = options.key("rank", "score", "p-best", "spent", "cost", "n", "b", "m")
+    reverse: bool = options.reverse()
+    where: str | None = flag("Only these, such as n=16,recipe=dapo.", "<column>=<value>,…")
+    stored: bool = toggle("What the database holds, at once, also where no answer is stored.")
 
 
 @dataclass(frozen=True)
@@ -99,13 +75,8 @@ class ShowRequest(StoredRequest):
 
     EXPLAINS = False
 
-    trial: Annotated[
-        str, typer.Argument(metavar="TRIAL", help="Its name, or the beginning of it.", autocompletion=trials)
-    ]
-    sweep: Annotated[
-        str | None,
-        typer.Option(metavar="<name>", help="The sweep of the trial; else the newest with it.", autocompletion=sweeps),
-    ] = None
+    trial: str = argument("Its name, or the beginning of it.", "TRIAL", default=..., offer=trials)
+    sweep: str | None = flag("The sweep of the trial; else the newest with it.", "<name>", offer=sweeps)
 
 
 @dataclass(frozen=True)
@@ -115,18 +86,11 @@ class DecisionsRequest(StoredRequest):
     Example: rlplan decisions sweep-1 --action prune,stop --last 20
     """
 
-    sweep: options.SweepArgument = None
-    trial: Annotated[
-        str | None, typer.Option(metavar="<name>", help="Only decisions about this trial.", autocompletion=trials)
-    ] = None
-    action: Annotated[
-        str | None,
-        typer.Option(metavar="<action>,…", help="Only these, such as start,prune.", autocompletion=actions),
-    ] = None
-    since: Annotated[
-        str | None, typer.Option(metavar="<time>", help="Only since then: 30m, 2h or 1d ago, or a time in UTC.")
-    ] = None
-    last: Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many, the newest.")] = None
+    sweep: str | None = options.sweep()
+    trial: str | None = flag("Only decisions about this trial.", "<name>", offer=trials)
+    action: str | None = flag("Only these, such as start,prune.", "<action>,…", offer=actions)
+    since: str | None = flag("Only since then: 30m, 2h or 1d ago, or a time in UTC.", "<time>")
+    last: int | None = flag("Only so many, the newest.", "<int>", least=1)
 
 
 @dataclass(frozen=True)
@@ -138,29 +102,14 @@ class ExportRequest(StoredRequest):
 
     PRINTS = False
 
-    out: Annotated[str | None, typer.Argument(help="A file, or - for stdout.", show_default=False)] = None
-    sweep: Annotated[
-        str | None, typer.Option(metavar="<name>", help="The newest without it.", autocompletion=sweeps)
-    ] = None
-    experience: Annotated[
-        str | None,
-        typer.Option(metavar="<file>", help="Write what the sweep has learnt there instead, for --learn-from."),
-    ] = None
-    what: Annotated[
-        str | None,
-        typer.Option(
-            metavar="<table>",
-            help="points, trials, segments, decisions, ranking, fits, or all as one JSON document.",
-            autocompletion=one_of("points", "trials", "segments", "decisions", "ranking", "fits", "all"),
-        ),
-    ] = None
-    purpose: Annotated[
-        str | None,
-        typer.Option(
-            "--for", metavar="replay", help="Points as that command reads them.", autocompletion=one_of("replay")
-        ),
-    ] = None
-    format: Annotated[
-        FileFormat | None, typer.Option("--format", help="Otherwise as the file's name ends, or CSV.")
-    ] = None
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False
+    out: str | None = argument("A file, or - for stdout.")
+    sweep: str | None = flag("The newest without it.", "<name>", offer=sweeps)
+    experience: str | None = flag("Write what the sweep has learnt there instead, for --learn-from.", "<file>")
+    what: str | None = flag(
+        "points, trials, segments, decisions, ranking, fits, or all as one JSON document.",
+        "<table>",
+        offer=one_of("points", "trials", "segments", "decisions", "ranking", "fits", "all"),
+    )
+    purpose: str | None = flag("Points as that command reads them.", "replay", name="--for", offer=one_of("replay"))
+    format: FileFormat | None = flag("Otherwise as the file's name ends, or CSV.")
+    force: bool = toggle("Replace what is there.")

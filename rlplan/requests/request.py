@@ -1,16 +1,19 @@
 """Requests: a command's flags are the fields of a frozen class, each declared once for the shell and for Python."""
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from importlib import import_module
 from inspect import Parameter, Signature
-from types import NoneType
-from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 import typer
 
 from rlplan.requests import options
+from rlplan.requests.flags import Flag
 from rlplan.wording.formats import DEFAULT_DATABASE, Format, database_at
+
+FORMAT = Flag("How to print the result.")
+EXPLAIN = Flag("Print the whole answer: what it rests on, and all of its lines.")
 
 
 @dataclass(frozen=True)
@@ -26,16 +29,17 @@ class Request:
 class StoredRequest(Request):
     """What is asked of a database."""
 
-    db: options.DatabaseOption = field(default_factory=database_at, kw_only=True)
+    db: str = field(
+        default_factory=database_at, kw_only=True, metadata={"flag": Flag(options.DATABASE, env="RLPLAN_DB")}
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "db", database_at(self.db))  # in Python it may be a Path, or None
 
 
-def flags_of(request: type[Request]) -> dict[str, Any]:
-    """Return the fields that are flags, with their types; the others are what only code says."""
-    hints = get_type_hints(request, include_extras=True)
-    return {each.name: hints[each.name] for each in fields(request) if get_origin(hints[each.name]) is Annotated}
+def flags_of(request: type[Request]) -> dict[str, Flag]:
+    """Return the flags by the names of their fields; other fields are what only code says."""
+    return {each.name: each.metadata["flag"] for each in fields(request) if "flag" in each.metadata}
 
 
 def command(request: type[Request]) -> Callable[..., int]:
@@ -55,37 +59,21 @@ def command(request: type[Request]) -> Callable[..., int]:
         return 0 if found is None else found.emit(format, called)
 
     run.__name__, run.__doc__ = name, request.__doc__
-    parameters = list(_parameters(request).values())
+    parameters = _parameters(request)
     vars(run).update(__signature__=Signature(parameters), answered=module)  # where a tool finds what it answers
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
 
 
-def _parameters(request: type[Request]) -> dict[str, Parameter]:
+def _parameters(request: type[Request]) -> list[Parameter]:
     """Return what the function takes: the request's own flags, then those of every command."""
-    flags, defaults = flags_of(request), {each.name: _default(each) for each in fields(request)}
-    own = {name: (_first_type(kind), defaults[name]) for name, kind in flags.items() if name != "db"}
-    shared: dict[str, tuple[Any, Any]] = {
-        **({"db": (flags["db"], DEFAULT_DATABASE)} if "db" in flags else {}),
-        **({"format": (options.FormatOption, Format.TABLE)} if request.PRINTS else {}),
-        **({"explain": (options.ExplainOption, False)} if request.PRINTS and request.EXPLAINS else {}),
-    }
-    declared = {"context": (typer.Context, Parameter.empty), **own, **shared}
-    return {
-        name: Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in declared.items()
-    }
-
-
-def _first_type(kind: Any) -> Any:
-    """Return the type that the shell's text becomes, the first of those that Python may give."""
-    of, *given = get_args(kind)
-    several = [each for each in get_args(of) if each is not NoneType]
-    if len(several) < 2:
-        return kind
-    first = several[0] if NoneType not in get_args(of) else several[0] | None
-    return Annotated[first, *given]
-
-
-def _default(declared: "Field[Any]") -> Any:
-    return Parameter.empty if declared.default is MISSING else declared.default
+    flags, kinds = flags_of(request), get_type_hints(request)
+    defaults = {each.name: Parameter.empty if each.default is MISSING else each.default for each in fields(request)}
+    own = [flag.parameter(name, kinds[name], defaults[name]) for name, flag in flags.items() if name != "db"]
+    return [
+        Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context),
+        *own,
+        *([flags["db"].parameter("db", str, DEFAULT_DATABASE)] if "db" in flags else []),
+        *([FORMAT.parameter("format", Format, Format.TABLE)] if request.PRINTS else []),
+        *([EXPLAIN.parameter("explain", bool, False)] if request.PRINTS and request.EXPLAINS else []),
+    ]

@@ -1,13 +1,13 @@
 """What is asked of the commands that run something: a sweep, its final run, one run alone."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
-
-import typer
+from typing import Any, ClassVar
 
 from rlplan.requests import options
 from rlplan.requests.completing import plans_and_sweeps, recipes, tasks, trials
+from rlplan.requests.flags import argument, flag, money, toggle
 from rlplan.requests.request import StoredRequest
 
 OF_TRAINING = ("trainer", "problems", "model", "reward", "validation", "approximate", "simulation")
@@ -22,110 +22,87 @@ class SweepRequest(StoredRequest):
 
     EXPLAINS = False
 
-    plan: options.PlanArgument = None  # in Python a Plan too
+    plan: str | None = options.plan()  # in Python a Plan too
     _: KW_ONLY
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help="Propose for an embedded task on this machine's CPU first, then run that.", autocompletion=tasks
-        ),
-    ] = None
-    budget: Annotated[float | None, options.money("--budget", "Propose for these GPU-hours first, then run that.")] = (
-        None
+    task: str | None = flag("Propose for an embedded task on this machine's CPU first, then run that.", offer=tasks)
+    budget: float | None = money("Propose for these GPU-hours first, then run that.")
+    recipes: str | Sequence[str] | None = options.recipes()
+    models: str | Sequence[str] | None = options.models()
+    pilot_fraction: float | None = options.pilot_fraction()
+    pilot_gpus: int | None = options.pilot_gpus()
+    config: Path | str | None = options.config()
+    policy: str = options.policy()
+    search: str | None = flag(
+        "Which of Optuna's samplers names cells without a pilot; none: the policy itself.", "tpe|gp|qmc|none"
     )
-    recipes: options.RecipesOption = None
-    models: options.ModelsOption = None
-    pilot_fraction: options.PilotFractionOption = None
-    pilot_gpus: options.PilotGpusOption = None
-    config: options.ConfigOption = None
-    policy: options.PolicyOption = "rlplan"
-    search: Annotated[
-        str | None,
-        typer.Option(
-            metavar="tpe|gp|qmc|none",
-            help="Which of Optuna's samplers names cells without a pilot; none: the policy itself.",
-        ),
-    ] = None
-    seed: options.SeedOption = 0
-    workers: options.WorkersOption = None
-    ray_address: options.RayAddressOption = None
-    folder: Annotated[
-        Path | None, typer.Option(metavar="<folder>", help="Checkpoints and logs; on a cluster, shared storage.")
-    ] = None
-    storage: Annotated[
-        str | None,
-        typer.Option(metavar="<url>", help="A copy of each trial's checkpoints and points, such as s3://bucket/path."),
-    ] = None
-    learn_from: options.LearnFromOption = None
-    retries: Annotated[int, options.whole("--retries", "Times in a row that a lost trial is tried again.")] = 3
-    problems: options.ProblemsOption = None
-    model: options.ModelOption = None
-    reward: options.RewardOption = None
-    validation: options.ValidationOption = None
-    engine: options.EngineOption = None
-    device: options.DeviceOption = None
-    weights: options.WeightsOption = None
-    micro_batch_tokens: options.MicroBatchOption = None
-    trainer: options.TrainerOption = None
-    script: Annotated[
-        Path | None,
-        typer.Option(
-            "--from", metavar="<script>", help="What starts the trainer already: what the plan leaves open is kept."
-        ),
-    ] = None
-    approximate: options.ApproximateOption = False
-    rehearse: options.RehearseOption = False
-    slurm: options.SlurmOption = False
-    sbatch: options.SbatchOption = None
-    dry_run: options.DryRunOption = False
+    seed: int = options.seed()
+    workers: int | None = options.workers()
+    ray_address: str | None = options.ray_address()
+    folder: Path | None = flag("Checkpoints and logs; on a cluster, shared storage.", "<folder>")
+    storage: str | None = flag("A copy of each trial's checkpoints and points, such as s3://bucket/path.", "<url>")
+    learn_from: list[str] | None = options.learn_from()
+    retries: int = flag("Times in a row that a lost trial is tried again.", default=3)
+    problems: Path | None = options.problems()
+    model: str | None = options.model()
+    reward: str | None = options.reward()
+    validation: str | None = options.validation()
+    engine: str | None = options.engine()
+    device: str | None = options.device()
+    weights: str | None = options.weights()
+    micro_batch_tokens: int | None = options.micro_batch()
+    trainer: str | None = options.trainer()
+    script: Path | None = flag(
+        "What starts the trainer already: what the plan leaves open is kept.", "<script>", name="--from"
+    )
+    approximate: bool = options.approximate()
+    rehearse: bool = options.rehearse()
+    slurm: bool = options.slurm()
+    sbatch: list[str] | None = options.sbatch()
+    dry_run: bool = options.dry_run()
     further: dict[str, tuple[str, Any]] | None = None  # of the configuration, by key: who says it, and the value
     simulation: dict[str, Any] | None = None  # a world to train in instead of a trainer
     only: int | None = None  # the rank of the plan's one row that is trained, in full and without pilots
 
 
 @dataclass(frozen=True)
-class ResumeRequest(StoredRequest):
+class GoOnRequest(StoredRequest):
+    """What can be said of a sweep that goes on, after an interruption or with what has failed."""
+
+    EXPLAINS = False
+
+    sweep: str | None = options.sweep()
+    _: KW_ONLY
+    accept_changes: bool = options.accept()
+    folder: Path | None = options.own_folder()
+    ray_address: str | None = options.ray_address()
+    workers: int | None = options.workers()
+    slurm: bool = options.slurm()
+    sbatch: list[str] | None = options.sbatch()
+    dry_run: bool = options.job_only()
+
+
+@dataclass(frozen=True)
+class ResumeRequest(GoOnRequest):
     """Go on with a sweep after any interruption or pause: the plan minus what is finished. Failed trials stay failed.
 
     Example: rlplan resume sweep-1
     """
 
-    EXPLAINS = False
-
-    sweep: options.SweepArgument = None
     _: KW_ONLY
-    accept_changes: options.AcceptOption = False
-    folder: options.OwnFolderOption = None
-    ray_address: options.RayAddressOption = None
-    workers: options.WorkersOption = None
-    wait: Annotated[float, options.plain("--wait", "Seconds to wait for another driver to let go of it.")] = 0.0
-    slurm: options.SlurmOption = False
-    sbatch: options.SbatchOption = None
-    dry_run: options.JobOnlyOption = False
+    wait: float = flag("Seconds to wait for another driver to let go of it.", default=0.0)
 
 
 @dataclass(frozen=True)
-class RetryRequest(StoredRequest):
+class RetryRequest(GoOnRequest):
     """Run the failed trials of a sweep again, and go on with the rest of it.
 
     Example: rlplan retry sweep-1 --trial n512-B32-s0
     """
 
-    ANSWERED, EXPLAINS = "resume", False
+    ANSWERED = "resume"
 
-    sweep: options.SweepArgument = None
     _: KW_ONLY
-    trial: Annotated[
-        list[str] | None,
-        typer.Option(metavar="<name>", help="A failed trial; may be repeated. All without it.", autocompletion=trials),
-    ] = None
-    accept_changes: options.AcceptOption = False
-    folder: options.OwnFolderOption = None
-    ray_address: options.RayAddressOption = None
-    workers: options.WorkersOption = None
-    slurm: options.SlurmOption = False
-    sbatch: options.SbatchOption = None
-    dry_run: options.JobOnlyOption = False
+    trial: list[str] | None = flag("A failed trial; may be repeated. All without it.", "<name>", offer=trials)
 
 
 @dataclass(frozen=True)
@@ -138,7 +115,7 @@ class PauseRequest(StoredRequest):
     ANSWERED, EXPLAINS = "asking", False
     KIND: ClassVar[str] = "pause"
 
-    sweep: options.SweepArgument = None
+    sweep: str | None = options.sweep()
 
 
 @dataclass(frozen=True)
@@ -160,46 +137,35 @@ class LaunchRequest(StoredRequest):
 
     EXPLAINS = False
 
-    sweep: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="sweep|plan",
-            help="A sweep; the newest without it. Or a plan, whose first row is run without pilots.",
-            autocompletion=plans_and_sweeps,
-        ),
-    ] = None
+    sweep: str | None = argument(
+        "A sweep; the newest without it. Or a plan, whose first row is run without pilots.",
+        "sweep|plan",
+        offer=plans_and_sweeps,
+    )
     _: KW_ONLY
-    allocation: Annotated[
-        str | None, typer.Option(metavar="n=<int>,B=<int>", help="Another allocation than the recommended one.")
-    ] = None
-    validations: Annotated[int, options.whole("--validations", "Times that it is scored, each with a checkpoint.")] = 40
-    stop_when_won: Annotated[
-        bool, typer.Option("--stop-when-won", help="End it where nothing is left to win, and keep the rest.")
-    ] = False
-    switch: Annotated[
-        bool, typer.Option("--switch", help="End the final run that there is, and run what promises more now.")
-    ] = False
-    from_best: Annotated[
-        bool, typer.Option("--from-best", help="End the final run that there is, and go on from its best checkpoint.")
-    ] = False
-    learning_rate: Annotated[
-        float | None, options.plain("--learning-rate", "With --from-best: the rate from there on.")
-    ] = None
-    ray_address: options.RayAddressOption = None
-    rehearse: options.RehearseOption = False
-    print_for: options.PrintForOption = None
-    row: Annotated[
-        int | None, options.whole("--row", "Of a plan, or with --print: as `rlplan rank` numbers it; 1.")
-    ] = None
-    trainer: options.TrainerOption = None
-    problems: options.ProblemsOption = None
-    model: options.ModelOption = None
-    reward: options.RewardOption = None
-    validation: options.ValidationOption = None
-    approximate: options.ApproximateOption = False
-    slurm: options.SlurmOption = False
-    sbatch: options.SbatchOption = None
-    dry_run: options.DryRunOption = False
+    allocation: str | None = flag("Another allocation than the recommended one.", "n=<int>,B=<int>")
+    validations: int = flag("Times that it is scored, each with a checkpoint.", default=40)
+    stop_when_won: bool = toggle("End it where nothing is left to win, and keep the rest.")
+    switch: bool = toggle("End the final run that there is, and run what promises more now.")
+    from_best: bool = toggle("End the final run that there is, and go on from its best checkpoint.")
+    learning_rate: float | None = flag("With --from-best: the rate from there on.")
+    ray_address: str | None = options.ray_address()
+    rehearse: bool = options.rehearse()
+    print_for: str | None = flag(
+        "Run nothing: print a row of a plan or sweep in the keys of verl, trl, …, or as a cluster's file.",
+        "<trainer>|skypilot|kuberay",
+        name="--print",
+    )
+    row: int | None = flag("Of a plan, or with --print: as `rlplan rank` numbers it; 1.")
+    trainer: str | None = options.trainer()
+    problems: Path | None = options.problems()
+    model: str | None = options.model()
+    reward: str | None = options.reward()
+    validation: str | None = options.validation()
+    approximate: bool = options.approximate()
+    slurm: bool = options.slurm()
+    sbatch: list[str] | None = options.sbatch()
+    dry_run: bool = options.dry_run()
     simulation: dict[str, Any] | None = None
 
     @property
@@ -219,54 +185,30 @@ class TrainRequest(StoredRequest):
     EXPLAINS = False
 
     _: KW_ONLY
-    task: Annotated[
-        str | None,
-        typer.Option(
-            metavar="<name>|<file>", help="An embedded task, or a JSONL file of problems.", autocompletion=tasks
-        ),
-    ] = None
-    recipe: Annotated[
-        str | None,
-        typer.Option(help="A recipe, such as grpo, dapo or scalerl, or a .toml file.", autocompletion=recipes),
-    ] = None
-    rollouts_per_prompt: Annotated[
-        int, options.whole("--rollouts-per-prompt", "Responses to each prompt.", short="-n")
-    ] = 16
-    prompts_per_batch: Annotated[int, options.whole("--prompts-per-batch", "Prompts of an update.", short="-B")] = 32
-    growth: Annotated[
-        str | None, typer.Option(metavar="<factor>x", help="Let the batch grow to B by a factor, such as 4x.")
-    ] = None
-    steps: Annotated[int, options.whole("--steps", "Update steps.")] = 100
-    learning_rate: Annotated[
-        float | None, options.plain("--learning-rate", "Otherwise the configuration's, scaled with √(n·B).")
-    ] = None
-    warmup: Annotated[int | None, options.whole("--warmup", "Update steps of warm-up; else the recipe's.")] = None
-    temperature: Annotated[float | None, options.plain("--temperature", "Of the sampling; 1.")] = None
-    seed: options.SeedOption = 0
-    model: options.ModelOption = None
-    reward: options.RewardOption = None
-    response_tokens: Annotated[int | None, options.whole("--response-tokens", "Most tokens of a response.")] = None
-    validation: options.ValidationOption = None
-    problems: Annotated[int | None, options.whole("--problems", "Validation problems.")] = None
-    samples: Annotated[int | None, options.whole("--samples", "Answers to each; the score is their mean.")] = None
-    validate_every: Annotated[
-        int | None,
-        options.whole("--validate-every", "Rollouts between validations; about 20 validations.", metavar="<rollouts>"),
-    ] = None
-    engine: options.EngineOption = None
-    device: options.DeviceOption = None
-    threads: Annotated[int | None, options.whole("--threads", "CPU threads.")] = None
-    weights: options.WeightsOption = None
-    micro_batch_tokens: options.MicroBatchOption = None
-    compile: Annotated[bool, typer.Option("--compile", help="Compile the decoder; worth it for long runs.")] = False
-    checkpoint_every: Annotated[
-        int | None,
-        options.whole("--checkpoint-every", "Update steps between checkpoints; at each validation.", metavar="<steps>"),
-    ] = None
-    budget: Annotated[
-        float | None, options.money("--budget", "Most GPU-hours that it may take; else its price's upper end.")
-    ] = None
-    folder: Annotated[
-        Path | None, typer.Option(metavar="<folder>", help="Checkpoints and logs; else beside the database.")
-    ] = None
-    config: options.ConfigOption = None
+    task: str | None = flag("An embedded task, or a JSONL file of problems.", "<name>|<file>", offer=tasks)
+    recipe: str | None = flag("A recipe, such as grpo, dapo or scalerl, or a .toml file.", offer=recipes)
+    rollouts_per_prompt: int = flag("Responses to each prompt.", default=16, short="-n")
+    prompts_per_batch: int = flag("Prompts of an update.", default=32, short="-B")
+    growth: str | None = flag("Let the batch grow to B by a factor, such as 4x.", "<factor>x")
+    steps: int = flag("Update steps.", default=100)
+    learning_rate: float | None = flag("Otherwise the configuration's, scaled with √(n·B).")
+    warmup: int | None = flag("Update steps of warm-up; else the recipe's.")
+    temperature: float | None = flag("Of the sampling; 1.")
+    seed: int = options.seed()
+    model: str | None = options.model()
+    reward: str | None = options.reward()
+    response_tokens: int | None = flag("Most tokens of a response.")
+    validation: str | None = options.validation()
+    problems: int | None = flag("Validation problems.")
+    samples: int | None = flag("Answers to each; the score is their mean.")
+    validate_every: int | None = flag("Rollouts between validations; about 20 validations.", "<rollouts>")
+    engine: str | None = options.engine()
+    device: str | None = options.device()
+    threads: int | None = flag("CPU threads.")
+    weights: str | None = options.weights()
+    micro_batch_tokens: int | None = options.micro_batch()
+    compile: bool = toggle("Compile the decoder; worth it for long runs.")
+    checkpoint_every: int | None = flag("Update steps between checkpoints; at each validation.", "<steps>")
+    budget: float | None = money("Most GPU-hours that it may take; else its price's upper end.")
+    folder: Path | None = flag("Checkpoints and logs; else beside the database.", "<folder>")
+    config: Path | str | None = options.config()

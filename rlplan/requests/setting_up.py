@@ -1,10 +1,8 @@
 """What is asked of `rlplan doctor`."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
-import typer
-
+from rlplan.requests.flags import toggle
 from rlplan.requests.request import StoredRequest
 
 
@@ -15,6 +13,4 @@ class DoctorRequest(StoredRequest):
     Example: rlplan doctor --deep
     """
 
-    deep: Annotated[
-        bool, typer.Option("--deep", help="Also try torch, transformers and Ray, which takes up to a minute.")
-    ] = False
+    deep: bool = toggle("Also try torch, transformers and Ray, which takes up to a minute.")
