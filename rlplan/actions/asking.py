@@ -3,10 +3,9 @@
 import getpass
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from budgets.errors import InputError
 from planner.store import Store, open_store
@@ -34,11 +33,6 @@ class Asked(Answer):
     by: str
     at: datetime
     taken_at: datetime | None  # None while its driver has not answered
-
-    @property
-    def listed(self) -> Sequence[Any]:
-        """One row."""
-        return [self]
 
 
 def ask(database: str, sweep: str | None, kind: RequestKind, *, patience: float = PATIENCE_SECONDS) -> Asked:

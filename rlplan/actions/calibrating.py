@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Row
@@ -178,17 +178,12 @@ def _as_it_ran(record: CostRecord, traits: RecipeTraits, timed: Mapping[Phase, f
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """A run or a sweep whose measured costs were removed, as it was stored, and how many records that were."""
+def forget_prices(run: str, database: str) -> tuple[str, int]:
+    """Remove the measured costs of an adopted run, by its path or name, or of a sweep; its curve stays.
 
-    run: str
-    records: int
-
-
-def forget_prices(run: str, database: str) -> Forgotten:
-    """Remove the measured costs of an adopted run, by its path or name, or of a sweep; its curve stays."""
+    Return the name that it was stored under, and how many records there were.
+    """
     if (place := absent(database)) is not None:
         raise NotFoundError(f"nothing was measured of '{run}': there is no database {place}; give --db")
     with open_store(database) as store, store.write() as session:
-        return Forgotten(*forget_costs(session, run))
+        return forget_costs(session, run)

@@ -80,24 +80,18 @@ def check_script(asked: CheckRequest) -> CheckedScript:
     return CheckedScript(tuple(files), facts, checked, assumptions, _guessed(facts, resolved, launch), fixed)
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Whether a model fits some GPUs, by part, and how many of each kind would do."""
+def room_for(asked: FitsRequest) -> tuple[Launch, Memory, dict[str, int]]:
+    """Return what training a model takes of the memory, all states sharded, and what an engine does.
 
-    launch: Launch
-    memory: Memory
-    fewest: dict[str, int]
-
-
-def room_for(asked: FitsRequest) -> Room:
-    """Return what training a model takes of the memory, all states sharded, and what an engine does."""
+    With it comes how many GPUs of each kind would do.
+    """
     settings = Settings(*USUAL[0], model=asked.model, gpus=asked.gpus)
     facts = ScriptFacts(None, settings, GpuSplit(), {"lora_rank": asked.lora_rank})
     launch = launch_of(facts, _configuration(facts, known_name(asked.model), vars(asked)))
     kinds = ((name, catalogue.gpu(name)) for name in catalogue.names("gpus"))
     counts = {name: fewest_gpus(launch.workload, launch.traits, gpu) for name, gpu in kinds if not gpu.one_process}
     memory = memory_of(launch, launch.hardware.gpus_per_trial)
-    return Room(launch, memory, {name: count for name, count in counts.items() if count is not None})
+    return launch, memory, {name: count for name, count in counts.items() if count is not None}
 
 
 def _configuration(facts: ScriptFacts, model: str, asked: Mapping[str, Any]) -> Resolved:

@@ -1,13 +1,18 @@
 """What `rlplan price --measure` finds."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+from planner.metrics import Interval
 from planner.pricing import Price
+from rlplan.wording.answers import Answer
+from rlplan.wording.documents import Key
+from rlplan.wording.frames import MEASURED
 
 STEPS = 3  # batches that count; one before them warms up
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MeasuredPhase:
     """A part of a step: what it is priced at, with responses as long as they were, and what it took."""
 
@@ -15,14 +20,27 @@ class MeasuredPhase:
     priced_seconds: float
     measured_seconds: float
 
+    ratio = Key[float](lambda each: each.priced_seconds / each.measured_seconds)
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A set-up of which steps were measured, and its price before and with them."""
+
+@dataclass(frozen=True, repr=False)
+class MeasuredSteps(Answer):
+    """A set-up of which steps were measured, its price before and with them, and the flags that describe it."""
+
+    DRAWN = "rlplan.answers.measured"
+    COLUMNS = MEASURED
+    ROWS = "phases"
 
     source: str  # by which they are taken back
     trainer: str
     response_tokens: float | None  # on average; None where the trainer does not say
     phases: tuple[MeasuredPhase, ...]  # the whole step last
-    before: Price
-    after: Price
+    before: Price = field(repr=False)
+    after: Price = field(repr=False)
+    given: Sequence[str] = field(default=(), repr=False)
+
+    steps = Key[int](lambda _: STEPS)
+    rollouts_per_prompt = Key[int]("before.asked.rollouts_per_prompt")
+    prompts_per_batch = Key[int]("before.asked.prompts_per_batch")
+    seconds_per_step = Key[Interval](lambda each: Interval(*each.after.seconds))
+    seconds_per_step_before = Key[Interval](lambda each: Interval(*each.before.seconds))

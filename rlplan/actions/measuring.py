@@ -19,7 +19,7 @@ from budgets.errors import InputError
 from budgets.hardware import Hardware
 from budgets.work import Phase, total
 from budgets.workload import RecipeTraits
-from planner.config import Resolved, embedded_tasks, resolved_values
+from planner.config import Resolved, embedded_tasks
 from planner.config.request import difficulty_and_rates
 from planner.config.trainer import BUILTIN, STANDIN, chosen_trainer
 from planner.disk import why
@@ -28,15 +28,14 @@ from planner.proposals import Request
 from planner.store import open_store
 from planner.store.costs import replace_costs
 from planner.store.records import WHOLE
-from planner.store.schema import Candidate, CostRecord, Plan
+from planner.store.schema import CostRecord
 from planner.store.sweeps import add_cost_records
 from rlplan.actions.calibrating import measured_steps
-from rlplan.actions.measured_steps import STEPS, Measured, MeasuredPhase
+from rlplan.actions.given_plan import given_candidate, given_plan
+from rlplan.actions.measured_steps import STEPS, MeasuredPhase, MeasuredSteps
 from rlplan.actions.pricing import price_one
 from rlplan.actions.sweep_request import machine, own_folder
 from rlplan.doctor.machine import probe
-from rlplan.reading.plan_data import HardwareData, WorkloadData
-from rlplan.wording.documents import plain
 from rlplan.wording.terminal import tell
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, Segment
@@ -51,7 +50,7 @@ _PROBLEMS = 4  # of the validation at the start, which no trainer leaves out
 _NEVER = 10**6  # updates between two validations
 
 
-def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice, database: str) -> Measured:
+def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice, database: str) -> MeasuredSteps:
     """Train a few steps and store what they took, in place of an earlier measurement of the same set-up."""
     before = price_one(resolved, n, B, database).price
     asked, chosen = before.asked, chosen_trainer(given.trainer, resolved.config.trainer.model_dump())
@@ -78,7 +77,7 @@ def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice
         add_cost_records(session, [record])
     tokens = None if record.response_assumed else record.mean_response_tokens
     after = price_one(resolved, n, B, database).price
-    return Measured(str(record.source), trainer, tokens, tuple(_compared(asked, record, took)), before, after)
+    return MeasuredSteps(str(record.source), trainer, tokens, tuple(_compared(asked, record, took)), before, after)
 
 
 def _configuration(
@@ -90,41 +89,19 @@ def _configuration(
     """
     difficulty, _ = difficulty_and_rates(resolved.config)
     request = Request(1.0, asked.workload, asked.hardware, asked.traits, difficulty)
-    values = resolved_values(request, resolved)
-    values.pop("axes", None)
-    values["validation"] |= {"problems": _PROBLEMS, "samples": 1, "every_steps": _NEVER, "every_rollouts": None}
-    values["validation"] |= {"metric": "mean", "metric_k": None}
-    plan = Plan(
-        name="the set-up",
-        pilot_gpu_hours=1.0,
-        final_gpu_hours=1.0,
-        recipe=asked.traits.name,
-        difficulty=difficulty,
-        workload=plain(WorkloadData(request)),
-        hardware=plain(HardwareData(request)),
-        config=values,
-        candidates=[_candidate(asked)],
-    )
+    n, B, price = asked.rollouts_per_prompt, asked.prompts_per_batch, asked.cost().gpu_hours_per_step
+    size, variant, pilot = Allocation(n, B, _NEVER), request.all_variants[0], (STEPS, STEPS, 1.0)
+    candidate = given_candidate(request, variant, size, (price, price, price), 1.0, pilot, "measured")
+    plan = given_plan(request, resolved, [candidate], 1.0, 1.0)
+    plan.name = "the set-up"
+    plan.config.pop("axes", None)
+    plan.config["validation"] |= {"problems": _PROBLEMS, "samples": 1, "every_steps": _NEVER, "every_rollouts": None}
+    plan.config["validation"] |= {"metric": "mean", "metric_k": None}
     folder = (own_folder(None, database) or Path("rlplan-sweeps")).absolute() / f"measured-{uuid.uuid4().hex[:8]}"
     spec = sweep_spec(plan, given.model_copy(update={"folder": folder, "approximate": True}))
-    n, B, recipe = asked.rollouts_per_prompt, asked.prompts_per_batch, resolved.config.recipe
-    rate = Allocation(n, B, 1).learning_rate(recipe.learning_rate, recipe.learning_rate_rollouts)
+    recipe = resolved.config.recipe
+    rate = size.learning_rate(recipe.learning_rate, recipe.learning_rate_rollouts)
     return spec.trial(n, B, rate, spec.seed), folder
-
-
-def _candidate(asked: PriceQuery) -> Candidate:
-    return Candidate(
-        rank=1,
-        rollouts_per_prompt=asked.rollouts_per_prompt,
-        prompts_per_batch=asked.prompts_per_batch,
-        update_steps=_NEVER,
-        pilot_steps=STEPS,
-        segment_steps=STEPS,
-        gpu_hours_per_step=asked.cost().gpu_hours_per_step,
-        pilot_gpu_hours=1.0,
-        learning_rate=1.0,
-        axes=(),
-    )
 
 
 def _require_measurable(trainer: str, traits: RecipeTraits) -> None:

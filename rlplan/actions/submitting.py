@@ -58,11 +58,6 @@ class Submitted(Answer):
     gpus_per_node: int
     time_limit: str | None
 
-    @property
-    def listed(self) -> Sequence[Any]:
-        """One row."""
-        return [self]
-
 
 def submit_new(request: SweepRequest) -> Submitted:
     """Store a sweep of a plan, new or given, and submit the job that drives it."""

@@ -56,11 +56,6 @@ class ClusterFile(Answer):
     cluster: str
     file: str
 
-    @property
-    def listed(self) -> Sequence[Any]:
-        """One row."""
-        return [self]
-
     def parts(self, _: Invocation, __: Canvas) -> Iterator[Part]:
         """Return the file as it is."""
         yield Unbroken(self.file.splitlines())

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlplan.doctor.examination import examine
 from rlplan.doctor.finding import Finding, Health, verdict
@@ -38,6 +38,7 @@ class Findings(Answer):
 
     DRAWN = "rlplan.answers.doctor"
     COLUMNS = columns("text health, text what, text found, text why, text do")
+    ROWS = "found"
 
     found: tuple[Finding, ...] = field(repr=False)
     rehearsed: bool = field(default=False, repr=False)
@@ -51,11 +52,6 @@ class Findings(Answer):
         if self.verdict is not Health.BAD:
             return ExitCode.DONE
         return ExitCode.BAD_INPUT if self.rehearsed else ExitCode.NOT_FOUND
-
-    @property
-    def listed(self) -> Sequence[Any]:
-        """A row for each finding."""
-        return self.found
 
 
 def answer(asked: DoctorRequest) -> Findings:

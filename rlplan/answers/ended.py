@@ -92,13 +92,9 @@ class FinalEnd(Answer):
     """A final run when it has ended."""
 
     COLUMNS = columns("whole step, number gpu_hours, number score")
+    ROWS = "final.scores"
 
     final: FinalStanding
-
-    @property
-    def listed(self) -> Sequence[Any]:
-        """Its scores."""
-        return self.final.scores
 
     def emit(self, format: Format, invocation: Invocation) -> ExitCode:
         """Print it; exit code 5 where a warning stands."""

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlplan.actions.checking import Room, room_for
+from planner.vetting.launch import Launch
+from planner.vetting.verdict import Memory
+from rlplan.actions.checking import room_for
 from rlplan.answers.check import ROWS, fit_line, part_line
 from rlplan.answers.check_data import PartsData
 from rlplan.exits import ExitCode
@@ -25,29 +27,31 @@ MOST_KINDS = 8  # of GPUs, on the screen
 class ModelRoom(Answer):
     """Whether a model fits; a row of a table has a column for each kind of GPU."""
 
-    room: Room = field(repr=False)
+    launch: Launch = field(repr=False)
+    room: Memory = field(repr=False)
+    fewest: Mapping[str, int] = field(repr=False)  # GPUs of each kind that would do
 
-    model = Key[str]("room.launch.workload.model.name")
-    fits = Key[bool]("room.memory.fits")
-    memory = Key[PartsData](lambda each: PartsData(each.room.memory))
-    fewest_by_gpu = Key[Mapping[str, int]]("room.fewest", "GPUs of each kind that would do")
+    model = Key[str]("launch.workload.model.name")
+    fits = Key[bool]("room.fits")
+    memory = Key[PartsData](lambda each: PartsData(each.room))
+    fewest_by_gpu = Key[Mapping[str, int]]("fewest", "GPUs of each kind that would do")
 
     @property
     def code(self) -> ExitCode:
         """That of warnings where it does not fit."""
-        return ExitCode.DONE if self.room.memory.fits else ExitCode.FINISHED_WITH_FAILURES
+        return ExitCode.DONE if self.room.fits else ExitCode.FINISHED_WITH_FAILURES
 
     def table(self) -> tuple[Columns, list[dict[str, Any]]]:
         """Return how many of each kind would do."""
-        return dict.fromkeys(self.room.fewest, Kind.WHOLE), [dict(self.room.fewest)]
+        return dict.fromkeys(self.fewest, Kind.WHOLE), [dict(self.fewest)]
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw it."""
-        launch, memory = self.room.launch, self.room.memory
+        launch, memory = self.launch, self.room
         model, machine = launch.workload.model.name, f"{launch.hardware.gpus} {launch.hardware.gpu.name}"
         fits = "fits" if memory.fits else "does not fit"
         longest = f"responses of up to {launch.workload.responses.cap:,} tokens"
-        others = some_of([f"{count} {name}" for name, count in self.room.fewest.items()], MOST_KINDS)
+        others = some_of([f"{count} {name}" for name, count in self.fewest.items()], MOST_KINDS)
         yield from canvas.lines(f"{model} {fits} {machine}, {longest}.", "bold")
         rows = [("Memory", fit_line(memory)), ("By part", part_line(memory))]
         yield table_of([*rows, ("Fewest", others or "none of the catalogue")], ROWS, canvas, headed=False)
@@ -56,4 +60,4 @@ class ModelRoom(Answer):
 
 def answer(asked: FitsRequest) -> ModelRoom:
     """Look for room."""
-    return ModelRoom(room_for(asked))
+    return ModelRoom(*room_for(asked))

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from planner.percent import percent
 from planner.pricing import Change, PhasePrice, Price
 from planner.pricing.measured_runs import PricedRun, Summary, summary
 from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
+from rlplan.actions.measured_steps import MeasuredSteps
 from rlplan.actions.pricing import Priced, price_one, price_table
-from rlplan.answers.measured import MeasuredSteps
 from rlplan.requests.planning import PriceRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS, Assumption
@@ -41,7 +41,7 @@ def answer(asked: PriceRequest) -> "StepPrice | RunPrices | ForgottenPrices | Me
         _require_alone(asked, "forget", "--forget")
         from rlplan.actions.calibrating import forget_prices  # noqa: PLC0415 (opens the store, which takes long)
 
-        return ForgottenPrices(**asdict(forget_prices(asked.forget, asked.db)))
+        return ForgottenPrices(*forget_prices(asked.forget, asked.db))
     if asked.runs is not None:
         _require_alone(asked, "runs", "a table of runs")
         return RunPrices(tuple(price_table(Path(asked.runs))))
@@ -59,7 +59,7 @@ def answer(asked: PriceRequest) -> "StepPrice | RunPrices | ForgottenPrices | Me
 
     file = asked.trainer if described else None
     choice = SweepChoice(problems=asked.problems, model=asked.checkpoint, reward=asked.reward, trainer=file)
-    return MeasuredSteps(measure(resolved, n, B, choice, asked.db), given(asked, PRICED))
+    return replace(measure(resolved, n, B, choice, asked.db), given=given(asked, PRICED))
 
 
 def _require_alone(asked: PriceRequest, own: str, what: str) -> None:
@@ -200,11 +200,6 @@ class ForgottenPrices(Answer):
 
     run: str
     records: int
-
-    @property
-    def listed(self) -> Sequence[Any]:
-        """One row."""
-        return [self]
 
     def parts(self, _: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Say it."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from rlplan.exits import ExitCode
@@ -21,7 +22,7 @@ class Answer:
 
     DRAWN: ClassVar[str]  # the module whose `parts` draw it for a person; it is loaded when that is wanted
     COLUMNS: ClassVar[Columns]  # of CSV and of frames; further axes follow
-    ROWS: ClassVar[str] = ""  # the field that holds the rows
+    ROWS: ClassVar[str] = ""  # the path of the rows; without one it is a single row itself
     KEYS: ClassVar[tuple[str, ...]] = ()  # fields that each row of CSV begins with
     NOTEBOOK: ClassVar[tuple[str, ...]] = ()  # the columns that a notebook shows, where they are not all
 
@@ -38,7 +39,7 @@ class Answer:
     @property
     def listed(self) -> Sequence[Any]:
         """Its rows: objects or mappings with a value for each column."""
-        rows: Sequence[Any] = getattr(self, self.ROWS)
+        rows: Sequence[Any] = attrgetter(self.ROWS)(self) if self.ROWS else [self]
         return rows
 
     def table(self) -> tuple[Columns, list[dict[str, Any]]]:

@@ -9,7 +9,7 @@ from budgets.errors import InputError
 from planner.store import open_store
 from rlplan.actions import measuring
 from rlplan.actions.configuring import load_configuration
-from rlplan.actions.measured_steps import Measured
+from rlplan.actions.measured_steps import MeasuredSteps
 from rlplan.actions.measuring import measure
 from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
@@ -99,7 +99,7 @@ class Fake:
         self.closed = True
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, folder: Path, backend: Fake, recipe: str = "easy") -> Measured:
+def measured(monkeypatch: pytest.MonkeyPatch, folder: Path, backend: Fake, recipe: str = "easy") -> MeasuredSteps:
     monkeypatch.chdir(folder)
     monkeypatch.setattr(measuring, "open_backend", lambda config: backend)
     resolved = load_configuration(None, "sum-easy", {"recipe.name": ("--recipe", recipe)})
