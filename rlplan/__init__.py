@@ -50,52 +50,24 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_ERRORS = (
-    "BudgetError",
-    "CheckpointError",
-    "ClusterLostError",
-    "ConfigError",
-    "InfeasibleError",
-    "InputError",
-    "NotFoundError",
-    "RlplanError",
-    "StoreError",
-    "StoreUnavailableError",
-    "TrainingError",
-    "UnknownNameError",
-)
 # Where each name is defined.
-_HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
-    "Answer": "rlplan.answers.recommend",
-    "Book": "rlplan.api.book",
-    "Candidate": "rlplan.answers.plan",
-    "Fit": "rlplan.actions.fitting",
-    "Fits": "rlplan.actions.fitting",
-    "FittedLaws": "rlplan.actions.law_fitting",
-    "LawFit": "rlplan.actions.law_fitting",
-    "RecipeComparison": "rlplan.actions.law_fitting",
-    "Interval": "planner.metrics",
-    "Plan": "rlplan.answers.plan",
-    "Replay": "rlplan.answers.replay",
-    "Sweep": "rlplan.api.sweep",
-    "adopt": "rlplan.api.functions",
-    "check": "rlplan.api.functions",
-    "compare": "rlplan.api.functions",
-    "fit": "rlplan.api.functions",
-    "fits": "rlplan.api.functions",
-    "forget_prices": "rlplan.api.functions",
-    "launch": "rlplan.api.running",
-    "open": "rlplan.api.book",
-    "preview": "rlplan.api.functions",
-    "price": "rlplan.api.functions",
-    "propose": "rlplan.api.functions",
-    "replay": "rlplan.api.functions",
-    "resume": "rlplan.api.running",
-    "retry": "rlplan.api.running",
-    "run": "rlplan.api.running",
-    "train": "rlplan.api.running",
-    "watch": "rlplan.api.functions",
+_NAMES = {
+    "budgets.errors": """
+        BudgetError CheckpointError ClusterLostError ConfigError InfeasibleError InputError NotFoundError RlplanError
+        StoreError StoreUnavailableError TrainingError UnknownNameError
+    """,
+    "planner.metrics": "Interval",
+    "rlplan.actions.fitting": "Fit Fits",
+    "rlplan.actions.law_fitting": "FittedLaws LawFit RecipeComparison",
+    "rlplan.answers.plan": "Candidate Plan",
+    "rlplan.answers.recommend": "Answer",
+    "rlplan.answers.replay": "Replay",
+    "rlplan.api.book": "Book open",
+    "rlplan.api.functions": "adopt check compare fit fits forget_prices preview price propose replay watch",
+    "rlplan.api.running": "launch resume retry run train",
+    "rlplan.api.sweep": "Sweep",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 if not TYPE_CHECKING:  # a type checker that saw this would take every name for one of ours
