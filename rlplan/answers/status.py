@@ -12,10 +12,10 @@ from planner.trials import TrialState
 from rlplan.answers.listing import SweepList, listed_in
 from rlplan.printing.final_output import final_lines
 from rlplan.printing.status_output import failure_lines, final_of_sweep
-from rlplan.printing.sweep_screen import budget_bar, chosen, decision_lines, screen, table, title
+from rlplan.printing.sweep_screen import SHOWN_DECISIONS, budget_bar, chosen, decision_lines, table, title
 from rlplan.reading.finals import FinalStanding
 from rlplan.reading.sweep_data import StatusData, approximated, taken
-from rlplan.reading.sweep_picture import Picture, TrialRow
+from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, sentence, tally, time_of
 from rlplan.requests.reading import StatusRequest
@@ -57,13 +57,29 @@ class Standing(Answer):
         return StatusData(replace(self.picture, trials=self.choice.of(self.picture.trials)), self.final)
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-        """Draw one screen of it, or all that is known."""
-        if not invocation.explain:
-            yield from _status(self.picture, self.final, self.choice, invocation, canvas)
-            return
-        listed = None if self.choice == ALL else self.choice.of(self.picture.trials)
-        yield from _with_final(self.final, _explained(self.picture, listed, self.choice, canvas), canvas)
-        yield from next_steps(list(_next(self.picture, self.final, invocation)), canvas)
+        """Draw one screen of it, or all that is known; its final run comes before everything else."""
+        picture, final, in_full = self.picture, self.final, invocation.explain
+        above: list[Part] = [] if final is None else [*final_lines(final, canvas), ""]
+        above.append(canvas.line(title(picture), "bold"))
+        if picture.answer is not None:
+            above += canvas.lines(sentence(picture.answer))
+        above += canvas.lines(time_of(picture), "yellow" if picture.abandoned else "dim")
+        above += [budget_bar(picture.money, canvas), ""]
+        below: list[Part] = [
+            *failure_lines(picture, canvas),
+            *canvas.lines("; ".join(approximated(picture.config)), "yellow"),
+        ]
+        for text in _further(picture) if in_full else ():
+            below += canvas.lines(text, "dim")
+        if decided := decision_lines(picture, SHOWN_DECISIONS if in_full else DECISIONS):
+            below += ["", *(canvas.line(line) for line in decided)]
+        more = [] if in_full else [invocation.explained("all of it")]
+        below += next_steps([*_next(picture, final, invocation), *more], canvas)
+        yield from above
+        used = sum(len(part.lines) if isinstance(part, Unbroken) else 1 for part in (*above, *below))
+        rows = len(picture.trials) if in_full else max(FEWEST_ROWS, min(ROWS, SCREEN - 2 - used))
+        yield from _trials(picture, self.choice, rows, canvas)
+        yield from below
 
 
 def answer(asked: StatusRequest) -> Standing | SweepList:
@@ -83,28 +99,6 @@ def answer(asked: StatusRequest) -> Standing | SweepList:
         watch(asked.db, name)
     with open_store(asked.db, read_only=True) as store:
         return Standing(picture(store, name), final_of_sweep(store, name), choice)
-
-
-def _status(
-    picture: Picture, final: FinalStanding | None, choice: TrialChoice, invocation: Invocation, canvas: Canvas
-) -> Iterator[Part]:
-    above: list[Part] = [] if final is None else [*final_lines(final, canvas), ""]
-    above.append(canvas.line(title(picture), "bold"))
-    if picture.answer is not None:
-        above += canvas.lines(sentence(picture.answer))
-    above += canvas.lines(time_of(picture), "yellow" if picture.abandoned else "dim")
-    above += [budget_bar(picture.money, canvas), ""]
-    below: list[Part] = [
-        *failure_lines(picture, canvas),
-        *canvas.lines("; ".join(approximated(picture.config)), "yellow"),
-    ]
-    if decided := decision_lines(picture, DECISIONS):
-        below += ["", *(canvas.line(line) for line in decided)]
-    below += next_steps([*_next(picture, final, invocation), invocation.explained("all of it")], canvas)
-    yield from above
-    room = SCREEN - 2 - sum(len(part.lines) if isinstance(part, Unbroken) else 1 for part in (*above, *below))
-    yield from _trials(picture, choice, max(FEWEST_ROWS, min(ROWS, room)), canvas)
-    yield from below
 
 
 def _trials(picture: Picture, choice: TrialChoice, rows: int, canvas: Canvas) -> Iterator[Part]:
@@ -135,30 +129,15 @@ def _next(picture: Picture, final: FinalStanding | None, invocation: Invocation)
         yield NextStep(invocation.command("decisions", picture.sweep), "why it ended so")
 
 
-def _with_final(final: FinalStanding | None, parts: Iterator[Part], canvas: Canvas) -> Iterator[Part]:
-    """Put a sweep's final run before everything else of it."""
-    if final is not None:
-        yield from final_lines(final, canvas)
-        yield ""
-    yield from parts
-
-
-def _explained(
-    picture: Picture, listed: Sequence[TrialRow] | None, choice: TrialChoice, canvas: Canvas
-) -> Iterator[Part]:
-    yield from screen(picture, canvas, listed=listed)
-    for text in () if listed is None else choice.omissions(picture.trials, listed):
-        yield from canvas.lines(text, "dim")
-    yield from failure_lines(picture, canvas)
+def _further(picture: Picture) -> Iterator[str]:
+    """Say what start-ups and saves take, what was learnt, and where copies are."""
     if money := picture.money.start_ups and picture.money:
         each = aligned_hours(money.start_up_gpu_hours / money.start_ups)
         total = f"{aligned_hours(money.start_up_gpu_hours)} GPU-hours of {money.start_ups:,} segments"
-        yield from canvas.lines(f"Start-ups took {total}, {each} each", "dim")
+        yield f"Start-ups took {total}, {each} each"
     if (space := taken(picture)) is not None:
-        yield from canvas.lines(space.describe(), "dim")
-    for text in approximated(picture.config):
-        yield from canvas.lines(text, "yellow")
+        yield space.describe()
     if picture.learnt_from is not None:
-        yield from canvas.lines(picture.learnt_from.describe(), "dim")
+        yield picture.learnt_from.describe()
     if stored_at := picture.config.get("storage"):
-        yield from canvas.lines(f"a copy of each trial in {stored_at}", "dim")
+        yield f"a copy of each trial in {stored_at}"

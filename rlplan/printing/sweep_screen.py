@@ -24,12 +24,10 @@ FEWEST_ROWS = 3  # of trials, before the decisions give way
 WIDEST_BAR = 60
 
 
-def screen(
-    picture: Picture, canvas: Canvas, status: str = "", listed: Sequence[TrialRow] | None = None
-) -> list["Text"]:
+def screen(picture: Picture, canvas: Canvas, status: str = "") -> list["Text"]:
     """Return the lines of the screen, none wider and not more than the canvas holds.
 
-    `listed` are the trials to show, in that order; without it all that find room, the most promising first.
+    Of the trials it has all that find room, the most promising first.
     """
     top = [
         canvas.line(title(picture), "bold"),
@@ -43,8 +41,7 @@ def screen(
     if canvas.height is not None and canvas.height - len(top) - len(below) - 3 < FEWEST_ROWS:
         below = foot
     room = None if canvas.height is None else max(0, canvas.height - len(top) - len(below) - 2)  # blank line, heading
-    trials = _trials(picture.trials, room, canvas) if listed is None else table(listed, canvas) if listed else []
-    return [*top, *_spaced(trials), *below][: canvas.height]
+    return [*top, *_spaced(_trials(picture.trials, room, canvas)), *below][: canvas.height]
 
 
 def title(picture: Picture) -> str:

@@ -1,6 +1,6 @@
 """How a sweep reads: its numbers, and its answer as a sentence."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from budgets.hardware import SECONDS_PER_HOUR
@@ -130,15 +130,6 @@ class TrialChoice:
         states = chosen_names(self.status, "status", [state.value for state in TrialState])
         selected = [trial for trial in trials if not states or trial.state.value in states]
         return tuple(ordered(selected, self.sort or "promise", SORT_KEYS, reverse=self.reverse)[: self.top])
-
-    def omissions(self, trials: Sequence[TrialRow], wanted: Sequence[TrialRow]) -> Iterator[str]:
-        """Say what is not shown."""
-        shown = {trial.id for trial in wanted}
-        hidden = [trial for trial in trials if trial.id not in shown]
-        if trials and not wanted:
-            yield "No trial is in such a state."
-        if hidden:
-            yield f"not shown: {tally(hidden)}"
 
 
 ALL = TrialChoice()
