@@ -1,6 +1,6 @@
 """`rlplan recommend`: what to run, how sure that is and what to type next, or all that it rests on."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from planner.axes import format_axes
@@ -16,7 +16,7 @@ from rlplan.requests.reading import RecommendRequest
 from rlplan.wording.console import Part, how_to_run
 from rlplan.wording.next_steps import Invocation, NextStep, next_steps, one_screen
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps
-from rlplan.wording.tables import SIZE, Column, axes_column, table_of
+from rlplan.wording.tables import SIZE, Column, axes_column, listed, table_of
 from rlplan.wording.terminal import Canvas, capital
 
 __all__ = ["Answer", "answer", "parts"]
@@ -26,14 +26,6 @@ WIDE = 110  # columns from which the table has the learning rate, and what was s
 SHOWN_CAUTIONS = 2
 IN_THE_FIRST_LINES = ("unsure",)  # cautions that need no line of their own
 
-EXPECTED: Sequence[Column[Choice]] = (
-    *SIZE,
-    # Three digits, since a hundredth is what the best differ by.
-    Column("expected", lambda choice: f"{choice.expected_score:.3f} ({choice.score_low:.3f}–{choice.score_high:.3f})"),
-    Column("P(best)", lambda choice: probability(choice.probability_best)),
-    Column("P(0.02)", lambda choice: probability(choice.probability_within_002)),
-)
-
 
 def answer(asked: RecommendRequest) -> Answer:
     """Return the answer of a stored sweep."""
@@ -41,20 +33,22 @@ def answer(asked: RecommendRequest) -> Answer:
 
 
 def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Draw what to run, how sure that is and what to type next, or all that it rests on."""
-    return (_whole if invocation.explain else _screen)(found, invocation, canvas)
-
-
-def _screen(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+    """Draw what to run, how sure that is and what to type next; in full all that it rests on too."""
     answer = found.answer
     above: list[Part] = [*canvas.lines(_what(found), "bold")]
     for text in _how_sure(found):
         above += canvas.lines(text)
     above.append("")
+    beside = [f"{capital(text)}." for text in (*_runner_up(answer), *outlook(answer))]
+    if invocation.explain:
+        yield from above
+        yield from _in_full(found, beside, canvas)
+        yield from next_steps([_run(found, invocation)], canvas)
+        return
     cautions = [each.text for each in answer.cautions if each.kind not in IN_THE_FIRST_LINES][:SHOWN_CAUTIONS]
     below: list[Part] = [""]
-    for text in (*_runner_up(answer), *outlook(answer), *cautions):
-        below += canvas.lines(f"{capital(text)}.")
+    for text in (*beside, *(f"{capital(text)}." for text in cautions)):
+        below += canvas.lines(text)
     below += next_steps([_run(found, invocation), invocation.explained("what it rests on")], canvas)
     yield from one_screen(above, lambda rows: _choices(answer, rows, canvas), below, None)
 
@@ -118,8 +112,19 @@ def _choices(answer: FinalAnswer, rows: int, canvas: Canvas) -> Part:
     return table_of(shown, columns, canvas)
 
 
-def _whole(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    yield from report(found, canvas)
+def _in_full(found: Answer, beside: Sequence[str], canvas: Canvas) -> Iterator[Part]:
+    """Return the best with all that is known of them, every caution, the command, and where the answer is from."""
+    answer = found.answer
+    yield _alike(answer, canvas)
+    if (hidden := len(answer.equivalent) - MOST_ALIKE) > 0:
+        more = "one more is" if hidden == 1 else f"{hidden} more are"
+        yield from canvas.lines(f"{more} level with the best: --format csv lists all", "dim")
+    yield ""
+    for text in beside:
+        yield from canvas.lines(text)
+    yield from listed("Mind", [capital(caution.text) for caution in answer.cautions])
+    yield ""
+    yield canvas.line("To run it", "bold")
     yield from how_to_run(found.launch.command, found.launch.note, canvas)
     state = "" if found.status.value == "finished" else f", which is {found.status.value}"
     over = overrun(found.spent_gpu_hours, found.pilot_gpu_hours)
@@ -130,29 +135,6 @@ def _whole(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Pa
         f"{hours(found.pilot_gpu_hours)} pilot GPU-hours are spent{beyond}; the intervals are of 90 %.",
         "dim",
     )
-    yield from next_steps([_run(found, invocation)], canvas)
-
-
-def report(found: Answer, canvas: Canvas) -> Iterator[Part]:
-    """Return the parts of what is printed above the command, none wider than the canvas."""
-    answer = found.answer
-    yield from canvas.lines(answer.what, "bold")
-    yield from canvas.lines(answer.how_sure)
-    yield from canvas.lines(answer.valued)
-    yield ""
-    yield _alike(answer, canvas)
-    hidden = len(answer.equivalent) - MOST_ALIKE
-    if hidden > 0:
-        more = "one more is" if hidden == 1 else f"{hidden} more are"
-        yield from canvas.lines(f"{more} level with the best: --format csv lists all", "dim")
-    rival = [answer.runner_up.sentence] if answer.runner_up is not None else []
-    yield from _listed(canvas, [*rival, *outlook(answer)])
-    if answer.cautions:
-        yield ""
-        yield canvas.line("Mind", "bold")
-        yield from _listed(canvas, [caution.text for caution in answer.cautions])
-    yield ""
-    yield canvas.line("To run it", "bold")
 
 
 def _alike(answer: FinalAnswer, canvas: Canvas) -> Part:
@@ -162,7 +144,11 @@ def _alike(answer: FinalAnswer, canvas: Canvas) -> Part:
     if rival is not None and rival not in shown:
         shown.append(rival)
     columns: Sequence[Column[Choice]] = (
-        *EXPECTED,
+        *SIZE,
+        # Three digits, since a hundredth is what the best differ by.
+        Column("expected", lambda each: f"{each.expected_score:.3f} ({each.score_low:.3f}–{each.score_high:.3f})"),
+        Column("P(best)", lambda choice: probability(choice.probability_best)),
+        Column("P(0.02)", lambda choice: probability(choice.probability_within_002)),
         Column("short", lambda choice: f"{choice.expected_regret:.3f}"),
         Column("piloted", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
         Column("seeds", attrgetter("seeds_seen"), shown=wide),
@@ -172,10 +158,3 @@ def _alike(answer: FinalAnswer, canvas: Canvas) -> Part:
         axes_column(shown, "axes"),
     )
     return table_of(shown, columns, canvas)
-
-
-def _listed(canvas: Canvas, texts: Iterable[str]) -> Iterator[Part]:
-    narrower = Canvas(canvas.width - 2, unicode=canvas.unicode)
-    for text in texts:
-        for number, line in enumerate(narrower.lines(capital(text))):
-            yield canvas.line(("- " if number == 0 else "  ") + line.plain)

@@ -23,7 +23,7 @@ def test_the_whole_answer_has_all_parts_and_fits(run: Run, tmp_path: Path, width
     ran = run("recommend", "--target", PILOTED, "--explain", width=width)
     assert (ran.code, ran.err) == (0, "")
     text = ran.text
-    assert re.match(r"\d+ are not told apart yet; take n = \d+, B = \d+ for ", text)
+    assert re.match(r"Run n = \d+, B = \d+ for .* level with it", text)
     for part in ("expected P(best)", "Runner-up: n = ", "× this budget", "Mind", "To run it"):
         assert part in text
     assert "rlplan launch sweep-1 --allocation n=" in text
