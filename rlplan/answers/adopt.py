@@ -7,11 +7,8 @@ from pathlib import Path
 
 from planner.axes import format_axes
 from rlplan.actions.adopting import Adopted, AdoptedRun, adopt
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
+from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
 from rlplan.wording.numbers import hours, plural, rate
-from rlplan.wording.tables import Cells, Column, table_of
-from rlplan.wording.terminal import Canvas
 
 SHOWN_LINES = 3  # of what is lacking and of what is odd, on the first screen
 
@@ -49,8 +46,8 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
         yield from canvas.lines(text)
     if adopted.sweep is not None:
         steps = [
-            NextStep(invocation.command("recommend", adopted.sweep), "what to run, and how sure that is"),
-            NextStep(invocation.command("rank", adopted.sweep), "all of them, ranked"),
+            invocation.step("recommend", adopted.sweep, "what to run, and how sure that is"),
+            invocation.step("rank", adopted.sweep, "all of them, ranked"),
         ]
     else:  # to explain them once more would store them once more
         runs = shlex.join(["rlplan", "fit", *(str(row.entry.run.path) for row in shown)])

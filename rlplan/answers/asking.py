@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from planner.store.schema import RequestKind
 from rlplan.actions.asking import Asked, ask
 from rlplan.requests.running import PauseRequest
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps
-from rlplan.wording.terminal import Canvas
+from rlplan.wording.draw import Canvas, Invocation, Part, next_steps
 
 
 def answer(asked: PauseRequest) -> Asked:
@@ -19,7 +17,7 @@ def parts(found: Asked, invocation: Invocation, canvas: Canvas) -> Iterator[Part
     """Say what happens now, and what to do next."""
     state, next_verb, does = _outcome(found)
     yield from canvas.lines(f"{found.sweep} {state}.")
-    yield from next_steps([NextStep(invocation.command(next_verb, found.sweep), does)], canvas)
+    yield from next_steps([invocation.step(next_verb, found.sweep, does)], canvas)
 
 
 def _outcome(asked: Asked) -> tuple[str, str, str]:

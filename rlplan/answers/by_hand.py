@@ -7,11 +7,9 @@ from typing import Any
 from planner.axes import format_axes
 from rlplan.reading.starting import ByHand
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part, Unbroken
+from rlplan.wording.draw import Canvas, Invocation, Part, Unbroken
 from rlplan.wording.frames import columns
-from rlplan.wording.next_steps import Invocation
 from rlplan.wording.numbers import rate
-from rlplan.wording.terminal import Canvas
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,12 +17,9 @@ from rlplan.exits import ExitCode
 from rlplan.requests.checking import CheckRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS
-from rlplan.wording.console import Part, text_of
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
 from rlplan.wording.frames import CHECKED
-from rlplan.wording.next_steps import FEWEST_ROWS, SCREEN, Invocation, NextStep, next_steps
 from rlplan.wording.numbers import duration, hours, plural, rate
-from rlplan.wording.tables import Cells, Column, table_of
-from rlplan.wording.terminal import Canvas
 
 GB = 1e9
 Row = tuple[str, str]
@@ -68,17 +65,10 @@ def parts(answered: Check, invocation: Invocation, canvas: Canvas) -> Iterator[P
         assumed = table_of(found.assumptions, ASSUMPTIONS, canvas, headed=False)
         below += ["", canvas.line("What this takes for granted", "bold"), assumed]
     below += next_steps(_next(found, invocation), canvas)
-    parts = [*above, table_of(rows, ROWS, canvas, headed=False), *below]
-    while not invocation.explain and len(rows) > FEWEST_ROWS and _height(parts, canvas) > SCREEN:
-        rows.pop()
-        parts[len(above)] = table_of(rows, ROWS, canvas, headed=False)
-    yield from parts
-
-
-def _height(parts: Sequence[Part], canvas: Canvas) -> int:
-    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
-
-    return text_of(HarmlessConsole(highlight=False, markup=False, width=canvas.width), parts).count("\n")
+    everything, most = len(rows) if invocation.explain else None, len(rows)
+    yield from one_screen(
+        above, lambda upto: [table_of(rows[:upto], ROWS, canvas, headed=False)], below, canvas, everything, most
+    )
 
 
 ROWS: Sequence[Column[Row]] = (
@@ -315,7 +305,7 @@ def _next(found: CheckedScript, invocation: Invocation) -> list[NextStep]:
         steps.append(invocation.with_flags("writes a copy with these changes", "--fix"))
     if not invocation.explain:
         steps.append(invocation.explained("every line, and what they rest on"))
-    return steps or [NextStep(invocation.command("price", ""), "prices one step by flags alone")]
+    return steps or [invocation.step("price", "", "prices one step by flags alone")]
 
 
 def _again(files: Sequence[Path], copies: Sequence[Path], invocation: Invocation) -> str:

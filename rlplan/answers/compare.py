@@ -9,11 +9,8 @@ from planner.metrics import Interval
 from planner.percent import percent
 from rlplan.actions.law_fitting import RecipeComparison, compare_recipes
 from rlplan.answers.fit import WIDE, compute, score
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, listed, next_steps, table_of
 from rlplan.wording.numbers import listing, plural
-from rlplan.wording.tables import Cells, Column, listed, table_of
-from rlplan.wording.terminal import Canvas
 
 answer = compare_recipes
 

@@ -10,12 +10,9 @@ from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, chosen_decisions, moment
 from rlplan.requests.reading import DecisionsRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part
+from rlplan.wording.draw import LEGIBLE, ROWS, Canvas, Cells, Column, Invocation, Part, next_steps, shortened, table_of
 from rlplan.wording.frames import DECISIONS
-from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
 from rlplan.wording.numbers import plural
-from rlplan.wording.tables import LEGIBLE, Cells, Column, shortened, table_of
-from rlplan.wording.terminal import Canvas
 
 BESIDE = 24  # signs of number, action and gaps beside a reason
 LOST = 6  # signs at the end of a line, where a word does not fit
@@ -45,7 +42,7 @@ class Decisions(Answer):
         else:
             yield canvas.line(f"{self.sweep} has no such decisions yet", "bold")
         further = [] if in_full else [invocation.explained("all of them, with their reasons in full")]
-        status = NextStep(invocation.command("status", self.sweep), "how its trials stand")
+        status = invocation.step("status", self.sweep, "how its trials stand")
         yield from next_steps([status, *further], canvas)
 
 

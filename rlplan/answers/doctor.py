@@ -10,11 +10,10 @@ from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.exits import ExitCode
 from rlplan.requests.setting_up import DoctorRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part
 from rlplan.wording.documents import Key
+from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps
 from rlplan.wording.frames import columns
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps
-from rlplan.wording.terminal import Canvas, live_console
+from rlplan.wording.terminal import live_console
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -19,13 +19,13 @@ from rlplan.reading.sweep_picture import Picture, StoredAnswer
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import remains, sentence, time_of
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part
+from rlplan.wording.columns import RANK, SIZE, axes_column
+from rlplan.wording.commands import command
+from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.formats import Format
 from rlplan.wording.frames import RANKED, columns
-from rlplan.wording.next_steps import ROWS, Invocation, NextStep, command, next_steps
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability
-from rlplan.wording.tables import RANK, SIZE, Column, axes_column, table_of
-from rlplan.wording.terminal import Canvas, tell
+from rlplan.wording.terminal import tell
 
 SPENT_AS = {SegmentOutcome.COMMITTED.value: "trained"}  # an outcome's name is the database's, not the reader's
 
@@ -107,8 +107,8 @@ class FinalEnd(Answer):
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw how it stands against its promise."""
         steps = [
-            NextStep(invocation.command("status", self.final.sweep), "its scores beside the forecast"),
-            NextStep(invocation.command("report report.html", self.final.sweep), "all of it as one page"),
+            invocation.step("status", self.final.sweep, "its scores beside the forecast"),
+            invocation.step("report report.html", self.final.sweep, "all of it as one page"),
         ]
         yield from final_lines(self.final, canvas)
         yield from next_steps(steps, canvas)
@@ -131,7 +131,7 @@ def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Par
         yield from failure_lines(picture, canvas)
         again = [("retry", "runs what failed again")] if picture.failures else []
         steps = [*again, ("decisions", "why each trial ended so")]
-        yield from next_steps([NextStep(invocation.command(verb, picture.sweep), does) for verb, does in steps], canvas)
+        yield from next_steps([invocation.step(verb, picture.sweep, does) for verb, does in steps], canvas)
         return
     yield from canvas.lines(sentence(picture.answer), "bold")
     yield from canvas.lines(_spending(picture))
@@ -142,8 +142,8 @@ def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Par
     yield from failure_lines(picture, canvas)
     yield from next_steps(
         [
-            NextStep(invocation.command("recommend", picture.sweep), "how sure this is"),
-            NextStep(invocation.command("launch", picture.sweep), "runs it in full"),
+            invocation.step("recommend", picture.sweep, "how sure this is"),
+            invocation.step("launch", picture.sweep, "runs it in full"),
         ],
         canvas,
     )

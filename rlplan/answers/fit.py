@@ -14,11 +14,8 @@ from planner.curves.verdicts import MOST_OF_THE_SCALE
 from planner.metrics import Interval
 from rlplan.actions.fitting import Fit, Fits, fit_curves_of
 from rlplan.requests.foreign import FitRequest
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import ROWS, Invocation, next_steps
+from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, Part, listed, next_steps, shortened, table_of
 from rlplan.wording.numbers import count, hours, plural, some_of
-from rlplan.wording.tables import Cells, Column, listed, shortened, table_of
-from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
     from rlplan.actions.law_fitting import FittedLaws

@@ -9,10 +9,7 @@ from rich.text import Text
 from planner.curves.families import Law
 from rlplan.actions.law_fitting import FittedLaws
 from rlplan.answers.fit import compute
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import Invocation, next_steps
-from rlplan.wording.tables import Column, listed, table_of
-from rlplan.wording.terminal import Canvas
+from rlplan.wording.draw import Canvas, Column, Invocation, Part, listed, next_steps, table_of
 
 FORMS = {
     Law.SIGMOID: "R(C) = R0 + (A − R0) / (1 + (C_mid/C)^B)",

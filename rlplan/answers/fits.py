@@ -12,13 +12,10 @@ from rlplan.answers.check_data import PartsData
 from rlplan.exits import ExitCode
 from rlplan.requests.checking import FitsRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part
 from rlplan.wording.documents import Key
+from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, table_of
 from rlplan.wording.frames import Columns, Kind
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import some_of
-from rlplan.wording.tables import table_of
-from rlplan.wording.terminal import Canvas
 
 MOST_KINDS = 8  # of GPUs, on the screen
 
@@ -55,7 +52,7 @@ class ModelRoom(Answer):
         yield from canvas.lines(f"{model} {fits} {machine}, {longest}.", "bold")
         rows = [("Memory", fit_line(memory)), ("By part", part_line(memory))]
         yield table_of([*rows, ("Fewest", others or "none of the catalogue")], ROWS, canvas, headed=False)
-        yield from next_steps([NextStep(invocation.command("price", f"--model {model}"), "prices a step")], canvas)
+        yield from next_steps([invocation.step("price", f"--model {model}", "prices a step")], canvas)
 
 
 def answer(asked: FitsRequest) -> ModelRoom:

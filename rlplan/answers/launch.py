@@ -18,12 +18,11 @@ from rlplan.live.sweep_running import followed
 from rlplan.reading.starting import by_hand, cluster_file
 from rlplan.requests.running import LaunchRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part
 from rlplan.wording.documents import AxisValues, Key
+from rlplan.wording.draw import Canvas, Invocation, Part, next_steps
 from rlplan.wording.frames import columns
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import hours, interval, rate
-from rlplan.wording.terminal import Canvas, capital
+from rlplan.wording.terminal import capital
 from runner.clusters.manifest import CLUSTERS
 
 
@@ -98,5 +97,5 @@ def parts(found: LaunchPlan, invocation: Invocation, canvas: Canvas) -> Iterator
     if planned.shortfall is None:
         steps = [invocation.without("starts it", "--dry-run")]
     else:
-        steps = [NextStep(invocation.command("recommend", planned.sweep), "what it rests on")]
+        steps = [invocation.step("recommend", planned.sweep, "what it rests on")]
     yield from next_steps(steps, canvas)

@@ -13,12 +13,10 @@ from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_words import TrialChoice
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part
+from rlplan.wording.columns import axes_column
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.frames import LISTED
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import aligned_hours, interval, plural, some_of, steps
-from rlplan.wording.tables import Cells, Column, axes_column, table_of
-from rlplan.wording.terminal import Canvas
 
 SHOWN, NAMED = 14, 8  # sweeps, and plans, that fit one screen
 WIDE = 100  # columns from which the policy, the seed and the time of its making are shown
@@ -57,10 +55,10 @@ class SweepList(Answer):
         if self.plans_without_sweep:
             yield from canvas.lines(f"Plans that no sweep has run: {some_of(self.plans_without_sweep, NAMED)}", "dim")
         if wanted:
-            further = [NextStep(invocation.command("status", wanted[0].sweep), "how it stands")]
+            further = [invocation.step("status", wanted[0].sweep, "how it stands")]
         else:
             names = self.plans_without_sweep[-1:]
-            further = [NextStep(invocation.command("rank", name), "its rows, ranked") for name in names]
+            further = [invocation.step("rank", name, "its rows, ranked") for name in names]
         if further:
             yield from next_steps(further, canvas)
 

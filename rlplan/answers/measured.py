@@ -6,11 +6,8 @@ from operator import attrgetter
 
 from planner.pricing import Price
 from rlplan.actions.measured_steps import STEPS, MeasuredPhase, MeasuredSteps
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours
-from rlplan.wording.tables import Cells, Column, table_of
-from rlplan.wording.terminal import Canvas
 
 PHASES: Sequence[Column[MeasuredPhase]] = (
     Column("phase", attrgetter("phase"), Cells.NAMES),
@@ -42,8 +39,8 @@ def parts(measured: MeasuredSteps, invocation: Invocation, canvas: Canvas) -> It
     )
     yield from canvas.lines("The steps are stored: prices and plans of this model on these GPUs count them.")
     steps = [
-        NextStep(invocation.command("price", shlex.join(measured.given)), "the price as it is now"),
-        NextStep(invocation.command("price", shlex.join(["--forget", measured.source])), "takes this back"),
+        invocation.step("price", shlex.join(measured.given), "the price as it is now"),
+        invocation.step("price", shlex.join(["--forget", measured.source]), "takes this back"),
     ]
     yield from next_steps(steps, canvas)
 

@@ -6,11 +6,8 @@ from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview, preview
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
+from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, share
-from rlplan.wording.tables import Column, table_of
-from rlplan.wording.terminal import Canvas
 
 answer = preview
 
@@ -40,7 +37,7 @@ def parts(found: Preview, invocation: Invocation, canvas: Canvas) -> Iterator[Pa
     )
     if invocation.explain:
         yield from _explained(found, canvas)
-    show = NextStep(invocation.command("rank", found.plan), "its rows, ranked")
+    show = invocation.step("rank", found.plan, "its rows, ranked")
     more = [] if invocation.explain else [invocation.explained("what is assumed")]
     yield from next_steps([show, *more], canvas)
 

@@ -20,13 +20,10 @@ from rlplan.actions.pricing import Priced, price_one, price_table
 from rlplan.requests.planning import PriceRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS, Assumption
-from rlplan.wording.console import Part
 from rlplan.wording.documents import Key, View
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
 from rlplan.wording.frames import FORGOTTEN, PHASES, RUNS
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, plural, some_of
-from rlplan.wording.tables import Cells, Column, table_of
-from rlplan.wording.terminal import Canvas
 
 SET_UP = ("model", "gpu", "gpus", "response_tokens", "mean_response_tokens", "from_log")
 # The flags that a plan can be asked for with too, and all that a price depends on.
@@ -158,7 +155,7 @@ class StepPrice(Answer):
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw it, and how a plan is asked for with it."""
         words = ["--budget", "5000" if self.asked.task is None else "0.3", *given(self.asked, OF_PLANS)]
-        planned = NextStep(invocation.command("propose", shlex.join(words)), "plans a budget")
+        planned = invocation.step("propose", shlex.join(words), "plans a budget")
         if invocation.explain:
             return _explained(self.priced, planned, canvas)
         return _screen(self.priced, planned, invocation, canvas)

@@ -1,5 +1,6 @@
 """`rlplan propose`: a plan on a first screen, or all of it."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,15 +24,14 @@ from rlplan.printing.plan_screen import candidates_table, next_after, plan_scree
 from rlplan.reading.plan_data import PlanData, csv_rows
 from rlplan.requests.planning import ProposeRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part, print_csv
 from rlplan.wording.documents import plain
+from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, listed
+from rlplan.wording.file_writing import write_csv
 from rlplan.wording.formats import Format
 from rlplan.wording.layout import layout_text
-from rlplan.wording.next_steps import ROWS, Invocation
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, steps
 from rlplan.wording.sharing import gain_of_pilots, warned_of_pilots
-from rlplan.wording.tables import listed
-from rlplan.wording.terminal import Canvas, tell
+from rlplan.wording.terminal import tell
 
 # What a candidate's note means for who reads it, and what can be done about it.
 REMINDERS = {
@@ -71,7 +71,7 @@ class ProposedPlan(Plan):
         if format is not Format.CSV:
             return super().emit(format, invocation)
         rows = csv_rows(self.proposed.proposal, self.proposed.dollars)
-        print_csv(list(rows[0]), rows)
+        write_csv(sys.stdout, list(rows[0]), rows)
         for line in (*self.stderr, f"stored as {self.name} in {masked(self.database)}"):
             tell(line)
         return self.code

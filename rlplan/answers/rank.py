@@ -12,11 +12,9 @@ from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_
 from rlplan.reading.sweep_picture import Source
 from rlplan.requests.options import one_name
 from rlplan.requests.reading import RankRequest
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import ROWS, Invocation, NextStep, next_steps
+from rlplan.wording.columns import RANK, SIZE, axes_column
+from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, plural, probability
-from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
-from rlplan.wording.terminal import Canvas
 
 WIDE = 100  # columns from which learning rate and recipe are shown
 STATES = (*(state.value for state in TrialState), "proposed")
@@ -81,10 +79,10 @@ def parts(found: Ranking, invocation: Invocation, canvas: Canvas) -> Iterator[Pa
 def _next(found: Ranking, invocation: Invocation) -> NextStep:
     """Name what this ranking is for: the plan that it heads, or the answer that rests on it."""
     if found.sweep is None:
-        return NextStep(invocation.command("preview", found.plan), "simulates its pilots")
+        return invocation.step("preview", found.plan, "simulates its pilots")
     if found.source is Source.PROPOSED:
-        return NextStep(invocation.command("status", found.sweep), "how its pilots stand")
-    return NextStep(invocation.command("recommend", found.sweep), "which one to run, and how sure that is")
+        return invocation.step("status", found.sweep, "how its pilots stand")
+    return invocation.step("recommend", found.sweep, "which one to run, and how sure that is")
 
 
 def _title(found: Ranking, counted: str) -> str:

@@ -13,11 +13,22 @@ from rlplan.reading.recommend_reading import outlook, recommended
 from rlplan.reading.sweep_picture import overrun
 from rlplan.reading.sweep_words import level_with_it
 from rlplan.requests.reading import RecommendRequest
-from rlplan.wording.console import Part, how_to_run
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps, one_screen
+from rlplan.wording.columns import SIZE, axes_column
+from rlplan.wording.commands import wrapped_command
+from rlplan.wording.draw import (
+    Canvas,
+    Column,
+    Invocation,
+    NextStep,
+    Part,
+    Unbroken,
+    listed,
+    next_steps,
+    one_screen,
+    table_of,
+)
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps
-from rlplan.wording.tables import SIZE, Column, axes_column, listed, table_of
-from rlplan.wording.terminal import Canvas, capital
+from rlplan.wording.terminal import capital
 
 __all__ = ["Answer", "answer", "parts"]
 
@@ -50,7 +61,7 @@ def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Par
     for text in (*beside, *(f"{capital(text)}." for text in cautions)):
         below += canvas.lines(text)
     below += next_steps([_run(found, invocation), invocation.explained("what it rests on")], canvas)
-    yield from one_screen(above, lambda rows: _choices(answer, rows, canvas), below, None)
+    yield from one_screen(above, lambda rows: [_choices(answer, rows, canvas)], below, canvas)
 
 
 def _what(found: Answer) -> str:
@@ -87,12 +98,12 @@ def _runner_up(answer: FinalAnswer) -> Iterator[str]:
 def _run(found: Answer, invocation: Invocation) -> NextStep:
     """Name what runs the answer, or what has to come before."""
     if found.status is SweepStatus.RUNNING:
-        return NextStep(invocation.command("status --watch", found.sweep), "follows the sweep")
+        return invocation.step("status --watch", found.sweep, "follows the sweep")
     if found.status is SweepStatus.INTERRUPTED:
-        return NextStep(invocation.command("resume", found.sweep), "goes on with the pilots")
+        return invocation.step("resume", found.sweep, "goes on with the pilots")
     if found.asked_for:
-        return NextStep(invocation.command("recommend", found.sweep), "for the final run of the plan")
-    return NextStep(invocation.command("launch", found.sweep), "runs it against this forecast")
+        return invocation.step("recommend", found.sweep, "for the final run of the plan")
+    return invocation.step("launch", found.sweep, "runs it against this forecast")
 
 
 def _choices(answer: FinalAnswer, rows: int, canvas: Canvas) -> Part:
@@ -125,7 +136,9 @@ def _in_full(found: Answer, beside: Sequence[str], canvas: Canvas) -> Iterator[P
     yield from listed("Mind", [capital(caution.text) for caution in answer.cautions])
     yield ""
     yield canvas.line("To run it", "bold")
-    yield from how_to_run(found.launch.command, found.launch.note, canvas)
+    if found.launch.command is not None:
+        yield Unbroken(wrapped_command(found.launch.command, canvas.width))
+    yield from canvas.lines(f"{capital(found.launch.note)}.", "dim")
     state = "" if found.status.value == "finished" else f", which is {found.status.value}"
     over = overrun(found.spent_gpu_hours, found.pilot_gpu_hours)
     beyond = f", {aligned_hours(over)} too many" if over else ""

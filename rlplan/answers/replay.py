@@ -23,15 +23,13 @@ from planner.view import Configuration
 from rlplan.actions.learning import learnt_from, require_learner
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.foreign import ReplayRequest
-from rlplan.wording import tables
+from rlplan.wording import draw
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part
 from rlplan.wording.documents import AxisValues, Key, Read, View
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part
 from rlplan.wording.frames import REPLAYS, TRACE, Frame, Library, make_frame
-from rlplan.wording.next_steps import Invocation
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural
-from rlplan.wording.tables import Cells, Column
-from rlplan.wording.terminal import Canvas, Progress, progress_shown
+from rlplan.wording.terminal import Progress, progress_shown
 from rlplan.wording.typed_numbers import plain_number
 
 RESULT = ("gpu_hours_spent", "score_at_target", "best_at_target", "regret")
@@ -284,7 +282,7 @@ def parts(replays: Replay, _: Invocation, canvas: Canvas) -> Iterator[Part]:
             Column("decisions", lambda seeded: f"{seeded[1].decisions:,}"),
             Column("chosen", lambda seeded: named_configuration(seeded[1].chosen), Cells.TEXTS),
         )
-        yield tables.table_of(enumerate(replays.played, start=request.seed), columns, canvas)
+        yield draw.table_of(enumerate(replays.played, start=request.seed), columns, canvas)
         yield ""
         yield from canvas.lines(_mean(replays))
         return
@@ -292,7 +290,7 @@ def parts(replays: Replay, _: Invocation, canvas: Canvas) -> Iterator[Part]:
     yield from canvas.lines(_summary(replays, played))
     if played.trace:
         yield ""
-        yield tables.table_of(played.trace, MARKS, canvas)
+        yield draw.table_of(played.trace, MARKS, canvas)
 
 
 WEIGHED = {NONE: "no source"}

@@ -15,11 +15,8 @@ from rlplan.reading.decisions import Decision
 from rlplan.reading.show_reading import Sheet, sheet_of
 from rlplan.reading.sweep_words import reached, with_error
 from rlplan.requests.reading import ShowRequest
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import Invocation
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, table_of
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, probability, rate, steps
-from rlplan.wording.tables import Cells, Column, table_of
-from rlplan.wording.terminal import Canvas
 
 LAST = 6  # rows of a long list that a table shows; JSON has all
 TAIL = 12  # lines of a failure's log

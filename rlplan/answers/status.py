@@ -20,11 +20,9 @@ from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, sentence, tally, time_of
 from rlplan.requests.reading import StatusRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part, Unbroken
+from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps, one_screen
 from rlplan.wording.frames import TRIALS
-from rlplan.wording.next_steps import FEWEST_ROWS, ROWS, SCREEN, Invocation, NextStep, next_steps
 from rlplan.wording.numbers import aligned_hours
-from rlplan.wording.terminal import Canvas
 
 DECISIONS = 2  # the newest, on the first screen
 
@@ -75,11 +73,10 @@ class Standing(Answer):
             below += ["", *(canvas.line(line) for line in decided)]
         more = [] if in_full else [invocation.explained("all of it")]
         below += next_steps([*_next(picture, final, invocation), *more], canvas)
-        yield from above
-        used = sum(len(part.lines) if isinstance(part, Unbroken) else 1 for part in (*above, *below))
-        rows = len(picture.trials) if in_full else max(FEWEST_ROWS, min(ROWS, SCREEN - 2 - used))
-        yield from _trials(picture, self.choice, rows, canvas)
-        yield from below
+        everything = len(picture.trials) if in_full else None
+        yield from one_screen(
+            above, lambda rows: _trials(picture, self.choice, rows, canvas), below, canvas, everything
+        )
 
 
 def answer(asked: StatusRequest) -> Standing | SweepList:
@@ -116,17 +113,17 @@ def _trials(picture: Picture, choice: TrialChoice, rows: int, canvas: Canvas) ->
 def _next(picture: Picture, final: FinalStanding | None, invocation: Invocation) -> Iterator[NextStep]:
     """Name what goes on with the sweep, or with its answer."""
     if final is not None and not final.ended:
-        yield NextStep(invocation.command("status --watch", final.sweep), "follows the final run")
+        yield invocation.step("status --watch", final.sweep, "follows the final run")
     elif picture.abandoned or picture.paused_since or picture.status in (SweepStatus.INTERRUPTED, SweepStatus.CREATED):
-        yield NextStep(invocation.command("resume", picture.sweep), "goes on with it")
+        yield invocation.step("resume", picture.sweep, "goes on with it")
     elif not picture.at_rest:
-        yield NextStep(invocation.command("status --watch", picture.sweep), "follows it")
+        yield invocation.step("status --watch", picture.sweep, "follows it")
     elif picture.answer is not None:
-        yield NextStep(invocation.command("recommend", picture.sweep), "how sure that is, and how to run it")
+        yield invocation.step("recommend", picture.sweep, "how sure that is, and how to run it")
     elif any(trial.state is TrialState.FAILED for trial in picture.trials):
-        yield NextStep(invocation.command("retry", picture.sweep), "runs what failed again")
+        yield invocation.step("retry", picture.sweep, "runs what failed again")
     else:
-        yield NextStep(invocation.command("decisions", picture.sweep), "why it ended so")
+        yield invocation.step("decisions", picture.sweep, "why it ended so")
 
 
 def _further(picture: Picture) -> Iterator[str]:

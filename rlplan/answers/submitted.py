@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rlplan.actions.submitting import Submitted
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps
+from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps
 from rlplan.wording.numbers import plural
-from rlplan.wording.terminal import Canvas
 
 
 def parts(submitted: Submitted, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
@@ -20,13 +18,13 @@ def parts(submitted: Submitted, invocation: Invocation, canvas: Canvas) -> Itera
     if submitted.job is None:
         yield from canvas.lines(f"{what}: its job was written, and nothing was submitted.", "bold")
         by_hand = NextStep(f"sbatch {shlex.quote(str(script))}", "submits it")
-        shows = NextStep(invocation.command("status", submitted.sweep), "how it stands")
+        shows = invocation.step("status", submitted.sweep, "how it stands")
         yield from next_steps([by_hand, shows], canvas)
         return
     yield from canvas.lines(f"{what}: submitted as job {submitted.job}, {script}", "bold")
     log = script.parent / "logs" / f"slurm-{submitted.job}.log"
     yield from canvas.lines(f"It submits itself again until the sweep has ended. Its log is {log}.")
     yield from canvas.lines(f"`scancel --name {submitted.name}` ends it at once, whatever it is at.")
-    follows = NextStep(invocation.command("status --watch", submitted.sweep), "follows it")
-    ends = NextStep(invocation.command("stop", submitted.sweep), "ends it with all saved")
+    follows = invocation.step("status --watch", submitted.sweep, "follows it")
+    ends = invocation.step("stop", submitted.sweep, "ends it with all saved")
     yield from next_steps([follows, ends], canvas)

@@ -12,11 +12,10 @@ from rlplan.answers.doctor import Findings, rehearsal
 from rlplan.answers.ended import Ended
 from rlplan.live.sweep_running import followed
 from rlplan.requests.running import GoOnRequest, LaunchRequest, ResumeRequest, SweepRequest
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import Invocation, next_steps
+from rlplan.wording.columns import SIZE
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, steps
-from rlplan.wording.tables import SIZE, Cells, Column, table_of
-from rlplan.wording.terminal import Canvas, capital
+from rlplan.wording.terminal import capital
 
 
 def answer(asked: SweepRequest) -> Findings | Submitted | DryRun | Ended:

@@ -17,11 +17,10 @@ from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import with_error
 from rlplan.requests.running import TrainRequest
-from rlplan.wording.console import Part, print_drawn
+from rlplan.wording.commands import command, typed_here
+from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps, print_drawn
 from rlplan.wording.formats import Format
-from rlplan.wording.next_steps import Invocation, NextStep, command, next_steps, typed_here
 from rlplan.wording.numbers import hours, steps
-from rlplan.wording.terminal import Canvas
 from runner.training.trial import METRICS
 
 

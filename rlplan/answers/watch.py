@@ -18,14 +18,13 @@ from rlplan.actions.watching import WatchEvent, followed
 from rlplan.exits import ExitCode
 from rlplan.requests.foreign import WatchRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.console import Part, print_drawn
 from rlplan.wording.documents import plain
+from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps, print_drawn
 from rlplan.wording.formats import Format
 from rlplan.wording.frames import columns
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps
 from rlplan.wording.numbers import duration, plural
 from rlplan.wording.progress import lines_of
-from rlplan.wording.terminal import Canvas, harmless, tell
+from rlplan.wording.terminal import harmless, tell
 
 NEWEST = 12  # validations on the first screen
 COLUMNS = columns("""

@@ -29,8 +29,12 @@ def report(
     Example: rlplan report report.html sweep-1
     """
     from rlplan.web.report import write_report  # noqa: PLC0415
-    from rlplan.wording.console import print_drawn  # noqa: PLC0415
-    from rlplan.wording.next_steps import NextStep, command, next_steps  # noqa: PLC0415
+    from rlplan.wording.commands import command  # noqa: PLC0415
+    from rlplan.wording.draw import (  # noqa: PLC0415
+        NextStep,
+        next_steps,
+        print_drawn,
+    )
 
     path = write_report(out, db, sweep)
     tell(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB): open it in any browser")

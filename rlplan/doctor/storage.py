@@ -20,7 +20,7 @@ from planner.store.fresh import VERSION
 from planner.store.schema import Sweep, SweepStatus
 from rlplan.doctor.finding import Finding, bad, mind, ok
 from rlplan.doctor.machine import GIB, Disk, disk_of, size
-from rlplan.wording.next_steps import command, typed_here
+from rlplan.wording.commands import command, typed_here
 from runner.processes import by_tag, has_driver, sweep_tag
 from runner.sweep.home import is_anothers
 

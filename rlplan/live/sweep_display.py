@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from planner.view import FINAL_POLICY
 from rlplan.printing.sweep_screen import screen, title
 from rlplan.reading.sweep_picture import Picture
+from rlplan.wording.draw import Canvas
 from rlplan.wording.numbers import hours
-from rlplan.wording.terminal import Canvas, live_console, tell
+from rlplan.wording.terminal import live_console, tell
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -16,7 +16,7 @@ from rlplan.live.sweep_display import Lines, choose_display
 from rlplan.live.sweep_events import Position, news, position
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import read_picture
-from rlplan.wording.next_steps import command
+from rlplan.wording.commands import command
 from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:

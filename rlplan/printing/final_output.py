@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from planner.percent import percent
 from rlplan.reading.finals import FinalStanding
-from rlplan.wording.console import Part
+from rlplan.wording.draw import Canvas, Part
 from rlplan.wording.numbers import hours
-from rlplan.wording.terminal import Canvas, capital
+from rlplan.wording.terminal import capital
 
 
 def final_lines(final: FinalStanding, canvas: Canvas) -> Iterator[Part]:

@@ -7,10 +7,8 @@ from planner.axes import format_axes
 from planner.percent import percent
 from planner.proposals import Layout, Proposal, StudyWeight
 from planner.view import Configuration
-from rlplan.wording.console import Part
+from rlplan.wording.draw import Canvas, Column, Part, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, steps
-from rlplan.wording.tables import Column, table_of
-from rlplan.wording.terminal import Canvas
 
 LEAST_UNSPENT = 0.01  # of the budget that is worth a word
 LEVEL_ENOUGH = 0.002  # of expected score: what is no loss to speak of

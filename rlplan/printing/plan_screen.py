@@ -13,12 +13,10 @@ from planner.proposals.request import GapToFirst
 from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.plan_layouts import deadline_lines
 from rlplan.reading.plan_data import recipe_names
-from rlplan.wording.console import Part
-from rlplan.wording.next_steps import Invocation, NextStep, next_steps, one_screen
+from rlplan.wording.columns import axes_column
+from rlplan.wording.draw import Canvas, Column, Invocation, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import aligned_hours, difference, duration, hours, listing, plural, rate, share, steps
 from rlplan.wording.sharing import better_share, gain_of_pilots, warned_of_pilots
-from rlplan.wording.tables import Column, axes_column, table_of
-from rlplan.wording.terminal import Canvas
 
 BEHIND = "likely lower"  # not level with the first, by no more than the error
 SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
@@ -36,7 +34,9 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
         above += canvas.lines(text)
     above.append("")
     below: list[Part] = ["", *canvas.lines(_unknown(plan)), *next_after(plan, invocation, canvas)]
-    yield from one_screen(above, lambda rows: candidates_table(proposal, _shown(proposal, rows), canvas), below, top)
+    yield from one_screen(
+        above, lambda rows: [candidates_table(proposal, _shown(proposal, rows), canvas)], below, canvas, top
+    )
 
 
 def title(plan: StoredPlan) -> str:
@@ -227,12 +227,12 @@ def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iter
     piloted = any(candidate.pilot.steps for candidate in plan.proposal.candidates)
     verb, does = ("sweep", "runs the pilots") if piloted else ("launch", "runs row 1 against this forecast")
     if given:
-        run = NextStep(invocation.command(verb, plan.name), does)
+        run = invocation.step(verb, plan.name, does)
     else:
         own = invocation.command(verb, f"{plan.name} --trainer verl --problems FILE.jsonl --model FOLDER")
         yield from canvas.lines(f"Run it: {own}")
-        run = NextStep(invocation.command("preview", plan.name), "simulates its pilots")
+        run = invocation.step("preview", plan.name, "simulates its pilots")
         if not piloted:
-            run = NextStep(invocation.command("launch", f"{plan.name} --print verl"), "row 1 as verl's flags")
+            run = invocation.step("launch", f"{plan.name} --print verl", "row 1 as verl's flags")
     further = [] if invocation.explain else [invocation.explained("what this rests on")]
     yield from next_steps([run, *further], canvas)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from planner.view import ScorePoint
+from rlplan.wording.draw import Canvas
 from rlplan.wording.numbers import hours
 from rlplan.wording.sparkline import LEAST_SPAN
-from rlplan.wording.terminal import Canvas
 
 HEIGHT = 8  # lines
 NARROWEST, WIDEST = 16, 100

@@ -7,9 +7,8 @@ from planner.store.sweeps import sweep_named
 from rlplan.reading.finals import FinalStanding, final_standing
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_words import last_line
-from rlplan.wording.console import Part
+from rlplan.wording.draw import Canvas, Part
 from rlplan.wording.numbers import some_of
-from rlplan.wording.terminal import Canvas
 
 NAMED_FAILURES = 3  # trials of a class that are named
 

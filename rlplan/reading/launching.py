@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from budgets.errors import RlplanError
 from planner.trials import TrialState
 from planner.view import Configuration
+from rlplan.wording.commands import SECRET, typed_here
 from rlplan.wording.formats import DEFAULT_DATABASE
-from rlplan.wording.next_steps import SECRET, typed_here
 from runner.ports.trial import Machine, TrialConfig
 from runner.storage.mirror import checkpoints_of
 from runner.sweep.board import Board

@@ -28,10 +28,10 @@ from rlplan.reading.launching import Final, Launch, Pilot, launch
 from rlplan.reading.sweep_picture import Source, StoredAnswer
 from rlplan.reading.sweep_reading import stored_answer
 from rlplan.wording.answers import Answer
+from rlplan.wording.commands import typed_here
 from rlplan.wording.documents import Key, Read, View
 from rlplan.wording.formats import DEFAULT_DATABASE
 from rlplan.wording.frames import CHOICES
-from rlplan.wording.next_steps import typed_here
 from rlplan.wording.numbers import moment, probability, steps
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board

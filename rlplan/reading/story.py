@@ -23,8 +23,8 @@ from rlplan.reading.recommend_reading import Recommended
 from rlplan.reading.sweep_picture import Picture, SegmentRow
 from rlplan.reading.sweep_reading import read_picture, segments_of
 from rlplan.wording.assumptions import Assumption
+from rlplan.wording.commands import typed_here
 from rlplan.wording.formats import DEFAULT_DATABASE
-from rlplan.wording.next_steps import typed_here
 
 
 @dataclass(frozen=True, slots=True)

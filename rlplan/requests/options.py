@@ -10,7 +10,7 @@ from rlplan.requests import completing
 from rlplan.requests.flags import argument, flag, toggle
 
 if TYPE_CHECKING:
-    from rlplan.wording.next_steps import Invocation
+    from rlplan.wording.draw import Invocation
 
 
 def one_name(given: str | None, option: str | None, name: str) -> str | None:
@@ -22,7 +22,7 @@ def one_name(given: str | None, option: str | None, name: str) -> str | None:
 
 def invocation(context: typer.Context, database: str, explain: bool) -> "Invocation":
     """Return how a command was called, for what its answer says to type next."""
-    from rlplan.wording.next_steps import Invocation  # noqa: PLC0415 (opens the way to the store)
+    from rlplan.wording.draw import Invocation  # noqa: PLC0415 (opens the way to the store)
 
     return Invocation(tuple(context.find_root().obj or ()), database, explain)
 

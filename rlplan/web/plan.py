@@ -8,7 +8,7 @@ from rlplan.charts.budget import split_chart
 from rlplan.charts.heat import plan_maps
 from rlplan.reading.plans import layout_of
 from rlplan.web import page
-from rlplan.wording.next_steps import command
+from rlplan.wording.commands import command
 
 TITLES = {
     "plan": "Plan",

@@ -18,8 +18,7 @@ from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_words import sentence
 from rlplan.web.filters import figure, words
-from rlplan.wording.console import wrapped_command
-from rlplan.wording.next_steps import command
+from rlplan.wording.commands import command, wrapped_command
 
 COMMAND_COLUMNS = 100  # columns of the command
 

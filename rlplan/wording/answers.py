@@ -1,5 +1,7 @@
 """Answers: what a command finds is one frozen object, of which JSON, CSV, frames and notebooks are made here."""
 
+import json
+import sys
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import import_module
@@ -7,12 +9,12 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from rlplan.exits import ExitCode
-from rlplan.wording.console import Part, drawn, print_csv, print_drawn, print_json
 from rlplan.wording.documents import plain
+from rlplan.wording.draw import Canvas, Invocation, Part, drawn, print_drawn
+from rlplan.wording.file_writing import write_csv
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 from rlplan.wording.frames import Columns, Frame, Library, make_frame, spread
-from rlplan.wording.next_steps import Invocation
-from rlplan.wording.terminal import Canvas, tell
+from rlplan.wording.terminal import tell
 
 SHOWN, WIDTH = 12, 100  # rows in a notebook, and columns of what `print` shows
 
@@ -73,11 +75,13 @@ class Answer:
         for line in self.stderr:
             tell(line)
         if format is Format.JSON:
-            print_json(self.to_dict())
+            json.dump(self.to_dict(), sys.stdout, indent=2, allow_nan=False)
+            sys.stdout.write("\n")
         elif format is Format.CSV:
             columns, rows = self.table()
             keys = {name: getattr(self, name) for name in self.KEYS}
-            print_csv((*keys, *columns), ({name: plain(cell) for name, cell in (keys | row).items()} for row in rows))
+            plainly = ({name: plain(cell) for name, cell in (keys | row).items()} for row in rows)
+            write_csv(sys.stdout, (*keys, *columns), plainly)
         else:
             print_drawn(lambda canvas: self.parts(invocation, canvas))
         return self.code

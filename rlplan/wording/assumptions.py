@@ -18,8 +18,8 @@ from planner.config.layers import DEFAULT, Resolved, collapse_single_values
 from planner.config.request import counted_prompts, length_name
 from planner.percent import percent
 from planner.proposals import PricedCell, Proposal, Request
+from rlplan.wording.draw import Cells, Column
 from rlplan.wording.numbers import count, plural, rate
-from rlplan.wording.tables import Cells, Column
 
 
 @dataclass(frozen=True, slots=True)

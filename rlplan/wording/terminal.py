@@ -5,18 +5,12 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 NAME = re.compile(r"[nB] ?=|n\d")
-# Blanks at which no line is broken: about a sign, and between a figure and its unit.
-BOUND = re.compile(r" (?=[=±×] )|(?<= [=±×]) |(?<=\d) (?=%|(?:GPU-hours?|days?|GB|min|h|s)\b)")
-NO_BREAK = "\N{NO-BREAK SPACE}"
 Progress = Callable[[float], None]  # told how much is done
 
 
@@ -66,37 +60,3 @@ def _shown(sign: str) -> str:
         return sign
     # Spaces of other widths are shown as one; the others have no width, and nothing in their place keeps the columns.
     return " " if sign == "\t" or unicodedata.category(sign) == "Zs" else ""
-
-
-_PLAIN = str.maketrans(
-    {"–": "-", "±": "+-", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "·": "*", "√": "sqrt", "α": "alpha"}
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Canvas:
-    """What is drawn on."""
-
-    width: int
-    height: int | None = None  # lines; None for as many as it takes
-    unicode: bool = True
-
-    def spelled(self, text: str) -> str:
-        """Write on one line, with the signs that there are; a reason or a log may hold anything."""
-        text = "".join(sign if sign.isprintable() else " " for sign in text)
-        return text if self.unicode else text.translate(_PLAIN).encode("ascii", "replace").decode()
-
-    def line(self, text: str, style: str = "") -> "Text":
-        """Return a text as one line, which is cut at the width with a mark that it was."""
-        from rich.text import Text  # noqa: PLC0415
-
-        text = self.spelled(text)
-        if len(text) > self.width:
-            text = text[: self.width - 1] + ("…" if self.unicode else "~") if self.width > 0 else ""
-        return Text(text, style=style, no_wrap=True)
-
-    def lines(self, text: str, style: str = "") -> list["Text"]:
-        """Return a text as lines that are broken between words."""
-        bound = BOUND.sub(NO_BREAK, self.spelled(text))
-        parts = wrap(bound, self.width, break_on_hyphens=False)
-        return [self.line(part.replace(NO_BREAK, " "), style) for part in parts]

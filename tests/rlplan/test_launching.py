@@ -40,8 +40,8 @@ from rlplan.requests.running import LaunchRequest, ResumeRequest
 from rlplan.web.dashboard.pages import part
 from rlplan.web.dashboard.snapshots import FRONT
 from rlplan.web.report import write_report
+from rlplan.wording.draw import Invocation
 from rlplan.wording.formats import Format
-from rlplan.wording.next_steps import Invocation
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
 from tests.rlplan.conftest import Run

@@ -13,8 +13,8 @@ from rlplan.actions.previewing import (
     preview,
 )
 from rlplan.requests.planning import PreviewRequest
+from rlplan.wording.draw import Invocation
 from rlplan.wording.formats import Format
-from rlplan.wording.next_steps import Invocation
 from tests.rlplan.conftest import Run
 
 QUICK = ("--draws", "2", "--policy", "full")

@@ -13,8 +13,8 @@ from rlplan.answers.doctor import rehearsal
 from rlplan.doctor.finding import Finding, Health
 from rlplan.exits import ExitCode
 from rlplan.requests.running import LaunchRequest, SweepRequest
+from rlplan.wording.draw import Invocation
 from rlplan.wording.formats import Format
-from rlplan.wording.next_steps import Invocation
 from runner.ports.trial import TrialConfig
 from runner.rehearsal import node_files
 from runner.rehearsal.node_files import try_folder

@@ -12,8 +12,8 @@ from typer.main import get_command
 from rlplan.actions.sweeping import Finished
 from rlplan.answers.ended import Ended
 from rlplan.cli import app
+from rlplan.wording.draw import Invocation
 from rlplan.wording.formats import Format
-from rlplan.wording.next_steps import Invocation
 from tests.rlplan.adopted_runs import FIVE, folders
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import write

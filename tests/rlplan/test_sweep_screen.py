@@ -14,7 +14,7 @@ from rlplan.printing.sweep_screen import screen
 from rlplan.reading.sweep_picture import Driver, Forecast, Money, Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import reached, time_of
-from rlplan.wording.terminal import Canvas
+from rlplan.wording.draw import Canvas
 from tests.rlplan.sweep_rows import later, seeded
 
 HERE = Path(__file__).parent

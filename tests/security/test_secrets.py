@@ -10,7 +10,7 @@ from planner.store.engine import masked
 from planner.store.schema import Plan, Sweep, Trial
 from rlplan.web.dashboard.serving import announcement
 from rlplan.web.dashboard.settings import Settings
-from rlplan.wording.next_steps import command
+from rlplan.wording.commands import command
 from tests.rlplan.conftest import Run, run  # noqa: F401 (a fixture)
 from tests.rlplan.web.dashboard.visits import visiting
 

@@ -29,7 +29,7 @@ from rlplan.web.page import TITLES, encodable, environment, section
 from rlplan.web.plan import TITLES as PLAN_TITLES
 from rlplan.web.plan import plan_sections
 from rlplan.web.sections import answer_section, ranking_section
-from rlplan.wording.next_steps import command
+from rlplan.wording.commands import command
 from rlplan.wording.numbers import plural
 
 if TYPE_CHECKING:

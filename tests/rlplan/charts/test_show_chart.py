@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from planner.view import ScorePoint
 from rlplan.printing.score_chart import HEIGHT, chart
-from rlplan.wording.terminal import Canvas
+from rlplan.wording.draw import Canvas
 
 FINITE = st.floats(-1e6, 1e6)
 

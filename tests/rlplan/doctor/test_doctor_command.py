@@ -16,7 +16,7 @@ from rlplan.answers import doctor
 from rlplan.doctor import storage
 from rlplan.doctor.examination import run as run_try
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok
-from rlplan.wording.terminal import Canvas
+from rlplan.wording.draw import Canvas
 from runner.processes import SWEEP_TAG, sweep_tag
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded

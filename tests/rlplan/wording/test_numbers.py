@@ -3,8 +3,8 @@ from collections.abc import Callable
 import pytest
 
 from budgets.errors import InputError
+from rlplan.wording.draw import Canvas
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, probability, steps
-from rlplan.wording.terminal import Canvas
 from rlplan.wording.typed_numbers import gpu_hours, whole_number
 
 

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from rlplan.wording.console import text_of
+from rlplan.wording.draw import Canvas, Cells, Column, table_of, text_of
 from rlplan.wording.numbers import steps
-from rlplan.wording.tables import Cells, Column, table_of
-from rlplan.wording.terminal import Canvas
 from tests.rlplan.conftest import Run
 
 ROWS = [("699,667", "14,380 steps", "179M", "easy, qwen3-8b"), ("12", "–", "1.19B", "scalerl")]

@@ -1,0 +1,272 @@
+"""What an answer is drawn with: lines, tables, and at its end what can be typed next, here and with this database."""
+
+import re
+import shlex
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
+
+from rlplan.wording.commands import COMMENT, command, with_database, wrapped_command
+from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.terminal import harmless
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+Row = TypeVar("Row")
+
+SCREEN = 24  # lines of a terminal that nobody has made larger
+ROWS = 8  # of a table, where nothing else is asked for
+FEWEST_ROWS = 4
+EXPLAIN = "--explain"
+# Blanks at which no line is broken: about a sign, and between a figure and its unit.
+BOUND = re.compile(r" (?=[=±×] )|(?<= [=±×]) |(?<=\d) (?=%|(?:GPU-hours?|days?|GB|min|h|s)\b)")
+NO_BREAK = "\N{NO-BREAK SPACE}"
+_PLAIN = str.maketrans(
+    {"–": "-", "±": "+-", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "·": "*", "√": "sqrt", "α": "alpha"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """What is drawn on."""
+
+    width: int
+    height: int | None = None  # lines; None for as many as it takes
+    unicode: bool = True
+
+    def spelled(self, text: str) -> str:
+        """Write on one line, with the signs that there are; a reason or a log may hold anything."""
+        text = "".join(sign if sign.isprintable() else " " for sign in text)
+        return text if self.unicode else text.translate(_PLAIN).encode("ascii", "replace").decode()
+
+    def line(self, text: str, style: str = "") -> "Text":
+        """Return a text as one line, which is cut at the width with a mark that it was."""
+        from rich.text import Text  # noqa: PLC0415
+
+        text = self.spelled(text)
+        if len(text) > self.width:
+            text = text[: self.width - 1] + ("…" if self.unicode else "~") if self.width > 0 else ""
+        return Text(text, style=style, no_wrap=True)
+
+    def lines(self, text: str, style: str = "") -> list["Text"]:
+        """Return a text as lines that are broken between words."""
+        bound = BOUND.sub(NO_BREAK, self.spelled(text))
+        parts = textwrap.wrap(bound, self.width, break_on_hyphens=False)
+        return [self.line(part.replace(NO_BREAK, " "), style) for part in parts]
+
+
+@dataclass(frozen=True, slots=True)
+class Unbroken:
+    """Lines that stay as they are, whatever the width: a command that is cut cannot be pasted."""
+
+    lines: Sequence[str]
+
+
+Part = Union["RenderableType", Unbroken]
+
+
+class Cells(Enum):
+    """How the cells of a column lie."""
+
+    NUMBERS = "to the right and never broken"
+    NAMES = "to the left and never broken"
+    TEXTS = "to the left and broken between words"
+    PATHS = "to the left and broken anywhere"
+
+
+UNBROKEN = (Cells.NUMBERS, Cells.NAMES)
+LEGIBLE = 20  # signs of a text on a line, below which a column that gives way is left out for it
+NARROWEST = 6  # signs that are left of a line which can be broken anywhere
+GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """What a column is called, how a row is written in it, and whether it is shown: always, or where there is room."""
+
+    heading: str
+    written: Callable[[Row], object]
+    cells: Cells = Cells.NUMBERS
+    shown: bool = True
+    gives_way: bool = False
+
+
+def listed(heading: str, lines: Sequence[str]) -> "Iterator[RenderableType]":
+    """Return lines below a heading and a little to the right of it; nothing where there are none."""
+    from rich.padding import Padding  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    if lines:
+        yield Text(f"\n{heading}", "bold")
+        yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in lines)
+
+
+def shortened(text: str, signs: int) -> str:
+    """Return a text of so many signs at most, cut between words with a mark that it was."""
+    return textwrap.shorten(text, signs, placeholder=" …", break_on_hyphens=False)
+
+
+def table_of(
+    rows: Iterable[Row],
+    columns: Sequence[Column[Row]],
+    canvas: Canvas,
+    *,
+    dim: Callable[[Row], bool] = lambda _: False,
+    headed: bool = True,
+) -> "Table":
+    """Return a table without lines, written with the signs that the canvas has."""
+    from rich.table import Table  # noqa: PLC0415
+
+    rows = list(rows)
+    written = {
+        column: [canvas.spelled(column.heading), *(canvas.spelled(str(column.written(row))) for row in rows)]
+        for column in columns
+        if column.shown
+    }
+    room = _make_room(written, canvas.width)
+    made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1), show_header=headed)
+    for column, (heading, *_) in written.items():
+        made.add_column(
+            heading,
+            justify="right" if column.cells is Cells.NUMBERS else "left",
+            no_wrap=room >= 0 and column.cells in UNBROKEN,
+            overflow="fold",
+            max_width=NARROWEST + max(room, 0) if column.cells is Cells.PATHS else None,
+        )
+    for row, cells in zip(rows, zip(*(cells[1:] for cells in written.values()), strict=True), strict=True):
+        made.add_row(*cells, style="dim" if dim(row) else None)
+    return made
+
+
+def _make_room(written: dict[Column[Row], list[str]], width: int) -> int:
+    """Leave out columns that give way, the last first, while there is no room; return what is left beside all words."""
+    for column in [column for column in reversed(written) if column.gives_way]:
+        if _width(written, text=LEGIBLE) > width:
+            del written[column]
+    return width - _width(written, text=0)
+
+
+def _width(written: Mapping[Column[Row], Sequence[str]], text: int) -> int:
+    """Return what a table takes, with texts of at least so many signs and in no case broken within a word."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    def least(column: Column[Row], cells: Sequence[str]) -> int:
+        whole = max(map(cell_len, cells))
+        match column.cells:
+            case Cells.TEXTS:
+                return max(min(whole, text), *(cell_len(word) for cell in cells for word in cell.split(" ")))
+            case Cells.PATHS:
+                return min(whole, NARROWEST)
+        return whole
+
+    return sum(least(column, cells) for column, cells in written.items()) + GAP * (len(written) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A command and what it does."""
+
+    command: str
+    does: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """How a command was called: its words, its database, and whether all of its answer is wanted."""
+
+    words: tuple[str, ...]
+    database: str = DEFAULT_DATABASE
+    explain: bool = False
+
+    def command(self, verb: str, name: str) -> str:
+        """Return a command about a sweep or a plan as it has to be typed here."""
+        return command(verb, name, self.database)
+
+    def step(self, verb: str, name: str, does: str) -> NextStep:
+        """Return such a command with what it does."""
+        return NextStep(self.command(verb, name), does)
+
+    def explained(self, does: str) -> NextStep:
+        """Return the same command with all of its answer."""
+        return self.with_flags(does, EXPLAIN)
+
+    def with_flags(self, does: str, *flags: str) -> NextStep:
+        """Return the same command with further flags."""
+        words = [word for word in self.words if word != "--watch"]
+        for number, word in reversed(list(enumerate(words))):
+            if word == "--db" or word.startswith("--db="):  # it is added as it may be printed
+                del words[number : number + 1 + (word == "--db")]
+        return NextStep(with_database(shlex.join(["rlplan", *words, *flags]), self.database), does)
+
+    def without(self, does: str, flag: str, *flags: str) -> NextStep:
+        """Return the same command without a flag, and with others."""
+        return replace(self, words=tuple(word for word in self.words if word != flag)).with_flags(does, *flags)
+
+
+def next_steps(steps: Sequence[NextStep], canvas: Canvas) -> Iterator[Part]:
+    """Return the last part of an answer; a command is broken between its flags alone, so that it can be pasted."""
+    yield ""
+    yield canvas.line("Next", "bold")
+    column = 2 + max(len(step.command) for step in steps) + 2
+    beside = column + max(len(step.does) for step in steps) <= canvas.width  # else the commands have to do
+    for step in steps:
+        line, *comment = step.command.split(COMMENT)
+        lines = [step.command] if beside else wrapped_command(shlex.split(line), canvas.width - 2)
+        lines[-1] = f"{lines[-1]:<{column - 2}}{step.does}" if beside else COMMENT.join([lines[-1], *comment])
+        yield Unbroken([f"  {each}" for each in lines])
+
+
+def one_screen(
+    above: Sequence[Part],
+    rows_of: Callable[[int], Iterable[Part]],
+    below: Sequence[Part],
+    canvas: Canvas,
+    asked: int | None = None,
+    most: int = ROWS,
+) -> Iterator[Part]:
+    """Return an answer around rows, of which there are as many as are asked for, or as a screen has room for."""
+    rows = asked or most
+    console = _console(width=canvas.width)
+    while not asked and rows > FEWEST_ROWS and text_of(console, [*above, *rows_of(rows), *below]).count("\n") > SCREEN:
+        rows -= 1
+    yield from (*above, *rows_of(rows), *below)
+
+
+def _console(**given: Any) -> "Console":
+    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
+
+    return HarmlessConsole(highlight=False, markup=False, **given)
+
+
+def print_drawn(draw: Callable[[Canvas], Iterable[Part]]) -> None:
+    """Write what is drawn for stdout as it is."""
+    console = _console()
+    # It is as long as it takes.
+    canvas = Canvas(console.width, unicode=console.encoding.startswith("utf"))
+    sys.stdout.write(text_of(console, draw(canvas)))
+
+
+def drawn(draw: Callable[[Canvas], Iterable[Part]], width: int) -> str:
+    """Return what is drawn as text of that width."""
+    return text_of(_console(width=width, color_system=None), draw(Canvas(width)))
+
+
+def text_of(console: "Console", parts: Iterable[Part]) -> str:
+    """Draw parts as text, without the blanks at the ends of their lines."""
+    return "".join(_text(console, part) for part in parts)
+
+
+def _text(console: "Console", part: Part) -> str:
+    if isinstance(part, Unbroken):  # not through the console, which cuts at its width
+        lines = [harmless(line) for line in part.lines]
+    else:
+        with console.capture() as captured:
+            console.print(part)
+        lines = captured.get().splitlines()
+    return "".join(f"{line.rstrip(' ')}\n" for line in lines)
