@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from budgets import catalogue
 from budgets.coefficients import prior
@@ -18,7 +16,6 @@ from planner.adopting.records import read_run, timed
 from planner.adopting.settings import SETTINGS, facts_of
 from planner.adopting.together import ComparableRuns, Entry, compare_runs, missing_flags
 from planner.axes import LEARNING_RATE, RECIPE, value_of
-from planner.checking import Count, Positive
 from planner.config import Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.config.trainer import BUILTIN
@@ -34,7 +31,7 @@ from rlplan.actions.adopted_rows import (
     store_costs,
     store_sweep,
 )
-from rlplan.actions.configuring import checked, load_configuration
+from rlplan.actions.configuring import load_configuration
 from rlplan.actions.sweep_request import own_folder
 from rlplan.requests.foreign import AdoptRequest
 from rlplan.wording.answers import Answer
@@ -42,23 +39,11 @@ from rlplan.wording.documents import AxisValues, Key, plain
 from rlplan.wording.frames import Columns, Kind
 from rlplan.wording.numbers import plural
 from rlplan.wording.terminal import tell
-from runner.sweep.planning import AnyPath, SweepChoice, Text
+from runner.sweep.planning import SweepChoice
 
 FINAL_RUN = 4.0  # times the longest run's GPU-hours: the final run, where neither it nor a budget is given
 _OF_WORKLOAD = ("workload.", "validation.problems", "validation.samples")  # what a file may know better than a log
 PILOT_SHARE = 0.2  # of a budget, unless the runs have taken more
-
-
-# What is checked of a request; the rest are texts.
-KINDS: dict[str, Any] = {
-    "runs": Annotated[list[AnyPath], Field(min_length=1)],
-    "rollouts_per_prompt": Annotated[int, Field(ge=2)],
-    **dict.fromkeys(("prompts_per_batch", "gpus", "validation_problems", "validation_samples"), Count),
-    **dict.fromkeys(("learning_rate", "seconds_per_step", "budget", "target"), Positive),
-    **dict.fromkeys(("problems", "checkpoint", "validation", "trainer"), Text),
-    **dict.fromkeys(("settings", "folder"), AnyPath),
-    "score": list[str],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +138,10 @@ class Money:
 
 def adopt(asked: AdoptRequest) -> Adopted:
     """Read runs, have those that compare become finished trials of a sweep, and store what their steps took."""
-    request = checked(replace(asked, runs=_listed(asked.runs), score=_listed(asked.score)), **KINDS)
+    runs, settings = [Path(each) for each in _listed(asked.runs)], asked.settings and Path(asked.settings)
+    request = replace(asked, runs=runs, score=_listed(asked.score), settings=settings)
+    if not request.runs:
+        raise InputError("no run is given: give the folder of one, or its log")
     entries = [_entry(path, request) for path in _distinct(request.runs)]
     if request.dry_run and (missing := missing_flags(entries)):
         return Adopted(tuple(entries), (None,) * len(entries), missing, ())
@@ -172,8 +160,8 @@ def _distinct(runs: Sequence[Path]) -> list[Path]:
     return found
 
 
-def _listed(given: Any) -> list[Any] | None:
-    return [given] if isinstance(given, str | Path) else given and list(given)
+def _listed(given: Any) -> list[Any]:
+    return [given] if isinstance(given, str | Path) else list(given or ())
 
 
 def _entry(path: Path, request: AdoptRequest) -> Entry:

@@ -1,14 +1,10 @@
 """The configuration that a command is asked for: flags and arguments by key, merged with the task and the file."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError, create_model
-
 from budgets.errors import InputError
-from planner.checking import Section, explained
 from planner.config import Layer, Resolved, file_layer, flag_layer, resolve, task_layers
 from rlplan.requests.request import Request
 from rlplan.wording.typed_numbers import names_in
@@ -37,17 +33,6 @@ KEYS = {
     "recipes": "axes.recipes",
     "models": "axes.models",
 }
-
-
-def checked(asked: Asked, **kinds: Any) -> Asked:
-    """Return a request in which each of these is of its kind, or not given; ConfigError for one that is not."""
-    fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
-    model = create_model(type(asked).__name__, __base__=Section, **fields)
-    try:
-        found = model.model_validate({name: getattr(asked, name) for name in kinds})
-    except ValidationError as error:
-        raise explained(error, model, {name: flag_of(name) for name in kinds}, "a flag") from error
-    return replace(asked, **{name: getattr(found, name) for name in kinds})
 
 
 def absent(database: str) -> Path | None:

@@ -37,24 +37,11 @@ def require_sound(asked: FitRequest) -> None:
     _check_law(asked)
     if fraction is not None and until is not None:
         raise InputError(f"--fit-fraction {fraction:g} and --fit-until {until:g} both say where to stop: give one")
-    if fraction is not None and not 0 < fraction <= 1:
-        raise InputError(
-            f"--fit-fraction {fraction:g}: it must lie above 0 and be at most 1, such as 0.25 for the first quarter of "
-            "the x range"
-        )
-    if until is not None and not (until > 0 and math.isfinite(until)):
-        raise InputError(f"--fit-until {until:g}: it must be an x above 0")
-    if asked.answers is not None and asked.answers < 1:
-        raise InputError(f"--answers {asked.answers}: it must be at least 1, the answers behind each score")
-    if not 0 < asked.level < 1:
-        raise InputError(f"--level {asked.level:g}: it must lie between 0 and 1, such as 0.9")
     if plot is not None and Path(plot).suffix.casefold() != PLOT_SUFFIX:
         raise InputError(f"--plot {plot}: a plot is a page, so give it a name that ends with .html")
     if plot is not None and not Path(plot).parent.is_dir():
         raise InputError(f"--plot {plot}: there is no folder '{Path(plot).parent}'; make it first")
     targets_of(asked)
-    if asked.cut is not None and not (math.isfinite(asked.cut) and asked.cut >= 0):
-        raise InputError(f"--cut {asked.cut:g}: give an x above 0, or 0 for no cut")
 
 
 def _check_law(asked: FitRequest) -> None:

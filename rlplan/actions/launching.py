@@ -1,6 +1,5 @@
 """What `rlplan launch` does, callable from Python: store a sweep's final run with its promise, and drive it."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -122,14 +121,10 @@ def _ready(store: Store, request: LaunchRequest) -> tuple[Stored, LaunchRequest,
 
 def _require_sense(request: LaunchRequest) -> None:
     """Refuse what makes no sense of any plan or sweep."""
-    if not request.validations > 0:
-        raise InputError(f"--validations {request.validations}: give how often the final run is scored, 1 or more")
     if request.from_best and (request.switch or request.allocation is not None):
         raise InputError("--from-best goes on with the same allocation: leave --switch and --allocation out")
     if request.learning_rate is not None and not request.from_best:
         raise InputError("--learning-rate is for a final run that goes on from its best checkpoint: give --from-best")
-    if request.learning_rate is not None and not 0 < request.learning_rate < math.inf:
-        raise InputError(f"--learning-rate {request.learning_rate:g}: give a rate above 0")
 
 
 def _launchable(store: Store, request: LaunchRequest) -> Stored:

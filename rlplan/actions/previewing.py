@@ -231,10 +231,6 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
 def _sound(request: PreviewRequest) -> tuple[float, ...]:
     """Return the pilot fractions of a request that makes sense."""
     fractions = tuple(plain_number(text, "--pilot-fractions") for text in request.pilot_fractions.split(","))
-    if request.draws is not None and request.draws < 1:
-        raise InputError(f"--draws {request.draws}: at least one world must be drawn, and 20 or more tell something")
-    if request.seed < 0:
-        raise InputError(f"--seed {request.seed}: it must be at least 0")
     if not all(0 <= fraction < 1 for fraction in fractions):
         raise InputError(
             f"--pilot-fractions {','.join(f'{each:g}' for each in fractions)}: give shares of the budget from 0, which "

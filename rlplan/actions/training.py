@@ -3,15 +3,12 @@
 import math
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from budgets.allocation import Allocation
 from budgets.catalogue import model
 from budgets.cost import step_cost
 from budgets.errors import InputError, UnknownNameError
-from planner.checking import Count, Positive
 from planner.config import Config, Layer, Resolved, build_request, embedded_tasks, file_layer, flag_layer, resolve
 from planner.config.layers import DEFAULT
 from planner.proposals.request import Request
@@ -19,7 +16,7 @@ from planner.rules import LARGEST_BUDGET_GPU_HOURS
 from planner.store import open_store
 from planner.store.schema import Plan
 from planner.sweeping.grants import MARGIN, idle_gpu_hours
-from rlplan.actions.configuring import DEFAULT_FILE, checked, load_configuration
+from rlplan.actions.configuring import DEFAULT_FILE, load_configuration
 from rlplan.actions.given_plan import given_candidate, given_plan
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import machine, spec_of
@@ -29,7 +26,6 @@ from rlplan.wording.extras import require_for_sweeps
 from runner.machine import cpu_cores
 from runner.processes import this_driver
 from runner.sweep.planned import CPU
-from runner.sweep.planning import AnyPath
 from runner.sweep.spec import SweepSpec
 from runner.tasks.opening import SUFFIXES
 
@@ -39,17 +35,6 @@ AS_A_SWEEP = (
     *("seed", "folder", "config", "model", "reward", "validation"),
     *("engine", "device", "weights", "micro_batch_tokens"),
 )
-
-
-# What is checked of a request; the rest are texts.
-KINDS: dict[str, Any] = {
-    "rollouts_per_prompt": Annotated[int, Field(ge=2)],
-    **dict.fromkeys(("seed", "warmup"), Annotated[int, Field(ge=0)]),
-    **dict.fromkeys(("prompts_per_batch", "steps", "response_tokens", "validate_every", "problems", "samples"), Count),
-    **dict.fromkeys(("threads", "micro_batch_tokens", "checkpoint_every"), Count),
-    **dict.fromkeys(("learning_rate", "temperature", "budget"), Positive),
-    **dict.fromkeys(("folder", "config"), AnyPath),
-}
 
 
 def allocation_of(asked: TrainRequest) -> Allocation:
@@ -63,14 +48,13 @@ def own_problems(asked: TrainRequest) -> str | None:
 
 
 def train(
-    asked: TrainRequest,
+    request: TrainRequest,
     *,
     interrupts: Interrupts | None = None,
     began: Began = lambda sweep: None,
 ) -> Finished:
     """Store a sweep of one trial, and run it; it goes on as any other sweep does."""
     require_for_sweeps()
-    request = checked(asked, **KINDS)
     plan = planned(request)
     spec = spec_of_run(request, plan)
     with open_store(request.db) as store:

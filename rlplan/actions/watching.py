@@ -73,10 +73,6 @@ def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) 
     A log that cannot be read yet, since nothing is in it, is waited for.
     """
     run = Path(request.run)
-    if not request.every > 0:
-        raise InputError(f"--every {request.every:g}: it is the seconds between two looks, more than 0")
-    if request.end is not None and not request.end > 0:
-        raise InputError(f"--end {request.end:g}: it is where the run ends on its x axis, more than 0")
     known: dict[tuple[str, str], int] = {}
     before: int | None = None
     while True:

@@ -1,14 +1,17 @@
 """Flags: each is a field of a request, which says its help, how its text is read, and what a shell offers for it."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import Parameter
+from operator import ge, gt, le, lt
 from types import NoneType
 from typing import Annotated, Any, get_args
 
 import typer
 
+from budgets.errors import InputError
 from rlplan.requests.completing import Offer
 from rlplan.wording.typed_numbers import gpu_hours, plain_number, whole_number
 
@@ -24,7 +27,10 @@ class Flag:
     offer: Offer | Callable[..., list[str]] | None = None  # what is there when the tab key is pressed
     name: str | None = None  # of the flag, where it is not the field's
     short: str | None = None
-    least: int | None = None
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
     read: Callable[[str, str], Any] | None = None  # its text, under its name; by its type without this
     is_argument: bool = False
     env: str | None = None
@@ -32,17 +38,34 @@ class Flag:
     def parameter(self, name: str, of: Any, default: Any) -> Parameter:
         """Return what typer makes an option or an argument of."""
         kind = _first_type(of)
-        said: dict[str, Any] = {"help": self.help, "autocompletion": self.offer, "envvar": self.env, "min": self.least}
+        said: dict[str, Any] = {"help": self.help, "autocompletion": self.offer, "envvar": self.env}
         plain = next((each for each in (kind, *get_args(kind)) if each in READ), None)
         if self.is_argument:
             return self._taken(name, kind, default, typer.Argument(metavar=self.metavar, **said))
-        flag, metavar = self.name or f"--{name.replace('_', '-')}", self.metavar
+        flag, metavar = self.named(name), self.metavar
         if plain is not None:
             metavar = metavar or f"<{plain.__name__}>"
-            if self.least is None:
-                said["parser"] = partial(_parsed, self.read or READ[plain], flag)
+            said["parser"] = partial(_parsed, self.read or READ[plain], flag)
         names = (flag,) if self.short is None else (flag, self.short)
         return self._taken(name, kind, default, typer.Option(*names, metavar=metavar, **said))
+
+    def named(self, name: str) -> str:
+        """Return the flag of a field as it is typed."""
+        return self.name or f"--{name.replace('_', '-')}"
+
+    def require(self, name: str, value: Any) -> None:
+        """Refuse a number that the field does not take."""
+        bounds = (
+            (self.least, "at least", ge),
+            (self.above, "above", gt),
+            (self.most, "at most", le),
+            (self.below, "below", lt),
+        )
+        held = [(bound, word, holds) for bound, word, holds in bounds if bound is not None]
+        if value is None or not held or (math.isfinite(value) and all(holds(value, bound) for bound, _, holds in held)):
+            return
+        allowed = " and ".join(f"{word} {bound:g}" for bound, word, _ in held)
+        raise InputError(f"{self.named(name)} {value:g}: it must be {allowed}")
 
     def _taken(self, name: str, kind: Any, default: Any, given: Any) -> Parameter:
         return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, given])
@@ -56,7 +79,7 @@ def flag(help: str, metavar: str | None = None, default: Any = None, **more: Any
 
 argument = partial(flag, is_argument=True)
 toggle = partial(flag, default=False)
-money = partial(flag, metavar="<gpu-hours>", read=gpu_hours)
+money = partial(flag, metavar="<gpu-hours>", read=gpu_hours, above=0)
 
 
 def _parsed(read: Callable[[str, str], Any], flag: str, text: Any) -> Any:

@@ -26,9 +26,9 @@ class FitRequest(Request):
     by: str | None = options.by_column()
     percent: bool = options.percent()
     answers: int | None = options.answers()
-    fit_fraction: float | None = flag("Fit only the first part of the x range.")
-    fit_until: float | None = flag("Fit only the points up to an x.", "<x>")
-    cut: float | None = flag("Leave out the points before an x.", "<x>")
+    fit_fraction: float | None = flag("Fit only the first part of the x range.", above=0, most=1)
+    fit_until: float | None = flag("Fit only the points up to an x.", "<x>", above=0)
+    cut: float | None = flag("Leave out the points before an x.", "<x>", least=0)
     predict_at: list[str] | Sequence[str | float] | float | None = flag(
         "Where to predict; may be repeated. By default 2 and 4 × the last x.", "<x>|end"
     )
@@ -52,7 +52,7 @@ class CompareRequest(Request):
     x: str | None = options.x_column()
     y: str | None = options.y_column()
     percent: bool = options.percent()
-    fit_until: float | None = flag("Only the points up to an x.", "<x>")
+    fit_until: float | None = flag("Only the points up to an x.", "<x>", above=0)
     level: float = options.level()
 
 
@@ -70,11 +70,11 @@ class WatchRequest(Request):
     by: str | None = options.by_column()
     percent: bool = options.percent()
     answers: int | None = options.answers()
-    end: float | None = flag("Where the run is to end, in x, where no progress bar says it.")
+    end: float | None = flag("Where the run is to end, in x, where no progress bar says it.", above=0)
     gpus: int | None = flag("GPUs of the run: what it costs is told.")
     gpu: str | None = flag("Which, for what they cost in dollars.", "<name>")
     once: bool = toggle("Read what is there, and end.")
-    every: float = flag("Seconds between two looks.", default=10.0)
+    every: float = flag("Seconds between two looks.", default=10.0, above=0)
 
 
 @dataclass(frozen=True)
@@ -86,19 +86,19 @@ class AdoptRequest(StoredRequest):
 
     runs: list[Path] | Any = argument("A run's folder with its log and settings, or its log alone.", default=...)
     _: KW_ONLY
-    rollouts_per_prompt: int | None = flag("n, where it is unread.")
-    prompts_per_batch: int | None = flag("B, where it is unread.")
-    learning_rate: float | None = flag("Where it is unread.")
+    rollouts_per_prompt: int | None = flag("n, where it is unread.", least=2)
+    prompts_per_batch: int | None = flag("B, where it is unread.", least=1)
+    learning_rate: float | None = flag("Where it is unread.", above=0)
     recipe: str | None = flag("Of all runs.", "<name>|<file>")
     model: str | None = flag("Of all runs, by the catalogue.", "<name>|<folder>")
-    gpus: int | None = flag("GPUs of each run, where that is unread.")
+    gpus: int | None = flag("GPUs of each run, where that is unread.", least=1)
     gpu: str | None = flag("Which GPU they ran on; no log says it.", "<name>")
     settings: Path | None = flag("Settings of all runs: YAML, TOML, JSON or a shell script.", "<file>")
     score: list[str] | Any = flag("What serves as the score; one for each trainer.", "<series>")
     percent: bool = toggle("Scores are percentages: divide them by 100.")
-    seconds_per_step: float | None = flag("Where no log times them.")
-    validation_problems: int | None = flag("Problems behind each score; its error is then known.")
-    validation_samples: int | None = flag("Answers to each of them.")
+    seconds_per_step: float | None = flag("Where no log times them.", above=0)
+    validation_problems: int | None = flag("Problems behind each score; its error is then known.", least=1)
+    validation_samples: int | None = flag("Answers to each of them.", least=1)
     budget: float | None = money("GPU-hours in all, with those of the runs.")
     target: float | None = money("GPU-hours of the final run.")
     problems: str | None = flag("What further trials train on: JSONL of {prompt, answer}.", "<file>")
@@ -125,9 +125,9 @@ class ReplayRequest(Request):
     )  # in Python a frame too
     _: KW_ONLY
     budget: str | float = flag("What all pilots may spend; % of the full grid.", "<gpu-hours>|<percent>%", default=...)
-    target: float = flag("Compute of the final run.", "<gpu-hours>", default=...)
+    target: float = flag("Compute of the final run.", "<gpu-hours>", default=..., above=0)
     policy: str = options.policy()
     seed: int = options.seed()
-    workers: int = flag("Trials that are trained at once.", default=1)
-    repeat: int = flag("Play it so often, each with the next seed; reports the mean.", default=1)
+    workers: int = flag("Trials that are trained at once.", default=1, least=1)
+    repeat: int = flag("Play it so often, each with the next seed; reports the mean.", default=1, least=1)
     learn_from: list[str] | None = options.learn_from()

@@ -35,7 +35,7 @@ def key(*names: str) -> Any:
 DATABASE = "The results database: a path, or an SQLAlchemy URL."
 DatabaseOption = Annotated[str, typer.Option("--db", envvar="RLPLAN_DB", help=DATABASE)]
 config = partial(flag, "A configuration file; ./rlplan.toml is read without this.")
-seed = partial(flag, "Decides every random number.", default=0)
+seed = partial(flag, "Decides every random number.", default=0, least=0)
 sweep = partial(argument, "A sweep, such as sweep-2; the newest without it.", offer=completing.sweeps)
 plan = partial(argument, "A stored plan, such as plan-3; the newest without it.", offer=completing.plans)
 task = partial(flag, "An embedded task, on this machine's CPU.", offer=completing.tasks)
@@ -52,8 +52,8 @@ x_column = partial(flag, "The compute; guessed without this.", "<column>")
 y_column = partial(flag, "The score; guessed without this.", "<column>")
 by_column = partial(flag, "What tells a file's curves apart.", "<column>")
 percent = partial(toggle, "Scores are percentages: divide them by 100.")
-answers = partial(flag, "Answers behind each score; its binomial error is then known.")
-level = partial(flag, "How much of the probability an interval holds.", default=0.9)
+answers = partial(flag, "Answers behind each score; its binomial error is then known.", least=1)
+level = partial(flag, "How much of the probability an interval holds.", default=0.9, above=0, below=1)
 
 # Of what decides, in a sweep, a replay and a preview.
 policy = partial(
@@ -77,7 +77,7 @@ models = partial(flag, "Base models to compare with each other.", "<a>,<b>", off
 catalogue_model = partial(flag, "A model of the catalogue, or a path to a config.json.", offer=completing.models)
 gpu = partial(flag, "A GPU of the catalogue, or your own in rlplan.toml.", offer=completing.gpus)
 gpus = partial(flag, "How many GPUs the run has.")
-response_tokens = partial(flag, "Most tokens of a response.")
+response_tokens = partial(flag, "Most tokens of a response.", least=1)
 mean_response = partial(flag, "Mean tokens of a response: what a price depends on most.")
 from_log = partial(flag, "A trainer's log of such a run: its mean response length counts.", "<log>")
 recipe = partial(flag, "A recipe, such as grpo or scalerl, or a path to a .toml file.", offer=completing.recipes)
@@ -90,7 +90,7 @@ validation = partial(flag, "JSONL of validation problems; else some are held out
 engine = partial(flag, "What generates the responses; with a trainer on GPUs vllm.", "torch|vllm")
 device = partial(flag, "Where it runs.", "cpu|cuda")
 weights = partial(flag, "Format in forward passes; bfloat16 on a GPU.", "float32|bfloat16")
-micro_batch = partial(flag, "Tokens of one forward and backward pass.")
+micro_batch = partial(flag, "Tokens of one forward and backward pass.", least=1)
 trainer = partial(
     flag,
     "Whose trainer: builtin, trl, verl, …, or a file on your own.",

@@ -54,7 +54,7 @@ class PreviewRequest(StoredRequest):
 
     plan: str | None = options.plan()
     policy: str = options.policy()
-    draws: int | None = flag("Worlds to draw; as many as fit into 12 s without this.")
+    draws: int | None = flag("Worlds to draw; as many as fit into 12 s without this.", least=1)
     pilot_fractions: str = flag(
         "Shares of the budget for pilots that are compared; 0: none.", "<float>,…", default="0,0.05,0.1,0.2,0.4"
     )

@@ -24,6 +24,10 @@ class Request:
     PRINTS: ClassVar[bool] = True  # whether there is an answer to print, in a format
     EXPLAINS: ClassVar[bool] = True  # whether there is more of the answer than the first screen
 
+    def __post_init__(self) -> None:
+        for name, flag in flags_of(type(self)).items():
+            flag.require(name, getattr(self, name))
+
 
 @dataclass(frozen=True)
 class StoredRequest(Request):
@@ -34,6 +38,7 @@ class StoredRequest(Request):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "db", database_at(self.db))  # in Python it may be a Path, or None
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from budgets.errors import InputError
 from planner.store.schema import Plan
 from rlplan.actions import training
-from rlplan.actions.configuring import checked, load_configuration
-from rlplan.actions.training import KINDS, planned, spec_of_run, validation_steps
+from rlplan.actions.configuring import load_configuration
+from rlplan.actions.training import planned, spec_of_run, validation_steps
 from rlplan.requests.running import TrainRequest
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.ports.trial import TrialConfig
@@ -45,7 +45,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def trial_of(**flags: Any) -> TrialConfig:
     """Return the configuration of the one trial that is asked for."""
-    request = checked(TrainRequest(**{"task": "sum-easy"} | flags), **KINDS)
+    request = TrainRequest(**{"task": "sum-easy"} | flags)
     plan = planned(request)
     (trial,) = new_trials(spec_of_run(request, plan), plan)
     return TrialConfig.model_validate(trial.config)

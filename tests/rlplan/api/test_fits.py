@@ -125,7 +125,7 @@ def test_a_file_that_fails_does_not_hide_the_others(tmp_path: Path) -> None:
         (pandas.DataFrame([[1, 2]], columns=["a", "a"]), {}, "several columns called a"),
         (polars.LazyFrame({"x": [1]}), {}, "LazyFrame is nothing that can be fitted|LazyFrame is no table"),
         (ROWS, {"y": "nothing"}, "Name a column of 'frame' with y"),
-        (ROWS, {"fit_fraction": 3}, "^fit_fraction=3: it must lie"),
+        (ROWS, {"fit_fraction": 3}, "^fit_fraction=3: it must be above 0 and at most 1"),
         (ROWS, {"predict_at": -1}, "^predict_at='-1'"),
         (ROWS, {"fit_fraction": 0.5, "fit_until": 3}, "^fit_fraction=0.5 and fit_until=3 both"),
     ],
