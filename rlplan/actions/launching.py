@@ -24,12 +24,11 @@ from planner.store.sweeps import move_trial, plan_named, sweep_named
 from planner.store.totals import spent_gpu_hours
 from planner.trials import TrialState
 from planner.view import FINAL_POLICY, Configuration
-from rlplan.actions.going_back import Wanted, best_of_former, known_there
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.launch_of_plan import row_named, unswept, wanted_of
 from rlplan.actions.new_sweep import create
 from rlplan.actions.sweep_request import machine, spending_text
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
+from rlplan.actions.wanted_final import Wanted, best_of_former, known_there, row_named, unswept, wanted_of
 from rlplan.reading.launching import pilot_of
 from rlplan.reading.plans import plan_meant
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored

@@ -11,8 +11,7 @@ from planner.store.schema import SegmentOutcome
 from rlplan.actions.sweeping import Finished
 from rlplan.exits import ExitCode
 from rlplan.live.sweep_running import stopped
-from rlplan.printing.final_output import final_lines
-from rlplan.printing.status_output import failure_lines, final_of_sweep
+from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep
 from rlplan.reading.finals import FinalStanding
 from rlplan.reading.sweep_data import StatusData
 from rlplan.reading.sweep_picture import Picture, StoredAnswer

@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from textwrap import indent
 from typing import Any, BinaryIO
 
 from sqlalchemy.orm import Session
@@ -30,7 +29,6 @@ STDOUT = "-"
 ALL, RANKING, REPLAY = "all", "ranking", "replay"
 WHAT = (*TABLES, RANKING, ALL)
 _AS_IT_IS = frozenset({str, int, float, bool, type(None)})
-_CELLS = json.JSONEncoder(allow_nan=False, separators=(",\n   ", ": "))  # of an object in a list of a document
 
 
 def answer(asked: ExportRequest) -> None:
@@ -60,10 +58,14 @@ def _export(request: ExportRequest, out: str) -> None:
             written = _document({"sweep": sweep.name}, {name: table.rows for name, table in tables.items()})
         else:
             written = content(tables[what], format, {"sweep": sweep.name, "what": what})
-        _put(out, request.force, written)
         if out != STDOUT:
+            write_file(Path(out).expanduser(), written, force=request.force)
             counted = ", ".join(f"{name} ({len(table.rows):,} rows)" for name, table in tables.items())
             tell(f"wrote {counted} of {sweep.name} to {out}")
+        elif isinstance(written, bytes):
+            sys.stdout.buffer.write(written)
+        else:
+            written(sys.stdout.buffer)
 
 
 def _export_experience(database: str, out: str, sweep: str | None, *, force: bool) -> None:
@@ -81,15 +83,6 @@ def _export_experience(database: str, out: str, sweep: str | None, *, force: boo
         f"wrote what {experience.name} has learnt of {experience.configurations} configurations "
         f"({experience.curves} curves) to {out}"
     )
-
-
-def _put(out: str, force: bool, written: Content) -> None:
-    if out != STDOUT:
-        write_file(Path(out).expanduser(), written, force=force)
-    elif isinstance(written, bytes):
-        sys.stdout.buffer.write(written)
-    else:
-        written(sys.stdout.buffer)
 
 
 def _what(request: ExportRequest) -> str:
@@ -130,14 +123,13 @@ def _tables(
         if not found.rows:
             raise NotFoundError(f"{sweep.name} has no scores yet: there is nothing to replay")
         return dict.fromkeys(names, found)
-    return {name: _ranking(database, sweep.name) if name == RANKING else TABLES[name](session, sweep) for name in names}
-
-
-def _ranking(database: str, sweep: str) -> Table:
-    found = ranking(database, sweep)
-    columns, rows = found.table()
-    own = {"sweep": sweep, "plan": found.plan, "source": found.source.value}
-    return Table((*own, *columns), [own | row for row in rows])
+    tables = {name: TABLES[name](session, sweep) for name in names if name != RANKING}
+    if RANKING in names:
+        ranked = ranking(database, sweep.name)
+        own = {"sweep": sweep.name, "plan": ranked.plan, "source": ranked.source.value}
+        columns, rows = ranked.table()
+        tables[RANKING] = Table((*own, *columns), [own | row for row in rows])
+    return tables
 
 
 def content(table: Table, format: FileFormat, about: Mapping[str, Any]) -> Content:
@@ -150,7 +142,7 @@ def content(table: Table, format: FileFormat, about: Mapping[str, Any]) -> Conte
 
 
 def _document(about: Mapping[str, Any], lists: Mapping[str, Iterable[Row]]) -> Content:
-    """Return one JSON document, indented by one, of which the lists of rows may be too long to be held."""
+    """Return one JSON document, a line for each row, of which the lists may be too long to be held."""
 
     def write(file: BinaryIO) -> None:
         file.write(json.dumps(about, indent=1, allow_nan=False).removesuffix("\n}").encode())
@@ -158,21 +150,12 @@ def _document(about: Mapping[str, Any], lists: Mapping[str, Iterable[Row]]) -> C
             file.write(f",\n {json.dumps(name)}: [".encode())
             between, end = "\n", ""
             for row in rows:
-                file.write(f"{between}{_object(row)}".encode())
+                file.write(f"{between}  {json.dumps(dict(row), allow_nan=False, default=_flat)}".encode())
                 between, end = ",\n", "\n "
             file.write(f"{end}]".encode())
         file.write(b"\n}\n")
 
     return write
-
-
-def _object(row: Row) -> str:
-    """Return a row as an object within a list of a document; the encoder in C knows no indent, and is far faster."""
-    nested = any(value.__class__ in (dict, list) for value in row.values())
-    cells = {name: value if value.__class__ in (dict, list) else _flat(value) for name, value in row.items()}
-    if nested:
-        return indent(json.dumps(cells, indent=1, allow_nan=False), "  ")
-    return "  {\n   " + _CELLS.encode(cells)[1:-1] + "\n  }"
 
 
 def _write_csv(table: Table, file: BinaryIO) -> None:

@@ -28,9 +28,8 @@ from rlplan.wording.documents import plain
 from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, listed
 from rlplan.wording.file_writing import write_csv
 from rlplan.wording.formats import Format
-from rlplan.wording.layout import layout_text
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, steps
-from rlplan.wording.sharing import gain_of_pilots, warned_of_pilots
+from rlplan.wording.sharing import gain_of_pilots, layout_text, warned_of_pilots
 from rlplan.wording.terminal import tell
 
 # What a candidate's note means for who reads it, and what can be done about it.

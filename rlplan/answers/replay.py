@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from budgets.errors import BudgetError, InputError
@@ -35,6 +36,32 @@ from rlplan.wording.typed_numbers import plain_number
 RESULT = ("gpu_hours_spent", "score_at_target", "best_at_target", "regret")
 
 
+class TraceData(View[ChoiceMark]):
+    """What would have been chosen once so much was spent."""
+
+    gpu_hours = Key[float]("of.gpu_hours")
+    chosen = Key[AxisValues](lambda each: chosen_data(each.of.chosen))
+    regret = Key[float]("of.regret")
+
+
+class RepeatsData(View["Replay"]):
+    """What all seeds came to."""
+
+    seeds = Key[Sequence[int]](lambda each: [each.of.request.seed + turn for turn in range(len(each.of.played))])
+    regrets = Key[Sequence[float]](lambda each: [one.regret for one in each.of.played])
+    mean_regret = Key[float]("of.mean_regret")
+    regret_standard_error = Key[float | None]("of.regret_error")
+    mean_gpu_hours_spent = Key[float](lambda each: fmean(one.gpu_hours_spent for one in each.of.played))
+
+
+@dataclass(frozen=True)
+class SourceData:
+    """A source that was learnt from."""
+
+    source: str
+    weight: float
+
+
 @dataclass(frozen=True)
 class Replay(Answer):
     """What came of a policy with one seed after another; where one is meant, the first seed's."""
@@ -45,33 +72,40 @@ class Replay(Answer):
     policy: str
     request: ReplayRequest = field(repr=False)
     read: ReadTable = field(repr=False)
-    budget: float  # GPU-hours
-    full_cost: float
-    best: Configuration  # at the target
+    budget: float = field(repr=False)  # GPU-hours
+    full_cost: float = field(repr=False)
+    best: Configuration = field(repr=False)  # at the target
     played: tuple[Played, ...] = field(repr=False)
-    notes: tuple[str, ...]  # what to mind about the table and the replay
+    notes: tuple[str, ...] = field(repr=False)  # what to mind about the table and the replay
     learnt: tuple[Experience, ...] = field(repr=False)
     weights: Mapping[str, float] = field(repr=False)  # of sources, at the end of the first seed's replay
 
     first = property(lambda self: self.played[0])
     chosen = Read[Configuration]("first.chosen", "(rollouts_per_prompt, prompts_per_batch, axes).")
-    gpu_hours_spent = Read[float]("first.gpu_hours_spent", "What the pilots took.")
-    score_at_target = Read[float]("first.score_at_target", "What the chosen configuration scores at the target.")
-    regret = Read[float]("first.regret", "How much the best scores more than what was chosen.")
+    chosen_axes = Key[AxisValues](
+        lambda each: chosen_data(each.first.chosen), "with a key for each axis", name="chosen"
+    )
+    gpu_hours_spent = Key[float]("first.gpu_hours_spent", "What the pilots took.")
+    score_at_target = Key[float]("first.score_at_target", "What the chosen configuration scores at the target.")
+    best_at_target = Key[float]("first.best_at_target")
+    regret = Key[float]("first.regret", "How much the best scores more than what was chosen.")
+    trace = Key[Sequence[TraceData]](lambda each: list(map(TraceData, each.first.trace)))
+    decisions = Key[int]("first.decisions")
+    sources = Key[Sequence[SourceData] | None](
+        lambda each: [SourceData(*one) for one in each.weights.items()] if each.learnt else None, optional=True
+    )
+    repeats = Key[RepeatsData | None](lambda each: RepeatsData(each) if len(each.played) > 1 else None, optional=True)
 
     @property
     def mean_regret(self) -> float:
         """Mean over the seeds."""
-        return math.fsum(one.regret for one in self.played) / len(self.played)
+        return fmean(one.regret for one in self.played)
 
     @property
     def regret_error(self) -> float | None:
         """Standard error of that mean; None for a single seed."""
-        count = len(self.played)
-        if count < 2:
-            return None
-        squares = math.fsum((one.regret - self.mean_regret) ** 2 for one in self.played)
-        return math.sqrt(squares / (count - 1) / count)
+        regrets = [one.regret for one in self.played]
+        return stdev(regrets) / math.sqrt(len(regrets)) if len(regrets) > 1 else None
 
     @property
     def stderr(self) -> Sequence[str]:
@@ -92,62 +126,6 @@ class Replay(Answer):
         marks = self.first.trace
         rows = (mark.chosen._asdict() | {"gpu_hours": mark.gpu_hours, "regret": mark.regret} for mark in marks)
         return make_frame(TRACE, rows, frame)
-
-    @property
-    def document(self) -> "ReplayData":
-        """The first seed's replay, and what all seeds came to."""
-        return ReplayData(self.first, self)
-
-
-class TraceData(View[ChoiceMark]):
-    """What would have been chosen once so much was spent."""
-
-    gpu_hours = Key[float]("of.gpu_hours")
-    chosen = Key[AxisValues](lambda each: chosen_data(each.of.chosen))
-    regret = Key[float]("of.regret")
-
-
-class RepeatsData(View[Replay]):
-    """What all seeds came to."""
-
-    seeds = Key[Sequence[int]](lambda each: [each.of.request.seed + turn for turn in range(len(each.of.played))])
-    regrets = Key[Sequence[float]](lambda each: [one.regret for one in each.of.played])
-    mean_regret = Key[float]("of.mean_regret")
-    regret_standard_error = Key[float | None]("of.regret_error")
-    mean_gpu_hours_spent = Key[float](
-        lambda each: sum(one.gpu_hours_spent for one in each.of.played) / len(each.of.played)
-    )
-
-
-@dataclass(frozen=True)
-class SourceData:
-    """A source that was learnt from."""
-
-    source: str
-    weight: float
-
-
-@dataclass(frozen=True)
-class ReplayData(View[Played]):
-    """One replay, and what all of its seeds came to."""
-
-    replay: Replay = field(repr=False)
-
-    policy = Key[str]("of.policy")
-    chosen = Key[AxisValues](lambda each: chosen_data(each.of.chosen), "with a key for each axis")
-    gpu_hours_spent = Key[float]("of.gpu_hours_spent")
-    score_at_target = Key[float]("of.score_at_target")
-    best_at_target = Key[float]("of.best_at_target")
-    regret = Key[float]("of.regret")
-    trace = Key[Sequence[TraceData]](lambda each: list(map(TraceData, each.of.trace)))
-    decisions = Key[int]("of.decisions")
-    sources = Key[Sequence[SourceData] | None](
-        lambda each: [SourceData(*one) for one in each.replay.weights.items()] if each.replay.learnt else None,
-        optional=True,
-    )
-    repeats = Key[RepeatsData | None](
-        lambda each: RepeatsData(each.replay) if len(each.replay.played) > 1 else None, optional=True
-    )
 
 
 def answer(request: ReplayRequest) -> Replay:

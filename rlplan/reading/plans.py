@@ -7,7 +7,7 @@ from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session, selectinload
 
 from planner.store.schema import Candidate, Plan, Sweep
-from rlplan.wording.layout import layout_text, shares
+from rlplan.wording.sharing import layout_text, shares
 
 MOST = 10
 

@@ -28,7 +28,7 @@ from rlplan.answers import status
 from rlplan.answers.ended import Ended, FinalEnd
 from rlplan.charts.final import final_chart
 from rlplan.live.sweep_events import Position, news
-from rlplan.printing.status_output import final_of_sweep
+from rlplan.printing.final_output import final_of_sweep
 from rlplan.reading.believing import beliefs
 from rlplan.reading.finals import Record, final_standing, record_of, record_text
 from rlplan.reading.rank_reading import ranking
