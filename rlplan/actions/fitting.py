@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,15 +12,10 @@ import numpy as np
 
 from budgets.errors import InputError, MissingFileError
 from planner.curves.curve import Curve
-from planner.curves.fitting import (
-    CurveFit,
-    Prediction,
-    cut_before,
-    fit_curves,
-)
+from planner.curves.fitting import CurveFit, Prediction, cut_before, fit_curves
 from planner.curves.reading import read_curves
 from planner.curves.reading.assembly import curves_of
-from planner.curves.reading.tabular import ARRAYS, Tabular, paths_of, table_in_memory
+from planner.curves.reading.tabular import ARRAYS, paths_of, table_in_memory
 from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.requests.foreign import FitRequest
@@ -30,7 +25,8 @@ from rlplan.wording.frames import FITS
 from rlplan.wording.numbers import interval
 from rlplan.wording.several import Several
 
-Contents = TypeVar("Contents")
+Given = TypeVar("Given")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -134,34 +130,35 @@ def _read(asked: FitRequest) -> tuple[list[tuple[Path, Sequence[Curve]]], list[s
         if table.name == ARRAYS:
             columns |= {"x": "x", "y": "score", "by": ""}
         return [(Path(table.name), curves_of(table, **columns))], []
-    return read_each(asked.files, partial(read_curves, **columns))
+    return gathered(paths_of(asked.files), lambda file: (file, read_curves(file, **columns)))
 
 
-def read_each(files: Tabular, read: Callable[[Path], Contents]) -> tuple[list[tuple[Path, Contents]], list[str]]:
-    """Return what is read of each file, and a line for each that fails; MissingFileError where none is there."""
-    found: list[tuple[Path, Contents]] = []
-    refused: list[InputError] = []
-    for file in paths_of(files):
+def gathered(given: Iterable[Given], read: Callable[[Given], Found]) -> tuple[list[Found], list[str]]:
+    """Read each of what is given; what fails hides no other, and becomes a line.
+
+    MissingFileError where none is there.
+    """
+    found: list[Found] = []
+    failures: list[InputError] = []
+    for each in given:
         try:
-            found.append((file, read(file)))
+            found.append(read(each))
         except InputError as failure:
-            refused.append(failure)
-    lines = list(map(str, refused))
-    if not found and all(isinstance(each, MissingFileError) for each in refused):
+            failures.append(failure)
+    lines = list(map(str, failures))
+    if failures and not found and all(isinstance(each, MissingFileError) for each in failures):
         raise MissingFileError("; ".join(lines))
     return found, lines
 
 
-def fit_jobs(read: Sequence[tuple[Path, Sequence[Curve]]], request: FitRequest) -> tuple[list[FitJob], list[str]]:
+def fit_jobs(read: Iterable[tuple[Path, Sequence[Curve]]], request: FitRequest) -> tuple[list[FitJob], list[str]]:
     """Choose what is fitted of every curve; a line for each that leaves nothing."""
     jobs: list[FitJob] = []
     failures: list[str] = []
     for file, curves in read:
-        for curve in curves:
-            try:
-                jobs.append(_job(file, curve, request))
-            except InputError as failure:
-                failures.append(f"{file}: {failure}")
+        found, refused = gathered(curves, partial(_job, file, request=request))
+        jobs += found
+        failures += [f"{file}: {each}" for each in refused]
     return _distinctly_named(jobs), failures
 
 

@@ -1,6 +1,6 @@
 """What `rlplan fit --law` and `rlplan compare` do and answer: tables into groups of curves, then the law."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from planner.curves.families import Law
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
 from planner.curves.reading.names import resolve
-from planner.curves.reading.tabular import table_in_memory
+from planner.curves.reading.tabular import paths_of, table_in_memory
 from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
-from rlplan.actions.fitting import fit_jobs, read_each
+from rlplan.actions.fitting import fit_jobs, gathered
 from rlplan.requests.foreign import CompareRequest, FitRequest
 from rlplan.wording.arguments import ArgumentLines
 from rlplan.wording.documents import Key, Read
@@ -137,8 +137,8 @@ def tables_of(files: Any) -> tuple[list[tuple[Path, Table]], list[str]]:
     """Read every column of what is given; a file that fails does not hide the others."""
     if (table := table_in_memory(files)) is not None:
         return [(Path(table.name), table)], []
-    found, failures = read_each(files, read_table)
-    return [(file, table) for file, tables in found for table in tables], failures
+    found, failures = gathered(paths_of(files), lambda file: [(file, table) for table in read_table(file)])
+    return [each for tables in found for each in tables], failures
 
 
 def fit_law(asked: FitRequest) -> FittedLaws:
@@ -147,17 +147,13 @@ def fit_law(asked: FitRequest) -> FittedLaws:
     tables, errors = tables_of(asked.files)
     law, targets = Law(str(asked.law)), targets_of(asked)
     if law in (Law.SIGMOID, Law.POWER):
-        read = []
-        for file, table in tables:
-            try:
-                read.append((file, _curves(table, asked)))
-            except InputError as failure:
-                errors.append(str(failure))
+        read, unread = gathered(tables, lambda each: (each[0], _curves(each[1], asked)))
         jobs, refused = fit_jobs(read, asked)
         found = [(job.file, laws.fit_curve_law(law, job.used), job.whole) for job in jobs]
-        errors += refused
+        errors += [*unread, *refused]
     elif tables:
-        grouped, errors = _grouped_by_number(tables, asked, errors)
+        by_number = _grouped(tables, _by_number, asked, errors)
+        grouped = {float(value): curves for value, curves in by_number.items()}
         fit = laws.fit_group_law(_name(tables), grouped) if grouped else None
         found = [] if fit is None else [(tables[0][0], fit, fit.points)]
     else:
@@ -181,17 +177,14 @@ def compare_recipes(asked: CompareRequest) -> RecipeComparison:
     request = FitRequest(asked.files, **{name: getattr(asked, name) for name in columns})
     require_sound(request)
     tables, errors = tables_of(asked.files)
-    found: Grouped = {}
-    for file, table in tables:
-        try:
-            if by is None:
-                _gather(found, file, {_recipe_of(file, tables): table}, request, errors)
-                continue
-            name = resolve(by, table, "--by", text=True)
-            values = table.text[name] if name in table.text else table.columns[name]
-            _gather(found, file, laws.parts_by(table, name, values), request, errors)
-        except InputError as failure:
-            errors.append(str(failure))
+
+    def parts_of(file: Path, table: Table) -> dict[float | str, Table]:
+        if by is None:
+            return {_recipe_of(file, tables): table}
+        name = resolve(by, table, "--by", text=True)
+        return laws.parts_by(table, name, table.text[name] if name in table.text else table.columns[name])
+
+    found = _grouped(tables, parts_of, request, errors)
     if not found:
         raise InputError("; ".join(errors) or "there is no curve to compare: give two files")
     named = {value if isinstance(value, str) else f"{by}={value:g}": curves for value, curves in found.items()}
@@ -210,27 +203,29 @@ def _recipe_of(file: Path, tables: Tables) -> str:
     return file.stem if len(alike) == 1 else str(file.parent / file.stem)
 
 
-def _grouped_by_number(
-    tables: Tables, request: FitRequest, errors: list[str]
-) -> tuple[dict[float, list[Curve]], list[str]]:
+def _by_number(_: Path, table: Table) -> dict[float | str, Table]:
+    name = laws.group_column(table)
+    return laws.parts_by(table, name, table.columns[name])
+
+
+def _grouped(
+    tables: Tables,
+    parts_of: Callable[[Path, Table], dict[float | str, Table]],
+    request: FitRequest,
+    errors: list[str],
+) -> Grouped:
+    """Return the curves of each part of all tables, as far as the window and the cut go; what failed joins `errors`."""
     found: Grouped = {}
-    for file, table in tables:
-        try:
-            name = laws.group_column(table)
-            _gather(found, file, laws.parts_by(table, name, table.columns[name]), request, errors)
-        except InputError as failure:
-            errors.append(str(failure))
-    return {float(value): curves for value, curves in found.items()}, errors
-
-
-def _gather(
-    found: Grouped, file: Path, parts: dict[float | str, Table], request: FitRequest, errors: list[str]
-) -> None:
-    """Add the curves of each part of a table, as far as the window and the cut go."""
-    for value, part in parts.items():
-        jobs, refused = fit_jobs([(file, _curves(part, request))], request)
-        errors += refused
-        found.setdefault(value, []).extend(job.used for job in jobs)
+    parts, unread = gathered(tables, lambda each: (each[0], parts_of(*each)))
+    errors += unread
+    for file, by_value in parts:
+        curves, unread = gathered(by_value.items(), lambda each: (each[0], _curves(each[1], request)))
+        errors += unread
+        for value, of_part in curves:
+            jobs, refused = fit_jobs([(file, of_part)], request)
+            errors += refused
+            found.setdefault(value, []).extend(job.used for job in jobs)
+    return found
 
 
 def _curves(table: Table, request: FitRequest) -> list[Curve]:

@@ -80,16 +80,10 @@ def describe(request: SweepRequest) -> DryRun:
         with open_store(request.db, read_only=True) as store:
             spec, others = within_plan(store, plan, spec)
     trials = tuple(
-        PlannedTrial(
-            trial_name(each.rollouts_per_prompt, each.prompts_per_batch, spec.seed, each.axes),
-            each.rollouts_per_prompt,
-            each.prompts_per_batch,
-            each.pilot_steps,
-            each.segment_steps,
-            each.pilot_gpu_hours,
-        )
+        PlannedTrial(trial_name(n, B, spec.seed, each.axes), n, B, each.pilot_steps, each.segment_steps, price)
         for each in plan.candidates
         if each.pilot_steps
+        for n, B, price in [(each.rollouts_per_prompt, each.prompts_per_batch, each.pilot_gpu_hours)]
     )
     lacking = shortfall(spec, plan, *machine()) if request.ray_address is None else None
     wall = side_by_side([trial.gpu_hours for trial in trials], spec.workers) / spec.resources.slots

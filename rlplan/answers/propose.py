@@ -24,8 +24,9 @@ from rlplan.printing.plan_screen import candidates_table, next_after, plan_scree
 from rlplan.reading.plan_data import PlanData, csv_rows
 from rlplan.requests.planning import ProposeRequest
 from rlplan.wording.answers import Answer
+from rlplan.wording.assumptions import ASSUMPTIONS
 from rlplan.wording.documents import plain
-from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, listed
+from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, listed, table_of
 from rlplan.wording.file_writing import write_csv
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, steps
@@ -124,7 +125,7 @@ def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas
         yield layouts_table(proposal, canvas)
         yield from (Text(line, style="dim") for line in layout_notes(proposal))
     yield Text("\nWhat this takes for granted", style="bold")
-    yield _assumptions(plan)
+    yield table_of(plan.assumptions, ASSUMPTIONS, canvas, headed=False)
     stored = f"Stored as {plan.name} in {masked(invocation.database)}."
     yield f"\n{stored} `rlplan init` writes a file to change any of this."
     yield from next_after(plan, invocation, canvas)
@@ -231,15 +232,3 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
     if 0 < without < len(shown):
         lines.append(f"{without} of these rows get no pilot; --format json has the reason of each.")
     return lines
-
-
-def _assumptions(plan: StoredPlan) -> Part:
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, header_style="dim", padding=(0, 1), show_header=False)
-    table.add_column("what", no_wrap=True)
-    table.add_column("value")
-    table.add_column("source", style="dim")
-    for assumption in plan.assumptions:
-        table.add_row(assumption.what, assumption.value, assumption.source)
-    return table

@@ -3,10 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from planner.axes import format_axes
+from planner.axes import named_configuration
 from planner.percent import percent
 from planner.proposals import Layout, Proposal, StudyWeight
-from planner.view import Configuration
 from rlplan.wording.draw import Canvas, Column, Part, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, steps
 
@@ -55,7 +54,7 @@ def doubt_line(proposal: Proposal) -> str:
     if doubt.lost <= LEVEL_ENOUGH:
         return f"{bought}; row 1 stays first"
     ends = [
-        f"at the {end} price {_named(configuration)} would be first"
+        f"at the {end} price {named_configuration(configuration)} would be first"
         for end, configuration in (("highest", doubt.first_if_dear), ("lowest", doubt.first_if_cheap))
         if configuration is not None and configuration != first.configuration
     ]
@@ -80,11 +79,6 @@ def deadline_lines(proposal: Proposal) -> list[str]:
         f"{plural(deadline.gpus_without, 'GPU')} would reach {deadline.score_without:.2f} in "
         f"{duration(deadline.hours_without)}."
     ]
-
-
-def _named(configuration: Configuration) -> str:
-    axes = f" with {format_axes(configuration.axes)}" if configuration.axes else ""
-    return f"n = {configuration.rollouts_per_prompt}, B = {configuration.prompts_per_batch}{axes}"
 
 
 FAR = 1.0  # the distance from which on a study counts less than half

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from budgets.allocation import LARGEST_SCALING_ROLLOUTS
 from budgets.coefficients import Coefficients
-from budgets.cost import Z90, StepCost, step_cost
+from budgets.cost import Z90, step_cost
 from budgets.expected_lengths import a_model, kind_of
 from budgets.hardware import Gpu
 from budgets.lengths import InterruptedLengths
@@ -35,40 +35,32 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     """List what the proposal rests on, the most consequential first."""
     request, resolved = proposal.request, collapse_single_values(resolved)
     first = proposal.candidates[0].cell
-    cost = first.cost
+    factor = math.exp(Z90 * first.cost.log_sd)
+    evidence = dict.fromkeys(each.coefficients.evidence for each in request.all_variants if each.coefficients.evidence)
+    nearest, next_to_it, *others = (ground.study for ground in proposal.grounds)
+    studies = f"{nearest}; {next_to_it}; {len(others)} more, by their distance"
+    start_up = f"{first.cost.start_up_seconds:,.0f} s a trial, first validation included"
     return [
         _response(request, resolved, first),
-        _cost(request, cost),
+        Assumption("cost of a step", *width_and_evidence(factor, "; ".join(evidence), request.hardware.gpu)),
         _pass_rates(request, resolved),
-        _score(proposal),
+        Assumption("expected score", "a prior with a wide interval, no forecast", studies),
         _hardware(proposal, resolved),
         _model(request, resolved),
         _prompts(request, resolved),
         _recipe(request, resolved),
         _learning_rate(request, resolved),
         _validation(request, resolved),
-        Assumption(
-            "start-up", f"{cost.start_up_seconds:,.0f} s a trial, first validation included", "assumed; see [gpus]"
-        ),
+        Assumption("start-up", start_up, "assumed; see [gpus]"),
         _pilot_share(proposal, resolved),
     ]
 
 
 def _pilot_share(proposal: Proposal, resolved: Resolved) -> Assumption:
-    sharing = proposal.sharing
+    sharing, source = proposal.sharing, resolved.source("pilot.fraction")
     gain = f", expected to add {sharing.expected_gain:+.3f} to the final score" if sharing.fraction else ""
-    source = resolved.source("pilot.fraction")
-    return Assumption(
-        "pilot share",
-        f"{percent(sharing.fraction)} of the budget{gain}",
-        source if source != DEFAULT else "the best share by expected score",
-    )
-
-
-def _cost(request: Request, cost: StepCost) -> Assumption:
-    evidence = dict.fromkeys(each.coefficients.evidence for each in request.all_variants if each.coefficients.evidence)
-    factor = math.exp(Z90 * cost.log_sd)
-    return Assumption("cost of a step", *width_and_evidence(factor, "; ".join(evidence), request.hardware.gpu))
+    source = source if source != DEFAULT else "the best share by expected score"
+    return Assumption("pilot share", f"{percent(sharing.fraction)} of the budget{gain}", source)
 
 
 def width_and_evidence(factor: float, evidence: str, gpu: Gpu) -> tuple[str, str]:
@@ -148,12 +140,6 @@ def _pass_rates(request: Request, resolved: Resolved) -> Assumption:
         )
     source = resolved.source("workload.difficulty")
     return Assumption("base pass rate", f"{rates.mean:.3g} on average ({request.difficulty} problems)", source)
-
-
-def _score(proposal: Proposal) -> Assumption:
-    first, second, *others = (ground.study for ground in proposal.grounds)
-    studies = f"{first}; {second}; {len(others)} more, by their distance"
-    return Assumption("expected score", "a prior with a wide interval, no forecast", studies)
 
 
 def _hardware(proposal: Proposal, resolved: Resolved) -> Assumption:
