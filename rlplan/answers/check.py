@@ -1,9 +1,7 @@
 """`rlplan check`: red flags, the run in nine lines, and what would help most."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
@@ -12,42 +10,14 @@ from planner.vetting.changes import Improvement
 from planner.vetting.verdict import Memory, Verdict
 from rlplan.actions.checking import CheckedScript, check_script
 from rlplan.actions.fixing import NUMBERS
-from rlplan.answers.check_data import CheckData
-from rlplan.exits import ExitCode
+from rlplan.answers.check_data import Check
 from rlplan.requests.checking import CheckRequest
-from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
-from rlplan.wording.frames import CHECKED
 from rlplan.wording.numbers import duration, hours, plural, rate
 
 GB = 1e9
 Row = tuple[str, str]
-
-
-@dataclass(frozen=True, repr=False)
-class Check(Answer):
-    """What a script would launch, and what would help."""
-
-    DRAWN = "rlplan.answers.check"
-    COLUMNS = CHECKED
-
-    found: CheckedScript
-
-    @property
-    def code(self) -> ExitCode:
-        """That of warnings where something should stop the launch."""
-        return ExitCode.FINISHED_WITH_FAILURES if self.found.checked.verdict.stops else ExitCode.DONE
-
-    @property
-    def listed(self) -> Sequence[Any]:
-        """The lines of the screen."""
-        return [dict(zip(CHECKED, row, strict=True)) for row in _rows(self.found)]
-
-    @property
-    def document(self) -> CheckData:
-        """All of it."""
-        return CheckData(self.found)
 
 
 def answer(asked: CheckRequest) -> Check:
@@ -58,7 +28,7 @@ def answer(asked: CheckRequest) -> Check:
 def parts(answered: Check, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw the answer; where a screen is too short for it, rows are left to --explain, the last ones first."""
     found = answered.found
-    rows, above = _rows(found), [*_title(found, canvas), ""]
+    rows, above = rows_of(found), [*_title(found, canvas), ""]
     below = [*_changes(found, canvas), *_guesses(found, canvas), *_fixed(found, canvas)]
     if invocation.explain:
         rows.append(("By part", part_line(found.checked.verdict.memory)))
@@ -91,7 +61,7 @@ def _title(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
         yield from canvas.lines(likely if flag.asks else f"! {flag.why}", "yellow" if flag.asks else "bold red")
 
 
-def _rows(found: CheckedScript) -> list[Row]:
+def rows_of(found: CheckedScript) -> list[Row]:
     """Return what the launch comes to, the most important first."""
     verdict, launch = found.checked.verdict, found.launch
     lengths = launch.workload.responses

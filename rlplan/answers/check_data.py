@@ -1,6 +1,7 @@
 """The document of `rlplan check`: what a script would launch, what is wrong with it, and what would help."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from planner import metrics
@@ -9,8 +10,11 @@ from planner.vetting.changes import Improvement
 from planner.vetting.verdict import Flag, Memory, Verdict
 from rlplan.actions.checking import CheckedScript
 from rlplan.actions.fixing import Fixed
+from rlplan.exits import ExitCode
+from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.documents import Key, View
+from rlplan.wording.frames import CHECKED
 
 Interval = metrics.Interval
 
@@ -40,18 +44,20 @@ class ValidationData(View[Verdict]):
     )
 
 
-class CheckpointsData(View[tuple[int, float]]):
+@dataclass(frozen=True)
+class CheckpointsData:
     """What checkpoints take on the disk."""
 
-    kept = Key[int](lambda each: each.of[0])
-    bytes = Key[float](lambda each: each.of[0] * each.of[1])
+    kept: int
+    bytes: float
 
 
-class GainData(View[tuple[float, float]]):
+@dataclass(frozen=True)
+class GainData:
     """A gain in the score."""
 
-    median = Key[float](lambda each: each.of[0])
-    error = Key[float](lambda each: each.of[1])
+    median: float
+    error: float
 
 
 class ChangeData(View[tuple[Improvement, Mapping[str, str]]]):
@@ -62,69 +68,87 @@ class ChangeData(View[tuple[Improvement, Mapping[str, str]]]):
     before = Key[Any](lambda each: each.of[0].before)
     after = Key[Any](lambda each: each.of[0].after)
     clears = Key[Sequence[str]](lambda each: each.of[0].cleared, "red flags that are gone with it")
-    score_gain = Key[GainData | None](lambda each: each.of[0].score_gain and GainData(each.of[0].score_gain))
+    score_gain = Key[GainData | None](lambda each: each.of[0].score_gain and GainData(*each.of[0].score_gain))
     gpu_hours_saved = Key[float](lambda each: each.of[0].saved, "as a share of those of a step")
     seconds_per_step = Key[Interval](lambda each: _of(each.of[0].verdict.step_seconds))
     cut_off = Key[float](lambda each: each.of[0].verdict.cut_off)
     dead_groups = Key[float](lambda each: each.of[0].verdict.dead_groups)
 
 
-class CheckData(View[CheckedScript]):
-    """What a script would launch."""
+@dataclass(frozen=True, repr=False)
+class Check(Answer):
+    """What a script would launch, what is wrong with it, and what would help."""
 
-    files = Key[Sequence[str]]("of.files")
-    trainer = Key[str | None]("of.facts.trainer")
-    model = Key[str]("of.launch.workload.model.name")
-    gpu = Key[str]("of.launch.hardware.gpu.name")
-    gpus = Key[int]("of.launch.hardware.gpus_per_trial")
-    rollouts_per_prompt = Key[int]("of.launch.rollouts_per_prompt")
-    prompts_per_batch = Key[int]("of.launch.prompts_per_batch")
+    DRAWN = "rlplan.answers.check"
+    COLUMNS = CHECKED
+
+    found: CheckedScript = field(repr=False)
+
+    files = Key[Sequence[str]]("found.files")
+    trainer = Key[str | None]("found.facts.trainer")
+    model = Key[str]("found.launch.workload.model.name")
+    gpu = Key[str]("found.launch.hardware.gpu.name")
+    gpus = Key[int]("found.launch.hardware.gpus_per_trial")
+    rollouts_per_prompt = Key[int]("found.launch.rollouts_per_prompt")
+    prompts_per_batch = Key[int]("found.launch.prompts_per_batch")
     red_flags = Key[Sequence[Flag]](lambda each: [flag for flag in each.verdict.flags if flag.asks is None])
     likely_flags = Key[Sequence[Flag]](
         lambda each: [flag for flag in each.verdict.flags if flag.asks is not None], "flags that rest on a guess"
     )
     fits = Key[bool]("verdict.memory.fits")
     memory = Key[PartsData](lambda each: PartsData(each.verdict.memory))
-    steps = Key[int | None]("of.launch.steps")
+    steps = Key[int | None]("found.launch.steps")
     seconds_per_step = Key[Interval](lambda each: _of(each.verdict.step_seconds))
     phases = Key[Mapping[str, float]](lambda each: each.phase_seconds, "seconds of a batch")
     hours = Key[Interval | None](lambda each: _of(each.verdict.hours))
     gpu_hours = Key[Interval | None](lambda each: _of(each.verdict.gpu_hours))
     dollars = Key[float | None]("verdict.dollars")
-    mean_response_tokens = Key[float]("of.launch.workload.responses.mean")
-    response_tokens = Key[int]("of.launch.workload.responses.cap")
+    mean_response_tokens = Key[float]("found.launch.workload.responses.mean")
+    response_tokens = Key[int]("found.launch.workload.responses.cap")
     cut_off = Key[float]("verdict.cut_off", "share of the responses")
     dead_groups = Key[float]("verdict.dead_groups", "share of the groups whose rewards are all equal")
-    learning_rate = Key[float | None]("of.launch.learning_rate")
-    rule_learning_rate = Key[float]("of.launch.rule_rate")
-    updates_per_batch = Key[int]("of.launch.updates")
+    learning_rate = Key[float | None]("found.launch.learning_rate")
+    rule_learning_rate = Key[float]("found.launch.rule_rate")
+    updates_per_batch = Key[int]("found.launch.updates")
     staleness = Key[float]("verdict.staleness", "updates that a rollout is old at most")
     epochs = Key[float | None]("verdict.epochs")
     validation = Key[ValidationData](lambda each: ValidationData(each.verdict))
     checkpoints = Key[CheckpointsData | None](
-        lambda each: each.verdict.checkpoints and CheckpointsData(each.verdict.checkpoints)
+        lambda each: (kept := each.verdict.checkpoints) and CheckpointsData(kept[0], kept[0] * kept[1])
     )
-    expected_score = Key[Interval | None]("of.checked.score")
-    budget_steps = Key[int | None]("of.checked.budget_steps", "that a budget buys")
+    expected_score = Key[Interval | None]("found.checked.score")
+    budget_steps = Key[int | None]("found.checked.budget_steps", "that a budget buys")
     changes = Key[Sequence[ChangeData]](
-        lambda each: [ChangeData((one, each.of.facts.keys)) for one in each.of.checked.improvements]
+        lambda each: [ChangeData((one, each.found.facts.keys)) for one in each.found.checked.improvements]
     )
-    keys = Key[Mapping[str, str]](lambda each: dict(each.of.facts.keys), "how the script calls each value")
-    assumed = Key[Mapping[str, Any]](lambda each: dict(each.of.facts.assumed))
-    unresolved = Key[Sequence[str]](lambda each: list(each.of.facts.unresolved))
+    keys = Key[Mapping[str, str]](lambda each: dict(each.found.facts.keys), "how the script calls each value")
+    assumed = Key[Mapping[str, Any]](lambda each: dict(each.found.facts.assumed))
+    unresolved = Key[Sequence[str]](lambda each: list(each.found.facts.unresolved))
     guessed = Key[Mapping[str, str]](
-        lambda each: {flag: text for text, flag in each.of.guessed}, "what nobody says, by the flag that would"
+        lambda each: {flag: text for text, flag in each.found.guessed}, "what nobody says, by the flag that would"
     )
-    assumptions = Key[Sequence[Assumption]]("of.assumptions")
-    fixed = Key[Fixed | None]("of.fixed", "the copies that --fix wrote")
+    assumptions = Key[Sequence[Assumption]]("found.assumptions")
+    fixed = Key[Fixed | None]("found.fixed", "the copies that --fix wrote")
+
+    @property
+    def code(self) -> ExitCode:
+        """That of warnings where something should stop the launch."""
+        return ExitCode.FINISHED_WITH_FAILURES if self.verdict.stops else ExitCode.DONE
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """The lines of the screen."""
+        from rlplan.answers.check import rows_of  # noqa: PLC0415 (which draws this)
+
+        return [dict(zip(CHECKED, row, strict=True)) for row in rows_of(self.found)]
 
     @property
     def verdict(self) -> Verdict:
         """What it comes to."""
-        return self.of.checked.verdict
+        return self.found.checked.verdict
 
     @property
     def phase_seconds(self) -> dict[str, float]:
         """Seconds of each phase of a batch."""
-        times = self.of.launch.traits.updates_per_batch
+        times = self.found.launch.traits.updates_per_batch
         return {each.phase: each.median * times for each in self.verdict.price.phases}

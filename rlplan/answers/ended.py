@@ -2,28 +2,26 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from planner.store import open_store
-from planner.store.records import RankedRow
 from planner.store.schema import SegmentOutcome
 from rlplan.actions.sweeping import Finished
+from rlplan.answers.rank import ranked_table
 from rlplan.exits import ExitCode
 from rlplan.live.sweep_running import stopped
 from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep
 from rlplan.reading.finals import FinalStanding
 from rlplan.reading.sweep_data import StatusData
-from rlplan.reading.sweep_picture import Picture, StoredAnswer
+from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import remains, sentence, time_of
 from rlplan.wording.answers import Answer
-from rlplan.wording.columns import RANK, SIZE, axes_column
 from rlplan.wording.commands import command
-from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, next_steps, table_of
+from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, next_steps
 from rlplan.wording.formats import Format
 from rlplan.wording.frames import RANKED, columns
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability
+from rlplan.wording.numbers import aligned_hours, hours
 from rlplan.wording.terminal import tell
 
 SPENT_AS = {SegmentOutcome.COMMITTED.value: "trained"}  # an outcome's name is the database's, not the reader's
@@ -135,7 +133,7 @@ def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Par
     yield from canvas.lines(sentence(picture.answer), "bold")
     yield from canvas.lines(_spending(picture))
     yield ""
-    yield _ranking(picture.answer, canvas)
+    yield ranked_table(picture.answer.ranking[:ROWS], canvas)
     if (hidden := len(picture.answer.ranking) - ROWS) > 0:
         yield from canvas.lines(f"{hidden:,} more rows: `{invocation.command('rank', picture.sweep)}`", "dim")
     yield from failure_lines(picture, canvas)
@@ -146,19 +144,6 @@ def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Par
         ],
         canvas,
     )
-
-
-def _ranking(answer: StoredAnswer, canvas: Canvas) -> Part:
-    columns: Sequence[Column[RankedRow]] = (
-        RANK,
-        *SIZE,
-        Column("expected score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
-        Column("P(best)", lambda row: probability(row.probability_best)),
-        Column("spent", lambda row: aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN),
-        Column("status", attrgetter("status")),
-        axes_column(answer.ranking),
-    )
-    return table_of(answer.ranking[:ROWS], columns, canvas)
 
 
 def _spending(picture: Picture) -> str:

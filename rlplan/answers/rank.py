@@ -64,7 +64,7 @@ def parts(found: Ranking, invocation: Invocation, canvas: Canvas) -> Iterator[Pa
     yield from canvas.lines(_legend(found), "dim")
     yield ""
     if shown:
-        yield _table(shown, canvas)
+        yield ranked_table(shown, canvas)
     if not found.chosen:
         yield from canvas.lines(f"None of {counted} is what --status and --where ask for.", "dim")
     if len(shown) < found.chosen:
@@ -107,7 +107,8 @@ def _legend(found: Ranking) -> str:
     return f"{final}Scores have 90 % intervals; spent is what the pilots took."
 
 
-def _table(rows: Sequence[RankedRow], canvas: Canvas) -> Part:
+def ranked_table(rows: Sequence[RankedRow], canvas: Canvas) -> Part:
+    """Lay out ranked allocations."""
     wide = canvas.width >= WIDE
     axes = axes_column(rows)
     columns: Sequence[Column[RankedRow]] = (
