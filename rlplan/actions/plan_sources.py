@@ -1,7 +1,6 @@
 """What a plan's sweep learns from: what is named, else finished sweeps of the same database that are alike."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from budgets.errors import InputError
@@ -19,20 +18,13 @@ from runner.sweep.planned import about, configuration_of
 LEARNT: Final = "learnt"  # key of a plan's stored configuration: its sources, as plain data
 
 
-@dataclass(frozen=True, slots=True)
-class PlanSources:
-    """Sources as they are frozen in a plan, and the line that names them."""
+def sources_of(
+    plan: Plan, named: Sequence[Experience] | None, known: Sequence[Experience]
+) -> tuple[list[dict[str, Any]], Assumption] | None:
+    """Return what a plan's sweep learns from, as it is frozen in it, and the line that names it; None of nothing.
 
-    sources: tuple[Experience, ...]
-    assumption: Assumption
-
-    def plain(self) -> list[dict[str, Any]]:
-        """Return what is stored."""
-        return [to_plain(each) for each in self.sources]
-
-
-def sources_of(plan: Plan, named: Sequence[Experience] | None, known: Sequence[Experience]) -> PlanSources | None:
-    """Return what a plan's sweep learns from: all that is named, or those of the known that are alike; None of none."""
+    That is all that is named, or those of the known that are alike.
+    """
     what, chosen = about(plan, {}), named
     smooth = features([configuration_of(each) for each in plan.candidates])
     if chosen is None:
@@ -44,7 +36,7 @@ def sources_of(plan: Plan, named: Sequence[Experience] | None, known: Sequence[E
     }
     value = "; ".join([*(_source_text(each, what, weights) for each in chosen), _of_the_others(weights)])
     source = "--learn-from" if named is not None else "finished sweeps of this database; --learn-from none: of none"
-    return PlanSources(tuple(chosen), Assumption("learnt from", value, source))
+    return [to_plain(each) for each in chosen], Assumption("learnt from", value, source)
 
 
 def _source_text(source: Experience, what: Mapping[str, str], weights: Mapping[str, float]) -> str:

@@ -55,11 +55,12 @@ def make_plan(
     A plan that is made for a sweep has pilots, two at least, and `require` refuses one before it
     is stored. What its sweep is to learn from is frozen in it: what is named, else what finished sweeps have left.
     """
-    draft = None
-    if absent(database):  # a refused proposal should leave no file behind
-        draft = _draft(resolved, database, require, learn_from, None)
+    # A refused proposal should leave no file behind.
+    draft = _draft(resolved, database, require, learn_from, None) if absent(database) else None
     with open_store(database) as store:
-        return (draft or _draft(resolved, database, require, learn_from, store)).stored(store)
+        plan, proposal, assumed, dollars = draft or _draft(resolved, database, require, learn_from, store)
+        name = store.save_plan(plan, plan.candidates, created_at=datetime.now(UTC))
+        return StoredPlan(name, proposal, assumed, list(store.notices), dollars)
 
 
 def draft_plan(
@@ -67,51 +68,40 @@ def draft_plan(
 ) -> Plan:
     """Return the plan that would be made; nothing is stored."""
     if absent(database):
-        return _draft(resolved, database, require, learn_from, None).plan
+        return _draft(resolved, database, require, learn_from, None)[0]
     with open_store(database, read_only=True) as store:
-        return _draft(resolved, database, require, learn_from, store).plan
+        return _draft(resolved, database, require, learn_from, store)[0]
 
 
 def _draft(
     resolved: Resolved, database: str, require: Require | None, learn_from: Sequence[str] | None, store: Store | None
-) -> "_Draft":
-    """Propose; where there is no database yet, nothing is known of costs and nothing is left to learn from."""
-    named = _named(learn_from, database)
+) -> tuple[Plan, Proposal, list[Assumption], tuple[float, ...]]:
+    """Return a plan that is not stored yet, its proposal, what it takes for granted, and what a step's tokens cost.
+
+    Where there is no database yet, nothing is known of costs and nothing is left to learn from.
+    """
+    named, known = None, list[Experience]()
+    if learn_from is not None:
+        from rlplan.actions.learning import learnt_from  # noqa: PLC0415  (reads boards and tables of runs)
+
+        named = learnt_from(learn_from, database=database)
     request = build_request(resolved)
     request = replace(request, requires_pilots=require is not None)
-    if store is None:
-        return _Draft(propose(request), resolved, require, named)
-    request = with_measured(store, request, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
-    return _Draft(propose(request), resolved, require, named, left_in(store))
-
-
-class _Draft:
-    """A plan before it is stored."""
-
-    def __init__(
-        self,
-        proposal: Proposal,
-        resolved: Resolved,
-        require: Require | None,
-        named: Sequence[Experience] | None,
-        known: Sequence[Experience] = (),
-    ) -> None:
-        self._proposal, self._assumptions = proposal, assumptions(proposal, resolved)
-        self._dollars = tuple(_dollars(proposal, resolved.config.cost.per_million))
-        values = resolved_values(proposal.request, resolved)
-        self.plan = new_plan(proposal, values, self._assumptions, version("rlplan"))
-        self.plan.name, self.plan.candidates = "the plan", new_candidates(proposal)
-        if (named or known) and (learnt := sources_of(self.plan, named, known)) is not None:
-            self._assumptions.append(learnt.assumption)
-            self.plan.assumptions = [*self.plan.assumptions, asdict(learnt.assumption)]
-            self.plan.config = values | {LEARNT: learnt.plain()}
-        if require is not None:
-            require(self.plan)
-
-    def stored(self, store: Store) -> StoredPlan:
-        """Store it."""
-        name = store.save_plan(self.plan, self.plan.candidates, created_at=datetime.now(UTC))
-        return StoredPlan(name, self._proposal, self._assumptions, list(store.notices), self._dollars)
+    if store is not None:
+        request = with_measured(store, request, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
+        known = left_in(store)
+    proposal = propose(request)
+    assumed, values = assumptions(proposal, resolved), resolved_values(request, resolved)
+    plan = new_plan(proposal, values, assumed, version("rlplan"))
+    plan.name, plan.candidates = "the plan", new_candidates(proposal)
+    if (named or known) and (learnt := sources_of(plan, named, known)) is not None:
+        sources, assumption = learnt
+        assumed.append(assumption)
+        plan.assumptions = [*plan.assumptions, asdict(assumption)]
+        plan.config = values | {LEARNT: sources}
+    if require is not None:
+        require(plan)
+    return plan, proposal, assumed, tuple(_dollars(proposal, resolved.config.cost.per_million))
 
 
 def _dollars(proposal: Proposal, prices: TokenPrices) -> Iterator[float]:
@@ -121,12 +111,3 @@ def _dollars(proposal: Proposal, prices: TokenPrices) -> Iterator[float]:
         asked = PriceQuery(cell.variant.workload, request.hardware, cell.variant.traits, *cell.key)
         if (dollars := prices.dollars(asked.tokens)) is not None:
             yield dollars
-
-
-def _named(names: Sequence[str] | None, database: str) -> tuple[Experience, ...] | None:
-    """Read the sources that are named; None where nothing is said of any."""
-    if names is None:
-        return None
-    from rlplan.actions.learning import learnt_from  # noqa: PLC0415  (reads boards and tables of runs)
-
-    return learnt_from(names, database=database)

@@ -1,32 +1,34 @@
 """`rlplan propose`: a plan on a first screen, or all of it."""
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from planner.axes import format_axes, values_by_axis
+from planner.axes import format_axes, named_configuration, values_by_axis
 from planner.percent import percent
 from planner.prior.published import FEWEST_SUPPORTED_UPDATES, HARMFUL_EPOCHS, HARMLESS_EPOCHS, STUDIED_ROLLOUTS
-from planner.proposals import Candidate, OtherBudget, PilotGrant, Proposal
+from planner.proposals import Candidate, Layout, OtherBudget, PilotGrant, Proposal, StudyWeight
 from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, USUAL_NOTE
 from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
 from rlplan.answers.plan import Plan
 from rlplan.exits import ExitCode
-from rlplan.printing.plan_layouts import (
+from rlplan.printing.plan_screen import (
+    LEVEL_ENOUGH,
+    candidates_table,
     deadline_lines,
-    doubt_line,
-    ground_lines,
-    layout_notes,
-    layouts_table,
+    next_after,
+    plan_screen,
+    standing_of,
+    title,
 )
-from rlplan.printing.plan_screen import candidates_table, next_after, plan_screen, standing_of, title
 from rlplan.reading.plan_data import PlanData, csv_rows
 from rlplan.requests.planning import ProposeRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS
 from rlplan.wording.documents import plain
-from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, listed, table_of
+from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, listed, table_of
 from rlplan.wording.file_writing import write_csv
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, steps
@@ -232,3 +234,80 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
     if 0 < without < len(shown):
         lines.append(f"{without} of these rows get no pilot; --format json has the reason of each.")
     return lines
+
+
+def layouts_table(proposal: Proposal, canvas: Canvas) -> Part:
+    """Lay out what row 1 takes on each number of GPUs; the plan's own is marked."""
+    split = proposal.request.traits.asynchronous
+    columns: Sequence[Column[Layout]] = (
+        Column("GPUs", lambda each: f"{'> ' if each.chosen else ''}{each.gpus_per_trial}"),
+        Column("at once", lambda each: each.at_once, gives_way=True),
+        Column("GPU-h/step", lambda each: aligned_hours(each.gpu_hours_per_step)),
+        Column("s/step", lambda each: aligned_hours(each.step_seconds), gives_way=True),
+        Column("steps", lambda each: steps(each.update_steps)),
+        Column("final run", lambda each: duration(each.final_wall_hours)),
+        Column(
+            "GPU-h/step in turn" if split else "GPU-h/step split",
+            lambda each: aligned_hours(each.otherwise_gpu_hours_per_step),
+        ),
+    )
+    return table_of(proposal.layouts, columns, canvas, dim=lambda each: not each.chosen)
+
+
+def layout_notes(proposal: Proposal) -> list[str]:
+    """Say why the marked layout is taken."""
+    request = proposal.request
+    gpus = request.hardware.gpus_per_trial
+    if not request.chooses_gpus:
+        return [f"> {plural(gpus, 'GPU')} a final run, as given."]
+    if request.within_hours is not None:
+        return [f"> {plural(gpus, 'GPU')} should end highest by the deadline; --gpus-per-trial takes others."]
+    return [
+        f"> {plural(gpus, 'GPU')} should end highest of what ends within a week, or soonest where nothing does.",
+        "--within sets a deadline, --gpus-per-trial the GPUs.",
+    ]
+
+
+def doubt_line(proposal: Proposal) -> str:
+    """Say what the interval of the price means for the steps, and for the first rows."""
+    doubt, first = proposal.doubt, proposal.candidates[0].cell
+    bought = f"its interval buys {steps(doubt.fewest_steps)} to {steps(doubt.most_steps)} steps of row 1"
+    if doubt.firm > 1:
+        return f"{bought}; the order of the first {doubt.firm} rows does not depend on it"
+    if doubt.lost <= LEVEL_ENOUGH:
+        return f"{bought}; row 1 stays first"
+    ends = [
+        f"at the {end} price {named_configuration(configuration)} would be first"
+        for end, configuration in (("highest", doubt.first_if_dear), ("lowest", doubt.first_if_cheap))
+        if configuration is not None and configuration != first.configuration
+    ]
+    if not math.isfinite(doubt.lost):
+        return "; ".join([f"{bought}; at the highest price the budget buys no step of it", *ends])
+    return "; ".join([bought, *ends, f"row 1 would score up to {doubt.lost:.2g} less than it"])
+
+
+FAR = 1.0  # the distance from which on a study counts less than half
+LEAST_WEIGHT = 0.01  # of a study that is worth a line
+
+
+def ground_lines(proposal: Proposal) -> list[str]:
+    """List the studies with their weights and own first choices, and what else would change the first place."""
+    grounds = [_ground(ground) for ground in proposal.grounds if ground.weight >= LEAST_WEIGHT]
+    return [*grounds, *_what_ifs(proposal)]
+
+
+def _ground(ground: StudyWeight) -> str:
+    far = " (far)" if ground.distance is not None and ground.distance > FAR else ""
+    first = f"n = {ground.rollouts_per_prompt}, B = {ground.prompts_per_batch}"
+    return f"{percent(ground.weight):>5}  {ground.study}{far}: {first}"
+
+
+def _what_ifs(proposal: Proposal) -> Iterator[str]:
+    first = proposal.candidates[0].cell.key
+    same = [each.what for each in proposal.elsewhere if each.best.key == first]
+    if same:
+        yield f"the same with {' or '.join(same)}"
+    for each in proposal.elsewhere:
+        n, B = each.best.key
+        if (n, B) != first:
+            yield f"with {each.what}: n = {n}, B = {B}, {steps(each.best.allocation.update_steps)} steps"

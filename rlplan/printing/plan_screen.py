@@ -11,13 +11,14 @@ from planner.percent import percent
 from planner.proposals import Candidate, Proposal
 from planner.proposals.request import GapToFirst
 from rlplan.actions.proposing import StoredPlan
-from rlplan.printing.plan_layouts import deadline_lines
 from rlplan.reading.plan_data import recipe_names
 from rlplan.wording.columns import axes_column
 from rlplan.wording.draw import Canvas, Column, Invocation, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import aligned_hours, difference, duration, hours, listing, plural, rate, share, steps
 from rlplan.wording.sharing import better_share, gain_of_pilots, warned_of_pilots
 
+LEAST_UNSPENT = 0.01  # of the budget that is worth a word
+LEVEL_ENOUGH = 0.002  # of expected score: what is no loss to speak of
 BEHIND = "likely lower"  # not level with the first, by no more than the error
 SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
 
@@ -102,6 +103,24 @@ def _best_guess(proposal: Proposal) -> Iterator[str]:
     if stops:
         yield f"It uses {hours(used)} GPU-hours: more passes over the prompts should do harm."
     yield from deadline_lines(proposal)
+
+
+def deadline_lines(proposal: Proposal) -> list[str]:
+    """Say when the plan ends, and what the deadline costs; nothing where there is none."""
+    deadline = proposal.deadline
+    if deadline is None:
+        return []
+    ends = f"It ends after {duration(deadline.takes_hours)} of {duration(deadline.within_hours)}"
+    if deadline.cost <= LEVEL_ENOUGH:
+        return [f"{ends}; the deadline costs nothing."]
+    unspent = deadline.unspent_gpu_hours
+    much = unspent >= LEAST_UNSPENT * proposal.request.budget_gpu_hours
+    spent = f" and leaves {hours(unspent)} GPU-hours unspent" if much else ""
+    return [
+        f"{ends}; the deadline costs {deadline.cost:.2g} of expected score{spent}. Without it "
+        f"{plural(deadline.gpus_without, 'GPU')} would reach {deadline.score_without:.2f} in "
+        f"{duration(deadline.hours_without)}."
+    ]
 
 
 def standing_of(proposal: Proposal) -> str:
