@@ -59,37 +59,56 @@ class Submitted(Answer):
     time_limit: str | None
 
 
-def submit_new(request: SweepRequest) -> Submitted:
-    """Store a sweep of a plan, new or given, and submit the job that drives it."""
-    section = _section(request, request.config)
-    return _submitted(store_only(request), request.db, section, write_only=request.dry_run)
-
-
-def submit_final(request: LaunchRequest) -> Submitted:
-    """Store a sweep's final run, and submit the job that drives it."""
-    section = _section(request)
-    return _submitted(store_final(request), request.db, section, write_only=request.dry_run)
-
-
-def submit_stored(request: GoOnRequest) -> Submitted:
-    """Submit a job that goes on with a sweep, the newest if none is named.
+def submit_job(request: SweepRequest | LaunchRequest | GoOnRequest) -> Submitted:
+    """Submit the job that drives a new sweep or final run, which is stored before, or goes on with a stored one.
 
     Failed trials stay failed but for a retry, which runs those that are named again, or all.
     """
-    section, folder = _section(request), request.folder
-    given = [] if folder is None else ["--folder", str(folder.expanduser().absolute())]
-    given += ["--accept-changes"] if request.accept_changes else []
-    given += [] if request.workers is None else ["--workers", str(request.workers)]
-    again = (request.trial or ()) if isinstance(request, RetryRequest) else None
-    return _submitted(request.sweep, request.db, section, tuple(given), folder, again, write_only=request.dry_run)
-
-
-def _section(asked: SweepRequest | LaunchRequest | GoOnRequest, file: Path | str | None = None) -> SlurmSection:
-    """Return what the job asks for; refused where there is no Slurm to submit it to."""
-    section = slurm_section(file, asked.sbatch or ())
-    if not asked.dry_run:
+    section = slurm_section(request.config if isinstance(request, SweepRequest) else None, request.sbatch or ())
+    if not request.dry_run:  # refused where there is no Slurm
         require_sbatch()
-    return section
+    again = (request.trial or ()) if isinstance(request, RetryRequest) else None
+    folder, options = None, list[str]()
+    if isinstance(request, GoOnRequest):
+        sweep, folder = request.sweep, request.folder
+        options += [] if folder is None else ["--folder", str(folder.expanduser().absolute())]
+        options += ["--accept-changes"] if request.accept_changes else []
+        options += [] if request.workers is None else ["--workers", str(request.workers)]
+    else:
+        sweep = store_final(request) if isinstance(request, LaunchRequest) else store_only(request)
+    with open_store(request.db, existing=True) as store:
+        row = _to_drive(store, sweep, folder, again)
+        with store.read() as session:
+            home = home_of(row, store.location, folder)
+            plan = session.get_one(Plan, sweep_named(session, row.name).plan_id)
+        job = _job(row, plan, home.folder, request.db, section, tuple(options))
+        environment = os.environ | ({} if job.database is not None else {"RLPLAN_DB": request.db})
+        with store.write() if again is not None else nullcontext() as session:  # what Slurm refuses changes nothing
+            if again is not None and session is not None:
+                set_up_again(session, row.name, again)
+            script = write_job(job)
+            verb = "resume" if again is None else "retry"
+            number = None if request.dry_run else submit(script, environment, verb)
+    return Submitted(row.name, plan.name, number, job.name, str(script), job.nodes, job.gpus_per_node, section.time)
+
+
+def _to_drive(store: Store, sweep: str | None, folder: Path | None, again: Sequence[str] | None) -> Sweep:
+    """Return the sweep that the job drives, the newest if none is named; refused while somebody else does."""
+    if again is None:
+        row = unended_sweep(store, sweep, folder)
+    else:
+        with store.read() as session:
+            row = sweep_named(session, sweep)
+    if has_driver(row) and not (again is None and is_ending(_name(row))):  # a job that goes on waits for the one before
+        raise StoreError(
+            f"{row.name} is being driven by process {row.driver_pid} on {row.driver_host}: stop that first, with "
+            f"`rlplan stop {row.name}`. A driver that is silent for {GRACE.total_seconds():.0f} s is taken to be gone"
+        )
+    return row
+
+
+def _name(row: Sweep) -> str:
+    return f"rlplan-{row.name}-{token_of(row)[:4]}"
 
 
 def slurm_section(file: Path | str | None, sbatch: Sequence[str]) -> SlurmSection:
@@ -107,55 +126,8 @@ def slurm_section(file: Path | str | None, sbatch: Sequence[str]) -> SlurmSectio
     return load_configuration(file, None, flags | {"slurm.sbatch": ("--sbatch", others)}).config.slurm
 
 
-def _submitted(
-    sweep: str | None,
-    database: str,
-    section: SlurmSection,
-    options: tuple[str, ...] = (),
-    folder: Path | None = None,
-    again: Sequence[str] | None = None,
-    *,
-    write_only: bool,
-) -> Submitted:
+def _job(row: Sweep, plan: Plan, folder: Path, database: str, section: SlurmSection, options: tuple[str, ...]) -> Job:
     place = locate(database)
-    with open_store(database, existing=True) as store:
-        row = unended_sweep(store, sweep, folder) if again is None else _any_sweep(store, sweep)
-        name = f"rlplan-{row.name}-{token_of(row)[:4]}"
-        driven = has_driver(row)
-        if driven and not (again is None and is_ending(name)):  # a job that is to go on waits for the one before
-            raise StoreError(
-                f"{row.name} is being driven by process {row.driver_pid} on {row.driver_host}: stop that first, with "
-                f"`rlplan stop {row.name}`. A driver that is silent for {GRACE.total_seconds():.0f} s is taken to be "
-                "gone"
-            )
-        with store.read() as session:
-            home = home_of(row, store.location, folder)
-            plan = session.get_one(Plan, sweep_named(session, row.name).plan_id)
-        job = _job(name, row, plan, home.folder, place if isinstance(place, Path) else None, section, options)
-        environment = os.environ | ({} if isinstance(place, Path) else {"RLPLAN_DB": database})
-        with store.write() if again is not None else nullcontext() as session:  # what Slurm refuses changes nothing
-            if again is not None and session is not None:
-                set_up_again(session, row.name, again)
-            script = write_job(job)
-            verb = "resume" if again is None else "retry"
-            number = None if write_only else submit(script, environment, verb)
-    return Submitted(row.name, plan.name, number, job.name, str(script), job.nodes, job.gpus_per_node, section.time)
-
-
-def _any_sweep(store: Store, sweep: str | None) -> Sweep:
-    with store.read() as session:
-        return sweep_named(session, sweep)
-
-
-def _job(
-    name: str,
-    row: Sweep,
-    plan: Plan,
-    folder: Path,
-    database: Path | None,
-    section: SlurmSection,
-    options: tuple[str, ...],
-) -> Job:
     spec = SweepSpec.model_validate(row.config)
     gpus = round(spec.workers * spec.resources.gpus)
     per_node = min(gpus, int(plan.hardware.get("gpus_per_node", 8)))
@@ -166,10 +138,10 @@ def _job(
             "ask for more in [slurm] of rlplan.toml (nodes), or make a plan with fewer --gpus-per-trial"
         )
     return Job(
-        name=name,
+        name=_name(row),
         sweep=row.name,
         folder=folder,
-        database=database,
+        database=place if isinstance(place, Path) else None,
         directory=Path.cwd(),
         programs=_programs(),
         nodes=nodes,

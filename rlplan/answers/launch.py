@@ -9,7 +9,7 @@ from planner.axes import format_axes, named_configuration
 from planner.watching.promised import PredictedScore
 from rlplan.actions import launching
 from rlplan.actions.launching import Planned
-from rlplan.actions.submitting import Submitted, submit_final
+from rlplan.actions.submitting import Submitted, submit_job
 from rlplan.answers.doctor import Findings, rehearsal
 from rlplan.answers.ended import Ended
 from rlplan.answers.sweep import for_slurm, rehearses
@@ -113,7 +113,7 @@ def answer(asked: LaunchRequest) -> LaunchPlan | Line | ClusterFile | Findings |
 
         return rehearsal(rehearse_final(asked))
     if for_slurm(asked):
-        return submit_final(asked)
+        return submit_job(asked)
     if asked.dry_run:
         return LaunchPlan(launching.describe(asked))
     return Ended(followed(partial(launching.launch, asked), asked.db), asked.db)

@@ -4,7 +4,7 @@ from functools import partial
 
 from rlplan.actions import sweeping
 from rlplan.actions.asking import Asked, let_go_on
-from rlplan.actions.submitting import Submitted, submit_stored
+from rlplan.actions.submitting import Submitted, submit_job
 from rlplan.answers.ended import Ended
 from rlplan.answers.sweep import for_slurm
 from rlplan.live.sweep_running import followed
@@ -16,7 +16,7 @@ CHANGES = ("accept_changes", "folder", "ray_address", "workers")  # that a drive
 def answer(asked: ResumeRequest | RetryRequest) -> Submitted | Asked | Ended:
     """Go on with a sweep."""
     if for_slurm(asked):
-        return submit_stored(asked)
+        return submit_job(asked)
     if isinstance(asked, ResumeRequest) and not asked.wait:
         flags = {f"--{name.replace('_', '-')}": getattr(asked, name) for name in CHANGES}
         if (heard := let_go_on(asked.db, asked.sweep, flags)) is not None:

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from budgets.errors import InputError
 from rlplan.actions import sweep_request, sweeping
-from rlplan.actions.submitting import Submitted, submit_new
+from rlplan.actions.submitting import Submitted, submit_job
 from rlplan.actions.sweep_request import DryRun, PlannedTrial
 from rlplan.answers.doctor import Findings, rehearsal
 from rlplan.answers.ended import Ended
@@ -25,7 +25,7 @@ def answer(asked: SweepRequest) -> Findings | Submitted | DryRun | Ended:
 
         return rehearsal(rehearse(asked))
     if for_slurm(asked):
-        return submit_new(asked)
+        return submit_job(asked)
     if asked.dry_run:
         return sweep_request.describe(asked)
     return Ended(followed(partial(sweeping.start, asked), asked.db), asked.db)
