@@ -14,7 +14,7 @@ from rlplan.answers.check_data import Check
 from rlplan.requests.checking import CheckRequest
 from rlplan.wording.assumptions import ASSUMPTIONS
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
-from rlplan.wording.numbers import duration, hours, plural, rate
+from rlplan.wording.numbers import duration, hours, interval, plural, rate
 
 GB = 1e9
 Row = tuple[str, str]
@@ -29,7 +29,7 @@ def parts(answered: Check, invocation: Invocation, canvas: Canvas) -> Iterator[P
     """Draw the answer; where a screen is too short for it, rows are left to --explain, the last ones first."""
     found = answered.found
     rows, above = rows_of(found), [*_title(found, canvas), ""]
-    below = [*_changes(found, canvas), *_guesses(found, canvas), *_fixed(found, canvas)]
+    below = list(_below(found, canvas))
     if invocation.explain:
         rows.append(("By part", part_line(found.checked.verdict.memory)))
         assumed = table_of(found.assumptions, ASSUMPTIONS, canvas, headed=False)
@@ -63,21 +63,55 @@ def _title(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
 
 def rows_of(found: CheckedScript) -> list[Row]:
     """Return what the launch comes to, the most important first."""
-    verdict, launch = found.checked.verdict, found.launch
-    lengths = launch.workload.responses
-    rows = [
-        ("Fits" if verdict.memory.fits else "Does not fit", fit_line(verdict.memory)),
-        ("A step", _step(verdict)),
-        ("The run", _run(found)),
-        ("Score", _score(found)),
-        ("Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average, {percent(verdict.cut_off)} cut off"),
-        ("Dead groups", f"{percent(verdict.dead_groups)} at a mean pass rate of {launch.workload.pass_rates.mean:.2g}"),
-        ("Learning rate", _rate(verdict)),
-        ("Updates", _updates(verdict)),
-        ("Validation", _validation(verdict)),
-        ("Checkpoints", _checkpoints(verdict)),
-    ]
-    return [(label, text) for label, text in rows if text]
+    return [(label, text) for label, text in (*_costs(found), *_training(found.checked.verdict)) if text]
+
+
+def _costs(found: CheckedScript) -> Iterator[Row]:
+    verdict, lengths = found.checked.verdict, found.launch.workload.responses
+    yield "Fits" if verdict.memory.fits else "Does not fit", fit_line(verdict.memory)
+    whole = sum(each.median for each in verdict.price.phases)
+    phases = sorted(verdict.price.phases, key=lambda each: -each.median)[:3]
+    shares = ", ".join(f"{each.phase.replace('_', ' ')} {percent(each.median / whole)}" for each in phases)
+    yield "A step", f"{_between(verdict.step_seconds, ' s')}: {shares}"
+    yield "The run", _run(found)
+    if (score := found.checked.score) is not None:
+        steps, spent = found.checked.budget_steps, hours(found.checked.gpu_hours or 0)
+        bought = "" if steps is None else f" after {steps:,} steps ({spent} GPU-hours)"
+        yield "Score", f"{interval(score.median, score.low, score.high)} expected{bought}"
+    cut = f"{percent(verdict.cut_off)} cut off"
+    yield "Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average, {cut}"
+    pass_rate = found.launch.workload.pass_rates.mean
+    yield "Dead groups", f"{percent(verdict.dead_groups)} at a mean pass rate of {pass_rate:.2g}"
+
+
+def _training(found: Verdict) -> Iterator[Row]:
+    launch, factor, age = found.launch, found.rate_factor, plural(found.staleness, "update")
+    if factor is None:
+        yield "Learning rate", f"not given; the rule has {rate(launch.rule_rate)}"
+    else:
+        stands = "as the rule has it" if 0.95 < factor < 1.05 else f"{factor:.2g} × the rule's {rate(launch.rule_rate)}"
+        rollouts = launch.update.rollouts_per_step
+        yield "Learning rate", f"{rate(launch.learning_rate)}, {stands} for {rollouts:,} rollouts an update"
+    if launch.updates > 1:
+        size = f"{launch.update.prompts_per_batch:,} prompts"
+        yield "Updates", f"{launch.updates} of each batch ({size}), the last on rollouts {age} old"
+    else:
+        behind = f"rollouts up to {age} old" if found.staleness else "on fresh rollouts"
+        yield "Updates", f"1 of each batch, {behind}"
+    if found.visible_difference is None:
+        yield "Validation", "none"
+    else:
+        but = "" if found.visible_difference <= EQUIVALENCE_MARGIN else f", not {EQUIVALENCE_MARGIN:g}"
+        seen = f"sees differences from {found.visible_difference:.2g} on{but}"
+        yield "Validation", f"{percent(found.validation_share)} of the time, {seen}"
+    if launch.save_every is None:
+        yield "Checkpoints", "none: a crash loses the run"
+    elif found.checkpoints is None:
+        yield "Checkpoints", f"every {launch.save_every} steps"
+    else:
+        count, each = found.checkpoints
+        unused = "; a restart does not resume from them" if launch.resume is False else ""
+        yield "Checkpoints", f"{count} of {each / GB:,.0f} GB: {count * each / GB:,.0f} GB on disk{unused}"
 
 
 def fit_line(memory: Memory) -> str:
@@ -96,13 +130,6 @@ def fit_line(memory: Memory) -> str:
 def part_line(memory: Memory) -> str:
     """Say what takes the memory."""
     return ", ".join(f"{name} {size / GB:,.1f}" for name, size in memory.training.items()) + " GB"
-
-
-def _step(found: Verdict) -> str:
-    whole = sum(each.median for each in found.price.phases)
-    phases = sorted(found.price.phases, key=lambda each: -each.median)[:3]
-    shares = ", ".join(f"{each.phase.replace('_', ' ')} {percent(each.median / whole)}" for each in phases)
-    return f"{_between(found.step_seconds, ' s')}: {shares}"
 
 
 def _between(found: Interval, unit: str) -> str:
@@ -125,55 +152,6 @@ def _run(found: CheckedScript) -> str:
     dollars = f", ${verdict.dollars:,.0f}" if verdict.dollars is not None else ""
     wall = duration(verdict.hours[0])
     return f"{found.launch.steps:,} steps{epochs}, {wall}, {_between(verdict.gpu_hours, ' GPU-hours')}{dollars}"
-
-
-def _score(found: CheckedScript) -> str:
-    checked = found.checked
-    if checked.score is None:
-        return ""
-    score = f"{checked.score.median:.2f} ({checked.score.low:.2f}–{checked.score.high:.2f}) expected"
-    if checked.budget_steps is None:
-        return score
-    return f"{score} after {checked.budget_steps:,} steps ({hours(checked.gpu_hours or 0)} GPU-hours)"
-
-
-def _rate(found: Verdict) -> str:
-    factor, launch = found.rate_factor, found.launch
-    if factor is None:
-        return f"not given; the rule has {rate(launch.rule_rate)}"
-    rollouts = launch.update.rollouts_per_step
-    stands = "as the rule has it" if 0.95 < factor < 1.05 else f"{factor:.2g} × the rule's {rate(launch.rule_rate)}"
-    return f"{rate(launch.learning_rate)}, {stands} for {rollouts:,} rollouts an update"
-
-
-def _updates(found: Verdict) -> str:
-    launch = found.launch
-    if launch.updates == 1:
-        behind = (
-            f", rollouts up to {plural(found.staleness, 'update')} old" if found.staleness else ", on fresh rollouts"
-        )
-        return f"1 of each batch{behind}"
-    prompts = launch.update.prompts_per_batch
-    age = plural(found.staleness, "update")
-    return f"{launch.updates} of each batch ({prompts:,} prompts), the last on rollouts {age} old"
-
-
-def _validation(found: Verdict) -> str:
-    if found.visible_difference is None:
-        return "none"
-    but = "" if found.visible_difference <= EQUIVALENCE_MARGIN else f", not {EQUIVALENCE_MARGIN:g}"
-    share = percent(found.validation_share)
-    return f"{share} of the time, sees differences from {found.visible_difference:.2g} on{but}"
-
-
-def _checkpoints(found: Verdict) -> str:
-    if found.launch.save_every is None:
-        return "none: a crash loses the run"
-    if found.checkpoints is None:
-        return f"every {found.launch.save_every} steps"
-    count, each = found.checkpoints
-    unused = "; a restart does not resume from them" if found.launch.resume is False else ""
-    return f"{count} of {each / GB:,.0f} GB: {count * each / GB:,.0f} GB on disk{unused}"
 
 
 LABELS = {
@@ -242,29 +220,23 @@ CHANGES: Sequence[Column[Improvement]] = (
 )
 
 
-def _changes(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
+def _below(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
+    """Return what would help, what was guessed, and what was written."""
     yield ""
     if found.checked.improvements:
         yield table_of(found.checked.improvements, CHANGES, canvas)
     else:
         yield canvas.line("No single change would help measurably.")
-
-
-def _guesses(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
     if found.guessed:
         guesses = ", ".join(f"{text} ({flag})" for text, flag in found.guessed)
         yield from canvas.lines(f"Guessed: {guesses}.", "dim")
     if found.facts.unresolved:
         yield from canvas.lines(f"In the script: {'; '.join(found.facts.unresolved)}.", "yellow")
-
-
-def _fixed(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
-    if found.fixed is None:
-        return
-    for path in found.fixed.paths:
-        yield from canvas.lines(f"Written: {path}, with {', '.join(found.fixed.changed)}.")
-    if found.fixed.by_hand:
-        yield from canvas.lines(f"To change by hand: {', '.join(found.fixed.by_hand)}.")
+    if (fixed := found.fixed) is not None:
+        for path in fixed.paths:
+            yield from canvas.lines(f"Written: {path}, with {', '.join(fixed.changed)}.")
+        if fixed.by_hand:
+            yield from canvas.lines(f"To change by hand: {', '.join(fixed.by_hand)}.")
 
 
 def _next(found: CheckedScript, invocation: Invocation) -> list[NextStep]:

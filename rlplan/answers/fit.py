@@ -78,15 +78,11 @@ def _expected(curve: Fit) -> str:
 
 
 def _title(fits: Fits) -> str:
-    files = len({curve.file for curve in fits.curves})
-    if len(fits.curves) > 1:
-        return f"{len(fits.curves)} curves of {files} file{'s' if files > 1 else ''}: {_axes(fits)}"
-    return f"{fits.curves[0].fit.curve}: {_axes(fits)}"
-
-
-def _axes(fits: Fits) -> str:
     names = {(curve.whole.y_name, curve.whole.x_name) for curve in fits.curves}
-    return "{} against {}".format(*names.pop()) if len(names) == 1 else "scores against compute"
+    axes = "{} against {}".format(*names.pop()) if len(names) == 1 else "scores against compute"
+    if len(fits.curves) == 1:
+        return f"{fits.curves[0].fit.curve}: {axes}"
+    return f"{len(fits.curves)} curves of {plural(len({curve.file for curve in fits.curves}), 'file')}: {axes}"
 
 
 def _legend(fits: Fits) -> str:

@@ -183,9 +183,24 @@ class RunPrices(Answer):
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw the rows, what could not be priced and why, and how far the others are off."""
-        everything = invocation.explain
-        yield from _table(self.runs, len(self.runs) if everything else SHOWN_ROWS, canvas)
-        rest = [] if everything else [invocation.explained("every row, and why some have no price")]
+        most = len(self.runs) if invocation.explain else SHOWN_ROWS
+        yield from canvas.lines(_accuracy(summary(self.runs), len(self.runs)))
+        yield ""
+        refused: dict[str, list[str]] = {}
+        for run in self.runs:
+            if run.predicted is None:
+                refused.setdefault("; ".join(run.notes), []).append(run.row_id)
+        priced = [run for run in self.runs if run.predicted]
+        yield table_of(priced[:most], RUN_COLUMNS, canvas)
+        if len(priced) > most:
+            yield canvas.line(f"{plural(len(priced) - most, 'more row')}: --explain", "dim")
+        if len(self.runs) <= most:
+            for why, rows in refused.items():
+                yield from canvas.lines(f"{some_of(rows, NAMED)}: {why}", "dim")
+        elif refused:
+            left_out = plural(sum(map(len, refused.values())), "row")
+            yield canvas.line(f"{left_out} without a price: --explain says why", "dim")
+        rest = [] if invocation.explain else [invocation.explained("every row, and why some have no price")]
         yield from next_steps([*rest, invocation.with_flags("each row by phase", "--format", "json")], canvas)
 
 
@@ -206,27 +221,6 @@ class ForgottenPrices(Answer):
 
 NAMED = 3  # rows that cannot be priced for one reason
 SHOWN_ROWS = 12
-
-
-def _table(runs: Sequence[PricedRun], most: int, canvas: Canvas) -> Iterator[Part]:
-    """Return how far prices are off, so many rows, and why others have none."""
-    yield from canvas.lines(_accuracy(summary(runs), len(runs)))
-    yield ""
-    refused: dict[str, list[str]] = {}
-    for run in runs:
-        if run.predicted is None:
-            refused.setdefault("; ".join(run.notes), []).append(run.row_id)
-    priced = [run for run in runs if run.predicted]
-    yield table_of(priced[:most], RUN_COLUMNS, canvas)
-    if len(priced) > most:
-        yield canvas.line(f"{plural(len(priced) - most, 'more row')}: --explain", "dim")
-    if len(runs) > most:
-        left_out = sum(map(len, refused.values()))
-        refused = {}
-        if left_out:
-            yield canvas.line(f"{plural(left_out, 'row')} without a price: --explain says why", "dim")
-    for why, rows in refused.items():
-        yield from canvas.lines(f"{some_of(rows, NAMED)}: {why}", "dim")
 
 
 RUN_COLUMNS: Sequence[Column[PricedRun]] = (
@@ -267,8 +261,19 @@ def _screen(priced: Priced, planned: NextStep, invocation: Invocation, canvas: C
 
 def _answer(priced: Priced, phases: Sequence[PhasePrice], canvas: Canvas) -> Iterator[Part]:
     price = priced.price
-    yield from canvas.lines(_title(price), "bold")
-    yield from canvas.lines(_summary(price))
+    asked, hardware = price.asked, price.asked.hardware
+    yield from canvas.lines(
+        f"A step of {asked.workload.model.name} on {hardware.gpus_per_trial} {hardware.gpu.name}: n = "
+        f"{asked.rollouts_per_prompt}, B = {asked.prompts_per_batch} ({asked.rollouts:,} rollouts), recipe "
+        f"{asked.traits.name}",
+        "bold",
+    )
+    seconds, low, high = map(aligned_hours, price.seconds)
+    hours, least, most = map(aligned_hours, price.gpu_hours)
+    yield from canvas.lines(
+        f"{seconds} s ({low}–{high}), {hours} GPU-hours ({least}–{most}); {price.tokens_per_second_per_gpu:,.0f} "
+        "tokens a second on each GPU"
+    )
     if priced.dollars is not None:
         yield from canvas.lines(
             f"By tokens: ${aligned_hours(priced.dollars)} a step, whatever the GPUs ([cost] per_million)."
@@ -314,25 +319,6 @@ CHANGES: Sequence[Column[Change]] = (
 
 def _first(change: Change, name: str) -> str:
     return UNKNOWN if change.price is None else aligned_hours(getattr(change.price, name)[0])
-
-
-def _title(price: Price) -> str:
-    asked = price.asked
-    hardware = asked.hardware
-    return (
-        f"A step of {asked.workload.model.name} on {hardware.gpus_per_trial} {hardware.gpu.name}: n = "
-        f"{asked.rollouts_per_prompt}, B = {asked.prompts_per_batch} ({asked.rollouts:,} rollouts), recipe "
-        f"{asked.traits.name}"
-    )
-
-
-def _summary(price: Price) -> str:
-    seconds, low, high = map(aligned_hours, price.seconds)
-    hours, least, most = map(aligned_hours, price.gpu_hours)
-    return (
-        f"{seconds} s ({low}–{high}), {hours} GPU-hours ({least}–{most}); {price.tokens_per_second_per_gpu:,.0f} "
-        f"tokens a second on each GPU"
-    )
 
 
 def _layout(price: Price) -> str:

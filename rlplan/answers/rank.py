@@ -60,7 +60,16 @@ def parts(found: Ranking, invocation: Invocation, canvas: Canvas) -> Iterator[Pa
     """Draw a title, what the numbers mean, the rows, and how many are not among them."""
     counted = "one allocation" if found.allocations == 1 else plural(found.allocations, "allocation")
     shown = found.ranking if found.top or invocation.explain else found.ranking[:ROWS]
-    yield from canvas.lines(_title(found, counted), "bold")
+    when = {
+        Source.NOW: "as they look now",
+        Source.PROPOSED: "as proposed",
+        Source.STORED: "as ranked so far" if found.so_far else "as ranked at its end",
+    }[found.source]
+    when += "" if found.made_at is None else f", {moment(found.made_at)}"
+    title = f"{found.sweep} of {found.plan}, {found.status}: {counted} {when}"
+    if found.sweep is None:
+        title = f"{found.plan}: {counted} as proposed; no sweep has run them yet"
+    yield from canvas.lines(title, "bold")
     yield from canvas.lines(_legend(found), "dim")
     yield ""
     if shown:
@@ -83,18 +92,6 @@ def _next(found: Ranking, invocation: Invocation) -> NextStep:
     if found.source is Source.PROPOSED:
         return invocation.step("status", found.sweep, "how its pilots stand")
     return invocation.step("recommend", found.sweep, "which one to run, and how sure that is")
-
-
-def _title(found: Ranking, counted: str) -> str:
-    if found.sweep is None:
-        return f"{found.plan}: {counted} as proposed; no sweep has run them yet"
-    when = {
-        Source.NOW: "as they look now",
-        Source.PROPOSED: "as proposed",
-        Source.STORED: "as ranked so far" if found.so_far else "as ranked at its end",
-    }[found.source]
-    when += "" if found.made_at is None else f", {moment(found.made_at)}"
-    return f"{found.sweep} of {found.plan}, {found.status}: {counted} {when}"
 
 
 def _legend(found: Ranking) -> str:

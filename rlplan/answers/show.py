@@ -31,9 +31,8 @@ def answer(asked: ShowRequest) -> Sheet:
 
 def parts(sheet: Sheet, _: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw what it is, its curve and its newest rows."""
-    yield from canvas.lines(_title(sheet), "bold")
-    for text in (_configuration(sheet), _outlook(sheet), _money(sheet)):
-        yield from canvas.lines(text)
+    for number, text in enumerate(_about(sheet)):
+        yield from canvas.lines(text, "" if number else "bold")
     if lines := chart(sheet.row.scores, canvas):
         yield ""
         yield from (canvas.line(line, "cyan") for line in lines)
@@ -48,7 +47,11 @@ def parts(sheet: Sheet, _: Invocation, canvas: Canvas) -> Iterator[Part]:
             yield ""
             yield canvas.line(f"{heading}{f', the last {LAST} of {len(rows):,}' if len(rows) > LAST else ''}", "bold")
             yield table_of(rows[-LAST:], columns, canvas)
-    yield from _failure(sheet, canvas)
+    if tail := [line for line in (sheet.row.failure_tail or "").splitlines() if line.strip()]:
+        yield ""
+        yield canvas.line(f"What its log says last ({sheet.row.failure_class or 'error'})", "bold")
+        for line in tail[-TAIL:]:
+            yield from canvas.lines(line, "red")
     pairs = [f"{name} {value}" for name, value in settings(sheet.config)]
     if pairs or sheet.checkpoint:
         yield ""
@@ -65,20 +68,21 @@ def settings(config: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _title(sheet: Sheet) -> str:
+def _about(sheet: Sheet) -> Iterator[str]:
+    """Say what the trial is, how it is trained, how it stands, and what it took."""
     row, picture = sheet.row, sheet.picture
     attempt = f", attempt {row.attempt}" if row.attempt > 1 else ""
     failed = f" ({row.failure_class})" if row.state is TrialState.FAILED and row.failure_class else ""
-    return f"{row.name} of {picture.sweep}, {picture.plan}: {row.state}{failed} at step {reached(row)}{attempt}"
-
-
-def _configuration(sheet: Sheet) -> str:
-    row = sheet.row
+    yield f"{row.name} of {picture.sweep}, {picture.plan}: {row.state}{failed} at step {reached(row)}{attempt}"
     axes = f" with {format_axes(row.axes)}" if row.axes else ""
-    return (
+    yield (
         f"n = {row.rollouts_per_prompt}, B = {row.prompts_per_batch}{axes}, recipe {sheet.recipe}, learning rate "
-        f"{rate(row.learning_rate)}, seed {row.seed}; {sheet.picture.workload}"
+        f"{rate(row.learning_rate)}, seed {row.seed}; {picture.workload}"
     )
+    yield _outlook(sheet)
+    total = picture.money.spent
+    share = f", {percent(row.gpu_hours_spent / total)} of what the sweep has spent" if total else ""
+    yield f"It has taken {hours(row.gpu_hours_spent)} GPU-hours{share}."
 
 
 def _outlook(sheet: Sheet) -> str:
@@ -98,13 +102,6 @@ def _outlook(sheet: Sheet) -> str:
         f"{scored}. At {hours(forecast.target_gpu_hours)} {whose} is expected to score {expected}, "
         f"{100 * forecast.level:g} % interval{chance}{when}. Its curve{upto}: {forecast.verdict}."
     )
-
-
-def _money(sheet: Sheet) -> str:
-    own = sheet.row.gpu_hours_spent
-    total = sheet.picture.money.spent
-    share = f", {percent(own / total)} of what the sweep has spent" if total else ""
-    return f"It has taken {hours(own)} GPU-hours{share}."
 
 
 SCORES: Sequence[Column[ScorePoint]] = (
@@ -143,15 +140,6 @@ def _moves(sheet: Sheet) -> Sequence[Column[Any]]:
         Column("state", attrgetter("to_state"), Cells.NAMES),
         Column("why", lambda each: decided.get(each.reason, each.reason), Cells.TEXTS),
     )
-
-
-def _failure(sheet: Sheet, canvas: Canvas) -> Iterator[Part]:
-    tail = [line for line in (sheet.row.failure_tail or "").splitlines() if line.strip()]
-    if tail:
-        yield ""
-        yield canvas.line(f"What its log says last ({sheet.row.failure_class or 'error'})", "bold")
-        for line in tail[-TAIL:]:
-            yield from canvas.lines(line, "red")
 
 
 def _time(at: datetime) -> str:
