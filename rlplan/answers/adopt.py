@@ -2,8 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 from planner.axes import format_axes
 from rlplan.actions.adopting import Adopted, AdoptedRun, adopt
@@ -21,7 +20,9 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
     rows, in_full = adopted.rows, invocation.explain
     yield from canvas.lines(_what(adopted), "bold")
     yield ""
-    names = _names([row.entry.run.path for row in rows])
+    alike = Counter(row.entry.run.path.name for row in rows)
+    # With where it is, if others are called so too.
+    names = {path: path.name if alike[path.name] == 1 else str(path) for path in (row.entry.run.path for row in rows)}
     columns: list[Column[AdoptedRun]] = [
         Column("run", lambda row: names[row.entry.run.path], Cells.PATHS),
         Column("trainer", lambda row: row.entry.run.trainer or "-", Cells.NAMES),
@@ -58,12 +59,6 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
         ]
         steps += [] if in_full else [invocation.explained("which series are the scores")]
     yield from next_steps(steps, canvas)
-
-
-def _names(paths: Sequence[Path]) -> dict[Path, str]:
-    """Return a name for each run: that of its file or folder, with where it is if others are called so too."""
-    alike = Counter(path.name for path in paths)
-    return {path: path.name if alike[path.name] == 1 else str(path) for path in paths}
 
 
 def _what(adopted: Adopted) -> str:

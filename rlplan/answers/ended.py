@@ -59,7 +59,10 @@ class Ended(Answer):
         code = self.end.emit(format, Invocation((), self.database))
         if not ended.failed_trials:
             return code
-        tell(_failed(ended, self.database))
+        again = f"what failed is run again with `{command('retry', ended.sweep, self.database)}`"
+        some = "one trial has failed" if ended.failed_trials == 1 else f"{ended.failed_trials} trials have failed"
+        every = f"every trial of {ended.sweep} that ran has failed, most of them with: {ended.all_failed}"
+        tell(f"{some if ended.all_failed is None else every}; {again}")
         return ExitCode.FINISHED_WITH_FAILURES
 
 
@@ -109,14 +112,6 @@ class FinalEnd(Answer):
         ]
         yield from final_lines(self.final, canvas)
         yield from next_steps(steps, canvas)
-
-
-def _failed(ended: Finished, database: str) -> str:
-    if ended.all_failed is not None:
-        text = f"every trial of {ended.sweep} that ran has failed, most of them with: {ended.all_failed}"
-    else:
-        text = "one trial has failed" if ended.failed_trials == 1 else f"{ended.failed_trials} trials have failed"
-    return f"{text}; what failed is run again with `{command('retry', ended.sweep, database)}`"
 
 
 def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

@@ -138,7 +138,12 @@ def answer(request: ReplayRequest) -> Replay:
     require_learner(request.policy, sources)
     learnt = learnt_from(sources, apart_from=name)
     teacher = TransferPriors(learnt, read.about) if learnt else None
-    _require_reached(request, name, recorded)
+    if recorded.length < (1 - AROUND) * request.target:
+        least = min(run.length for run in recorded.runs)
+        raise InputError(
+            f"--target {request.target:g}: the longest run of '{name}' ends at {recorded.length:g} GPU-hours, "
+            f"and no run says what comes after; give at most {recorded.length:g}; all runs reach {least:g}"
+        )
     full_cost = recorded.full_cost(request.target)
     budget = amount * full_cost if is_share else amount
     with progress_shown(f"replaying {request.policy}", request.repeat * budget) as progress:
@@ -177,16 +182,6 @@ def _checked(request: ReplayRequest) -> tuple[float, bool]:
             f"--budget {amount:g}: give GPU-hours above 0 for all pilots together, such as 50, or 10% of the full grid"
         )
     return amount, is_share
-
-
-def _require_reached(request: ReplayRequest, table: Path, recorded: Recorded) -> None:
-    """Refuse a target at which no run was scored, nor near it."""
-    if recorded.length < (1 - AROUND) * request.target:
-        least = min(run.length for run in recorded.runs)
-        raise InputError(
-            f"--target {request.target:g}: the longest run of '{table}' ends at {recorded.length:g} GPU-hours, "
-            f"and no run says what comes after; give at most {recorded.length:g}; all runs reach {least:g}"
-        )
 
 
 def _play_all(
@@ -253,7 +248,11 @@ def parts(replays: Replay, _: Invocation, canvas: Canvas) -> Iterator[Part]:
         )
         yield draw.table_of(enumerate(replays.played, start=request.seed), columns, canvas)
         yield ""
-        yield from canvas.lines(_mean(replays))
+        yield from canvas.lines(
+            f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
+            f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
+            f"{replays.best_at_target:.3f}."
+        )
         return
     played = replays.played[0]
     yield from canvas.lines(_summary(replays, played))
@@ -291,11 +290,3 @@ def _learnt(replays: Replay) -> str:
         return f"Learnt from {sources}: none of it was weighed, for no score was paid for."
     weights = ", ".join(f"{WEIGHED.get(name, name)} {percent(weight)}" for name, weight in replays.weights.items())
     return f"Learnt from {sources}; weights after the first seed's last score: {weights}."
-
-
-def _mean(replays: Replay) -> str:
-    return (
-        f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
-        f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
-        f"{replays.played[0].best_at_target:.3f}."
-    )

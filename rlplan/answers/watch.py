@@ -12,7 +12,6 @@ from typing import Any
 
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.percent import percent
-from planner.watching.left import RemainingGain
 from planner.watching.progress import Progress
 from rlplan.actions.watching import WatchEvent, followed
 from rlplan.exits import ExitCode
@@ -127,15 +126,13 @@ def _line(event: WatchEvent) -> str:
         reward = f", training reward {scored.reward:.3f}" if scored.reward is not None else ""
         parts.append(f"{event.curve}: score {scored.score:.3f}{error} at {event.x_name} {scored.x:g}{reward}")
     if event.left is not None:
-        parts.append(_gain_text(event.left))
+        left = event.left
+        rest = f"{percent(left.share)} of the run left, which should add {left.expected:.3f}"
+        ends = ": little left to gain, end it here" if left.won else f" (end {left.end.score:.3f})"
+        parts.append(f"{rest}{ends}")
     if (progress := event.progress) is not None and progress.seconds_left is not None:
         parts.append(f"{duration(progress.seconds_left / SECONDS_PER_HOUR)} left")
     if event.warned is not None:
         advice = event.warned.advice[:1].upper() + event.warned.advice[1:]
         parts.append(f"WARNING ({event.warned.rule}): {event.warned.evidence}. {advice}.")
     return "; ".join(parts) if event.warned is None else "\n".join(parts)
-
-
-def _gain_text(left: RemainingGain) -> str:
-    what = f"{percent(left.share)} of the run left, which should add {left.expected:.3f}"
-    return f"{what}: little left to gain, end it here" if left.won else f"{what} (end {left.end.score:.3f})"

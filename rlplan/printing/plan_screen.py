@@ -2,19 +2,31 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 
 from budgets.cost import Z90
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from planner.axes import format_axes, value_of, values_by_axis
+from planner.metrics import Interval
 from planner.percent import percent
 from planner.proposals import Candidate, Proposal
-from planner.proposals.request import GapToFirst
 from rlplan.actions.proposing import StoredPlan
 from rlplan.reading.plan_data import recipe_names
 from rlplan.wording.columns import axes_column
 from rlplan.wording.draw import Canvas, Column, Invocation, Part, next_steps, one_screen, table_of
-from rlplan.wording.numbers import aligned_hours, difference, duration, hours, listing, plural, rate, share, steps
+from rlplan.wording.numbers import (
+    aligned_hours,
+    difference,
+    duration,
+    hours,
+    interval,
+    listing,
+    plural,
+    rate,
+    share,
+    steps,
+)
 from rlplan.wording.sharing import better_share, gain_of_pilots, warned_of_pilots
 
 LEAST_UNSPENT = 0.01  # of the budget that is worth a word
@@ -97,7 +109,7 @@ def _best_guess(proposal: Proposal) -> Iterator[str]:
         f"{rate(first.learning_rate)}."
     )
     yield (
-        f"Expected score {score.median:.2f} ({score.low:.2f}–{score.high:.2f}), "
+        f"Expected score {_score(score)}, "
         f"{duration(used / hardware.gpus_per_trial)} on {share} {hardware.gpu.name}{price}."
     )
     if stops:
@@ -149,25 +161,29 @@ def _edge(proposal: Proposal) -> str:
     return f" {listing(ends)} {'is' if len(ends) == 1 else 'are'} the largest of the grid ([grid])." if ends else ""
 
 
-def _sized(candidate: Candidate) -> str:
-    n, B = candidate.cell.key
-    near = _asked(candidate)
-    return f"n = {n}, B = {B}" + (f" (nearest to {near})" if near else "")
-
-
 def _asked(candidate: Candidate) -> str | None:
     """Name the usual choice that a row is only the nearest to."""
     asked = candidate.standing.usual
     return f"n = {asked[0]}, B = {asked[1]}" if asked is not None and asked != candidate.cell.key else None
 
 
-def _against_first(candidate: Candidate) -> str:
+def _sized(candidate: Candidate) -> str:
+    n, B = candidate.cell.key
+    near = _asked(candidate)
+    return f"n = {n}, B = {B}" + (f" (nearest to {near})" if near else "")
+
+
+def _against_first(candidate: Candidate, *, in_words: bool = True) -> str:
+    """Say how a row stands against the first, in a sentence or in a cell of the table."""
     standing = candidate.standing
+    error = standing.high - standing.median
     if candidate.rank == 1:
-        return "row 1 itself"
+        return "row 1 itself" if in_words else "–"
     if standing.level:
-        return "level too"
-    return difference(standing.median, _error(standing)) if _apart(standing) else BEHIND
+        return "level too" if in_words else "level"
+    if abs(standing.median) <= error:
+        return BEHIND
+    return difference(standing.median, error) if in_words else f"{standing.median:+.2f} ± {error:.2f}"
 
 
 def _shown(proposal: Proposal, rows: int) -> list[Candidate]:
@@ -195,32 +211,15 @@ def candidates_table(proposal: Proposal, shown: Sequence[Candidate], canvas: Can
         ),
         Column("signal", lambda each: percent(each.cell.signal_fraction), gives_way=True),
         Column("learning rate", lambda each: rate(each.learning_rate), gives_way=True),
-        Column("expected score", _score),
-        Column("against #1", _against),
+        Column("expected score", lambda each: _score(each.cell.expected_score)),
+        Column("against #1", partial(_against_first, in_words=False)),
         Column("pilot", lambda each: f"{steps(each.pilot.steps)} steps" if each.pilot.steps else "–"),
     )
     return table_of(shown, columns, canvas, dim=lambda each: not each.pilot.steps)
 
 
-def _score(candidate: Candidate) -> str:
-    score = candidate.cell.expected_score
-    return f"{score.median:.2f} ({score.low:.2f}–{score.high:.2f})"
-
-
-def _against(candidate: Candidate) -> str:
-    standing = candidate.standing
-    if candidate.rank == 1 or standing.level:
-        return "–" if candidate.rank == 1 else "level"
-    return f"{standing.median:+.2f} ± {_error(standing):.2f}" if _apart(standing) else BEHIND
-
-
-def _error(standing: GapToFirst) -> float:
-    return standing.high - standing.median
-
-
-def _apart(standing: GapToFirst) -> bool:
-    """Whether a row's difference from the first is more than its error."""
-    return abs(standing.median) > _error(standing)
+def _score(score: Interval) -> str:
+    return interval(score.median, score.low, score.high)
 
 
 def _unknown(plan: StoredPlan) -> str:
