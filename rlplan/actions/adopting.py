@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +211,8 @@ def _store(request: AdoptRequest, found: ComparableRuns) -> Adopted:
         require_runnable(plan, candidates, choice)  # before a database is made
     with open_store(request.db) as store:
         if curves:
-            goes_on = money.goes_on and _trainable(request, resolved)
+            trained_by = request.trainer or resolved.config.trainer.name != BUILTIN  # which has problems of its own
+            goes_on = money.goes_on and bool(request.problems or trained_by or resolved.config.workload.task)
             if money.goes_on and not goes_on:
                 notes.append(
                     "nothing says what further trials would be trained on: with --problems and --checkpoint, or with "
@@ -260,11 +262,14 @@ def _configuration(request: AdoptRequest, found: ComparableRuns, money: Money) -
     """Return the configuration of the plan: what was read of the runs, where the user's file does not say otherwise."""
     entries = found.curves or found.entries
     first, own = entries[0].settings, load_configuration(request.config)
+    # The mean score before training says how hard the problems are.
+    base = [s.score for e in entries for s in e.run.scores[:1] if s.step == 0 and s.score is not None]
+    gaps = [after.step - before.step for e in entries for before, after in pairwise(e.run.scores)]
     values: dict[str, Any] = {
         "budget.gpu_hours": money.pilot_gpu_hours + money.final_gpu_hours,
         "pilot.fraction": money.pilot_gpu_hours / (money.pilot_gpu_hours + money.final_gpu_hours),
         "workload.model": None if _is_set(own, "workload.model") else catalogue.model_named(str(first.model)),
-        "workload.pass_rate": _base_score(entries),
+        "workload.pass_rate": min(0.99, max(0.01, statistics.fmean(base))) if base else None,
         "hardware.gpu": request.gpu,
         "hardware.gpus": (gpus := max(entry.settings.gpus or 1 for entry in entries)),
         "hardware.gpus_per_trial": gpus,
@@ -275,7 +280,7 @@ def _configuration(request: AdoptRequest, found: ComparableRuns, money: Money) -
         "recipe.learning_rate_rollouts": math.prod(entries[0].allocation),
         "validation.problems": request.validation_problems,
         "validation.samples": first.validation_samples,
-        "validation.every_steps": _cadence(entries),
+        "validation.every_steps": max(1, round(statistics.median(gaps))) if gaps else None,
     }
     recipes = list(dict.fromkeys(str(r) for e in entries if (r := value_of(e.axes, RECIPE)) is not None))
     factors = list(dict.fromkeys(float(r) for e in entries if (r := value_of(e.axes, LEARNING_RATE)) is not None))
@@ -297,27 +302,8 @@ def _is_set(resolved: Resolved, key: str) -> bool:
     return any(resolved.source(way) != DEFAULT for way in ways)
 
 
-def _base_score(entries: Sequence[Entry]) -> float | None:
-    """Return the mean score before training, which says how hard the problems are; None where it was not measured."""
-    base = [s.score for e in entries for s in e.run.scores[:1] if s.step == 0 and s.score is not None]
-    return min(0.99, max(0.01, statistics.fmean(base))) if base else None
-
-
 def _mean_of(entries: Sequence[Entry], value: str, most: int | None) -> float | None:
     means = [mean for entry in entries if (mean := entry.run.typical(value)) is not None and mean > 0]
     if not means:
         return None
     return statistics.median(means) if most is None else min(statistics.median(means), 0.95 * most)
-
-
-def _cadence(entries: Sequence[Entry]) -> int | None:
-    """Return the updates between two validations, where there are two."""
-    gaps = [b.step - a.step for e in entries for a, b in zip(e.run.scores, e.run.scores[1:], strict=False)]
-    return max(1, round(statistics.median(gaps))) if gaps else None
-
-
-def _trainable(request: AdoptRequest, resolved: Resolved) -> bool:
-    """Whether further trials could be trained: on problems that are named, by a trainer that has its own, on a task."""
-    return bool(
-        request.problems or request.trainer or resolved.config.trainer.name != BUILTIN or resolved.config.workload.task
-    )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from budgets.errors import InputError
-from planner.config import Layer, Resolved, file_layer, flag_layer, resolve, task_layers
+from planner.config import Resolved, file_layer, flag_layer, resolve, task_layers
 from rlplan.requests.request import Request
 from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
@@ -55,7 +55,9 @@ def load_configuration(
     if file is None and DEFAULT_FILE.exists():
         file = DEFAULT_FILE
     from_file = [file_layer(Path(file))] if file is not None else []
-    named_task = task or _task_in(from_file)
+    # The task that a file names decides over the defaults below that file.
+    sections = [section for layer in from_file if isinstance(section := layer.tables.get("workload"), dict)]
+    named_task = task or next((str(each["task"]) for each in sections if isinstance(each.get("task"), str)), None)
     from_task = task_layers(named_task, cpu_cores()) if named_task else []
     return resolve([*from_task, *from_file, *flag_layer(flags or {})])
 
@@ -84,12 +86,3 @@ def _as_configured(name: str, value: Any) -> Any:
     if name in ("recipes", "models") and value is not None:
         return names_in(value) if isinstance(value, str) else list(value)
     return str(value) if isinstance(value, Path) else value
-
-
-def _task_in(layers: list[Layer]) -> str | None:
-    """Return the task that a configuration file names, which decides over the defaults below that file."""
-    for layer in layers:
-        section = layer.tables.get("workload")
-        if isinstance(section, dict) and isinstance(section.get("task"), str):
-            return str(section["task"])
-    return None

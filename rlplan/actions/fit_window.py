@@ -34,7 +34,10 @@ class Target:
 def require_sound(asked: FitRequest) -> None:
     """Refuse what cannot be asked for, before anything is read."""
     fraction, until, plot = asked.fit_fraction, asked.fit_until, asked.plot
-    _check_law(asked)
+    if asked.law is not None and asked.law not in list(Law):
+        raise UnknownNameError("law", asked.law, list(Law))
+    if asked.law is not None and asked.answers is not None:
+        raise InputError(f"--answers is not for --law {asked.law}, which weighs all points alike: leave it out")
     if fraction is not None and until is not None:
         raise InputError(f"--fit-fraction {fraction:g} and --fit-until {until:g} both say where to stop: give one")
     if plot is not None and Path(plot).suffix.casefold() != PLOT_SUFFIX:
@@ -44,16 +47,6 @@ def require_sound(asked: FitRequest) -> None:
     targets_of(asked)
 
 
-def _check_law(asked: FitRequest) -> None:
-    """Refuse a law that is not known, and what cannot be asked of one."""
-    if asked.law is None:
-        return
-    if asked.law not in list(Law):
-        raise UnknownNameError("law", asked.law, list(Law))
-    if asked.answers is not None:
-        raise InputError(f"--answers is not for --law {asked.law}, which weighs all points alike: leave it out")
-
-
 def targets_of(asked: FitRequest) -> tuple[Target, ...]:
     """Return where to predict."""
     given: Any = asked.predict_at
@@ -61,13 +54,8 @@ def targets_of(asked: FitRequest) -> tuple[Target, ...]:
     texts = [str(each) for each in several if each is not None]
     if not texts:
         return tuple(Target(f"{multiple:g}×", multiple=multiple) for multiple in DEFAULT_MULTIPLES)
-    return tuple(
-        Target("end") if text == "end" else Target(text, x=_positive(text, "--predict-at", "'end'")) for text in texts
-    )
-
-
-def _positive(text: str, flag: str, otherwise: str) -> float:
-    number = number_in(text)
-    if not (math.isfinite(number) and number > 0):
-        raise InputError(f"{flag} '{text}': give an x above 0, or {otherwise}")
-    return number
+    targets = tuple(Target("end") if text == "end" else Target(text, x=number_in(text)) for text in texts)
+    for target in targets:
+        if target.x is not None and not (math.isfinite(target.x) and target.x > 0):
+            raise InputError(f"--predict-at '{target.label}': give an x above 0, or 'end'")
+    return targets

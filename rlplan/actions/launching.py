@@ -187,7 +187,9 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
     spec = spec_of_final(board.spec, run)
     lacking = shortfall(spec, plan, *machine())
     others = [f"{spending_text(beside, plan)}; {money:.4g} are left for this final run"] if beside else []
-    notes = (*_notes(run), *wanted.notes, *others)
+    rest = "the start-up and a margin for the last segment take the rest"
+    short = f"{run.update_steps:,} of the {run.wanted_steps:,} steps are run: {rest}"
+    notes = (*([] if run.update_steps == run.wanted_steps else [short]), *wanted.notes, *others)
     return Planned(known.sweep.name, run, promised, notes, lacking, spec, plan)
 
 
@@ -195,15 +197,6 @@ def _published(known: Stored, run: FinalRun) -> Promise | None:
     """Return what the plan expects of a row before anything of it was trained; None where it cannot tell."""
     prior = run_in_prior(known.plan, known.board.spec, known.board.candidate(run.configuration))
     return None if prior is None else promise_from_studies(prior, rate_factor(run.configuration.axes), run.update_steps)
-
-
-def _notes(run: FinalRun) -> list[str]:
-    if run.update_steps == run.wanted_steps:
-        return []
-    return [
-        f"{run.update_steps:,} of the {run.wanted_steps:,} steps are run: the start-up and a margin for the last "
-        "segment take the rest"
-    ]
 
 
 def _wanted(known: Stored, request: LaunchRequest, layout: Layout) -> Wanted:

@@ -115,7 +115,10 @@ def setting_of(request: Request, splits: Sequence[Split], teacher: PriorSource |
         weights=grid.prior.weights,
         study=grid.prior.study,
         answers=request.workload.validation.rollouts,
-        longest_pilot=max(split.proposal.pilot_gpu_hours * _most_compared(split.proposal) for split in splits),
+        longest_pilot=max(
+            split.proposal.pilot_gpu_hours * max(map(_compared, _candidates(split.proposal)), default=1.0)
+            for split in splits
+        ),
         longest_final=request.budget_gpu_hours,
         teacher=teacher,
     )
@@ -191,10 +194,6 @@ def _compared(candidate: Candidate) -> float:
     """Return the GPU-hours that the final run takes for the updates of one GPU-hour of a pilot."""
     cell = candidate.cell
     return cell.cost.gpu_hours_per_step / cell.pilot_cost.gpu_hours_per_step
-
-
-def _most_compared(proposal: Proposal) -> float:
-    return max((_compared(each) for each in _candidates(proposal)), default=1.0)
 
 
 def _neighbour(cell: PricedCell, rule: DrawnCell, own: Values) -> DrawnCell:

@@ -204,7 +204,8 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
     with progress_shown(f"playing {request.policy} in drawn worlds", most * len(piloted)) as progress:
         for number in range(most):
             world = DrawnWorld(setting, request.seed, number)
-            without.append(_without(world, asked.budget_gpu_hours, first_ranked))
+            truth = world.truth(asked.budget_gpu_hours)
+            without.append(UnpilotedWorld(truth[first_ranked], fmean(truth.values()), max(truth.values())))
             if NO_PILOTS in outcomes:
                 outcomes[NO_PILOTS].append(PlayedWorld(without[-1].first_ranked, without[-1].best, 0.0, 0.0))
             for done, split in enumerate(piloted, start=1):
@@ -283,11 +284,6 @@ def _outcome(
         gpu_hours_spent=played.gpu_hours_spent,
         wall_hours=played.wall_hours / proposal.request.pilot_hardware.gpus_per_trial,
     )
-
-
-def _without(world: DrawnWorld, gpu_hours: float, first_ranked: Configuration) -> UnpilotedWorld:
-    truth = world.truth(gpu_hours)
-    return UnpilotedWorld(truth[first_ranked], fmean(truth.values()), max(truth.values()))
 
 
 def _cells(name: str, value: float | Estimate) -> tuple[tuple[str, float | None], ...]:

@@ -11,7 +11,6 @@ from budgets.cost import step_cost
 from budgets.errors import InputError, UnknownNameError
 from planner.config import Config, Layer, Resolved, build_request, embedded_tasks, file_layer, flag_layer, resolve
 from planner.config.layers import DEFAULT
-from planner.proposals.request import Request
 from planner.rules import LARGEST_BUDGET_GPU_HOURS
 from planner.store import open_store
 from planner.store.schema import Plan
@@ -35,11 +34,6 @@ AS_A_SWEEP = (
     *("seed", "folder", "config", "model", "reward", "validation"),
     *("engine", "device", "weights", "micro_batch_tokens"),
 )
-
-
-def allocation_of(asked: TrainRequest) -> Allocation:
-    """Return the run's size."""
-    return Allocation(asked.rollouts_per_prompt, asked.prompts_per_batch, asked.steps)
 
 
 def own_problems(asked: TrainRequest) -> str | None:
@@ -70,13 +64,15 @@ def planned(request: TrainRequest) -> Plan:
     """
     resolved = _configured(request)
     asked = build_request(resolved)
-    variant, allocation = asked.all_variants[0], allocation_of(request)
+    variant = asked.all_variants[0]
     if len(asked.all_variants) > 1 or asked.learning_rate_range is not None:
         raise InputError("the configuration compares recipes, models or rates ([axes]): `rlplan sweep` does that")
-    n, B, M = allocation.rollouts_per_prompt, allocation.prompts_per_batch, allocation.update_steps
+    n, B, M = request.rollouts_per_prompt, request.prompts_per_batch, request.steps
+    allocation = Allocation(n, B, M)
     cost = step_cost(variant.workload, asked.hardware, variant.traits, n, B, variant.coefficients)
     start, price, most = cost.start_up_gpu_hours, cost.gpu_hours_per_step, cost.gpu_hours_per_step_high
     segment = request.checkpoint_every or asked.workload.validation.steps_between(n * B)
+    rate = allocation.learning_rate(asked.learning_rate.base, asked.learning_rate.base_rollouts)
     # A start-up is no surer than a step.
     upper = most / price * start
     limit = request.budget or MARGIN * (upper + M * most) + idle_gpu_hours(1, upper, asked.hardware.gpus_per_trial)
@@ -85,7 +81,7 @@ def planned(request: TrainRequest) -> Plan:
         variant,
         allocation,
         (cost.gpu_hours_per_step_low, price, most),
-        request.learning_rate or _rate(asked, allocation),
+        request.learning_rate or rate,
         (M, segment, start + M * price),
         "the run that was asked for",
     )
@@ -161,7 +157,3 @@ def _resolved(request: TrainRequest, flags: dict[str, tuple[str, Any]]) -> Resol
     fits = Layer(DEFAULT, {"workload": {"prompt_tokens": float(min(Config().workload.prompt_tokens, max(1, room)))}})
     flags["workload.model"] = ("--model", folder)
     return resolve([fits, *([file_layer(Path(file))] if file else []), *own, *flag_layer(flags)])
-
-
-def _rate(request: Request, allocation: Allocation) -> float:
-    return allocation.learning_rate(request.learning_rate.base, request.learning_rate.base_rollouts)

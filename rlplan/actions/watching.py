@@ -11,7 +11,7 @@ import numpy as np
 from budgets import catalogue
 from budgets.errors import InputError
 from planner.adopting.records import read_run
-from planner.curves.curve import Curve, Vector
+from planner.curves.curve import Curve
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
 from planner.logs.consoles import planned_steps
@@ -140,22 +140,19 @@ def _events(table: Table, request: WatchRequest, known: dict[tuple[str, str], in
         reported = known.get((curve.name, curve.y_name), 0)
         for number in range(reported, len(scored)):
             warned_before, warned = (fall(scored[:upto]) for upto in (number, number + 1))
+            newest = number == len(scored) - 1
             yield WatchEvent(
                 curve.name,
                 curve.x_name,
                 scored[number],
                 None if warned_before else warned,  # it is said once, when it begins
-                _left(measured, request.end) if number == len(scored) - 1 else None,
+                remaining_gain_alone(measured, request.end) if newest and request.end is not None else None,
                 curve.notes if number == 0 else (),
             )
         known[curve.name, curve.y_name] = max(reported, len(scored))
         if of_updates is not None:
             yield WatchEvent(curve.name, curve.x_name, None, of_updates)
             of_updates = None
-
-
-def _left(curve: Curve, end: float | None) -> RemainingGain | None:
-    return None if end is None else remaining_gain_alone(curve, end)
 
 
 def _with_errors(curve: Curve, table: Table) -> Curve:
@@ -187,15 +184,13 @@ def _rewards(table: Table, curve: Curve) -> list[tuple[float, float]]:
     trainer = trainer_of(table.columns, table.trainer)
     if trainer is None or curve.x_name not in table.columns:
         return []
-    rewards = _named(table, trainer.metrics.get("reward", ()))
+    patterns = trainer.metrics.get("reward", ())
+    found = (table.columns[name] for pattern in patterns for name in matching(pattern, table.columns))
+    rewards = next(found, None)
     if rewards is None:
         return []
     at = table.columns[curve.x_name]
     return [(float(x), float(r)) for x, r in zip(at, rewards, strict=True) if np.isfinite(x) and np.isfinite(r)]
-
-
-def _named(table: Table, patterns: tuple[str, ...]) -> Vector | None:
-    return next((table.columns[name] for pattern in patterns for name in matching(pattern, table.columns)), None)
 
 
 def _of_updates(table: Table) -> Warned | None:
