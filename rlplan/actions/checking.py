@@ -76,7 +76,10 @@ def check_script(asked: CheckRequest) -> CheckedScript:
     launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, asked.db)
     checked = check(launch, asked.budget)
     fixed = fixed_copy(files, facts, checked.improvements) if asked.fix else None
-    assumptions = [*assumptions_of(checked.verdict.price, resolved), *_trainers_own(facts)]
+    assumptions = assumptions_of(checked.verdict.price, resolved)
+    own = f"{facts.trainer}'s own"  # what the script leaves to its trainer
+    assumptions += [Assumption(name.replace("_", " "), str(value), own) for name, value in facts.assumed.items()]
+    assumptions += [Assumption("in the script", each, "give what it would say by flags") for each in facts.unresolved]
     return CheckedScript(tuple(files), facts, checked, assumptions, _guessed(facts, resolved, launch), fixed)
 
 
@@ -116,15 +119,6 @@ def _with_measured(launch: Launch, resolved: Resolved, database: str) -> Launch:
     known = measured(query, database, given_mean=given)
     measured_length = launch.length_known or known.coefficients.measured_lengths
     return replace(launch, workload=known.workload, coefficients=known.coefficients, length_known=measured_length)
-
-
-def _trainers_own(facts: ScriptFacts) -> list[Assumption]:
-    """List what the script leaves to its trainer, and what could not be read."""
-    own = [
-        Assumption(name.replace("_", " "), str(value), f"{facts.trainer}'s own")
-        for name, value in facts.assumed.items()
-    ]
-    return own + [Assumption("in the script", each, "give what it would say by flags") for each in facts.unresolved]
 
 
 def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tuple[str, str]]:

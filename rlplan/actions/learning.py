@@ -104,17 +104,13 @@ def _read(path: Path) -> tuple[Experience, ...]:
     if start.startswith(SQLITE):
         found = _every_experience_in(str(path))
     elif start.lstrip().startswith(b"{"):
-        found = read_document(_text(path), str(path))
+        try:
+            found = read_document(path.read_text(encoding="utf-8"), str(path))
+        except UnicodeDecodeError as error:
+            raise InputError(f"--learn-from {path} is not UTF-8 text ({error.reason}): give {ALLOWED}") from None
     else:
         read = read_recorded(path)
         found = (experience_of_runs(str(path), read.recorded, read.about),)
     if len(found) == 1:
         return (replace(found[0], name=str(path)),)
     return tuple(replace(each, name=f"{path}:{each.name}") for each in found)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"--learn-from {path} is not UTF-8 text ({error.reason}): give {ALLOWED}") from None

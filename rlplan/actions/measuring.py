@@ -64,7 +64,9 @@ def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice
             f"model), or an embedded task, such as --task {next(iter(embedded_tasks()))}"
         )
     config, folder = _configuration(resolved, asked, given, database)
-    _rehearse(config)
+    driver = driver_of(config) if config.trainer is not None else None
+    if isinstance(driver, Rehearsing) and (refused := driver.rehearse(config)):  # it looks at it itself, where it can
+        raise InputError(f"{driver.name} cannot train it here: {'; '.join(refused)}")
     updates = asked.traits.updates_per_batch
     points = _trained(config, folder, (1 + STEPS) * updates)
     counted = [each for each in points if each.optimizer_step > updates]
@@ -130,13 +132,6 @@ def _require_machine(hardware: Hardware) -> None:
     names = {each.name for each in probe(None).gpus} if kind != CPU else set()
     if names and not any(kind.partition("-")[0] in name.casefold() for name in names):
         raise InputError(f"this machine has {', '.join(sorted(names))}, no {kind}: give the kind by --gpu")
-
-
-def _rehearse(config: TrialConfig) -> None:
-    """Have the trainer itself look at what it is to train, where it can."""
-    driver = driver_of(config) if config.trainer is not None else None
-    if isinstance(driver, Rehearsing) and (refused := driver.rehearse(config)):
-        raise InputError(f"{driver.name} cannot train it here: {'; '.join(refused)}")
 
 
 def _trained(config: TrialConfig, folder: Path, last: int) -> list[Point]:

@@ -3,6 +3,7 @@
 import csv
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from budgets.errors import InputError, NotFoundError
@@ -83,15 +84,13 @@ def assumptions_of(found: Price, resolved: Resolved) -> list[Assumption]:
     model, hardware = asked.workload.model, asked.hardware
     given = resolved.source("workload.mean_response_tokens")
     known = asked.coefficients
-    lengths = (
-        measured_lengths(known)
-        if known.measured_lengths
-        else _asking(asked, length_name(resolved.config.workload.model, model.name))
-        if given == DEFAULT
-        else given
-    )
+    if known.measured_lengths:
+        given = measured_lengths(known)
+    elif given == DEFAULT:
+        kind = kind_of(length_name(resolved.config.workload.model, model.name))
+        given = asked_for_lengths(kind, known.length_log_sd, partial(_seconds, asked))
     return [
-        Assumption("responses", lengths_text(asked.workload, asked.traits), lengths),
+        Assumption("responses", lengths_text(asked.workload, asked.traits), given),
         Assumption("cost of a step", *width_and_evidence(found.factor, known.evidence, hardware.gpu)),
         Assumption("model", f"{model.name}, {count(model.parameters)} parameters", resolved.source("workload.model")),
         Assumption(
@@ -108,11 +107,7 @@ def assumptions_of(found: Price, resolved: Resolved) -> list[Assumption]:
     ]
 
 
-def _asking(asked: PriceQuery, name: str) -> str:
-    """Ask for the mean response, where nobody gives one."""
+def _seconds(asked: PriceQuery, times: float) -> float:
+    """Return the price of a step whose responses are so many times as long."""
     mean = asked.workload.responses.mean
-
-    def seconds(times: float) -> float:
-        return price(replace(asked, workload=asked.workload.with_mean_response(times * mean))).seconds[0]
-
-    return asked_for_lengths(kind_of(name), asked.coefficients.length_log_sd, seconds)
+    return price(replace(asked, workload=asked.workload.with_mean_response(times * mean))).seconds[0]

@@ -137,13 +137,14 @@ def _job(row: Sweep, plan: Plan, folder: Path, database: str, section: SlurmSect
             f"each trial of {row.name} needs {spec.resources.gpus:g} GPUs, and {nodes} nodes of {per_node} have fewer: "
             "ask for more in [slurm] of rlplan.toml (nodes), or make a plan with fewer --gpus-per-trial"
         )
+    here, found = Path(sys.executable).parent, shutil.which("rlplan")  # where rlplan and ray are
     return Job(
         name=_name(row),
         sweep=row.name,
         folder=folder,
         database=place if isinstance(place, Path) else None,
         directory=Path.cwd(),
-        programs=_programs(),
+        programs=here if (here / "rlplan").exists() or found is None else Path(found).parent,
         nodes=nodes,
         gpus_per_node=per_node,
         options=options,
@@ -159,10 +160,3 @@ def write_job(job: Job) -> Path:
     (job.folder / "logs").mkdir(exist_ok=True)
     replace_file(script, text)
     return script
-
-
-def _programs() -> Path:
-    """Return the directory in which rlplan and ray lie."""
-    here = Path(sys.executable).parent
-    found = shutil.which("rlplan")
-    return here if (here / "rlplan").exists() or found is None else Path(found).parent

@@ -187,7 +187,9 @@ def _makes_a_plan(request: SweepRequest) -> bool:
 def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:
     """Return the settings of the sweep; refused where the plan cannot be run so."""
     choice = _choice(request)
-    search = _search(choice.search, plan)
+    search = None if choice.search == "none" else choice.search
+    if choice.search is None and (plan.config.get("axes") or {}).get("learning_rate_range"):
+        search = "tpe"  # something proposes trials where a learning rate is to be found
     open_policy(choice.policy, search=search)  # refuses what is not known, before anything is stored
     folder = own_folder(choice.folder, request.db)
     config = load_configuration(request.config).config
@@ -223,13 +225,6 @@ def _sources(request: SweepRequest, plan: Plan) -> list[dict[str, Any]]:
         return plan.config.get(LEARNT, []) if request.policy == BELIEVES else []
     found = learnt_from(request.learn_from, database=request.db)
     return [to_plain(each) for each in found]
-
-
-def _search(given: str | None, plan: Plan) -> str | None:
-    """Return what proposes trials; without a word about it, something does where a learning rate is to be found."""
-    if given is None:
-        return "tpe" if (plan.config.get("axes") or {}).get("learning_rate_range") else None
-    return None if given == "none" else given
 
 
 def own_folder(given: Path | None, database: str) -> Path | None:

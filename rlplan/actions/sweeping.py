@@ -138,9 +138,8 @@ def wait_for_driver(store: Store, sweep: str | None, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with store.read() as session:
-            row = at_work(session, sweep)
-        if not has_driver(row):
-            return
+            if not has_driver(at_work(session, sweep)):
+                return
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
@@ -187,7 +186,8 @@ def _go_on(
     with store.read() as session:
         home = home_of(row, store.location, request.folder)
         plan = plan_named(session, session.get_one(Plan, row.plan_id).name)
-    changes = _changes(row, begun)
+    changes = ["code"] if row.code_hash != code_fingerprint(begun.training.trainer) else []
+    changes += ["files (problems, reward or model)"] if row.config_hash != configuration_fingerprint(begun) else []
     if changes and not request.accept_changes:
         raise InputError(
             f"{row.name} was begun with other {' and '.join(changes)} than there are now, and its curves would no "
@@ -315,15 +315,6 @@ def _failed(session: Session, sweep: Sweep, names: Sequence[str]) -> list[int]:
     return [failed[name] for name in names] if names else list(failed.values())
 
 
-def _changes(row: Sweep, spec: SweepSpec) -> list[str]:
-    changes = []
-    if row.code_hash != code_fingerprint(spec.training.trainer):
-        changes.append("code")
-    if row.config_hash != configuration_fingerprint(spec):
-        changes.append("files (problems, reward or model)")
-    return changes
-
-
 def _checked(spec: SweepSpec, workers: int | None) -> SweepSpec:
     try:
         return SweepSpec.model_validate({**spec.model_dump(), "workers": workers})
@@ -333,14 +324,12 @@ def _checked(spec: SweepSpec, workers: int | None) -> SweepSpec:
 
 def finished(sweep: str, outcome: SweepOutcome) -> Finished:
     """Say how far a driven sweep went."""
-    notes = []
-    if outcome.overrun_gpu_hours > 0:
-        notes.append(f"{outcome.overrun_gpu_hours:.4g} GPU-hours beyond the pilot budget were used up by workers")
+    over = f"{outcome.overrun_gpu_hours:.4g} GPU-hours beyond the pilot budget were used up by workers"
     return Finished(
         sweep=sweep,
         interrupted=outcome.status is SweepStatus.INTERRUPTED,
         failed_trials=outcome.failed_trials,
         all_failed=outcome.all_failed,
         spent_gpu_hours=outcome.spent_gpu_hours + outcome.overrun_gpu_hours,
-        notes=tuple(notes),
+        notes=(over,) if outcome.overrun_gpu_hours > 0 else (),
     )
