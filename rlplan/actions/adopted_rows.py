@@ -2,10 +2,9 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -25,7 +24,7 @@ from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, Se
 from planner.store.state import sweep_state
 from planner.store.sweeps import add_cost_records, move_trial, plan_named, save_plan
 from planner.trials import TrialState
-from planner.view import Axes, Configuration
+from planner.view import Configuration
 from rlplan.actions.adopted_costs import source_of
 from rlplan.actions.calibrating import calibration_of
 from rlplan.actions.given_plan import given_candidate, given_plan
@@ -96,7 +95,13 @@ def open_candidates(request: Request, taken: Sequence[Candidate]) -> list[Candid
     except (BudgetError, InputError):
         return []
     others = [each for each in proposed if (each.rollouts_per_prompt, each.prompts_per_batch, each.axes) not in known]
-    factor = _dearer(request, taken)
+    ratios = []  # how many times as dear the runs' steps were as the price model has them, calibrated as it may be
+    for each in taken:
+        variant = next((v for v in request.all_variants if v.axes == each.axes), request.all_variants[0])
+        size = (each.rollouts_per_prompt, each.prompts_per_batch)
+        price = step_cost(variant.workload, request.hardware, variant.traits, *size, variant.coefficients)
+        ratios.append(each.gpu_hours_per_step / price.gpu_hours_per_step)
+    factor = statistics.median(ratios)
     for rank, each in enumerate(others, start=len(taken) + 1):
         each.rank, each.update_steps, each.epochs = rank, max(1, int(each.update_steps / factor)), each.epochs / factor
         each.gpu_hours_per_step *= factor
@@ -105,17 +110,6 @@ def open_candidates(request: Request, taken: Sequence[Candidate]) -> list[Candid
         each.pilot_gpu_hours_per_step, each.pilot_steps, each.pilot_gpu_hours = None, 0, 0.0
         each.pilot_reason = "none of the adopted runs had it"
     return others
-
-
-def _dearer(request: Request, taken: Sequence[Candidate]) -> float:
-    """Return how many times as dear the runs' steps were as the price model has them, calibrated as it may be."""
-    ratios = []
-    for each in taken:
-        variant = next((v for v in request.all_variants if v.axes == each.axes), request.all_variants[0])
-        size = (each.rollouts_per_prompt, each.prompts_per_batch)
-        price = step_cost(variant.workload, request.hardware, variant.traits, *size, variant.coefficients)
-        ratios.append(each.gpu_hours_per_step / price.gpu_hours_per_step)
-    return statistics.median(ratios)
 
 
 def calibrated(request: Request, known: Sequence[CostRecord]) -> Request:
@@ -150,7 +144,11 @@ def store_sweep(
         row = plan_named(session, plan_name)
         spec = _spec(row, choice)
         candidates = {(c.rollouts_per_prompt, c.prompts_per_batch, c.axes): c for c in row.candidates}
-        planned = partial(_trials, candidates, [entry for entry, _ in curves])
+
+        def planned(spec: SweepSpec) -> list[Trial]:
+            keys = [(entry, candidates[(*entry.allocation, entry.axes)]) for entry, _ in curves]
+            return [new_trial(spec, row, entry.axes, entry.learning_rate, entry.seed) for entry, row in keys]
+
         sweep, own, stored = create(session, plan_name, spec, planned, driver, clock.now(), store.location)
         name = sweep.name
         for trial, (entry, costs) in zip(stored, curves, strict=True):
@@ -163,15 +161,6 @@ def store_sweep(
         names = [session.get_one(Trial, trial).name for trial in stored]
     _conclude(store, name, own, driver, clock, ends)
     return plan_name, name, names
-
-
-def _trials(
-    candidates: Mapping[tuple[int, int, Axes], Candidate], entries: Sequence[Entry], spec: SweepSpec
-) -> list[Trial]:
-    return [
-        new_trial(spec, candidates[(*entry.allocation, entry.axes)], entry.axes, entry.learning_rate, entry.seed)
-        for entry in entries
-    ]
 
 
 def store_costs(session: Session, entry: Entry, costs: Sequence[CostRecord]) -> None:

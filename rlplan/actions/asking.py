@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from budgets.errors import InputError
-from planner.store import Store, open_store
+from planner.store import open_store
 from planner.store.driving import in_force, request, unended
 from planner.store.finals import at_work
 from planner.store.schema import Request, RequestKind
@@ -47,7 +47,13 @@ def ask(database: str, sweep: str | None, kind: RequestKind, *, patience: float 
             row = sweep_named(session, name)
             now = datetime.now(UTC)
             asked = request(session, name, kind, this_user(), now, driver_is_dead=is_dead(row))
-        return Asked(name, kind, asked.by, asked.at, _taken(store, asked.id, patience))
+        deadline = time.monotonic() + patience
+        while True:  # until its driver has taken it
+            with store.read() as session:
+                stored = session.get_one(Request, asked.id)
+                if stored.taken_at is not None or stored.ended_at is not None or time.monotonic() > deadline:
+                    return Asked(name, kind, stored.by, stored.at, stored.taken_at)
+            time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 def is_paused(database: str, sweep: str | None) -> bool:
@@ -81,14 +87,3 @@ def this_user() -> str:
         return f"{getpass.getuser()}@{socket.gethostname()}"
     except (OSError, KeyError):  # a container's user may have no name
         return socket.gethostname()
-
-
-def _taken(store: Store, request_id: int, patience: float) -> datetime | None:
-    """Return when the driver took the request, waiting for that a while."""
-    deadline = time.monotonic() + patience
-    while True:
-        with store.read() as session:
-            row = session.get_one(Request, request_id)
-            if row.taken_at is not None or row.ended_at is not None or time.monotonic() > deadline:
-                return row.taken_at
-        time.sleep(SECONDS_BETWEEN_LOOKS)

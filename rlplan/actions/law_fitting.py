@@ -154,7 +154,8 @@ def fit_law(asked: FitRequest) -> FittedLaws:
     elif tables:
         by_number = _grouped(tables, _by_number, asked, errors)
         grouped = {float(value): curves for value, curves in by_number.items()}
-        fit = laws.fit_group_law(_name(tables), grouped) if grouped else None
+        name = tables[0][1].name if len(tables) == 1 else f"{len(tables)} tables"
+        fit = laws.fit_group_law(name, grouped) if grouped else None
         found = [] if fit is None else [(tables[0][0], fit, fit.points)]
     else:
         found = []
@@ -180,7 +181,9 @@ def compare_recipes(asked: CompareRequest) -> RecipeComparison:
 
     def parts_of(file: Path, table: Table) -> dict[float | str, Table]:
         if by is None:
-            return {_recipe_of(file, tables): table}
+            # By its stem, and by its folder too where another has the same.
+            alone = {other for other, _ in tables if other.stem == file.stem} == {file}
+            return {file.stem if alone else str(file.parent / file.stem): table}
         name = resolve(by, table, "--by", text=True)
         return laws.parts_by(table, name, table.text[name] if name in table.text else table.columns[name])
 
@@ -195,12 +198,6 @@ def compare_recipes(asked: CompareRequest) -> RecipeComparison:
         raise InputError(f"--by {by}: {only}; add those of another, or name another column")
     files = tuple(dict.fromkeys(file for file, _ in tables))
     return RecipeComparison(compare(named, level=asked.level), files, failed=tuple(errors))
-
-
-def _recipe_of(file: Path, tables: Tables) -> str:
-    """Name a file by its stem, and by its folder too where another has the same."""
-    alike = {other for other, _ in tables if other.stem == file.stem}
-    return file.stem if len(alike) == 1 else str(file.parent / file.stem)
 
 
 def _by_number(_: Path, table: Table) -> dict[float | str, Table]:
@@ -230,7 +227,3 @@ def _grouped(
 
 def _curves(table: Table, request: FitRequest) -> list[Curve]:
     return curves_of(table, x=request.x, y=request.y, by=request.by, percent=request.percent)
-
-
-def _name(tables: Tables) -> str:
-    return tables[0][1].name if len(tables) == 1 else f"{len(tables)} tables"

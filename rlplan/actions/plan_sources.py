@@ -1,6 +1,6 @@
 """What a plan's sweep learns from: what is named, else finished sweeps of the same database that are alike."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from budgets.errors import InputError
@@ -34,20 +34,14 @@ def sources_of(
     weights = {
         each.name: each.weight for each in TransferPriors(tuple(chosen), what).priors(smooth, plan.final_gpu_hours)
     }
-    value = "; ".join([*(_source_text(each, what, weights) for each in chosen), _of_the_others(weights)])
+    texts = []
+    for each in chosen:
+        detail, weight = f" ({compared(each, what)})" if each.about else "", weights.get(each.name)
+        texts.append(f"{each.name}{detail} {'has no axis of these' if weight is None else percent(weight)}")
+    together = f"all together {percent(weights[ALL])}; " if ALL in weights else ""
+    value = "; ".join([*texts, f"{together}none {percent(1 - sum(weights.values()))}, before a curve is seen"])
     source = "--learn-from" if named is not None else "finished sweeps of this database; --learn-from none: of none"
     return [to_plain(each) for each in chosen], Assumption("learnt from", value, source)
-
-
-def _source_text(source: Experience, what: Mapping[str, str], weights: Mapping[str, float]) -> str:
-    detail = f" ({compared(source, what)})" if source.about else ""
-    weight = weights.get(source.name)
-    return f"{source.name}{detail} {'has no axis of these' if weight is None else percent(weight)}"
-
-
-def _of_the_others(weights: Mapping[str, float]) -> str:
-    together = f"all together {percent(weights[ALL])}; " if ALL in weights else ""
-    return f"{together}none {percent(1 - sum(weights.values()))}, before a curve is seen"
 
 
 def left_in(store: Store) -> list[Experience]:

@@ -213,6 +213,9 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
                 progress(number * len(piloted) + done)
             if request.draws is None and number + 1 >= FEWEST_DRAWS and clock() - began > PATIENCE_SECONDS:
                 break
+    names = ", ".join(each.name for each in teacher.sources) if teacher is not None else ""
+    depends = f"how the worlds' curves depend on n and B is as {names} had it, as often as that is believed beforehand"
+    taught = [depends] if names else []
     return Preview(
         plan=plan.name,
         policy=request.policy,
@@ -225,7 +228,7 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
         outcomes={fraction: tuple(each) for fraction, each in outcomes.items()},
         without=tuple(without),
         first_ranked=first_ranked,
-        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *_teacher_notes(teacher), *refused),
+        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *taught, *refused),
     )
 
 
@@ -249,13 +252,6 @@ def _teacher(request: PreviewRequest, plan: Plan) -> TransferPriors | None:
         return experienced(frozen, about(plan, {})) if frozen else None
     named = learnt_from(request.learn_from, database=request.db)
     return TransferPriors(named, about(plan, {})) if named else None
-
-
-def _teacher_notes(teacher: TransferPriors | None) -> list[str]:
-    if teacher is None:
-        return []
-    names = ", ".join(each.name for each in teacher.sources)
-    return [f"how the worlds' curves depend on n and B is as {names} had it, as often as that is believed beforehand"]
 
 
 def _outcome(

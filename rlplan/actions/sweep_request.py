@@ -186,7 +186,11 @@ def _makes_a_plan(request: SweepRequest) -> bool:
 
 def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:
     """Return the settings of the sweep; refused where the plan cannot be run so."""
-    choice = _choice(request)
+    names = {name: flag_of(name) for name in SweepChoice.model_fields}
+    try:
+        choice = SweepChoice.model_validate({name: getattr(request, name) for name in names})
+    except ValidationError as error:
+        raise explained(error, SweepChoice, names, "a flag") from error
     search = None if choice.search == "none" else choice.search
     if choice.search is None and (plan.config.get("axes") or {}).get("learning_rate_range"):
         search = "tpe"  # something proposes trials where a learning rate is to be found
@@ -204,15 +208,6 @@ def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:
         learnt = Learnt(sources=sources, about=about(plan, spec.model_dump(mode="json")))
         spec = spec.model_copy(update={"learnt": learnt})
     return without_gpus(spec) if request.ray_address is None else spec
-
-
-def _choice(request: SweepRequest) -> SweepChoice:
-    """Return what is asked of a sweep's settings; ConfigError for what they cannot be."""
-    names = {name: flag_of(name) for name in SweepChoice.model_fields}
-    try:
-        return SweepChoice.model_validate({name: getattr(request, name) for name in names})
-    except ValidationError as error:
-        raise explained(error, SweepChoice, names, "a flag") from error
 
 
 def _sources(request: SweepRequest, plan: Plan) -> list[dict[str, Any]]:

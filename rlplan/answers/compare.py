@@ -2,10 +2,10 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from operator import attrgetter
 
 from planner.curves.comparison import ComparedRecipe, Comparison, Difference
-from planner.metrics import Interval
 from planner.percent import percent
 from rlplan.actions.law_fitting import RecipeComparison, compare_recipes
 from rlplan.answers.fit import WIDE, compute, score
@@ -31,7 +31,7 @@ def parts(compared: RecipeComparison, invocation: Invocation, canvas: Canvas) ->
         Column("recipe", attrgetter("name"), Cells.PATHS),
         Column("rank", attrgetter("rank")),
         Column("A", lambda each: f"{each.A.median:.3f} ({each.A.low:.3f}–{each.A.high:.3f})"),
-        Column("C_mid", lambda each: _computes(each.C_mid)),
+        Column("C_mid", lambda each: "{} ({}–{})".format(*map(compute, astuple(each.C_mid)))),
         Column("equal", lambda each: f"{each.probability_tied:.2f}"),
         Column("best", lambda each: f"{each.probability_best:.2f}"),
         Column("B", lambda each: score(each.B.median), shown=wide),
@@ -65,7 +65,3 @@ def _settling(apart: Difference) -> str:
     if not ways:
         return "Neither 50 more runs of each nor runs of 8 times the length would settle it."
     return f"What would settle it: {', or '.join(ways)}."
-
-
-def _computes(value: Interval) -> str:
-    return f"{compute(value.median)} ({compute(value.low)}–{compute(value.high)})"

@@ -171,18 +171,14 @@ def _parquet(table: Table) -> bytes:
     except ImportError as error:
         raise InputError("a .parquet file needs pyarrow, which is not installed. Run: pip install pyarrow") from error
     rows = list(table.rows)
-    columns = {name: _column(row.get(name) for row in rows) for name in table.columns}
+    columns: dict[str, list[Any]] = {}
+    for name in table.columns:
+        values = [value if isinstance(value := row.get(name), datetime) else _flat(value) for row in rows]
+        mixed = len({type(value) for value in values if value is not None}) > 1  # a column has one type
+        columns[name] = [None if value is None else str(value) for value in values] if mixed else values
     file = io.BytesIO()
     parquet.write_table(pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()}), file)
     return file.getvalue()
-
-
-def _column(values: Iterable[Any]) -> list[Any]:
-    """Return a column's values as one type: numbers as they are, what is mixed as text."""
-    flat = [value if isinstance(value, datetime) else _flat(value) for value in values]
-    if len({type(value) for value in flat if value is not None}) > 1:
-        return [None if value is None else str(value) for value in flat]
-    return flat
 
 
 def _flat(value: Any) -> Any:

@@ -93,7 +93,13 @@ class Plan(Answer):
     @property
     def listed(self) -> Sequence[Any]:
         """A row for each candidate."""
-        return [_row(each) for each in self.candidates]
+        rows = []
+        for each in self.candidates:
+            row = asdict(each)
+            score = row["expected_score"] or dict.fromkeys(("median", "low", "high"))
+            own = {"expected_score": score["median"], "score_low": score["low"], "score_high": score["high"]}
+            rows.append(row | own | {"notes": "; ".join(each.notes)})
+        return rows
 
     def report(self, path: str | Path) -> Path:
         """Write the plan, with its split and its priced grid, into one HTML file, and return its path."""
@@ -135,17 +141,6 @@ def _candidate(data: Mapping[str, Any]) -> Candidate:
             "axes": tuple(data.get("axes", {}).items()),
         }
     )
-
-
-def _row(candidate: Candidate) -> dict[str, Any]:
-    row = asdict(candidate)
-    score = row["expected_score"] or dict.fromkeys(("median", "low", "high"))
-    return row | {
-        "expected_score": score["median"],
-        "score_low": score["low"],
-        "score_high": score["high"],
-        "notes": "; ".join(candidate.notes),
-    }
 
 
 _SHARED = ("budget_gpu_hours", "pilot_gpu_hours", "final_gpu_hours", "workload", "hardware", "recipe", "difficulty")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from planner.axes import format_axes, named_configuration, values_by_axis
 from planner.percent import percent
 from planner.prior.published import FEWEST_SUPPORTED_UPDATES, HARMFUL_EPOCHS, HARMLESS_EPOCHS, STUDIED_ROLLOUTS
-from planner.proposals import Candidate, Layout, OtherBudget, PilotGrant, Proposal, StudyWeight
+from planner.proposals import Candidate, Layout, OtherBudget, Proposal
 from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, USUAL_NOTE
 from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
@@ -113,11 +113,17 @@ def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas
     yield candidates_table(proposal, shown, canvas)
     if hidden := len(proposal.candidates) - len(shown):
         yield Text(f"{hidden} more rows: --top {len(proposal.candidates)}, or --format csv", style="dim")
-    yield from (Text(line, style="dim") for line in _legend(proposal))
+    for line in (
+        f"Steps are what {hours(proposal.final_gpu_hours)} GPU-hours buy, or fewer where more passes over the prompts "
+        "should do harm.",
+        "Signal is the share of groups whose rewards differ. Scores are a prior with its 90 % interval.",
+        "Level: better than row 1 with a probability of 25 % or more. *: a usual choice.",
+    ):
+        yield Text(line, style="dim")
     yield Text(standing_of(proposal))
     for heading, lines in (
         ("How the budget is split", _split(proposal, plan.dollars)),
-        ("What the first place rests on, and what each alone would put first", ground_lines(proposal)),
+        ("What the first place rests on, and what each alone would put first", list(ground_lines(proposal))),
         ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
         ("Mind", _reminders(shown, proposal.candidates)),
     ):
@@ -133,21 +139,13 @@ def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas
     yield from next_after(plan, invocation, canvas)
 
 
-def _legend(proposal: Proposal) -> list[str]:
-    return [
-        f"Steps are what {hours(proposal.final_gpu_hours)} GPU-hours buy, or fewer where more passes over the prompts "
-        "should do harm.",
-        "Signal is the share of groups whose rewards differ. Scores are a prior with its 90 % interval.",
-        "Level: better than row 1 with a probability of 25 % or more. *: a usual choice.",
-    ]
-
-
 def _split(proposal: Proposal, dollars: Sequence[float]) -> list[str]:
     hardware, shared = proposal.request.hardware, proposal.request.pilot_hardware
     pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
-    used = sum(pilot.gpu_hours for pilot in pilots)
+    used, lengths = sum(pilot.gpu_hours for pilot in pilots), sorted({pilot.segment_steps for pilot in pilots})
+    segments = f"{' to '.join(dict.fromkeys(map(str, [*lengths[:1], *lengths[-1:]])))} steps"
     pilot_time = duration(proposal.pilot_wall_hours)
-    granted = f"{plural(len(pilots), 'pilot')} of {hours(used)}, about {pilot_time}, in segments of {_segments(pilots)}"
+    granted = f"{plural(len(pilots), 'pilot')} of {hours(used)}, about {pilot_time}, in segments of {segments}"
     price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
     lines = [
         f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {granted}" if pilots else "pilots  none",
@@ -184,13 +182,6 @@ def _final_use(proposal: Proposal) -> str:
         f", of which row 1 uses {hours(used)}{time}: beyond {first.epochs:,.3g} passes over the prompts it should lose "
         "more than it gains; more prompts would use the rest"
     )
-
-
-def _segments(pilots: Sequence[PilotGrant]) -> str:
-    lengths = sorted({pilot.segment_steps for pilot in pilots})
-    if not lengths:
-        return "no steps"
-    return f"{lengths[0]} steps" if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]} steps"
 
 
 def _outlook(outlook: OtherBudget) -> str:
@@ -290,24 +281,17 @@ FAR = 1.0  # the distance from which on a study counts less than half
 LEAST_WEIGHT = 0.01  # of a study that is worth a line
 
 
-def ground_lines(proposal: Proposal) -> list[str]:
+def ground_lines(proposal: Proposal) -> Iterator[str]:
     """List the studies with their weights and own first choices, and what else would change the first place."""
-    grounds = [_ground(ground) for ground in proposal.grounds if ground.weight >= LEAST_WEIGHT]
-    return [*grounds, *_what_ifs(proposal)]
-
-
-def _ground(ground: StudyWeight) -> str:
-    far = " (far)" if ground.distance is not None and ground.distance > FAR else ""
-    first = f"n = {ground.rollouts_per_prompt}, B = {ground.prompts_per_batch}"
-    return f"{percent(ground.weight):>5}  {ground.study}{far}: {first}"
-
-
-def _what_ifs(proposal: Proposal) -> Iterator[str]:
-    first = proposal.candidates[0].cell.key
-    same = [each.what for each in proposal.elsewhere if each.best.key == first]
-    if same:
+    for ground in proposal.grounds:
+        if ground.weight >= LEAST_WEIGHT:
+            far = " (far)" if ground.distance is not None and ground.distance > FAR else ""
+            first = f"n = {ground.rollouts_per_prompt}, B = {ground.prompts_per_batch}"
+            yield f"{percent(ground.weight):>5}  {ground.study}{far}: {first}"
+    row_1 = proposal.candidates[0].cell.key
+    if same := [each.what for each in proposal.elsewhere if each.best.key == row_1]:
         yield f"the same with {' or '.join(same)}"
     for each in proposal.elsewhere:
         n, B = each.best.key
-        if (n, B) != first:
+        if (n, B) != row_1:
             yield f"with {each.what}: n = {n}, B = {B}, {steps(each.best.allocation.update_steps)} steps"

@@ -110,20 +110,14 @@ def _read(context: typer.Context, query: str, *values: str | None) -> list[str]:
 
     What cannot be read yields nothing: a shell has no place for an error.
     """
-    path = _file(str(context.params.get("db") or os.environ.get("RLPLAN_DB") or DEFAULT_DATABASE))
-    if path is None:
+    location = str(context.params.get("db") or os.environ.get("RLPLAN_DB") or DEFAULT_DATABASE)
+    scheme, separator, rest = location.partition("://")
+    if separator and not scheme.startswith("sqlite"):
         return []
+    path = rest.removeprefix("/") if separator else os.path.expanduser(location)
     with (
         suppress(sqlite3.Error, OSError, ValueError),
         closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as database,
     ):
         return [str(row[0]) for row in database.execute(query, (*values, MOST))]
     return []
-
-
-def _file(location: str) -> str | None:
-    """Return the path of an SQLite database, None for a server's."""
-    scheme, separator, rest = location.partition("://")
-    if not separator:
-        return os.path.expanduser(location)
-    return rest.removeprefix("/") if scheme.startswith("sqlite") else None

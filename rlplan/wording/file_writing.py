@@ -26,7 +26,7 @@ def write_file(path: Path, written: Content, *, force: bool) -> None:
 def put_file(path: Path, written: Content, *, force: bool) -> None:
     """Write a file as `write_file` does, at the path itself: a link there is replaced, and not what it leads to."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with _explained(path, _size(written)):
+    with _explained(path, len(written) if isinstance(written, bytes) else None):
         try:
             _fill(part, written)
             _put(part, path, force=force)
@@ -68,10 +68,6 @@ def _is_database(path: Path) -> bool:
 
 def _taken(path: Path) -> InputError:
     return InputError(f"{path} exists already; give another path, or --force to replace it")
-
-
-def _size(written: Content) -> int | None:
-    return len(written) if isinstance(written, bytes) else None
 
 
 def _fill(path: Path, written: Content) -> None:
