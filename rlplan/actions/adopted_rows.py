@@ -206,6 +206,7 @@ def _trained(session: Session, trial: int, entry: Entry, problems: int | None, n
 
 def _points(trial: int, segment: int, entry: Entry, totals: Sequence[float], problems: int | None) -> list[Point]:
     points, tokens, before = [], 0.0, 0
+    answers = None if problems is None else problems * (entry.settings.validation_samples or 1)
     rollouts, gpus = math.prod(entry.allocation), entry.settings.gpus or 1
     for step, spent in zip(entry.run.steps, totals, strict=True):
         tokens += step.values.get("response_tokens", 0.0) * rollouts * (step.step - before)
@@ -221,7 +222,7 @@ def _points(trial: int, segment: int, entry: Entry, totals: Sequence[float], pro
                 seconds=spent * 3600 / gpus,
                 gpu_hours=spent,
                 score=step.score,
-                score_standard_error=_error(step.score, problems, entry.settings.validation_samples),
+                score_standard_error=_error(step.score, answers),
                 metrics={**metrics, "seconds": dict(step.seconds)} if metrics or step.seconds else None,
                 segment_id=segment,
             )
@@ -229,10 +230,9 @@ def _points(trial: int, segment: int, entry: Entry, totals: Sequence[float], pro
     return points
 
 
-def _error(score: float | None, problems: int | None, samples: int | None) -> float | None:
+def _error(score: float | None, answers: int | None) -> float | None:
     """Return the binomial error of a score of so many answers, half an answer off 0 and 1; None if unknown."""
-    if score is None or problems is None:
+    if score is None or answers is None:
         return None
-    answers = problems * (samples or 1)
     share = min(max(score, 0.5 / answers), 1 - 0.5 / answers)
     return math.sqrt(share * (1 - share) / answers)

@@ -52,7 +52,12 @@ class Split:
     @cached_property
     def plan_prior(self) -> PlanPrior | None:
         """What a sweep of it is told to expect."""
-        return prior_of_plan(map(_priced, _candidates(self.proposal)), self.proposal.final_gpu_hours)
+        cells, priced = [each.cell for each in _candidates(self.proposal)], []
+        for cell in cells:
+            here = Circumstances.of(cell.variant.workload)
+            run = Run.of(cell.key, cell.signal_fraction, cell.variant.traits, here)
+            priced.append(Priced(cell.configuration, run, cell.cost.gpu_hours_per_step))
+        return prior_of_plan(priced, self.proposal.final_gpu_hours)
 
     def idle_gpu_hours(self, workers: int) -> float:
         """Return what a sweep of so many workers sets aside for those that wait."""
@@ -166,13 +171,6 @@ def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) 
 def _candidates(proposal: Proposal) -> Iterator[Candidate]:
     """Return the candidates that the final run can afford."""
     return (each for each in proposal.candidates if each.cell.allocation.update_steps > 0)
-
-
-def _priced(candidate: Candidate) -> Priced:
-    cell = candidate.cell
-    here = Circumstances.of(cell.variant.workload)
-    run = Run.of(cell.key, cell.signal_fraction, cell.variant.traits, here)
-    return Priced(cell.configuration, run, cell.cost.gpu_hours_per_step)
 
 
 def _pilot(candidate: Candidate, fewest_steps: int) -> PilotTerms:

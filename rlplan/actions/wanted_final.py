@@ -90,26 +90,20 @@ def unswept(store: Store, plan: Plan, row: Candidate, training: SweepRequest) ->
 
     Refused while another sweep of the plan has not ended.
     """
-    _require_ended(store, plan)
-    spec = spec_of(replace(training, only=row.rank), plan)
-    sweep = Sweep(name=plan.name, plan_id=plan.id, policy=spec.policy, seed=spec.seed, status=SweepStatus.FINISHED)
-    board = Board(spec, SweepState(sweep, plan, [], {}, {}, {}, {}, Totals(), {}))
-    return Stored(store.location, sweep, plan, board, None, None)
-
-
-def _require_ended(store: Store, plan: Plan) -> None:
     with store.read() as session:
-        for row in session.scalars(select(Sweep).where(Sweep.plan_id == plan.id)):
-            if row.status in ENDED:
-                continue
-            if has_driver(row):
-                raise InputError(f"{row.name} of {plan.name} is running: wait, or `rlplan stop {row.name}` first")
-            other = pilots_of(session, row)
-            instead = "--switch" if other is not row else "--allocation n=…,B=…"
+        for sweep in session.scalars(select(Sweep).where(Sweep.plan_id == plan.id, Sweep.status.not_in(ENDED))):
+            if has_driver(sweep):
+                raise InputError(f"{sweep.name} of {plan.name} is running: wait, or `rlplan stop {sweep.name}` first")
+            other = pilots_of(session, sweep)
+            instead = "--switch" if other is not sweep else "--allocation n=…,B=…"
             raise InputError(
-                f"{row.name} of {plan.name} has not ended ({row.status}): `rlplan resume {row.name}` goes on with it; "
-                f"`rlplan launch {other.name} {instead}` runs something else"
+                f"{sweep.name} of {plan.name} has not ended ({sweep.status}): `rlplan resume {sweep.name}` goes on "
+                f"with it; `rlplan launch {other.name} {instead}` runs something else"
             )
+    spec = spec_of(replace(training, only=row.rank), plan)
+    new = Sweep(name=plan.name, plan_id=plan.id, policy=spec.policy, seed=spec.seed, status=SweepStatus.FINISHED)
+    board = Board(spec, SweepState(new, plan, [], {}, {}, {}, {}, Totals(), {}))
+    return Stored(store.location, new, plan, board, None, None)
 
 
 def row_named(plan: Plan, row: int | None, sizes: tuple[int, int] | None) -> Candidate:

@@ -1,7 +1,7 @@
 """`rlplan check`: red flags, the run in nine lines, and what would help most."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from dataclasses import replace
 
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
@@ -242,17 +242,12 @@ def _below(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
 def _next(found: CheckedScript, invocation: Invocation) -> list[NextStep]:
     steps = []
     if found.fixed is not None and found.fixed.paths:
-        steps.append(NextStep(_again(found.files, found.fixed.paths, invocation), "checks the copy"))
+        by_stem = {f"{path.stem}.checked{path.suffix}": path for path in found.files}
+        copies = {str(by_stem[copy.name]): str(copy) for copy in found.fixed.paths if copy.name in by_stem}
+        words = tuple(copies.get(word, word) for word in invocation.words if word not in ("--fix", "--explain"))
+        steps.append(replace(invocation, words=words).with_flags("checks the copy"))
     elif found.fixed is None and any(each.name in NUMBERS for each in found.checked.improvements):
         steps.append(invocation.with_flags("writes a copy with these changes", "--fix"))
     if not invocation.explain:
         steps.append(invocation.explained("every line, and what they rest on"))
     return steps or [invocation.step("price", "", "prices one step by flags alone")]
-
-
-def _again(files: Sequence[Path], copies: Sequence[Path], invocation: Invocation) -> str:
-    """Return the same command for the copies."""
-    by_stem = {f"{path.stem}.checked{path.suffix}": path for path in files}
-    replaced = {str(by_stem[copy.name]): str(copy) for copy in copies if copy.name in by_stem}
-    words = tuple(replaced.get(word, word) for word in invocation.words if word not in ("--fix", "--explain"))
-    return Invocation(words, invocation.database).with_flags("").command

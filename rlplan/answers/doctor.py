@@ -80,7 +80,9 @@ def parts(answered: Findings, invocation: Invocation, canvas: Canvas) -> Iterato
     if shown := [each for each in found if each not in well]:
         yield from lines(shown, canvas)
     if well:
-        yield from canvas.lines(f"ok: {', '.join(map(_named, well))}.")
+        # What is absent, and not needed for a first sweep, is called so.
+        absent = [(each.what, re.match(r"(none|not installed)[:;]", each.found)) for each in well]
+        yield from canvas.lines(f"ok: {', '.join(f'{what} ({so[1]})' if so else what for what, so in absent)}.")
     if answered.rehearsed:
         bad = verdict(found) is Health.BAD
         again = invocation.with_flags("tries it again") if bad else invocation.without("runs it", "--rehearse")
@@ -91,12 +93,6 @@ def parts(answered: Findings, invocation: Invocation, canvas: Canvas) -> Iterato
     steps += [] if invocation.explain else [invocation.explained("every finding")]
     if steps:
         yield from next_steps(steps, canvas)
-
-
-def _named(well: Finding) -> str:
-    """Name what is well; what is absent, and not needed for a first sweep, is called so."""
-    absent = re.match(r"(none|not installed)[:;]", well.found)
-    return f"{well.what} ({absent[1]})" if absent else well.what
 
 
 def lines(found: Sequence[Finding], canvas: Canvas) -> "Iterator[Text]":

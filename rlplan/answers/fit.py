@@ -56,7 +56,12 @@ def parts(fits: Fits, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         yield canvas.line(f"{plural(hidden, 'curve')} not shown", "dim")
     notes = _notes(fits)
     if in_full:
-        yield from canvas.lines(_legend(fits), "dim")
+        relative = any(target.multiple is not None for target in fits.targets) and len(fits.curves) > 1
+        legend = (
+            f"Intervals hold {fits.level * 100:g} %. Points: used / in the file. Now: the mean score at the last of "
+            "them. A: where the curve ends if it is a sigmoid."
+        )
+        yield from canvas.lines(legend + (" n×: at n times the last x used." if relative else ""), "dim")
         yield from listed("Why", [] if wide else _reasons(fits))
     yield from listed("Mind", notes if in_full else [shortened(note, 2 * canvas.width - 20) for note in notes[:NAMED]])
     drawn = [invocation.with_flags("draws it", "--plot", "fit.html")] if not fits.drawn else []
@@ -83,14 +88,6 @@ def _title(fits: Fits) -> str:
     if len(fits.curves) == 1:
         return f"{fits.curves[0].fit.curve}: {axes}"
     return f"{len(fits.curves)} curves of {plural(len({curve.file for curve in fits.curves}), 'file')}: {axes}"
-
-
-def _legend(fits: Fits) -> str:
-    relative = any(target.multiple is not None for target in fits.targets) and len(fits.curves) > 1
-    return (
-        f"Intervals hold {fits.level * 100:g} %. Points: used / in the file. Now: the mean score at the last of them. "
-        "A: where the curve ends if it is a sigmoid." + (" n×: at n times the last x used." if relative else "")
-    )
 
 
 def _table(fits: Fits, canvas: Canvas) -> Part:

@@ -172,7 +172,9 @@ def table(trials: Sequence[TrialRow], canvas: Canvas) -> list["Text"]:
 
 
 def _columns(trials: Sequence[TrialRow], *, wide: bool) -> Sequence[Column[TrialRow]]:
-    seeds, axes = not _distinct(trials), any(trial.axes for trial in trials)
+    cells = Counter((trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes) for trial in trials)
+    seeds = max(cells.values(), default=0) > 1  # n, B and the further axes alone do not say which trial it is
+    axes = any(trial.axes for trial in trials)
     return (
         Column("trial", attrgetter("name"), Cells.NAMES, shown=wide),
         Column("state", attrgetter("state.value"), Cells.NAMES),
@@ -204,12 +206,6 @@ def _fitted(columns: list[_Written], width: int) -> tuple[list[_Written], int, i
             if room >= (SPARKLINE[0] if drawn else 0):
                 return columns, min(room, SPARKLINE[1]), gap
     return columns, 0, 1
-
-
-def _distinct(trials: Sequence[TrialRow]) -> bool:
-    """Whether n, B and the further axes alone say which trial it is."""
-    cells = Counter((trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes) for trial in trials)
-    return max(cells.values(), default=0) <= 1
 
 
 def _remarks(trial: TrialRow) -> str:

@@ -41,13 +41,15 @@ class Flag:
         said: dict[str, Any] = {"help": self.help, "autocompletion": self.offer, "envvar": self.env}
         plain = next((each for each in (kind, *get_args(kind)) if each in READ), None)
         if self.is_argument:
-            return _parameter(name, Annotated[kind, typer.Argument(metavar=self.metavar, **said)], default)
-        flag, metavar = self.named(name), self.metavar
-        if plain is not None:
-            metavar = metavar or f"<{plain.__name__}>"
-            said["parser"] = partial(_parsed, self.read or READ[plain], flag)
-        names = (flag,) if self.short is None else (flag, self.short)
-        return _parameter(name, Annotated[kind, typer.Option(*names, metavar=metavar, **said)], default)
+            given = typer.Argument(metavar=self.metavar, **said)
+        else:
+            flag, metavar = self.named(name), self.metavar
+            if plain is not None:
+                metavar = metavar or f"<{plain.__name__}>"
+                said["parser"] = partial(_parsed, self.read or READ[plain], flag)
+            names = (flag,) if self.short is None else (flag, self.short)
+            given = typer.Option(*names, metavar=metavar, **said)
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, given])
 
     def named(self, name: str) -> str:
         """Return the flag of a field as it is typed."""
@@ -66,10 +68,6 @@ class Flag:
             return
         allowed = " and ".join(f"{word} {bound:g}" for bound, word, _ in held)
         raise InputError(f"{self.named(name)} {value:g}: it must be {allowed}")
-
-
-def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def flag(help: str, metavar: str | None = None, default: Any = None, **more: Any) -> Any:
