@@ -91,7 +91,7 @@ def test_a_stored_plan_is_the_plan_that_was_proposed(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("given", "kind", "said"),
     [
-        ({"budget": -5}, rlplan.ConfigError, "^budget: .*-5"),
+        ({"budget": -5}, rlplan.InputError, "^budget=-5: it must be above 0"),
         ({"budget": 100, "gpu": "h10"}, rlplan.UnknownNameError, "h10"),
         ({"budget": 100, "config": "none.toml"}, rlplan.ConfigError, "none.toml"),
         ({}, rlplan.InputError, "such as budget=5000"),
