@@ -12,10 +12,9 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
-from rlplan.commands.reading import dashboard, report
-from rlplan.commands.setting_up import init, mcp
+from rlplan.commands import dashboard, init, mcp, report
 from rlplan.exits import ExitCode, exit_code
-from rlplan.requests import checking, foreign, planning, reading, running, setting_up
+from rlplan.requests import checking, foreign, planning, reading, running
 from rlplan.requests.request import command
 from rlplan.wording.extras import extra_with
 from rlplan.wording.terminal import tell
@@ -58,7 +57,7 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
         command(foreign.AdoptRequest),
         command(foreign.ReplayRequest),
     ),
-    "Set up": (command(setting_up.DoctorRequest), init, mcp),
+    "Set up": (command(checking.DoctorRequest), init, mcp),
 }
 
 

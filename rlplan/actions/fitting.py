@@ -19,11 +19,11 @@ from planner.curves.reading.tabular import ARRAYS, paths_of, table_in_memory
 from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.requests.foreign import FitRequest
+from rlplan.wording.answers import Several
 from rlplan.wording.arguments import ArgumentLines
 from rlplan.wording.documents import Key, Read, View, plain
 from rlplan.wording.frames import FITS
 from rlplan.wording.numbers import interval
-from rlplan.wording.several import Several
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")

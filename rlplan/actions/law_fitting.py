@@ -20,11 +20,11 @@ from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.actions.fitting import fit_jobs, gathered
 from rlplan.requests.foreign import CompareRequest, FitRequest
+from rlplan.wording.answers import Several
 from rlplan.wording.arguments import ArgumentLines
 from rlplan.wording.documents import Key, Read
 from rlplan.wording.frames import COMPARED, LAWS
 from rlplan.wording.numbers import interval
-from rlplan.wording.several import Several
 
 Tables = Sequence[tuple[Path, Table]]
 Grouped = dict[float | str, list[Curve]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlplan.doctor.examination import examine
 from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.exits import ExitCode
-from rlplan.requests.setting_up import DoctorRequest
+from rlplan.requests.checking import DoctorRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import Key
 from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps

@@ -1,4 +1,4 @@
-"""What is asked before a launch: of `rlplan check` about a script, of `fits` about a model's memory."""
+"""What is asked before a launch: of `check` about a script, of `fits` about a model, of `doctor` about a machine."""
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -58,3 +58,13 @@ class FitsRequest(Request):
     response_tokens: int | None = options.response_tokens()
     lora_rank: int | None = flag("Rank of LoRA adapters, where these train.")
     config: Path | str | None = options.config()
+
+
+@dataclass(frozen=True)
+class DoctorRequest(StoredRequest):
+    """Say what this machine can run, what is missing and how to get it; exits with 3 when no sweep can run.
+
+    Example: rlplan doctor --deep
+    """
+
+    deep: bool = toggle("Also try torch, transformers and Ray, which takes up to a minute.")

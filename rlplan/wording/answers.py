@@ -3,12 +3,15 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, overload
 
+from budgets.errors import UnknownNameError
 from rlplan.exits import ExitCode
+from rlplan.wording.arguments import ArgumentLines
 from rlplan.wording.documents import plain
 from rlplan.wording.draw import Canvas, Invocation, Part, drawn, print_drawn
 from rlplan.wording.file_writing import write_csv
@@ -118,3 +121,49 @@ def page_part(heading: str, columns: Sequence[str], rows: Iterable[Sequence[str]
         f"<div><p>{escape(heading)}</p>"
         f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>'
     )
+
+
+Member = TypeVar("Member")
+
+
+@dataclass(frozen=True, repr=False)
+class Several(Answer, Sequence[Member]):
+    """The members, by place or by name; what could not be read is in `failures`."""
+
+    MEMBERS: ClassVar[str]  # the path to them
+    NAMED: ClassVar[str] = "name"  # what each is known by
+
+    failed: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
+    drawn: tuple[str, ...] = field(default=(), kw_only=True, repr=False)  # what was drawn, in a sentence
+
+    failures = ArgumentLines("failed", "A line for each file or curve that could not be read.")
+
+    @property
+    def code(self) -> ExitCode:
+        """That of bad input where something failed."""
+        return ExitCode.BAD_INPUT if self.failed else ExitCode.DONE
+
+    @property
+    def stderr(self) -> Sequence[str]:
+        """What failed, and where it was drawn."""
+        return [*(f"rlplan: {each}" for each in self.failed), *self.drawn]
+
+    @property
+    def _members(self) -> Sequence[Member]:
+        members: Sequence[Member] = attrgetter(self.MEMBERS)(self)
+        return members
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    @overload
+    def __getitem__(self, which: int | str) -> Member: ...
+    @overload
+    def __getitem__(self, which: slice) -> Sequence[Member]: ...
+    def __getitem__(self, which: int | str | slice) -> Member | Sequence[Member]:
+        if not isinstance(which, str):
+            return self._members[which]
+        by_name: dict[str, Member] = {str(getattr(each, self.NAMED)): each for each in self}
+        if which not in by_name:
+            raise UnknownNameError(self.NAMED, which, by_name)
+        return by_name[which]

@@ -1,4 +1,4 @@
-"""What reads a database, and shows it as a page: written to a file, or served."""
+"""The commands that answer no request: report, dashboard, init, mcp; what is heavy is imported when one is called."""
 
 from pathlib import Path
 from typing import Annotated
@@ -75,3 +75,38 @@ def dashboard(
     from rlplan.web.dashboard.serving import serve  # noqa: PLC0415
 
     return serve(settings)
+
+
+def init(
+    path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("rlplan.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+) -> None:
+    """Write a commented rlplan.toml, every key with its default or, where it has none, an example.
+
+    Example: rlplan init && $EDITOR rlplan.toml && rlplan propose --budget 5000
+    """
+    from planner.config import template  # noqa: PLC0415
+    from rlplan.wording.file_writing import write_file  # noqa: PLC0415
+
+    write_file(path, template().encode(), force=force)
+    tell(f"Wrote {path}: '#' stands before a default, '##' before an example.")
+    tell("Change what you like; then: rlplan propose --budget 5000")
+
+
+def mcp(
+    context: typer.Context,
+    folder: Annotated[
+        Path, typer.Option("--folder", help="All that the agent may read and write.", exists=True, file_okay=False)
+    ] = Path(),
+    allow_runs: Annotated[
+        bool, typer.Option("--allow-runs", help="Let it store plans, and run, pause and stop sweeps and final runs.")
+    ] = False,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+) -> None:
+    """Serve rlplan to a coding agent, as tools over stdin and stdout; it only reads.
+
+    Example: rlplan mcp --allow-runs
+    """
+    from rlplan.agents.server import serve  # noqa: PLC0415
+
+    serve(context.find_root().command, folder, db, runs=allow_runs)
