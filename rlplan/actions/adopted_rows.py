@@ -18,7 +18,6 @@ from planner.pooling.pool import Pool
 from planner.proposals import Request, propose
 from planner.store import Store
 from planner.store.costs import replace_costs
-from planner.store.driving import Driver
 from planner.store.results import add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.state import sweep_state
@@ -159,7 +158,14 @@ def store_sweep(
                 cost.trial_id = trial
             store_costs(session, entry, costs)
         names = [session.get_one(Trial, trial).name for trial in stored]
-    _conclude(store, name, own, driver, clock, ends)
+    with store.read() as session:
+        stands = sweep_state(session, name)
+    board, conclusions = Board(own, stands), Conclusions(Pool(), own, stands.plan.workload.get("prompt_set_size"))
+    board.fresh |= set(board.trials)
+    journal = Journal(store, stands.sweep.id, driver, clock, len(stands.trials))
+    conclusions.fits(board, journal, clock)
+    conclusions.recommend(board, journal, clock, so_far=ends is not SweepStatus.FINISHED)
+    journal.end(ends)  # which lets go of the sweep
     return plan_name, name, names
 
 
@@ -167,19 +173,6 @@ def store_costs(session: Session, entry: Entry, costs: Sequence[CostRecord]) -> 
     """Store what a run's steps took, in place of what was stored of it when it was adopted before."""
     replace_costs(session, source_of(entry))
     add_cost_records(session, costs)
-
-
-def _conclude(store: Store, sweep: str, spec: SweepSpec, driver: Driver, clock: RealClock, ends: SweepStatus) -> None:
-    """Store what is believed of the curves and what is recommended, and let go of the sweep."""
-    with store.read() as session:
-        stands = sweep_state(session, sweep)
-    board = Board(spec, stands)
-    board.fresh |= set(board.trials)
-    journal = Journal(store, stands.sweep.id, driver, clock, len(stands.trials))
-    conclusions = Conclusions(Pool(), spec, stands.plan.workload.get("prompt_set_size"))
-    conclusions.fits(board, journal, clock)
-    conclusions.recommend(board, journal, clock, so_far=ends is not SweepStatus.FINISHED)
-    journal.end(ends)
 
 
 def _spec(plan: Plan, choice: SweepChoice) -> SweepSpec:

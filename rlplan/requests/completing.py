@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
+from importlib import import_module
 from urllib.parse import quote
 
 import typer
@@ -28,19 +29,16 @@ _TRIALS = (
 )
 
 
-def sweeps(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer the names of sweeps, the newest first."""
-    return _beginning(incomplete, _read(context, _SWEEPS))
+def _named(*queries: str) -> Callable[[typer.Context, str], list[str]]:
+    """Offer the names that queries find, the newest of each first."""
+
+    def offer(context: typer.Context, incomplete: str) -> list[str]:
+        return [name for query in queries for name in _beginning(incomplete, _read(context, query))]
+
+    return offer
 
 
-def plans(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer the names of plans, the newest first."""
-    return _beginning(incomplete, _read(context, _PLANS))
-
-
-def plans_and_sweeps(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer the names of sweeps, and then those of plans."""
-    return [*sweeps(context, incomplete), *plans(context, incomplete)]
+sweeps, plans, plans_and_sweeps = _named(_SWEEPS), _named(_PLANS), _named(_SWEEPS, _PLANS)
 
 
 def trials(context: typer.Context, incomplete: str) -> list[str]:
@@ -67,32 +65,20 @@ ranked_states = some_of(*STATES, "proposed")  # of allocations
 actions = some_of(*ACTIONS)  # what a decision can be
 
 
-def recipes(incomplete: str) -> list[str]:
-    """Offer the recipes that come along, also behind others and a comma."""
-    from planner.recipes.loading import recipe_names  # noqa: PLC0415
+def _known(module: str, function: str, *given: str, several: bool = False) -> Offer:
+    """Offer what comes along, as a function of a module lists it; several also behind others and a comma."""
 
-    return _listed(incomplete, recipe_names())
+    def offer(incomplete: str) -> list[str]:
+        names = getattr(import_module(module), function)(*given)
+        return (_listed if several else _beginning)(incomplete, names)
 
-
-def models(incomplete: str) -> list[str]:
-    """Offer the models of the catalogue, also behind others and a comma."""
-    from budgets.catalogue import names  # noqa: PLC0415
-
-    return _listed(incomplete, names("models"))
+    return offer
 
 
-def gpus(incomplete: str) -> list[str]:
-    """Offer the GPUs of the catalogue."""
-    from budgets.catalogue import names  # noqa: PLC0415
-
-    return _beginning(incomplete, names("gpus"))
-
-
-def tasks(incomplete: str) -> list[str]:
-    """Offer the embedded tasks."""
-    from planner.config import embedded_tasks  # noqa: PLC0415
-
-    return _beginning(incomplete, embedded_tasks())
+recipes = _known("planner.recipes.loading", "recipe_names", several=True)
+models = _known("budgets.catalogue", "names", "models", several=True)
+gpus = _known("budgets.catalogue", "names", "gpus")
+tasks = _known("planner.config", "embedded_tasks")
 
 
 def _beginning(incomplete: str, names: list[str] | tuple[str, ...]) -> list[str]:

@@ -28,7 +28,13 @@ def put_file(path: Path, written: Content, *, force: bool) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with _explained(path, len(written) if isinstance(written, bytes) else None):
         try:
-            _fill(part, written)
+            with part.open("xb") as file:
+                if isinstance(written, bytes):
+                    file.write(written)
+                else:
+                    written(file)
+                file.flush()
+                os.fsync(file.fileno())
             _put(part, path, force=force)
         finally:
             part.unlink(missing_ok=True)
@@ -68,16 +74,6 @@ def _is_database(path: Path) -> bool:
 
 def _taken(path: Path) -> InputError:
     return InputError(f"{path} exists already; give another path, or --force to replace it")
-
-
-def _fill(path: Path, written: Content) -> None:
-    with path.open("xb") as file:
-        if isinstance(written, bytes):
-            file.write(written)
-        else:
-            written(file)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _put(part: Path, path: Path, *, force: bool) -> None:
