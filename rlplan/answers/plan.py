@@ -13,7 +13,7 @@ from planner.store import schema as tables
 from rlplan.reading.plan_data import STORED
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import Assumption
-from rlplan.wording.documents import Read, T
+from rlplan.wording.documents import Read
 from rlplan.wording.frames import CANDIDATES
 from rlplan.wording.numbers import hours
 
@@ -38,13 +38,6 @@ class Candidate:
     axes: tuple[tuple[str, str | float], ...]  # what else tells it from others, such as ("recipe", "scalerl")
 
 
-class DocumentKey(Read[T]):
-    """A property that a plan's document has under a key."""
-
-    def __init__(self, key: str, doc: str) -> None:
-        property.__init__(self, lambda plan: plan.data[key], doc=doc)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Answer):
     """A budget's allocations, priced and ranked, and its split into pilots and final run; stored under `name`."""
@@ -58,32 +51,23 @@ class Plan(Answer):
     database: str  # a URL may hold a password
     data: Mapping[str, Any]  # its document
 
-    name = DocumentKey[str]("plan", "What it is stored under, such as 'plan-3'.")
-    budget_gpu_hours = DocumentKey[float]("budget_gpu_hours", "GPU-hours for pilots and final run together.")
-    pilot_gpu_hours = DocumentKey[float]("pilot_gpu_hours", "The part that buys evidence.")
-    final_gpu_hours = DocumentKey[float]("final_gpu_hours", "The part that is left for the final run.")
-    recipe = DocumentKey[str]("recipe", "The recipe's name, or those of all that are compared.")
-    difficulty = DocumentKey[str]("difficulty", "How hard the problems are for the base model.")
+    name = Read[str](lambda plan: plan.data["plan"], "What it is stored under, such as 'plan-3'.")
+    budget_gpu_hours = Read[float](
+        lambda plan: plan.data["budget_gpu_hours"], "GPU-hours for pilots and final run together."
+    )
+    pilot_gpu_hours = Read[float](lambda plan: plan.data["pilot_gpu_hours"], "The part that buys evidence.")
+    final_gpu_hours = Read[float](lambda plan: plan.data["final_gpu_hours"], "The part that is left for the final run.")
+    recipe = Read[str](lambda plan: plan.data["recipe"], "The recipe's name, or those of all that are compared.")
+    difficulty = Read[str](lambda plan: plan.data["difficulty"], "How hard the problems are for the base model.")
 
-    @property
-    def workload(self) -> dict[str, Any]:
-        """What is trained, on what."""
-        return dict(self.data["workload"])
-
-    @property
-    def hardware(self) -> dict[str, Any]:
-        """What it runs on."""
-        return dict(self.data["hardware"])
+    workload = Read[dict[str, Any]](lambda plan: dict(plan.data["workload"]), "What is trained, on what.")
+    hardware = Read[dict[str, Any]](lambda plan: dict(plan.data["hardware"]), "What it runs on.")
+    best = Read[Candidate](lambda plan: plan.candidates[0], "What one would run without any pilot.")
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """Every allocation, the best first."""
         return tuple(_candidate(each) for each in self.data["candidates"])
-
-    @property
-    def best(self) -> Candidate:
-        """The first candidate: what one would run without any pilot."""
-        return self.candidates[0]
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
