@@ -56,22 +56,16 @@ def ask(database: str, sweep: str | None, kind: RequestKind, *, patience: float 
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
-def is_paused(database: str, sweep: str | None) -> bool:
-    """Whether a living driver holds a sweep that is paused, or that is to be."""
-    with open_store(database, existing=True) as store, store.read() as session:
-        row = at_work(session, sweep)
-        held = in_force(session.scalars(unended(row.id)).all())
-        paused = held is not None and held.kind is RequestKind.PAUSE
-        return paused and has_driver(row)
-
-
 def let_go_on(database: str, sweep: str | None, changes: Mapping[str, object]) -> Asked | None:
     """End the pause of a sweep that is driven; None when there is none, so that it may need a driver.
 
     `changes` holds options by flag that only a new driver could heed: with them a pause is no reason to go on as it is.
     """
-    if not is_paused(database, sweep):
-        return None
+    with open_store(database, existing=True) as store, store.read() as session:
+        row = at_work(session, sweep)
+        held = in_force(session.scalars(unended(row.id)).all())
+        if held is None or held.kind is not RequestKind.PAUSE or not has_driver(row):
+            return None
     given = [flag for flag, value in changes.items() if value]
     if given:
         raise InputError(

@@ -33,20 +33,6 @@ _PHASES = {phase.value for phase in Phase}
 _TIMES_BOTH = {"nemo-rl", "openrlhf", "skyrl"}  # old and reference log-probabilities as one, where there are both
 
 
-def measured_by(
-    store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients
-) -> "Calibration | None":
-    """Calibrate on the steps that were measured with this GPU and model; None where there are none."""
-    records = store.cost_records(gpu=gpu.name, model=workload.model.name, most=MOST_RECORDS)
-    if not records:
-        return None
-    with store.read() as session:
-        counted = counted_costs(session, gpu.name, workload.model.name)
-        sweeps = sweeps_of(session, (each.trial_id for each in counted))
-    found = calibration_of(records, workload, gpu, traits, before)
-    return replace(found, coefficients=replace(found.coefficients, evidence=evidence(counted, gpu, sweeps)))
-
-
 def known_of(
     store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients, *, given_mean: bool
 ) -> tuple[Coefficients, Workload]:
@@ -55,12 +41,17 @@ def known_of(
     A mean that the user gives stays. So does the expected one where responses were interrupted: how long they would
     have been, nobody saw.
     """
-    found = measured_by(store, workload, gpu, traits, before)
-    if found is None:
+    records = store.cost_records(gpu=gpu.name, model=workload.model.name, most=MOST_RECORDS)
+    if not records:
         return before, workload
+    with store.read() as session:
+        counted = counted_costs(session, gpu.name, workload.model.name)
+        sweeps = sweeps_of(session, (each.trial_id for each in counted))
+    found = calibration_of(records, workload, gpu, traits, before)
+    known = replace(found.coefficients, evidence=evidence(counted, gpu, sweeps))
     if given_mean or found.mean_response is None:
-        return replace(found.coefficients, length_log_sd=before.length_log_sd), workload
-    return replace(found.coefficients, measured_lengths=True), workload.with_mean_response(found.mean_response)
+        return replace(known, length_log_sd=before.length_log_sd), workload
+    return replace(known, measured_lengths=True), workload.with_mean_response(found.mean_response)
 
 
 def with_measured(store: Store, request: Request, *, given_mean: bool) -> Request:

@@ -77,11 +77,6 @@ def request_of(plan: Plan, store: Store) -> Request:
     return with_measured(store, alone, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
 
 
-def first_of(request: Request) -> Configuration:
-    """Return what would be run with the whole budget, without any pilot."""
-    return propose(request.with_pilots(fraction=0.0)).candidates[0].cell.configuration
-
-
 def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split], list[str]]:
     """Return the plan at each fraction that pays for a comparison, and why the others do not."""
     splits, refused = [], []

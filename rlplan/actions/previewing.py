@@ -11,6 +11,7 @@ from budgets.errors import BudgetError, InputError
 from planner.experience.teaching import TransferPriors
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.pool import Pool
+from planner.proposals import propose
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import play
 from planner.store import open_store
@@ -19,7 +20,7 @@ from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.actions.learning import learnt_from, require_learner
 from rlplan.actions.plan_sources import LEARNT
-from rlplan.actions.preview_plan import Split, assumptions_of, first_of, request_of, setting_of, splits_of
+from rlplan.actions.preview_plan import Split, assumptions_of, request_of, setting_of, splits_of
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.planning import PreviewRequest
 from rlplan.wording.answers import Answer
@@ -195,7 +196,8 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
     asked = asked.with_pilots(gpus=splits[-1].proposal.request.pilots.gpus)
     setting = setting_of(asked, splits, teacher)
-    first_ranked = first_of(asked)
+    unpiloted = propose(asked.with_pilots(fraction=NO_PILOTS))
+    first_ranked = unpiloted.candidates[0].cell.configuration
     workers = max(1, asked.pilot_hardware.parallel_trials)
     piloted = [split for split in splits if split.fraction]
     outcomes: dict[float, list[PlayedWorld]] = {split.fraction: [] for split in splits}
