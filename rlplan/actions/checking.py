@@ -28,15 +28,6 @@ NEEDED = ("rollouts_per_prompt", "prompts_per_batch")
 # What a flag says in place of the script, beside what a plan can be asked for.
 OF_SCRIPT = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "model", "gpus")
 FURTHER = {"prompt_set_size": "workload.prompt_set_size", "validation_problems": "validation.problems"}
-GUESSED = {  # what decides most, by key of the configuration, and the flag that says it
-    "hardware.gpu": "--gpu",
-    "hardware.gpus": "--gpus",
-    "workload.pass_rate": "--pass-rate",
-    "workload.response_tokens": "--response-tokens",
-    "workload.mean_response_tokens": "--mean-response-tokens",
-    "workload.prompt_set_size": "--prompt-set-size",
-    "validation.problems": "--validation-problems",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +113,23 @@ def _with_measured(launch: Launch, resolved: Resolved, database: str) -> Launch:
 
 
 def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tuple[str, str]]:
-    """List what neither script, flags nor file say, with what is taken for it."""
+    """List what neither script, flags nor file say of what decides most: what is taken for it, and the flag for it."""
     workload = launch.workload
     taken = {
-        "hardware.gpu": launch.hardware.gpu.name,
-        "hardware.gpus": f"{launch.hardware.gpus} GPUs",
-        "workload.pass_rate": None if launch.rates_known else f"a pass rate of {workload.pass_rates.mean:.2g}",
-        "workload.response_tokens": f"at most {workload.responses.cap:,} tokens",
-        "workload.mean_response_tokens": None
-        if launch.length_known
-        else f"{workload.responses.mean:,.0f} tokens a response",
-        "workload.prompt_set_size": "an unknown number of prompts",
-        "validation.problems": f"{workload.validation.problems} validation problems" if launch.validates else None,
+        "hardware.gpu": (launch.hardware.gpu.name, "--gpu"),
+        "hardware.gpus": (f"{launch.hardware.gpus} GPUs", "--gpus"),
+        "workload.pass_rate": (f"a pass rate of {workload.pass_rates.mean:.2g}", "--pass-rate"),
+        "workload.response_tokens": (f"at most {workload.responses.cap:,} tokens", "--response-tokens"),
+        "workload.mean_response_tokens": (
+            f"{workload.responses.mean:,.0f} tokens a response",
+            "--mean-response-tokens",
+        ),
+        "workload.prompt_set_size": ("an unknown number of prompts", "--prompt-set-size"),
+        "validation.problems": (f"{workload.validation.problems} validation problems", "--validation-problems"),
     }
-    unknown = [key for key in taken if resolved.source(key) in (DEFAULT, "one node")]
-    return [(text, GUESSED[key]) for key in unknown if (text := taken[key]) is not None]
+    known = {
+        "workload.pass_rate": launch.rates_known,
+        "workload.mean_response_tokens": launch.length_known,
+        "validation.problems": not launch.validates,  # where nothing is, nothing is guessed
+    }
+    return [each for key, each in taken.items() if resolved.source(key) in (DEFAULT, "one node") and not known.get(key)]

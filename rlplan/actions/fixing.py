@@ -45,19 +45,19 @@ def fixed_copy(files: Sequence[Path], facts: ScriptFacts, improvements: Sequence
         changed += found
         if not found:
             by_hand.append(f"{each.name} = {'none' if each.after is None else _written(each.after)}")
-    written = [_store(path, text) for path, text in texts.items() if text != path.read_text("utf-8", errors="replace")]
+    written = []
+    for path, text in texts.items():
+        if text == path.read_text("utf-8", errors="replace"):
+            continue
+        copy = path.with_name(f"{path.stem}.checked{path.suffix}")
+        if copy.exists() and copy.read_text("utf-8", errors="replace") != text:
+            raise InputError(f"{copy} is there already, and differs: move it away, or check it instead")
+        try:
+            copy.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(unwritten(copy, error, "make its folder writable")) from error
+        written.append(copy)
     return Fixed(tuple(written), tuple(changed), tuple(by_hand))
-
-
-def _store(path: Path, text: str) -> Path:
-    copy = path.with_name(f"{path.stem}.checked{path.suffix}")
-    if copy.exists() and copy.read_text("utf-8", errors="replace") != text:
-        raise InputError(f"{copy} is there already, and differs: move it away, or check it instead")
-    try:
-        copy.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(unwritten(copy, error, "make its folder writable")) from error
-    return copy
 
 
 def _pairs(each: Improvement, facts: ScriptFacts) -> Iterator[tuple[Sequence[str], str]]:

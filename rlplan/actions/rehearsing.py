@@ -24,7 +24,7 @@ from rlplan.wording.numbers import duration, hours, plural, some_of
 from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig
 from runner.processes import sweep_orphans, sweep_tag
-from runner.rehearsal.node_files import NodeFiles, try_folder
+from runner.rehearsal.node_files import try_folder
 from runner.rehearsal.playing import Played, Playing, standin_spec
 from runner.storage.place import Place
 from runner.storage.saves import Saves
@@ -145,19 +145,16 @@ def _storage(folder: Path, url: str | None, address: str | None) -> Iterator[Fin
     for each in machines:
         if each.error:
             yield bad("storage", each.host, each.error, remedy)
-    sound = [each for each in machines if not each.error]
-    if sound:
-        yield _speeds(sound, above)
-
-
-def _speeds(machines: list[NodeFiles], above: Path | str) -> Finding:
-    slowest = min(each.written_per_second or 0.0 for each in machines)
-    read = min(each.read_per_second or 0.0 for each in machines)
-    who = f"{len(machines)} machines read what another wrote" if len(machines) > 1 else "this machine writes and reads"
+    if not (sound := [each for each in machines if not each.error]):
+        return
+    slowest = min(each.written_per_second or 0.0 for each in sound)
+    read = min(each.read_per_second or 0.0 for each in sound)
+    who = f"{len(sound)} machines read what another wrote" if len(sound) > 1 else "this machine writes and reads"
     found = f"{who} in {above}, {slowest:,.0f} MB/s written and {read:,.0f} MB/s read on the slowest"
     if slowest < SLOW:
-        return mind("storage", found, f"100 GB of a checkpoint take {duration(1e5 / slowest / SECONDS_PER_HOUR)}")
-    return ok("storage", found)
+        yield mind("storage", found, f"100 GB of a checkpoint take {duration(1e5 / slowest / SECONDS_PER_HOUR)}")
+    else:
+        yield ok("storage", found)
 
 
 def _played(asked: _Asked, folder: Path, url: str | None) -> Iterator[Finding]:

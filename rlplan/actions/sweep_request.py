@@ -204,22 +204,15 @@ def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:
     if config.tracking.to is not None:
         require_tracker(config.tracking.to)
         spec = spec.model_copy(update={"tracking": config.tracking})
-    if sources := _sources(request, plan):
+    require_learner(request.policy, request.learn_from or ())
+    # Frozen as it is now: what is named, else what the plan has frozen, as one that the request itself makes has.
+    sources = plan.config.get(LEARNT, []) if request.policy == BELIEVES else []
+    if request.learn_from is not None and not _makes_a_plan(request):
+        sources = [to_plain(each) for each in learnt_from(request.learn_from, database=request.db)]
+    if sources:
         learnt = Learnt(sources=sources, about=about(plan, spec.model_dump(mode="json")))
         spec = spec.model_copy(update={"learnt": learnt})
     return without_gpus(spec) if request.ray_address is None else spec
-
-
-def _sources(request: SweepRequest, plan: Plan) -> list[dict[str, Any]]:
-    """Return what is learnt from, frozen as it is now: what is named, else what the plan has frozen.
-
-    A plan that the request itself makes has frozen what is named.
-    """
-    require_learner(request.policy, request.learn_from or ())
-    if request.learn_from is None or _makes_a_plan(request):
-        return plan.config.get(LEARNT, []) if request.policy == BELIEVES else []
-    found = learnt_from(request.learn_from, database=request.db)
-    return [to_plain(each) for each in found]
 
 
 def own_folder(given: Path | None, database: str) -> Path | None:

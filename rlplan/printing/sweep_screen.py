@@ -50,14 +50,6 @@ def title(picture: Picture) -> str:
     return f"{picture.sweep} of {picture.plan}: {picture.workload}{scored}, policy {picture.policy}, {picture.state}"
 
 
-def money_line(money: Money) -> str:
-    """Say in one line where the pilots' GPU-hours are."""
-    used = f" ({aligned_hours(money.used_of_reserved_gpu_hours)} used)" if money.used_of_reserved_gpu_hours else ""
-    reserved = f"{aligned_hours(money.reserved_gpu_hours)} reserved{used}, " if money.reserved_gpu_hours else ""
-    total = hours(money.pilot_gpu_hours)
-    return f"{aligned_hours(money.spent)} spent, {reserved}{remains(money)} of {total} GPU-hours"
-
-
 def chosen(trials: Sequence[TrialRow], rows: int) -> list[TrialRow]:
     """Return as many trials as there are rows: those that run and the most promising others, best first."""
     ranked = sorted(trials, key=lambda trial: trial.promise)
@@ -87,7 +79,10 @@ def budget_bar(money: Money, canvas: Canvas) -> "Text":
     """Draw what is spent, reserved and left as one bar, with the numbers beside it."""
     from rich.text import Text  # noqa: PLC0415
 
-    label = money_line(money)
+    used = f" ({aligned_hours(money.used_of_reserved)} used)" if money.used_of_reserved else ""
+    reserved_text = f"{aligned_hours(money.reserved)} reserved{used}, " if money.reserved else ""
+    total = hours(money.pilot_gpu_hours)
+    label = f"{aligned_hours(money.spent)} spent, {reserved_text}{remains(money)} of {total} GPU-hours"
     width = min(WIDEST_BAR, canvas.width - len(label) - 2)
     if width < 6:
         return canvas.line(label)
