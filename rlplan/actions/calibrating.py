@@ -26,7 +26,6 @@ from rlplan.wording.numbers import plural
 if TYPE_CHECKING:
     from budgets.calibration import Calibration, MeasuredStep
 
-MEAN_RESPONSE = "workload.mean_response_tokens"  # the key of the mean that a user gives
 MOST_RECORDS = 600  # that calibrate, half a second's work; the steps of one kind count as one, however many they are
 NAMED = 3  # runs whose steps calibrate; of more the longest
 _PHASES = {phase.value for phase in Phase}

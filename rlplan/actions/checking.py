@@ -1,9 +1,7 @@
 """What `rlplan check` does, a script is read, and what it would launch is judged."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from budgets import catalogue
 from budgets.errors import InputError
@@ -27,7 +25,6 @@ from rlplan.wording.assumptions import Assumption
 NEEDED = ("rollouts_per_prompt", "prompts_per_batch")
 # What a flag says in place of the script, beside what a plan can be asked for.
 OF_SCRIPT = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "model", "gpus")
-FURTHER = {"prompt_set_size": "workload.prompt_set_size", "validation_problems": "validation.problems"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ def check_script(asked: CheckRequest) -> CheckedScript:
             "GRPO and its kin, whose groups have at least 2: give --rollouts-per-prompt"
         )
     model = model_of(facts, files[0])
-    resolved = _configuration(facts, name_in(model, files[0]), vars(asked))
+    resolved = _configuration(facts, name_in(model, files[0]), asked, asked.from_log)
     launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, asked.db)
     checked = check(launch, asked.budget)
     fixed = fixed_copy(files, facts, checked.improvements) if asked.fix else None
@@ -81,24 +78,25 @@ def room_for(asked: FitsRequest) -> tuple[Launch, Memory, dict[str, int]]:
     """
     settings = Settings(*USUAL[0], model=asked.model, gpus=asked.gpus)
     facts = ScriptFacts(None, settings, GpuSplit(), {"lora_rank": asked.lora_rank})
-    launch = launch_of(facts, _configuration(facts, known_name(asked.model), vars(asked)))
+    launch = launch_of(facts, _configuration(facts, known_name(asked.model), asked))
     kinds = ((name, catalogue.gpu(name)) for name in catalogue.names("gpus"))
     counts = {name: fewest_gpus(launch.workload, launch.traits, gpu) for name, gpu in kinds if not gpu.one_process}
     memory = memory_of(launch, launch.hardware.gpus_per_trial)
     return launch, memory, {name: count for name, count in counts.items() if count is not None}
 
 
-def _configuration(facts: ScriptFacts, model: str, asked: Mapping[str, Any]) -> Resolved:
+def _configuration(
+    facts: ScriptFacts, model: str, asked: CheckRequest | FitsRequest, log: str | Path | None = None
+) -> Resolved:
     """Return the configuration: the user's file, then the script, then flags."""
-    flags = with_log(flagged({**asked, "model": None}), asked.get("from_log"))
-    flags = {key: each for key, each in flags.items() if each[1] is not None}
+    flags = with_log(flagged(asked), log)
+    flags = {key: each for key, each in flags.items() if each[1] is not None and key != "workload.model"}
     overrides = overrides_of(facts, model, flags.get(CAP))
     if facts.settings.gpus is None:
         overrides |= dict.fromkeys(("hardware.gpus", "hardware.gpus_per_trial"), ("one node", NODE_GPUS))
-    further = {key: (flag_of(name), asked[name]) for name, key in FURTHER.items() if asked.get(name) is not None}
-    if asked.get("gpus") is not None:
-        further["hardware.gpus_per_trial"] = ("--gpus", asked["gpus"])
-    return load_configuration(asked.get("config"), None, {**overrides, **flags, **further})
+    if asked.gpus is not None:
+        flags["hardware.gpus_per_trial"] = ("--gpus", asked.gpus)
+    return load_configuration(asked.config, None, {**overrides, **flags})
 
 
 def _with_measured(launch: Launch, resolved: Resolved, database: str) -> Launch:

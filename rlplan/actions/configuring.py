@@ -2,37 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from budgets.errors import InputError
 from planner.config import Resolved, file_layer, flag_layer, resolve, task_layers
-from rlplan.requests.request import Request
+from rlplan.requests.request import Request, flags_of
 from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
 
-Asked = TypeVar("Asked", bound=Request)
 DEFAULT_FILE = Path("rlplan.toml")
-# What a plan can be asked for by flags and from Python, and which key of the configuration that sets.
-KEYS = {
-    "budget": "budget.gpu_hours",
-    "within": "budget.within",
-    "model": "workload.model",
-    "response_tokens": "workload.response_tokens",
-    "mean_response_tokens": "workload.mean_response_tokens",
-    "prompt_tokens": "workload.prompt_tokens",
-    "difficulty": "workload.difficulty",
-    "pass_rate": "workload.pass_rate",
-    "pass_rates_file": "workload.pass_rates_file",
-    "gpu": "hardware.gpu",
-    "gpus": "hardware.gpus",
-    "gpus_per_trial": "hardware.gpus_per_trial",
-    "recipe": "recipe.name",
-    "baseline": "proposal.baseline",
-    "pilot_fraction": "pilot.fraction",
-    "pilot_gpus": "pilot.gpus",
-    "recipes": "axes.recipes",
-    "models": "axes.models",
-}
+MEAN_RESPONSE = "workload.mean_response_tokens"  # the key of the mean that a user gives
 
 
 def absent(database: str) -> Path | None:
@@ -62,9 +41,10 @@ def load_configuration(
     return resolve([*from_task, *from_file, *flag_layer(flags or {})])
 
 
-def flagged(asked: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
-    """Return what of a plan is asked for by key of the configuration, each under its flag; names may be one text."""
-    return {key: (flag_of(name), _as_configured(name, asked[name])) for name, key in KEYS.items() if name in asked}
+def flagged(asked: Request) -> dict[str, tuple[str, Any]]:
+    """Return what is asked for by key of the configuration, each under its flag; names may be one text."""
+    flags = {flag.key: (flag.named(name), getattr(asked, name)) for name, flag in flags_of(type(asked)).items()}
+    return {key: (flag, _as_configured(key, value)) for key, (flag, value) in flags.items() if key is not None}
 
 
 def with_log(flags: Mapping[str, tuple[str, Any]], log: str | Path | None) -> Mapping[str, tuple[str, Any]]:
@@ -73,16 +53,15 @@ def with_log(flags: Mapping[str, tuple[str, Any]], log: str | Path | None) -> Ma
         return flags
     from planner.adopting.records import read_run  # noqa: PLC0415 (for a log alone)
 
-    key = KEYS["mean_response_tokens"]
-    if flags.get(key, ("", None))[1] is not None:
+    if flags.get(MEAN_RESPONSE, ("", None))[1] is not None:
         raise InputError(f"--from-log {log} and --mean-response-tokens say the same thing twice: leave one out")
     mean = read_run(Path(log)).typical("response_tokens")
     if mean is None:
         raise InputError(f"--from-log {log}: no response lengths are in it; give --mean-response-tokens instead")
-    return {**flags, key: (f"--from-log {log}", mean)}
+    return {**flags, MEAN_RESPONSE: (f"--from-log {log}", mean)}
 
 
-def _as_configured(name: str, value: Any) -> Any:
-    if name in ("recipes", "models") and value is not None:
+def _as_configured(key: str, value: Any) -> Any:
+    if key.startswith("axes.") and value is not None:
         return names_in(value) if isinstance(value, str) else list(value)
     return str(value) if isinstance(value, Path) else value

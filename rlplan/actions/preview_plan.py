@@ -25,7 +25,8 @@ from planner.store import Store
 from planner.store.schema import Plan
 from planner.sweeping.grants import idle_gpu_hours
 from planner.view import Configuration, PlanPrior
-from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
+from rlplan.actions.calibrating import with_measured
+from rlplan.actions.configuring import MEAN_RESPONSE
 from runner.simulation.drawn import APART, DrawnCell, Setting
 from runner.sweep.planned import pilot_gpus
 

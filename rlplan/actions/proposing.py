@@ -1,10 +1,9 @@
 """What `rlplan propose` does, callable from Python: price the grid of a configuration, and store the plan."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
 
 from budgets.errors import InputError
 from planner.config import Resolved, build_request, resolved_values
@@ -15,10 +14,11 @@ from planner.pricing import PriceQuery
 from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
 from planner.store.schema import Plan
-from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
-from rlplan.actions.configuring import absent, flagged, load_configuration, with_log
+from rlplan.actions.calibrating import with_measured
+from rlplan.actions.configuring import MEAN_RESPONSE, absent, flagged, load_configuration, with_log
 from rlplan.actions.plan_sources import LEARNT, left_in, sources_of
 from rlplan.reading.plan_data import new_candidates, new_plan
+from rlplan.requests.planning import ProposeRequest
 from rlplan.wording.assumptions import Assumption, assumptions
 
 Require = Callable[[Plan], object]  # raises where a plan will not do
@@ -35,16 +35,16 @@ class StoredPlan:
     dollars: tuple[float, ...] = ()  # of a step's tokens, of each candidate, where the file says what they cost
 
 
-def asked_configuration(asked: Mapping[str, Any]) -> Resolved:
+def asked_configuration(asked: ProposeRequest) -> Resolved:
     """Return the configuration of what a plan is asked for: defaults, task, file, script and flags."""
-    flags = with_log(flagged(asked), asked["from_log"])
-    if asked["script"] is not None:
-        if asked["task"] is not None:
+    flags = with_log(flagged(asked), asked.from_log)
+    if asked.script is not None:
+        if asked.task is not None:
             raise InputError("--from and --task both say what is trained: leave one out")
         from rlplan.actions.from_script import with_script  # noqa: PLC0415 (reads what no other plan needs)
 
-        flags = with_script(flags, asked["script"])
-    return load_configuration(asked["config"], asked["task"], flags)
+        flags = with_script(flags, asked.script)
+    return load_configuration(asked.config, asked.task, flags)
 
 
 def make_plan(

@@ -37,8 +37,6 @@ from runner.sweep.spec import Learnt, SweepSpec
 from runner.sweep.standing_in import without_gpus
 from runner.tasks.opening import open_task, user_problems
 
-MAKES_A_PLAN = ("task", "budget", "recipes", "models", "pilot_fraction", "pilot_gpus")
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
@@ -168,8 +166,7 @@ def _asked_plan(request: SweepRequest) -> tuple[Resolved, Require]:
             f"a plan ({request.plan}) and what makes a new one (--budget, --task, …) are both given: the plan has its "
             "own, leave one of them out"
         )
-    flags = {name: getattr(request, name) for name in MAKES_A_PLAN}
-    given: Mapping[str, tuple[str, Any]] = {**flagged(flags), **(request.further or {})}
+    given: Mapping[str, tuple[str, Any]] = {**flagged(request), **(request.further or {})}
     if request.script is not None and request.task is None:
         from rlplan.actions.from_script import with_script  # noqa: PLC0415  (reads what no other sweep needs)
 
@@ -181,7 +178,8 @@ def _asked_plan(request: SweepRequest) -> tuple[Resolved, Require]:
 
 def _makes_a_plan(request: SweepRequest) -> bool:
     """Whether anything is given that a plan is made of."""
-    return bool(request.further) or any(getattr(request, name) is not None for name in MAKES_A_PLAN)
+    given = (value for _, value in flagged(request).values())
+    return bool(request.further) or request.task is not None or any(value is not None for value in given)
 
 
 def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:

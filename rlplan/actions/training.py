@@ -15,7 +15,7 @@ from planner.rules import LARGEST_BUDGET_GPU_HOURS
 from planner.store import open_store
 from planner.store.schema import Plan
 from planner.sweeping.grants import MARGIN, idle_gpu_hours
-from rlplan.actions.configuring import DEFAULT_FILE, load_configuration
+from rlplan.actions.configuring import DEFAULT_FILE, flagged, load_configuration
 from rlplan.actions.given_plan import given_candidate, given_plan
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import machine, spec_of
@@ -112,16 +112,8 @@ def validation_steps(steps: int) -> int:
 
 def _configured(request: TrainRequest) -> Resolved:
     """Merge defaults, task, file and flags; where nobody says how often to validate, the length of the run does."""
-    flags: dict[str, tuple[str, Any]] = {
-        "budget.gpu_hours": ("--budget", request.budget or LARGEST_BUDGET_GPU_HOURS),
-        "recipe.name": ("--recipe", request.recipe),
-        "axes.growths": ("--growth", None if request.growth is None else [request.growth]),
-        "workload.response_tokens": ("--response-tokens", request.response_tokens),
-        "task.temperature": ("--temperature", request.temperature),
-        "validation.problems": ("--problems", request.problems),
-        "validation.samples": ("--samples", request.samples),
-        "validation.every_rollouts": ("--validate-every", request.validate_every),
-    }
+    budget = request.budget or LARGEST_BUDGET_GPU_HOURS
+    flags = {**flagged(request), "budget.gpu_hours": ("--budget", budget)}
     resolved = _resolved(request, flags)
     beneath = (DEFAULT, f"task {resolved.config.workload.task}")
     if all(resolved.source(f"validation.{key}") in beneath for key in ("every_steps", "every_rollouts")):

@@ -44,7 +44,7 @@ def answer(asked: PriceRequest) -> "StepPrice | RunPrices | ForgottenPrices | Me
         return RunPrices(tuple(price_table(Path(asked.runs))))
     described = asked.trainer is not None and asked.trainer.endswith(".toml")
     flags = {
-        **with_log(flagged(vars(asked)), asked.from_log),
+        **with_log(flagged(asked), asked.from_log),
         "trainer.name": ("--trainer", COMMAND if described else asked.trainer),
     }
     resolved = load_configuration(None if asked.config is None else Path(asked.config), asked.task, flags)

@@ -84,7 +84,7 @@ class ProposedPlan(Plan):
 
 def answer(asked: ProposeRequest) -> ProposedPlan:
     """Make a plan, and store it."""
-    stored = make_plan(asked_configuration(vars(asked)), asked.db, learn_from=asked.learn_from)
+    stored = make_plan(asked_configuration(asked), asked.db, learn_from=asked.learn_from)
     return ProposedPlan(asked.db, plain(_document(stored)), stored, asked.top)
 
 

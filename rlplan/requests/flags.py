@@ -27,6 +27,7 @@ class Flag:
     offer: Offer | Callable[..., list[str]] | None = None  # what is there when the tab key is pressed
     name: str | None = None  # of the flag, where it is not the field's
     short: str | None = None
+    key: str | None = None  # of the configuration, that it sets
     least: float | None = None
     above: float | None = None
     most: float | None = None

@@ -39,9 +39,9 @@ seed = partial(flag, "Decides every random number.", default=0, least=0)
 sweep = partial(argument, "A sweep, such as sweep-2; the newest without it.", offer=completing.sweeps)
 plan = partial(argument, "A stored plan, such as plan-3; the newest without it.", offer=completing.plans)
 task = partial(flag, "An embedded task, on this machine's CPU.", offer=completing.tasks)
-difficulty = partial(flag, "easy, medium, hard or mixed problems.")
-pass_rate = partial(flag, "Mean pass rate of the base model.")
-pass_rates_file = partial(flag, "A file with one pass rate per prompt.")
+difficulty = partial(flag, "easy, medium, hard or mixed problems.", key="workload.difficulty")
+pass_rate = partial(flag, "Mean pass rate of the base model.", key="workload.pass_rate")
+pass_rates_file = partial(flag, "A file with one pass rate per prompt.", key="workload.pass_rates_file")
 
 # Of rows that are listed.
 top = partial(flag, "Only so many rows, from the top.", "<int>", least=1)
@@ -68,19 +68,27 @@ learn_from = partial(
 )
 
 # How a budget is split, and what is compared beside n and B, for a plan and for a sweep that makes one.
-pilot_fraction = partial(flag, "Share of the budget for pilots; 0: none. Without it, the best one.")
-pilot_gpus = partial(flag, "How many GPUs a pilot gets; else the fewest at nearly the best price.")
-recipes = partial(flag, "Recipes to compare with each other.", "<a>,<b>", offer=completing.recipes)
-models = partial(flag, "Base models to compare with each other.", "<a>,<b>", offer=completing.models)
+pilot_fraction = partial(
+    flag, "Share of the budget for pilots; 0: none. Without it, the best one.", key="pilot.fraction"
+)
+pilot_gpus = partial(flag, "How many GPUs a pilot gets; else the fewest at nearly the best price.", key="pilot.gpus")
+recipes = partial(flag, "Recipes to compare with each other.", "<a>,<b>", offer=completing.recipes, key="axes.recipes")
+models = partial(flag, "Base models to compare with each other.", "<a>,<b>", offer=completing.models, key="axes.models")
 
 # Of what is priced, for a plan and for one configuration.
-catalogue_model = partial(flag, "A model of the catalogue, or a path to a config.json.", offer=completing.models)
-gpu = partial(flag, "A GPU of the catalogue, or your own in rlplan.toml.", offer=completing.gpus)
-gpus = partial(flag, "How many GPUs the run has.")
-response_tokens = partial(flag, "Most tokens of a response.", least=1)
-mean_response = partial(flag, "Mean tokens of a response: what a price depends on most.")
+catalogue_model = partial(
+    flag, "A model of the catalogue, or a path to a config.json.", offer=completing.models, key="workload.model"
+)
+gpu = partial(flag, "A GPU of the catalogue, or your own in rlplan.toml.", offer=completing.gpus, key="hardware.gpu")
+gpus = partial(flag, "How many GPUs the run has.", key="hardware.gpus")
+response_tokens = partial(flag, "Most tokens of a response.", least=1, key="workload.response_tokens")
+mean_response = partial(
+    flag, "Mean tokens of a response: what a price depends on most.", key="workload.mean_response_tokens"
+)
 from_log = partial(flag, "A trainer's log of such a run: its mean response length counts.", "<log>")
-recipe = partial(flag, "A recipe, such as grpo or scalerl, or a path to a .toml file.", offer=completing.recipes)
+recipe = partial(
+    flag, "A recipe, such as grpo or scalerl, or a path to a .toml file.", offer=completing.recipes, key="recipe.name"
+)
 
 # Of the training, for one run and for a sweep.
 model = partial(flag, "A checkpoint for your own problems: its folder, or its name on the hub.", "<folder|name>")

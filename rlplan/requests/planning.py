@@ -17,13 +17,15 @@ class ProposeRequest(StoredRequest):
     Example: rlplan propose --budget 5000 --model qwen3-8b --gpu h100 --gpus 64
     """
 
-    budget: float | None = money("GPU-hours for pilots and final run together.")
+    budget: float | None = money("GPU-hours for pilots and final run together.", key="budget.gpu_hours")
     _: KW_ONLY
     model: str | None = options.catalogue_model()
     gpu: str | None = options.gpu()
-    gpus: int | None = flag("How many GPUs there are.")
-    gpus_per_trial: int | None = flag("How many GPUs the final run gets.")
-    within: str | None = flag("Wall time by whose end pilots and final run are to be done.", "<5d|36h>")
+    gpus: int | None = flag("How many GPUs there are.", key="hardware.gpus")
+    gpus_per_trial: int | None = flag("How many GPUs the final run gets.", key="hardware.gpus_per_trial")
+    within: str | None = flag(
+        "Wall time by whose end pilots and final run are to be done.", "<5d|36h>", key="budget.within"
+    )
     response_tokens: int | None = options.response_tokens()
     mean_response_tokens: float | None = options.mean_response()
     from_log: Path | str | None = options.from_log()
@@ -38,7 +40,9 @@ class ProposeRequest(StoredRequest):
     pass_rates_file: str | None = options.pass_rates_file()
     pilot_fraction: float | None = options.pilot_fraction()
     pilot_gpus: int | None = options.pilot_gpus()
-    baseline: str | None = flag("What you would choose otherwise, always rows; else n=8,B=64 or n=8,B=128.")
+    baseline: str | None = flag(
+        "What you would choose otherwise, always rows; else n=8,B=64 or n=8,B=128.", key="proposal.baseline"
+    )
     learn_from: list[str] | None = options.learn_from()
     task: str | None = options.task()
     config: Path | str | None = options.config()
@@ -77,7 +81,7 @@ class PriceRequest(StoredRequest):
     response_tokens: int | None = options.response_tokens()
     mean_response_tokens: float | None = options.mean_response()
     from_log: Path | str | None = options.from_log()
-    prompt_tokens: float | None = flag("Mean tokens of a prompt.")
+    prompt_tokens: float | None = flag("Mean tokens of a prompt.", key="workload.prompt_tokens")
     recipe: str | None = options.recipe()
     trainer: str | None = flag("Whose trainer: how fast it is was measured.", "<name>", offer=trainers)
     difficulty: str | None = options.difficulty()

@@ -25,7 +25,7 @@ class SweepRequest(StoredRequest):
     plan: str | None = options.plan()  # in Python a Plan too
     _: KW_ONLY
     task: str | None = flag("Propose for an embedded task on this machine's CPU first, then run that.", offer=tasks)
-    budget: float | None = money("Propose for these GPU-hours first, then run that.")
+    budget: float | None = money("Propose for these GPU-hours first, then run that.", key="budget.gpu_hours")
     recipes: str | Sequence[str] | None = options.recipes()
     models: str | Sequence[str] | None = options.models()
     pilot_fraction: float | None = options.pilot_fraction()
@@ -186,22 +186,26 @@ class TrainRequest(StoredRequest):
 
     _: KW_ONLY
     task: str | None = flag("An embedded task, or a JSONL file of problems.", "<name>|<file>", offer=tasks)
-    recipe: str | None = flag("A recipe, such as grpo, dapo or scalerl, or a .toml file.", offer=recipes)
+    recipe: str | None = flag(
+        "A recipe, such as grpo, dapo or scalerl, or a .toml file.", offer=recipes, key="recipe.name"
+    )
     rollouts_per_prompt: int = flag("Responses to each prompt.", default=16, short="-n", least=2)
     prompts_per_batch: int = flag("Prompts of an update.", default=32, short="-B", least=1)
-    growth: str | None = flag("Let the batch grow to B by a factor, such as 4x.", "<factor>x")
+    growth: str | None = flag("Let the batch grow to B by a factor, such as 4x.", "<factor>x", key="axes.growths")
     steps: int = flag("Update steps.", default=100, least=1)
     learning_rate: float | None = flag("Otherwise the configuration's, scaled with √(n·B).", above=0)
     warmup: int | None = flag("Update steps of warm-up; else the recipe's.", least=0)
-    temperature: float | None = flag("Of the sampling; 1.", above=0)
+    temperature: float | None = flag("Of the sampling; 1.", above=0, key="task.temperature")
     seed: int = options.seed()
     model: str | None = options.model()
     reward: str | None = options.reward()
-    response_tokens: int | None = flag("Most tokens of a response.", least=1)
+    response_tokens: int | None = flag("Most tokens of a response.", least=1, key="workload.response_tokens")
     validation: str | None = options.validation()
-    problems: int | None = flag("Validation problems.", least=1)
-    samples: int | None = flag("Answers to each; the score is their mean.", least=1)
-    validate_every: int | None = flag("Rollouts between validations; about 20 validations.", "<rollouts>", least=1)
+    problems: int | None = flag("Validation problems.", least=1, key="validation.problems")
+    samples: int | None = flag("Answers to each; the score is their mean.", least=1, key="validation.samples")
+    validate_every: int | None = flag(
+        "Rollouts between validations; about 20 validations.", "<rollouts>", least=1, key="validation.every_rollouts"
+    )
     engine: str | None = options.engine()
     device: str | None = options.device()
     threads: int | None = flag("CPU threads.", least=1)
