@@ -91,6 +91,7 @@ class Adopted(Answer):
     """What became of some runs; without a sweep only what was read, or prices."""
 
     DRAWN = "rlplan.answers.adopt"
+    TOLD = "notes"
 
     entries: tuple[Entry, ...] = field(repr=False)
     trials: tuple[str | None, ...] = field(repr=False)  # the name of each run's trial
@@ -102,11 +103,6 @@ class Adopted(Answer):
     times_price: float | None = None  # that their steps took, by what was known before; None where no log times steps
 
     runs = Key[Sequence[AdoptedRun]]("rows")
-
-    @property
-    def stderr(self) -> Sequence[str]:
-        """What to mind."""
-        return [f"note: {note}" for note in self.notes]
 
     @property
     def rows(self) -> list[AdoptedRun]:

@@ -27,7 +27,7 @@ from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.new_sweep import create
 from rlplan.actions.sweep_request import machine, spending_text
-from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
+from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive
 from rlplan.actions.wanted_final import Wanted, best_of_former, known_there, row_named, unswept, wanted_of
 from rlplan.reading.launching import pilot_of
 from rlplan.reading.plans import plan_meant
@@ -88,7 +88,7 @@ def launch(
             spec = SweepSpec.model_validate(sweep_named(session, name).config)
             plan = plan_named(session, known.plan.name)
         seat = DriversSeat(driver, request.ray_address, interrupts, began)
-        return finished(name, drive(store, name, spec, plan, seat))
+        return drive(store, name, spec, plan, seat)
 
 
 def store_only(request: LaunchRequest) -> str:

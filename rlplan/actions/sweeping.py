@@ -32,7 +32,7 @@ from rlplan.wording.extras import require_for_sweeps
 from rlplan.wording.terminal import tell
 from runner.processes import has_driver, is_dead, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.deciding import deciding
-from runner.sweep.driver import SweepDriver, SweepOutcome
+from runner.sweep.driver import SweepDriver
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.home import Home, home_of, mark_folder, mark_storage, require_mark
 from runner.sweep.on_ray.executor import RayExecutor
@@ -86,7 +86,7 @@ def begin(store: Store, plan: Plan, spec: SweepSpec, seat: DriversSeat) -> Finis
     if seat.ray_address is None:
         _require_room(spec, plan, *machine())
     sweep, own = _store(store, plan, spec, seat.driver)
-    return finished(sweep, drive(store, sweep, own, plan, seat))
+    return drive(store, sweep, own, plan, seat)
 
 
 def store_only(request: SweepRequest) -> str:
@@ -208,8 +208,15 @@ def _go_on(
         if changes:
             reason = f"went on although its {' and '.join(changes)} had changed"
             record_decision(session, row.name, now, "accept-changes", reason)
-    seat = replace(_telling(store, seat, home.note), silent_since=silent_since)
-    return finished(row.name, drive(store, row.name, here, plan, seat))
+
+    def began(sweep: str) -> None:
+        seat.began(sweep)
+        if home.note is not None:  # logged once the sweep is followed, so that it is told before it runs
+            with store.write() as session:
+                record_decision(session, sweep, datetime.now(UTC), "folder", home.note)
+
+    seat_here = replace(seat, began=began, silent_since=silent_since)
+    return drive(store, row.name, here, plan, seat_here)
 
 
 def _settle(session: Session, sweep: str, home: Home, database: str) -> None:
@@ -224,20 +231,8 @@ def _settle(session: Session, sweep: str, home: Home, database: str) -> None:
     mark_folder(home.folder, row, database)
 
 
-def _telling(store: Store, seat: DriversSeat, note: str | None) -> DriversSeat:
-    """Have what was found of a sweep's folder logged once the sweep is followed, so that it is told before it runs."""
-
-    def began(sweep: str) -> None:
-        seat.began(sweep)
-        if note is not None:
-            with store.write() as session:
-                record_decision(session, sweep, datetime.now(UTC), "folder", note)
-
-    return replace(seat, began=began)
-
-
-def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSeat) -> SweepOutcome:
-    """Run a sweep whose lease the driver holds, until it is over or interrupted."""
+def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSeat) -> Finished:
+    """Run a sweep whose lease the driver holds, until it is over or interrupted, and say how far it went."""
     executor: RayExecutor | None = None
     try:
         cluster = load_configuration(seat.config).config.cluster
@@ -272,7 +267,16 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSe
             end_lease(session, row.id, seat.driver, SweepStatus.INTERRUPTED, datetime.now(UTC))
         raise
     with mirrored(spec.tracking, store.address, sweep, Path(spec.folder), tell):
-        return driver.run()
+        outcome = driver.run()
+    over = f"{outcome.overrun_gpu_hours:.4g} GPU-hours beyond the pilot budget were used up by workers"
+    return Finished(
+        sweep=sweep,
+        interrupted=outcome.status is SweepStatus.INTERRUPTED,
+        failed_trials=outcome.failed_trials,
+        all_failed=outcome.all_failed,
+        spent_gpu_hours=outcome.spent_gpu_hours + outcome.overrun_gpu_hours,
+        notes=(over,) if outcome.overrun_gpu_hours > 0 else (),
+    )
 
 
 def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver | None) -> tuple[str, SweepSpec]:
@@ -320,16 +324,3 @@ def _checked(spec: SweepSpec, workers: int | None) -> SweepSpec:
         return SweepSpec.model_validate({**spec.model_dump(), "workers": workers})
     except ValidationError as error:
         raise explained(error, SweepSpec, {"workers": "--workers"}, "the sweep") from error
-
-
-def finished(sweep: str, outcome: SweepOutcome) -> Finished:
-    """Say how far a driven sweep went."""
-    over = f"{outcome.overrun_gpu_hours:.4g} GPU-hours beyond the pilot budget were used up by workers"
-    return Finished(
-        sweep=sweep,
-        interrupted=outcome.status is SweepStatus.INTERRUPTED,
-        failed_trials=outcome.failed_trials,
-        all_failed=outcome.all_failed,
-        spent_gpu_hours=outcome.spent_gpu_hours + outcome.overrun_gpu_hours,
-        notes=(over,) if outcome.overrun_gpu_hours > 0 else (),
-    )

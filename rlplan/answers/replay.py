@@ -68,6 +68,7 @@ class Replay(Answer):
 
     DRAWN = "rlplan.answers.replay"
     COLUMNS = REPLAYS
+    TOLD = "notes"
 
     policy: str
     request: ReplayRequest = field(repr=False)
@@ -106,11 +107,6 @@ class Replay(Answer):
         """Standard error of that mean; None for a single seed."""
         regrets = [one.regret for one in self.played]
         return stdev(regrets) / math.sqrt(len(regrets)) if len(regrets) > 1 else None
-
-    @property
-    def stderr(self) -> Sequence[str]:
-        """What to mind."""
-        return [f"note: {note}" for note in self.notes]
 
     @property
     def listed(self) -> Sequence[Any]:

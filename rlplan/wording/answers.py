@@ -29,6 +29,7 @@ class Answer:
     COLUMNS: ClassVar[Columns]  # of CSV and of frames; further axes follow
     ROWS: ClassVar[str] = ""  # the path of the rows; without one it is a single row itself
     KEYS: ClassVar[tuple[str, ...]] = ()  # fields that each row of CSV begins with
+    TOLD: ClassVar[str] = ""  # the field of notes
     NOTEBOOK: ClassVar[tuple[str, ...]] = ()  # the columns that a notebook shows, where they are not all
 
     @property
@@ -38,8 +39,8 @@ class Answer:
 
     @property
     def stderr(self) -> Sequence[str]:
-        """What is written beside it, on stderr."""
-        return ()
+        """What is written beside it, on stderr: what to mind, where it has such notes."""
+        return [f"note: {note}" for note in getattr(self, self.TOLD)] if self.TOLD else ()
 
     @property
     def listed(self) -> Sequence[Any]:
