@@ -60,7 +60,13 @@ def learnt_from(
                 f"--learn-from {name} is the table that is replayed: it would know the answer; leave it out"
             )
     found = tuple(each for path in paths for each in _read(path))
-    found += tuple(_of_sweep(database, name) for name in sweeps if database is not None)
+    for name in sweeps:
+        if (place := absent(str(database))) is not None:
+            raise InputError(f"--learn-from {name}: there is no such file, and no database {place}; give {ALLOWED}")
+        try:
+            found += (experience_in(str(database), name),)
+        except NotFoundError as error:
+            raise InputError(f"--learn-from {name}: there is no such file, and {error}; give {ALLOWED}") from None
     ((name, times),) = Counter(each.name for each in found).most_common(1) or (("", 0),)
     if times > 1:
         raise InputError(f"--learn-from: '{name}' is given twice, and would count twice; leave one of them out")
@@ -86,15 +92,6 @@ def _every_experience_in(database: str) -> tuple[Experience, ...]:
             "there is nothing to learn from; give another database, or a table of recorded runs"
         )
     return found
-
-
-def _of_sweep(database: str, name: str) -> Experience:
-    if (place := absent(database)) is not None:
-        raise InputError(f"--learn-from {name}: there is no such file, and no database {place}; give {ALLOWED}")
-    try:
-        return experience_in(database, name)
-    except NotFoundError as error:
-        raise InputError(f"--learn-from {name}: there is no such file, and {error}; give {ALLOWED}") from None
 
 
 def _read(path: Path) -> tuple[Experience, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from operator import attrgetter
 
-from planner.curves.comparison import ComparedRecipe, Comparison, Difference
+from planner.curves.comparison import ComparedRecipe, Comparison
 from planner.percent import percent
 from rlplan.actions.law_fitting import RecipeComparison, compare_recipes
 from rlplan.answers.fit import WIDE, compute, score
@@ -18,8 +18,9 @@ answer = compare_recipes
 def parts(compared: RecipeComparison, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw how far the first two differ and what would settle that, and recipes from the best to the worst."""
     comparison = compared.found
-    yield from canvas.lines(_difference(comparison), "bold")
-    yield from canvas.lines(_settling(comparison.difference))
+    difference, settling = _difference(comparison)
+    yield from canvas.lines(difference, "bold")
+    yield from canvas.lines(settling)
     if tied := [each.name for each in comparison.recipes[1:] if each.tie_group == comparison.recipes[0].tie_group]:
         yield from canvas.lines(
             f"{comparison.recipes[0].name} is ranked first: it is within {comparison.margin:.2g} of {listing(tied)}, "
@@ -44,24 +45,22 @@ def parts(compared: RecipeComparison, invocation: Invocation, canvas: Canvas) ->
     yield from next_steps([again, invocation.with_flags("every number", "--format", "csv")], canvas)
 
 
-def _difference(comparison: Comparison) -> str:
-    """Say which of the first two ends higher, or that no difference can be measured."""
+def _difference(comparison: Comparison) -> tuple[str, str]:
+    """Say which of the first two ends higher, or that no difference can be measured; and what would settle it."""
     apart, margin = comparison.difference, comparison.margin
     low, high = apart.A.low, apart.A.high
     within = f"{percent(comparison.level)} interval {low:+.2g} to {high:+.2g}"
     if low > 0 or high < 0:
         one, other = (apart.first, apart.second) if low > 0 else (apart.second, apart.first)
-        return f"{one} ends {abs(apart.A.median):.2g} higher than {other} ({within})."
+        ends = f"{one} ends {abs(apart.A.median):.2g} higher than {other} ({within})."
+    elif apart.settled:
+        ends = f"{apart.first} and {apart.second} end within {margin:.2g} of each other ({within})."
+    else:
+        ends = f"No measurable difference between {apart.first} and {apart.second} ({within})."
     if apart.settled:
-        return f"{apart.first} and {apart.second} end within {margin:.2g} of each other ({within})."
-    return f"No measurable difference between {apart.first} and {apart.second} ({within})."
-
-
-def _settling(apart: Difference) -> str:
-    if apart.settled:
-        return "That is settled: more runs would not change it."
+        return ends, "That is settled: more runs would not change it."
     ways = [f"{plural(apart.more_runs, 'more run')} of each"] if apart.more_runs is not None else []
     ways += [f"runs of {apart.longer:g} times the length"] if apart.longer is not None else []
     if not ways:
-        return "Neither 50 more runs of each nor runs of 8 times the length would settle it."
-    return f"What would settle it: {', or '.join(ways)}."
+        return ends, "Neither 50 more runs of each nor runs of 8 times the length would settle it."
+    return ends, f"What would settle it: {', or '.join(ways)}."

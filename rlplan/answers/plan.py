@@ -67,7 +67,13 @@ class Plan(Answer):
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """Every allocation, the best first."""
-        return tuple(_candidate(each) for each in self.data["candidates"])
+        found = []
+        for data in self.data["candidates"]:
+            own = {name: data[name] for name in Candidate.__dataclass_fields__ if name in data}
+            score = None if data["expected_score"] is None else Interval(**data["expected_score"])
+            own |= {"expected_score": score, "notes": tuple(data["notes"]), "axes": tuple(data.get("axes", {}).items())}
+            found.append(Candidate(**own))
+        return tuple(found)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -112,19 +118,6 @@ class Plan(Answer):
 
     def __str__(self) -> str:
         return self.summary
-
-
-def _candidate(data: Mapping[str, Any]) -> Candidate:
-    own = {name: data[name] for name in Candidate.__dataclass_fields__ if name in data}
-    score = data["expected_score"]
-    return Candidate(
-        **own
-        | {
-            "expected_score": None if score is None else Interval(**score),
-            "notes": tuple(data["notes"]),
-            "axes": tuple(data.get("axes", {}).items()),
-        }
-    )
 
 
 _SHARED = ("budget_gpu_hours", "pilot_gpu_hours", "final_gpu_hours", "workload", "hardware", "recipe", "difficulty")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from planner.axes import format_axes
+from planner.axes import named_configuration
 from planner.percent import chance
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choosing import Choice
@@ -46,11 +46,19 @@ def answer(asked: RecommendRequest) -> Answer:
 def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw what to run, how sure that is and what to type next; in full all that it rests on too."""
     answer = found.answer
-    above: list[Part] = [*canvas.lines(_what(found), "bold")]
+    chosen, so_far = answer.chosen, found.kept is not None and found.kept.so_far
+    what = (
+        f"{'So far: run' if so_far else 'Run'} {named_configuration(chosen.configuration)} for "
+        f"{steps(chosen.update_steps)} steps at learning rate {rate(chosen.learning_rate)}, recipe {chosen.recipe}."
+    )
+    above: list[Part] = [*canvas.lines(what, "bold")]
     for text in _how_sure(found):
         above += canvas.lines(text)
     above.append("")
-    beside = [f"{capital(text)}." for text in (*_runner_up(answer), *outlook(answer))]
+    beside = [f"{capital(text)}." for text in outlook(answer)]
+    if (rival := answer.runner_up) is not None:
+        name = named_configuration(rival.choice.configuration)
+        beside.insert(0, f"Runner-up: {name}, {chance(rival.probability_wins)} likely to end higher.")
     if invocation.explain:
         yield from above
         yield from _in_full(found, beside, canvas)
@@ -62,16 +70,6 @@ def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Par
         below += canvas.lines(text)
     below += next_steps([_run(found, invocation), invocation.explained("what it rests on")], canvas)
     yield from one_screen(above, lambda rows: [_choices(answer, rows, canvas)], below, canvas)
-
-
-def _what(found: Answer) -> str:
-    chosen = found.answer.chosen
-    so_far = "So far: run" if found.kept is not None and found.kept.so_far else "Run"
-    axes = f", {format_axes(chosen.axes)}" if chosen.axes else ""
-    return (
-        f"{so_far} n = {chosen.rollouts_per_prompt}, B = {chosen.prompts_per_batch}{axes} for "
-        f"{steps(chosen.update_steps)} steps at learning rate {rate(chosen.learning_rate)}, recipe {chosen.recipe}."
-    )
 
 
 def _how_sure(found: Answer) -> Iterator[str]:
@@ -86,13 +84,6 @@ def _how_sure(found: Answer) -> Iterator[str]:
         yield f"It continues pilot {pilot.trial}: {hours(pilot.gpu_hours)} GPU-hours are already paid."
     else:
         yield answer.valued
-
-
-def _runner_up(answer: FinalAnswer) -> Iterator[str]:
-    if (rival := answer.runner_up) is not None:
-        axes = f", {format_axes(rival.choice.axes)}" if rival.choice.axes else ""
-        name = f"n = {rival.choice.rollouts_per_prompt}, B = {rival.choice.prompts_per_batch}{axes}"
-        yield f"Runner-up: {name}, {chance(rival.probability_wins)} likely to end higher"
 
 
 def _run(found: Answer, invocation: Invocation) -> NextStep:

@@ -68,21 +68,10 @@ def _pilots(proposal: Proposal) -> str:
     if not piloted:
         return "No pilots: the whole budget goes into the final run of row 1."
     they, verb = ("It", "s") if len(piloted) == 1 else ("They", "")
-    hardware, each = proposal.request.hardware, proposal.request.pilot_hardware.gpus_per_trial
+    hardware, on_each = proposal.request.hardware, proposal.request.pilot_hardware.gpus_per_trial
     on = ""
-    if each != hardware.gpus_per_trial:  # a step's GPU-hours are then not those of the table
-        on = f" on {each} {hardware.gpu.name}{' each' if len(piloted) > 1 else ''}"
-    compared = f", and compare {names}" if (names := _compared(piloted)) else ""
-    gain = "" if better_share(proposal.sharing) else f" {gain_of_pilots(proposal.sharing)}."  # else it was said above
-    return (
-        f"Pilots first: {plural(len(piloted), 'run')}{on}, {hours(proposal.pilot_gpu_hours)} GPU-hours "
-        f"({share(proposal.sharing.fraction)}), about {duration(proposal.pilot_wall_hours)}. "
-        f"{they} measure{verb} the price of a step and the response length{compared}.{gain}"
-    )
-
-
-def _compared(piloted: Sequence[Candidate]) -> str:
-    """Name what the pilots differ in."""
+    if on_each != hardware.gpus_per_trial:  # a step's GPU-hours are then not those of the table
+        on = f" on {on_each} {hardware.gpu.name}{' each' if len(piloted) > 1 else ''}"
     differing: dict[str, set[object]] = {
         "n": {each.cell.key[0] for each in piloted},
         "B": {each.cell.key[1] for each in piloted},
@@ -90,7 +79,13 @@ def _compared(piloted: Sequence[Candidate]) -> str:
     for name in values_by_axis(each.axes for each in piloted):  # a row without an axis has the plan's own value there
         differing[f"{name.replace('_', ' ')}s"] = {value_of(each.axes, name) for each in piloted}
     names = [name for name, values in differing.items() if len(values) > 1]
-    return listing(names) if names else ""
+    compared = f", and compare {listing(names)}" if names else ""
+    gain = "" if better_share(proposal.sharing) else f" {gain_of_pilots(proposal.sharing)}."  # else it was said above
+    return (
+        f"Pilots first: {plural(len(piloted), 'run')}{on}, {hours(proposal.pilot_gpu_hours)} GPU-hours "
+        f"({share(proposal.sharing.fraction)}), about {duration(proposal.pilot_wall_hours)}. "
+        f"{they} measure{verb} the price of a step and the response length{compared}.{gain}"
+    )
 
 
 def _best_guess(proposal: Proposal) -> Iterator[str]:
@@ -147,18 +142,14 @@ def standing_of(proposal: Proposal) -> str:
         against = f"{names} (*) {verb} {next(iter(usual.values()))}"
     else:
         against = "; ".join(f"the usual {name} is {stands}" for name, stands in usual.items())
-    return f"{level or 'None'} of {count - 1} others {are} level with row 1; {against}.{_edge(proposal)}"
-
-
-def _edge(proposal: Proposal) -> str:
-    """Say where row 1 is the last that the grid has: what lies beyond was not looked at."""
     sizes = [each.cell.key for each in proposal.candidates]
-    ends = [
+    ends = [  # where row 1 is the last that the grid has: what lies beyond was not looked at
         f"{letter} = {own}"
         for place, (letter, own) in enumerate(zip("nB", sizes[0], strict=True))
         if own == max(size[place] for size in sizes) > min(size[place] for size in sizes)
     ]
-    return f" {listing(ends)} {'is' if len(ends) == 1 else 'are'} the largest of the grid ([grid])." if ends else ""
+    edge = f" {listing(ends)} {'is' if len(ends) == 1 else 'are'} the largest of the grid ([grid])." if ends else ""
+    return f"{level or 'None'} of {count - 1} others {are} level with row 1; {against}.{edge}"
 
 
 def _asked(candidate: Candidate) -> str | None:

@@ -83,7 +83,7 @@ Run n = 512, B = 32 for 571 steps at learning rate 4e-6. Expected score 0.74
 The pilots spent 326 of 1,000 GPU-hours (trained 319, idle 4.50, failed 3.00),
 614 left; sweep-1 took 90 min.
 
-#     n   B  steps    expected score  P(best)  spent    status
+#     n   B  steps    expected score  P(best)  spent  status
 1   512  32    571  0.74 (0.68–0.79)     0.62   20.0  finished
 2   128  64    390  0.71 (0.65–0.76)     0.27   20.0  finished
 3  1024  64    390                 –        –   20.0  finished
