@@ -139,22 +139,17 @@ def adopt(asked: AdoptRequest) -> Adopted:
     request = replace(asked, runs=runs, score=_listed(asked.score), settings=settings)
     if not request.runs:
         raise InputError("no run is given: give the folder of one, or its log")
-    entries = [_entry(path, request) for path in _distinct(request.runs)]
+    by_place = {path.resolve(): path for path in reversed(runs)}
+    distinct = sorted(by_place.values(), key=runs.index)
+    if repeated := len(runs) - len(distinct):  # one run is no two seeds
+        tell(f"note: {plural(repeated, 'run')} given more than once, and read once")
+    entries = [_entry(path, request) for path in distinct]
     if request.dry_run and (missing := missing_flags(entries)):
         return Adopted(tuple(entries), (None,) * len(entries), missing, ())
     found = compare_runs(entries, same_scores=bool(request.score))
     if request.dry_run:
         return Adopted(found.entries, (None,) * len(entries), {}, found.notes)
     return _store(request, found)
-
-
-def _distinct(runs: Sequence[Path]) -> list[Path]:
-    """Return runs without those that are named before: one run is no two seeds."""
-    by_place = {path.resolve(): path for path in reversed(runs)}
-    found = sorted(by_place.values(), key=runs.index)
-    if repeated := len(runs) - len(found):
-        tell(f"note: {plural(repeated, 'run')} given more than once, and read once")
-    return found
 
 
 def _listed(given: Any) -> list[Any]:

@@ -100,7 +100,10 @@ def store_only(request: LaunchRequest) -> str:
 
 def _ready(store: Store, request: LaunchRequest) -> tuple[Stored, LaunchRequest, Planned]:
     """Return the sweep, the request with what is switched to, and the final run that comes of both."""
-    _require_sense(request)
+    if request.from_best and (request.switch or request.allocation is not None):
+        raise InputError("--from-best goes on with the same allocation: leave --switch and --allocation out")
+    if request.learning_rate is not None and not request.from_best:
+        raise InputError("--learning-rate is for a final run that goes on from its best checkpoint: give --from-best")
     with store.read() as session:
         plan = None if request.sweep is None else plan_meant(session, request.sweep)
     if plan is not None:
@@ -116,14 +119,6 @@ def _ready(store: Store, request: LaunchRequest) -> tuple[Stored, LaunchRequest,
     if not known.board.trials:  # it was launched without pilots
         wanted = wanted_of(row_named(store.plan(known.plan.name), None, _sizes(request.allocation)))
     return known, request, _planned(store, known, request, wanted)
-
-
-def _require_sense(request: LaunchRequest) -> None:
-    """Refuse what makes no sense of any plan or sweep."""
-    if request.from_best and (request.switch or request.allocation is not None):
-        raise InputError("--from-best goes on with the same allocation: leave --switch and --allocation out")
-    if request.learning_rate is not None and not request.from_best:
-        raise InputError("--learning-rate is for a final run that goes on from its best checkpoint: give --from-best")
 
 
 def _launchable(store: Store, request: LaunchRequest) -> Stored:

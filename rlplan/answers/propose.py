@@ -199,17 +199,6 @@ def _outlook(outlook: OtherBudget) -> str:
     )
 
 
-def _unseen(candidates: Sequence[Candidate]) -> list[str]:
-    """Name the values of an axis that no pilot has, so that nothing is learnt of them."""
-    piloted = values_by_axis(candidate.axes for candidate in candidates if candidate.pilot.steps)
-    return [
-        f"No pilot of {format_axes(((name, value),))}: the pilot budget, or pilot.most_pilots, allows no more."
-        for name, values in values_by_axis(candidate.axes for candidate in candidates).items()
-        for value in values
-        if value not in piloted.get(name, ())
-    ]
-
-
 def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[str]:
     """Gather the notes of the candidates that are shown, each with the rows it holds for."""
     rows: dict[str, list[int]] = {}
@@ -220,7 +209,14 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
     lines = [
         f"In {'row' if len(ranks) == 1 else 'rows'} {listing(ranks)} {REMINDERS[note]}." for note, ranks in rows.items()
     ]
-    lines += _unseen(candidates)
+    # Values of an axis that no pilot has, so that nothing is learnt of them.
+    piloted = values_by_axis(candidate.axes for candidate in candidates if candidate.pilot.steps)
+    lines += [
+        f"No pilot of {format_axes(((name, value),))}: the pilot budget, or pilot.most_pilots, allows no more."
+        for name, values in values_by_axis(candidate.axes for candidate in candidates).items()
+        for value in values
+        if value not in piloted.get(name, ())
+    ]
     without = sum(not candidate.pilot.steps for candidate in shown)
     if 0 < without < len(shown):
         lines.append(f"{without} of these rows get no pilot; --format json has the reason of each.")

@@ -231,7 +231,11 @@ def parts(replays: Replay, _: Invocation, canvas: Canvas) -> Iterator[Part]:
         "dim",
     )
     if replays.learnt:
-        yield from canvas.lines(_learnt(replays), "dim")
+        sources = ", ".join(f"{each.name} ({each.configurations} configurations)" for each in replays.learnt)
+        weights = ", ".join(f"{WEIGHED.get(name, name)} {percent(each)}" for name, each in replays.weights.items())
+        weighed = f"; weights after the first seed's last score: {weights}."
+        unweighed = ": none of it was weighed, for no score was paid for."
+        yield from canvas.lines(f"Learnt from {sources}{weighed if weights else unweighed}", "dim")
     yield ""
     if len(replays.played) > 1:
         columns: Sequence[Column[tuple[int, Played]]] = (
@@ -278,11 +282,3 @@ def _summary(replays: Replay, played: Played) -> str:
         f"{played.decisions:,} decisions, {duration(played.wall_hours)} with "
         f"{plural(replays.request.workers, 'worker')}."
     )
-
-
-def _learnt(replays: Replay) -> str:
-    sources = ", ".join(f"{each.name} ({each.configurations} configurations)" for each in replays.learnt)
-    if not replays.weights:
-        return f"Learnt from {sources}: none of it was weighed, for no score was paid for."
-    weights = ", ".join(f"{WEIGHED.get(name, name)} {percent(weight)}" for name, weight in replays.weights.items())
-    return f"Learnt from {sources}; weights after the first seed's last score: {weights}."

@@ -52,11 +52,6 @@ def harmless(text: str) -> str:
     """Return a text without signs that a terminal obeys instead of showing them; ends of lines stay."""
     if text.isprintable():
         return text
-    return "".join(_shown(sign) for sign in text)
-
-
-def _shown(sign: str) -> str:
-    if sign == "\n" or sign.isprintable():
-        return sign
     # Spaces of other widths are shown as one; the others have no width, and nothing in their place keeps the columns.
-    return " " if sign == "\t" or unicodedata.category(sign) == "Zs" else ""
+    blank = {sign: " " if sign == "\t" or unicodedata.category(sign) == "Zs" else "" for sign in set(text)}
+    return "".join(sign if sign == "\n" or sign.isprintable() else blank[sign] for sign in text)
