@@ -21,7 +21,7 @@ from rlplan.requests.planning import PriceRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS, Assumption
 from rlplan.wording.documents import Key, View
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.frames import FORGOTTEN, PHASES, RUNS
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, plural, some_of
 
@@ -156,9 +156,14 @@ class StepPrice(Answer):
         """Draw it, and how a plan is asked for with it."""
         words = ["--budget", "5000" if self.asked.task is None else "0.3", *given(self.asked, OF_PLANS)]
         planned = invocation.step("propose", shlex.join(words), "plans a budget")
+        yield from _answer(self.priced, canvas, in_full=invocation.explain)
+        yield from _changes(self.priced, canvas, in_full=invocation.explain)
         if invocation.explain:
-            return _explained(self.priced, planned, canvas)
-        return _screen(self.priced, planned, invocation, canvas)
+            yield ""
+            yield canvas.line("What this takes for granted", "bold")
+            yield table_of(self.priced.assumptions, ASSUMPTIONS, canvas, headed=False)
+        more = [] if invocation.explain else [invocation.explained("every change, every assumption")]
+        yield from next_steps([planned, *more], canvas)
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,21 +250,8 @@ SHOWN_CHANGES = 3  # of what one change would do, the best first
 LEAST_SHARE = 0.01  # of a step's time, from which on a phase is on the first screen
 
 
-def _screen(priced: Priced, planned: NextStep, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Return the answer, the phases that take its time, and the changes that make a rollout cheaper."""
-    price = priced.price
-    least = LEAST_SHARE * sum(each.median for each in price.phases)
-    yield from _answer(priced, [each for each in price.phases if each.median >= least], canvas)
-    yield from canvas.lines(f"{_layout(price)[:-1]}; training takes {percent(price.memory_used)} of the memory.")
-    cheaper = [each for each in priced.changes if each.price is not None and (each.saved or 0) > 0]
-    if cheaper:
-        yield ""
-        yield canvas.line("What makes a rollout cheaper", "bold")
-        yield table_of(cheaper[:SHOWN_CHANGES], CHANGES, canvas)
-    yield from next_steps([planned, invocation.explained("every change, every assumption")], canvas)
-
-
-def _answer(priced: Priced, phases: Sequence[PhasePrice], canvas: Canvas) -> Iterator[Part]:
+def _answer(priced: Priced, canvas: Canvas, *, in_full: bool) -> Iterator[Part]:
+    """Return what a step costs, the phases that take its time, the layout and the memory."""
     price = priced.price
     asked, hardware = price.asked, price.asked.hardware
     yield from canvas.lines(
@@ -275,31 +267,32 @@ def _answer(priced: Priced, phases: Sequence[PhasePrice], canvas: Canvas) -> Ite
         "tokens a second on each GPU"
     )
     if priced.dollars is not None:
-        yield from canvas.lines(
-            f"By tokens: ${aligned_hours(priced.dollars)} a step, whatever the GPUs ([cost] per_million)."
-        )
+        dollars = aligned_hours(priced.dollars)
+        yield from canvas.lines(f"By tokens: ${dollars} a step, whatever the GPUs ([cost] per_million).")
     evidence = price.asked.coefficients.evidence
     measured = f"by {evidence}" if evidence else "no step of this set-up was measured yet"
     yield from canvas.lines(f"Known within × {price.factor:.2g} (90 %): {measured}.")
     yield ""
-    yield table_of(phases, PHASE_COLUMNS, canvas)
+    worth = 0.0 if in_full else LEAST_SHARE * sum(each.median for each in price.phases)
+    yield table_of([each for each in price.phases if each.median >= worth], PHASE_COLUMNS, canvas)
     yield ""
+    used = f"; training takes {percent(price.memory_used)} of the memory."
+    yield from canvas.lines(_layout(price) + ("." if in_full else used))
+    if in_full:
+        yield from canvas.lines(_memory(price))
 
 
-def _explained(priced: Priced, planned: NextStep, canvas: Canvas) -> Iterator[Part]:
-    yield from _answer(priced, priced.price.phases, canvas)
-    yield from canvas.lines(_layout(priced.price))
-    yield from canvas.lines(_memory(priced.price))
-    yield ""
-    yield canvas.line("What one change would do", "bold")
-    yield table_of([each for each in priced.changes if each.price is not None], CHANGES, canvas)
-    for each in priced.changes:
+def _changes(priced: Priced, canvas: Canvas, *, in_full: bool) -> Iterator[Part]:
+    """Return what one change would do: all of them, or those that make a rollout cheaper."""
+    done = [each for each in priced.changes if each.price is not None]
+    shown = done if in_full else [each for each in done if (each.saved or 0) > 0][:SHOWN_CHANGES]
+    if shown:
+        yield ""
+        yield canvas.line("What one change would do" if in_full else "What makes a rollout cheaper", "bold")
+        yield table_of(shown, CHANGES, canvas)
+    for each in priced.changes if in_full else ():
         if each.refused is not None:
             yield from canvas.lines(f"{each.what}: {each.refused}", "dim")
-    yield ""
-    yield canvas.line("What this takes for granted", "bold")
-    yield table_of(priced.assumptions, ASSUMPTIONS, canvas, headed=False)
-    yield from next_steps([planned], canvas)
 
 
 PHASE_COLUMNS: Sequence[Column[PhasePrice]] = (
@@ -324,8 +317,8 @@ def _first(change: Change, name: str) -> str:
 def _layout(price: Price) -> str:
     placement = price.cost.placement
     if placement.colocated:
-        return f"Layout: all {placement.gpus} GPUs generate, then train."
-    return f"Layout: {placement.generator_gpus} GPUs generate while {placement.trainer_gpus} train."
+        return f"Layout: all {placement.gpus} GPUs generate, then train"
+    return f"Layout: {placement.generator_gpus} GPUs generate while {placement.trainer_gpus} train"
 
 
 def _memory(price: Price) -> str:

@@ -79,8 +79,8 @@ def budget_bar(money: Money, canvas: Canvas) -> "Text":
     """Draw what is spent, reserved and left as one bar, with the numbers beside it."""
     from rich.text import Text  # noqa: PLC0415
 
-    used = f" ({aligned_hours(money.used_of_reserved)} used)" if money.used_of_reserved else ""
-    reserved_text = f"{aligned_hours(money.reserved)} reserved{used}, " if money.reserved else ""
+    used = f" ({aligned_hours(money.used_of_reserved_gpu_hours)} used)" if money.used_of_reserved_gpu_hours else ""
+    reserved_text = f"{aligned_hours(money.reserved_gpu_hours)} reserved{used}, " if money.reserved_gpu_hours else ""
     total = hours(money.pilot_gpu_hours)
     label = f"{aligned_hours(money.spent)} spent, {reserved_text}{remains(money)} of {total} GPU-hours"
     width = min(WIDEST_BAR, canvas.width - len(label) - 2)
