@@ -67,15 +67,12 @@ class Fit(FitJob):
     evidence = Key[str]("fit.evidence", "What the verdict rests on.")
     parameters = Key[Mapping[str, Interval]]("fit.parameters", "R0, A, B and C_mid, with intervals.")
     predictions = Read[tuple[Prediction, ...]]("fit.predictions", "The mean score at each x that was asked for.")
-    held = Key[Sequence[HeldPrediction]](lambda each: each.predictions_held, name="predictions")
+    held = Key[Sequence[HeldPrediction]](
+        lambda each: list(map(HeldPrediction, each.predictions, each.observed)), name="predictions"
+    )
     noise_sd = Key[float]("fit.noise_sd", "The standard deviation of a score around the curve.")
     notes = ArgumentLines("fit.notes", "What was done to the points, and what to mind.")
     lines = Key[Sequence[str]]("fit.notes", name="notes")
-
-    @property
-    def predictions_held(self) -> list[HeldPrediction]:
-        """The predictions, with what came of them."""
-        return list(map(HeldPrediction, self.predictions, self.observed))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a flat row for each prediction."""
