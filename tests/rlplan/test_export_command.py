@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from pyarrow import parquet
@@ -168,17 +168,15 @@ def test_a_file_is_never_replaced_but_by_force(run: Run, database: str, tmp_path
     assert besides(tmp_path) == ["mine.csv"]
 
 
-def test_what_another_made_in_the_meantime_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_made_in_the_meantime_stays(tmp_path: Path) -> None:
     path = tmp_path / "new.csv"
-    fill = file_writing._fill
 
-    def meanwhile(part: Path, written: bytes) -> None:
+    def meanwhile(file: BinaryIO) -> None:
         path.write_bytes(b"theirs")
-        fill(part, written)
+        file.write(b"ours")
 
-    monkeypatch.setattr(file_writing, "_fill", meanwhile)
     with pytest.raises(file_writing.InputError, match="exists already"):
-        file_writing.write_file(path, b"ours", force=False)
+        file_writing.write_file(path, meanwhile, force=False)
     assert path.read_bytes() == b"theirs"
     assert list(tmp_path.iterdir()) == [path]
 
