@@ -143,7 +143,8 @@ def _split(proposal: Proposal, dollars: Sequence[float]) -> list[str]:
     hardware, shared = proposal.request.hardware, proposal.request.pilot_hardware
     pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
     used, lengths = sum(pilot.gpu_hours for pilot in pilots), sorted({pilot.segment_steps for pilot in pilots})
-    segments = f"{' to '.join(dict.fromkeys(map(str, [*lengths[:1], *lengths[-1:]])))} steps"
+    shortest_and_longest = dict.fromkeys(lengths[:1] + lengths[-1:])
+    segments = f"{' to '.join(map(str, shortest_and_longest))} steps"
     pilot_time = duration(proposal.pilot_wall_hours)
     granted = f"{plural(len(pilots), 'pilot')} of {hours(used)}, about {pilot_time}, in segments of {segments}"
     price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
