@@ -189,7 +189,14 @@ class RunPrices(Answer):
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw the rows, what could not be priced and why, and how far the others are off."""
         most = len(self.runs) if invocation.explain else SHOWN_ROWS
-        yield from canvas.lines(_accuracy(summary(self.runs), len(self.runs)))
+        found, number = summary(self.runs), len(self.runs)
+        if found.typical_miss is None or found.inside_interval is None:
+            yield from canvas.lines(f"{number} rows, none of them with seconds_per_step to compare with.")
+        else:
+            yield from canvas.lines(
+                f"{found.rows} of {number} rows can be compared: a typical miss of × {found.typical_miss:.2f}, nine of "
+                f"ten within × {found.within_90:.2f}, {percent(found.inside_interval)} inside their 90 % intervals."
+            )
         yield ""
         refused: dict[str, list[str]] = {}
         for run in self.runs:
@@ -235,15 +242,6 @@ RUN_COLUMNS: Sequence[Column[PricedRun]] = (
     Column("measured", lambda run: aligned_hours(run.measured) if run.measured else UNKNOWN),
     Column("ratio", lambda run: f"{run.ratio:.2f}" if run.ratio else UNKNOWN),
 )
-
-
-def _accuracy(found: Summary, rows: int) -> str:
-    if found.typical_miss is None or found.inside_interval is None:
-        return f"{rows} rows, none of them with seconds_per_step to compare with."
-    return (
-        f"{found.rows} of {rows} rows can be compared: a typical miss of × {found.typical_miss:.2f}, nine of ten "
-        f"within × {found.within_90:.2f}, {percent(found.inside_interval)} inside their 90 % intervals."
-    )
 
 
 SHOWN_CHANGES = 3  # of what one change would do, the best first

@@ -126,7 +126,12 @@ class Replay(Answer):
 
 def answer(request: ReplayRequest) -> Replay:
     """Play a policy over the runs of a table; BudgetError when the budget pays for no score."""
-    amount, is_share = _checked(request)
+    text = str(request.budget).strip()  # such as 50, or 10% of the full grid
+    is_share, amount = text.endswith("%"), plain_number(text.removesuffix("%"), "--budget")
+    if not (math.isfinite(amount) and amount > 0):
+        raise InputError(
+            f"--budget {amount:g}: give GPU-hours above 0 for all pilots together, such as 50, or 10% of the full grid"
+        )
     open_policy(request.policy, search=None)  # refuses what is not known, before a large table is read
     name = Path(request.table) if is_path(request.table) else Path(NAME)
     read = read_recorded(name) if is_path(request.table) else recorded_in(table_of(request.table), name)
@@ -141,7 +146,7 @@ def answer(request: ReplayRequest) -> Replay:
             f"and no run says what comes after; give at most {recorded.length:g}; all runs reach {least:g}"
         )
     full_cost = recorded.full_cost(request.target)
-    budget = amount * full_cost if is_share else amount
+    budget = amount / 100 * full_cost if is_share else amount
     with progress_shown(f"replaying {request.policy}", request.repeat * budget) as progress:
         replays = tuple(_play_all(request, recorded, budget, teacher, progress))
     played = tuple(one for one, _ in replays)
@@ -165,19 +170,6 @@ def answer(request: ReplayRequest) -> Replay:
         learnt=learnt,
         weights=replays[0][1],
     )
-
-
-def _checked(request: ReplayRequest) -> tuple[float, bool]:
-    """Return the amount of a budget such as 50, or 10% of the full grid, and whether it is a share."""
-    text = str(request.budget).strip()
-    amount = plain_number(text.removesuffix("%"), "--budget")
-    if is_share := text.endswith("%"):
-        amount /= 100
-    if not (math.isfinite(amount) and amount > 0):
-        raise InputError(
-            f"--budget {amount:g}: give GPU-hours above 0 for all pilots together, such as 50, or 10% of the full grid"
-        )
-    return amount, is_share
 
 
 def _play_all(

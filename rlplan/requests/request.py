@@ -64,21 +64,15 @@ def command(request: type[Request]) -> Callable[..., int]:
         return 0 if found is None else found.emit(format, called)
 
     run.__name__, run.__doc__ = name, request.__doc__
-    parameters = _parameters(request)
-    vars(run).update(__signature__=Signature(parameters), answered=module)  # where a tool finds what it answers
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
-
-
-def _parameters(request: type[Request]) -> list[Parameter]:
-    """Return what the function takes: the request's own flags, then those of every command."""
     flags, kinds = flags_of(request), get_type_hints(request)
     defaults = {each.name: Parameter.empty if each.default is MISSING else each.default for each in fields(request)}
-    own = [flag.parameter(name, kinds[name], defaults[name]) for name, flag in flags.items() if name != "db"]
-    return [
+    parameters = [
         Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context),
-        *own,
+        *(flag.parameter(name, kinds[name], defaults[name]) for name, flag in flags.items() if name != "db"),
         *([flags["db"].parameter("db", str, DEFAULT_DATABASE)] if "db" in flags else []),
         *([FORMAT.parameter("format", Format, Format.TABLE)] if request.PRINTS else []),
         *([EXPLAIN.parameter("explain", bool, False)] if request.PRINTS and request.EXPLAINS else []),
     ]
+    vars(run).update(__signature__=Signature(parameters), answered=module)  # where a tool finds what it answers
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run

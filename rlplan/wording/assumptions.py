@@ -40,6 +40,9 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     nearest, next_to_it, *others = (ground.study for ground in proposal.grounds)
     studies = f"{nearest}; {next_to_it}; {len(others)} more, by their distance"
     start_up = f"{first.cost.start_up_seconds:,.0f} s a trial, first validation included"
+    workload, prompts = request.workload, resolved.source("workload.prompt_set_size")
+    if counted_prompts(resolved, workload.pass_rates) is not None:
+        prompts = "one a pass rate; if these are a sample, set prompt_set_size"
     return [
         _response(request, resolved, first),
         Assumption("cost of a step", *width_and_evidence(factor, "; ".join(evidence), request.hardware.gpu)),
@@ -47,7 +50,7 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
         Assumption("expected score", "a prior with a wide interval, no forecast", studies),
         _hardware(proposal, resolved),
         _model(request, resolved),
-        _prompts(request, resolved),
+        Assumption("prompts", f"{workload.prompt_set_size:,} of {workload.prompt_tokens:,.0f} tokens", prompts),
         _recipe(request, resolved),
         _learning_rate(request, resolved),
         _validation(request, resolved),
@@ -165,14 +168,6 @@ def _model(request: Request, resolved: Resolved) -> Assumption:
     given = resolved.source("workload.mean_response_tokens") != DEFAULT
     alike = f"{'lengths and ' if given else ''}pass rates are taken to be the same"
     return Assumption("models", f"{'; '.join(labels)}; {alike}", resolved.source("axes.models"))
-
-
-def _prompts(request: Request, resolved: Resolved) -> Assumption:
-    workload = request.workload
-    value = f"{workload.prompt_set_size:,} of {workload.prompt_tokens:,.0f} tokens"
-    if counted_prompts(resolved, workload.pass_rates) is not None:
-        return Assumption("prompts", value, "one a pass rate; if these are a sample, set prompt_set_size")
-    return Assumption("prompts", value, resolved.source("workload.prompt_set_size"))
 
 
 def _recipe(request: Request, resolved: Resolved) -> Assumption:

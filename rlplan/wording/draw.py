@@ -259,14 +259,12 @@ def drawn(draw: Callable[[Canvas], Iterable[Part]], width: int) -> str:
 
 def text_of(console: "Console", parts: Iterable[Part]) -> str:
     """Draw parts as text, without the blanks at the ends of their lines."""
-    return "".join(_text(console, part) for part in parts)
-
-
-def _text(console: "Console", part: Part) -> str:
-    if isinstance(part, Unbroken):  # not through the console, which cuts at its width
-        lines = [harmless(line) for line in part.lines]
-    else:
-        with console.capture() as captured:
-            console.print(part)
-        lines = captured.get().splitlines()
-    return "".join(f"{line.rstrip(' ')}\n" for line in lines)
+    written: list[str] = []
+    for part in parts:
+        if isinstance(part, Unbroken):  # not through the console, which cuts at its width
+            written += [harmless(line) for line in part.lines]
+        else:
+            with console.capture() as captured:
+                console.print(part)
+            written += captured.get().splitlines()
+    return "".join(f"{line.rstrip(' ')}\n" for line in written)
