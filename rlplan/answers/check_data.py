@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner import metrics
-from planner.metrics import EQUIVALENCE_MARGIN
+from planner.metrics import EQUIVALENCE_MARGIN, Interval
 from planner.vetting.changes import Improvement
 from planner.vetting.verdict import Flag, Memory, Verdict
 from rlplan.actions.checking import CheckedScript
@@ -15,8 +14,6 @@ from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.documents import Key, View
 from rlplan.wording.frames import CHECKED
-
-Interval = metrics.Interval
 
 
 def _of(values: tuple[float, float, float] | None) -> Interval | None:
