@@ -132,8 +132,8 @@ def _of_command(command: Command, shell: Shell, folder: Path) -> _Start:
             if path is None:
                 notes.append(f"{name} is not found")
             elif path.suffix == ".py":
-                python = read_python(path.read_text(encoding="utf-8", errors="replace")[:LARGEST])
-                found, words = found | python.found, (*words, *python.calls)
+                python, _ = _read_python(path.read_text(encoding="utf-8", errors="replace")[:LARGEST])
+                found, words = found | python.found, (*words, *python.words)
             else:
                 entries = read_named(path, shell.files)
                 found |= {f"{prefix}.{key}": value for key, value in entries.items()} if prefix else entries
@@ -169,26 +169,17 @@ def _is_file(word: str) -> bool:
 
 def _of_python(text: str, folder: Path) -> list[_Start]:
     """Return what a Python script could start: the commands at its head, and what its own calls set, which win."""
-    python = read_python(text)
-    commands = read_shell(python.head, folder).commands if "--" in python.head else []
+    python, head = _read_python(text)
+    commands = read_shell(head, folder).commands if "--" in head else []
     starts = [_of_command(each, Shell(), folder) for each in commands if len(each.words) > 1]
     for start in starts:
-        start.found, start.words = start.found | python.found, (*start.words, *python.calls)
+        start.found, start.words = start.found | python.found, (*start.words, *python.words)
         start.notes = [note for note in start.notes if ".py is" not in note]
-    return [*starts, _Start(python.found, python.calls)]
+    return [*starts, python]
 
 
-@dataclass(frozen=True, slots=True)
-class Python:
-    """What a script says without being run."""
-
-    head: str = ""  # the text that it begins with, which often has its command
-    found: Flat = field(default_factory=dict)  # what its calls set
-    calls: tuple[str, ...] = ()  # the names of those that set something
-
-
-def read_python(text: str) -> Python:
-    """Read a script's syntax tree; nothing where it is no Python."""
+def _read_python(text: str) -> tuple[_Start, str]:
+    """Return what a script sets, by its syntax tree, and the text that it begins with, which often has its command."""
     try:
         tree = ast.parse(text)
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -203,9 +194,9 @@ def read_python(text: str) -> Python:
                     configurations.add(name)
         found |= {key: value for node in ast.walk(tree) for key, value in _changed(node, configurations, known)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return Python()
+        return _Start({}), ""
     head = re.sub(r"(?m)^\s*```.*$", "", ast.get_docstring(tree) or "")
-    return Python(head, found, tuple(_name(call) for call in calls if _configures(call)))
+    return _Start(found, tuple(_name(call) for call in calls if _configures(call))), head
 
 
 def _name(call: ast.Call) -> str:
