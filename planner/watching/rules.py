@@ -46,15 +46,21 @@ def fall(points: Sequence[Scored]) -> Warned | None:
     """Warn where the newest validations lie further below the best that came before than their errors explain."""
     if len(points) < FEWEST or not all(0 <= each.score <= 1 for each in points):
         return None
-    found = _by_errors(points) if all(each.error is not None for each in points) else _by_scatter(points)
-    if found is None:
+    errors = [each.error for each in points if each.error is not None]
+    width, allowed = _by_errors(errors) if len(errors) == len(points) else _by_scatter(points)
+    now = len(points) - width
+    if now < width:
         return None
-    best, now, width, allowed = found
+    sums = [0.0, *accumulate(each.score for each in points)]
+    means = [(sums[begin + width] - sums[begin]) / width for begin in range(now + 1)]
+    best = max(range(now - width + 1), key=means.__getitem__)
+    drop = means[best] - means[now]
+    if drop <= allowed:
+        return None
     at = points[best + width - 1]
-    drop = _mean(points, best, width) - _mean(points, now, width)
     evidence = (
-        f"the mean of the last {width} validations, {_mean(points, now, width):.3f}, is {drop:.3f} below the best of "
-        f"{width} before it, {_mean(points, best, width):.3f} at {at.x:g}; up to {allowed:.3f} would be noise"
+        f"the mean of the last {width} validations, {means[now]:.3f}, is {drop:.3f} below the best of {width} before "
+        f"it, {means[best]:.3f} at {at.x:g}; up to {allowed:.3f} would be noise"
     )
     advice = f"go back to the checkpoint at {at.x:g} or before it, and try a lower learning rate"
     if _reward_held(points, best, now, width):
@@ -66,35 +72,18 @@ def fall(points: Sequence[Scored]) -> Warned | None:
     return Warned("fall", evidence, advice)
 
 
-Found = tuple[int, int, int, float]  # where the best window and the newest begin, how wide they are, what is allowed
+def _by_errors(errors: Sequence[float]) -> tuple[int, float]:
+    """Compare means of two neighbours; return how far they may lie apart by the errors that are said."""
+    square = statistics.fmean((INFLATED * each) ** 2 for each in errors)
+    return 2, max(LEAST_FALL, ERRORS_APART * math.sqrt(square))
 
 
-def _by_errors(points: Sequence[Scored]) -> Found | None:
-    """Compare means of two neighbours, by the errors that are said."""
-    squares = [(INFLATED * each.error) ** 2 for each in points if each.error is not None]
-    return _lower(points, 2, max(LEAST_FALL, ERRORS_APART * math.sqrt(statistics.fmean(squares))))
-
-
-def _by_scatter(points: Sequence[Scored]) -> Found | None:
+def _by_scatter(points: Sequence[Scored]) -> tuple[int, float]:
     """Compare windows as long as the scatter from one validation to the next makes it necessary."""
     steps = sorted(abs(after.score - before.score) for before, after in pairwise(points))
     scatter = WITHOUT_LARGEST * math.sqrt(statistics.fmean(step**2 for step in steps[:-1]) / 2)
     width = max(FEWEST_IN_WINDOW, math.ceil((scatter / WINDOW_ERROR) ** 2))
-    return _lower(points, width, max(LEAST_FALL, APART_WITHOUT * scatter * math.sqrt(2 / width)))
-
-
-def _lower(points: Sequence[Scored], width: int, allowed: float) -> Found | None:
-    now = len(points) - width
-    if now < width:
-        return None
-    sums = [0.0, *accumulate(each.score for each in points)]
-    means = [(sums[begin + width] - sums[begin]) / width for begin in range(now + 1)]
-    best = max(range(now - width + 1), key=means.__getitem__)
-    return (best, now, width, allowed) if means[best] - means[now] > allowed else None
-
-
-def _mean(points: Sequence[Scored], begin: int, width: int) -> float:
-    return statistics.fmean(each.score for each in points[begin : begin + width])
+    return width, max(LEAST_FALL, APART_WITHOUT * scatter * math.sqrt(2 / width))
 
 
 def _reward_held(points: Sequence[Scored], best: int, now: int, width: int) -> bool:
