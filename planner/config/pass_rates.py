@@ -1,9 +1,7 @@
 """A file with one pass rate per prompt: plain lines, JSON, or a table with a header."""
 
-import json
 import math
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,11 +46,8 @@ def read_pass_rates(path: Path) -> MeasuredPassRates:
 
 def _numbers(text: str, path: Path) -> list[float] | None:
     """Return the numbers of a JSON array, or those on each line past blank ones and #; None where there is more."""
-    if text.lstrip().startswith("["):
-        with suppress(ValueError):
-            found = json.loads(text)
-            return [float(each) for each in found] if found and {type(each) for each in found} <= {int, float} else None
-        return None
+    if text.lstrip().startswith("[") and "{" not in text:
+        text = text.strip().strip("[]").replace(",", "\n")
     rates: list[float] = []
     for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
         try:
