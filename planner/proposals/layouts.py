@@ -11,7 +11,6 @@ of trainers to generators on any number, since staleness depends on it: its fina
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import accumulate, repeat
 from typing import Final
 
 from budgets.allocation import steps_for_budget
@@ -19,14 +18,13 @@ from budgets.cost import step_cost
 from budgets.errors import InputError, RlplanError
 from budgets.memory import TIGHT_MEMORY, fewest_gpus, memory_share
 from planner.proposals.grid import PricedGrid, legal_cells, price_cells
-from planner.proposals.pilots import FEWEST_FINAL_UPDATES, carries_signal
+from planner.proposals.pilots import FEWEST_FINAL_UPDATES
 from planner.proposals.proposal import Deadline, Layout
 from planner.proposals.request import PricedCell, Request, Variant
-from planner.proposals.sharing import ALIKE, BudgetSplit, BudgetSplitter
+from planner.proposals.sharing import ALIKE, BudgetSplit, BudgetSplitter, smallest
 
 PATIENCE_HOURS: Final = 168.0  # a week: what a plan takes without being asked
 LOOKED_AT: Final = (0.0, 0.1, 0.2)  # shares of pilots by which layouts are compared, where the share is open
-LONGER: Final = 1.1  # times as long as what is too short, as the next to try
 MORE_GPUS: Final = (2, 4, 8)  # times the machine, as what would meet a deadline
 ONE_STEP_OFF: Final = 1  # updates that generators run ahead in the split variant of a synchronous recipe
 NEAR_BEST: Final = 1.05  # times the best layout's price of a rollout
@@ -139,8 +137,7 @@ def too_late(request: Request) -> str | None:
     if within is None or split_on(with_final_layout(replace(request, within_hours=None)))[2] is None:
         return None
     hardware = request.hardware
-    hours = accumulate(repeat(LONGER), lambda each, times: math.ceil(each * times), initial=_at_least(request))
-    enough = next(each for each in hours if _does(request, each))  # without a deadline there is a plan
+    enough = math.ceil(smallest(lambda hours: _does(request, hours), within))  # without a deadline there is a plan
     larger = (replace(hardware, gpus=n * hardware.gpus, gpus_per_trial=n * hardware.gpus) for n in MORE_GPUS)
     others = (replace(request, hardware=machine, chooses_gpus=True) for machine in larger)
     more = next((each.hardware.gpus for each in others if _does(each, within)), None)
@@ -153,21 +150,6 @@ def too_late(request: Request) -> str | None:
 
 def _does(request: Request, within: float) -> bool:
     return split_on(with_final_layout(replace(request, within_hours=within)))[2] is not None
-
-
-def _at_least(request: Request) -> int:
-    """Return hours below which nothing ends: those of two pilots, unless there are to be none, and a shortest run."""
-    hours = []
-    offered = offered_gpus(request) if request.chooses_gpus else []
-    for gpus in offered or [request.hardware.gpus_per_trial]:
-        laid = with_layout(on_gpus(request, gpus))
-        useful = [cell for cell in price_cells(laid) if carries_signal(cell.signal_fraction)]
-        pilot = 0.0
-        if request.pilots.fraction != 0:
-            pilots = sorted(cell.pilot_gpu_hours(request.pilots.fewest_steps) for cell in useful)[:2]
-            pilot = sum(pilots) / min(2, laid.pilot_hardware.parallel_trials) / laid.pilot_hardware.gpus_per_trial
-        hours.append(pilot + min(cell.final_gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful) / gpus)
-    return math.ceil(min(hours))
 
 
 def with_layout(request: Request) -> Request:

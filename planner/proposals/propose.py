@@ -27,7 +27,7 @@ from planner.proposals.layouts import deadline_of, layouts, on_gpus, too_late, w
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
 from planner.proposals.proposal import Candidate, OtherBudget, PriceSensitivity, Proposal, WhatIf
 from planner.proposals.request import CellCost, GapToFirst, PricedCell, Request
-from planner.proposals.sharing import ALIKE, SHARES, BudgetSplit, BudgetSplitter, rounded_up
+from planner.proposals.sharing import ALIKE, SHARES, BudgetSplit, BudgetSplitter, rounded_up, smallest
 
 
 def spread_rates(between: tuple[float, float] | None, has_pilot: Sequence[bool]) -> list[float | None]:
@@ -49,7 +49,6 @@ def spread_rates(between: tuple[float, float] | None, has_pilot: Sequence[bool])
     return [next(piloted) if pilot else rule for pilot in has_pilot]
 
 
-HALVINGS: Final = 5  # in the search for the smallest budget that does
 LEVEL_NOTE, USUAL_NOTE = "level with the first", "a usual choice"
 LITTLE_SIGNAL = 0.3
 
@@ -124,13 +123,7 @@ def propose(request: Request) -> Proposal:
 def smallest_budget(request: Request, grid: PricedGrid) -> float:
     """Return the fewest GPU-hours, more than the request's, that can be split as it wants; two digits of them."""
     shares, fraction = BudgetSplitter(request, grid), request.pilots.fraction or 0.0
-    low = high = request.budget_gpu_hours
-    while not shares.does(fraction, high):
-        low, high = high, 2 * high
-    for _ in range(HALVINGS):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if shares.does(fraction, middle) else (middle, high)
-    needed = rounded_up(high)
+    needed = rounded_up(smallest(lambda budget: shares.does(fraction, budget), request.budget_gpu_hours))
     while not shares.does(fraction, needed):  # a larger budget may have another first row, with a dearer pilot
         needed = rounded_up(1.02 * needed)
     return needed

@@ -1,7 +1,7 @@
 """The share of the budget that is for pilots: the smallest that is worth as much as any, what it costs taken off."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,6 +20,7 @@ from planner.view import Configuration
 
 SHARES: Final = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 ALIKE: Final = 0.002  # in score: what two rows, or two layouts, are not told apart by
+HALVINGS: Final = 5  # in the search for the smallest budget, or the earliest deadline, that does
 MOST_VALIDATIONS: Final = 12  # validations of a pilot that its worth is reckoned from; more of them lie nearer together
 
 
@@ -214,3 +215,14 @@ def rounded_up(gpu_hours: float) -> float:
     """Round up to two significant digits, so that the figure can be typed and still suffices."""
     unit = 10.0 ** (math.floor(math.log10(gpu_hours)) - 1)
     return round(math.ceil(gpu_hours / unit) * unit, 12)
+
+
+def smallest(does: Callable[[float], bool], least: float) -> float:
+    """Return about the smallest number that does, from a number on that may not."""
+    low = high = least
+    while not does(high):
+        low, high = high, 2 * high
+    for _ in range(HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if does(middle) else (middle, high)
+    return high
