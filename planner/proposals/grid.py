@@ -54,12 +54,12 @@ def price_cells(request: Request) -> list[CellCost]:
     for variant in request.all_variants:
         alike = priced.setdefault((id(variant.workload), id(variant.traits), id(variant.coefficients)), [])
         if not alike:
-            alike += [_price(request, variant, n, B) for n, B in legal_cells(request)]
+            alike += [price_cell(request, variant, n, B) for n, B in legal_cells(request)]
         costs += [replace(cell, variant=variant) for cell in alike]
     return costs
 
 
-def _price(request: Request, variant: Variant, n: int, B: int) -> CellCost:
+def price_cell(request: Request, variant: Variant, n: int, B: int) -> CellCost:
     """Price the cell on both layouts: of an asynchronous recipe the final run is made of parts like a pilot."""
     hardware, pilots = request.hardware, request.pilot_hardware
     terms = (variant.traits, n, B, variant.coefficients)
@@ -148,7 +148,7 @@ class PricedGrid:
         Of a recipe nothing is known but its price, and a cheaper one has no more updates: that would rank it by price.
         """
         variant = replace(cell.variant, axes=((RECIPE, traits.name),), traits=traits, of_first_row=True)
-        cost = _price(request, variant, *cell.key)
+        cost = price_cell(request, variant, *cell.key)
         at = self.costs[self._places[cell.key, cell.variant.axes]]
         bought = steps_for_budget(
             at.final_gpu_hours(cell.affordable_steps), cost.cost.gpu_hours_per_step, cost.cost.start_up_gpu_hours

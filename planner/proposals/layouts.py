@@ -11,13 +11,14 @@ of trainers to generators on any number, since staleness depends on it: its fina
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from statistics import geometric_mean
 from typing import Final
 
 from budgets.allocation import steps_for_budget
 from budgets.cost import step_cost
 from budgets.errors import InputError, RlplanError
 from budgets.memory import TIGHT_MEMORY, fewest_gpus, memory_share
-from planner.proposals.grid import PricedGrid, legal_cells, price_cells
+from planner.proposals.grid import PricedGrid, legal_cells, price_cell, price_cells
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES
 from planner.proposals.proposal import Deadline, Layout
 from planner.proposals.request import PricedCell, Request, Variant
@@ -202,18 +203,11 @@ def is_tight(request: Request, gpus: int) -> bool:
 
 def _prices(request: Request, variants: Iterable[Variant], gpus: int) -> tuple[float, float]:
     """Return the geometric means of what a step costs a pilot on so many GPUs, and the final run that is as it is."""
-    hardware = request.hardware
-    narrow, parts = replace(hardware, gpus_per_trial=gpus), hardware.gpus_per_trial // gpus
-    cells = legal_cells(request)
-    pilot, final = [], []
-    for n, B in cells[:: math.ceil(len(cells) / CELLS_PRICED)]:
-        for each in variants:
-            terms = (each.traits, n, B, each.coefficients)
-            whole = step_cost(each.workload, hardware, *terms, parts=parts)
-            part = step_cost(each.workload, narrow, *terms, placement=whole.placement.on(gpus))
-            pilot.append(math.log(part.gpu_hours_per_step))
-            final.append(math.log(whole.gpu_hours_per_step))
-    return math.exp(math.fsum(pilot) / len(pilot)), math.exp(math.fsum(final) / len(final))
+    asked, cells = request.with_pilots(gpus=gpus), legal_cells(request)
+    some = cells[:: math.ceil(len(cells) / CELLS_PRICED)]
+    priced = [price_cell(asked, variant, n, B) for n, B in some for variant in variants]
+    pilots = geometric_mean(each.pilot_cost.gpu_hours_per_step for each in priced)
+    return pilots, geometric_mean(each.cost.gpu_hours_per_step for each in priced)
 
 
 def _refused(request: Request, given: int, legal: list[int]) -> str:
