@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.curves.curve import Vector
 from planner.experience.experience import Experience, is_transferred, likeness, widened
-from planner.pooling.features import LOCALS, CoefficientTerm, Features, NumericAxis
+from planner.pooling.features import CoefficientTerm, Features, NumericAxis
 from planner.pooling.priors import LearntPrior
 
 CORRELATION: Final = 0.97  # [A]: a quarter of the prior's spread stays a sweep's own, √(1 − 0.97²)
@@ -82,19 +82,13 @@ def _evidence_of(source: Experience, smooth: Features, spread: Vector) -> _Evide
     lengths, turned = np.linalg.eigh(posterior - np.eye(len(at)))
     precision = turned * np.maximum(lengths, 0.0) @ turned.T
     pull = (precision + np.eye(len(at))) @ ((source.mean[at] - source.prior_mean[at]) / sd)
-    back = _change_of_frame(source.lines, smooth, terms)
+    back = np.zeros((len(terms), len(terms)))
+    for local in {term.local for term in terms}:
+        own = [place for place, term in enumerate(terms) if term.local == local]
+        back[np.ix_(own, own)] = between(source.lines, [terms[place] for place in own], smooth.lines, local)
     # δ in their frame and units is this matrix times δ in ours; curvatures' mean is taken to be ours in either.
     moved = np.linalg.inv(back) * spread[places] / sd[:, None]
     return _Evidence(tuple(places), moved.T @ precision @ moved, moved.T @ pull)
-
-
-def _change_of_frame(lines: Sequence[NumericAxis], smooth: Features, terms: Sequence[CoefficientTerm]) -> Vector:
-    found = np.zeros((len(terms), len(terms)))
-    for local in range(LOCALS):
-        own = [place for place, term in enumerate(terms) if term.local == local]
-        if own:
-            found[np.ix_(own, own)] = between(lines, [terms[place] for place in own], smooth.lines, local)
-    return found
 
 
 def between(
