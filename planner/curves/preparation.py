@@ -70,7 +70,8 @@ def _bins(curve: Curve) -> tuple[Vector, Vector, Vector, float]:
     A point has its bin half by its place in log x and half by its rank, so that no bin takes nearly all points.
     """
     log_x = np.log(curve.x[curve.x > 0])
-    relative, rank = log_x - log_x[-1], np.arange(log_x.size)
+    last = float(log_x[-1]) if log_x.size else 0.0  # a run may have been scored before training alone
+    relative, rank = log_x - last, np.arange(log_x.size)
     column = rank
     if rank.size >= BINS:
         along = 1 - relative / (relative[0] or -1.0)
@@ -80,10 +81,10 @@ def _bins(curve: Curve) -> tuple[Vector, Vector, Vector, float]:
     weight = np.bincount(column, minlength=BINS).astype(float)
     filled = np.maximum(weight, 1.0)
     centre = np.bincount(column[at_start.size :], relative, minlength=BINS) / filled
-    centre[0] = relative[0]
+    centre[0] = relative[0] if log_x.size else 0.0
     # Empty bins are put where the bin before them lies, so that no compute passes between the two.
     before = np.maximum.accumulate(np.where(weight > 0, np.arange(BINS), 0))
-    return centre[before], np.bincount(column, curve.y, minlength=BINS) / filled, weight, float(log_x[-1])
+    return centre[before], np.bincount(column, curve.y, minlength=BINS) / filled, weight, last
 
 
 def _noise(curve: Curve) -> float:

@@ -50,6 +50,13 @@ def test_log_x_ascends_from_the_points_before_training_and_empty_bins_say_nothin
         assert prepared.weight[0, 1:].max() == 1
 
 
+def test_a_run_that_was_scored_before_training_alone_has_its_bin():
+    prepared = prepare([Curve.of("start", [0.0], [0.3], bounded=True), Curve.of("run", [0.0, 1.0], [0.3, 0.4])])
+    assert prepared.weight.sum(axis=1).tolist() == [1, 2]
+    assert prepared.score[:, 0].tolist() == [0.3, 0.3]
+    assert prepared.last_log_x.tolist() == [0.0, 0.0]
+
+
 def test_a_million_points_become_as_many_bins_as_thirty():
     rng = np.random.default_rng(0)
     x = np.arange(1_000_000)
