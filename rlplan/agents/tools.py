@@ -59,8 +59,8 @@ class CommandTool:
     @property
     def answers(self) -> dict[str, Any]:
         """Return what it answers, as a JSON schema made of the types of the command's answer."""
-        definitions: dict[str, Any] = {}
-        found = schema_of_answer(import_module(self.answered).answer, definitions)
+        found = schema_of_answer(import_module(self.answered).answer)
+        definitions = found.pop("$defs", {})
         properties = OUTPUT | {"answer": {"anyOf": [found, {"type": "null"}], **OUTPUT["answer"]}}
         return {"type": "object", "properties": properties, "required": list(properties), "$defs": definitions}
 

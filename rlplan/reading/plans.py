@@ -1,33 +1,20 @@
 """Stored plans that no sweep has run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import exists, select
 from sqlalchemy.orm import Session, selectinload
 
-from planner.store.schema import Candidate, Plan, Sweep
+from planner.store.schema import Plan, Sweep
 from rlplan.wording.sharing import layout_text, shares
 
 MOST = 10
 
 
-@dataclass(frozen=True, slots=True)
-class UnrunPlan:
-    """A plan that waits to be run, and what it would begin with."""
-
-    plan: Plan
-    first: str  # of its candidates
-    pilots: int
-
-
-def unrun_plans(session: Session) -> tuple[UnrunPlan, ...]:
+def unrun_plans(session: Session) -> Sequence[Plan]:
     """Return the plans that no sweep has run, the newest first; no more than one would look through."""
-    no_sweep = ~exists().where(Sweep.plan_id == Plan.id)
-    plans = session.scalars(select(Plan).where(no_sweep).order_by(Plan.id.desc()).limit(MOST)).all()
-    pilots = _pilots(session, [plan.id for plan in plans])
-    best = _best(session, [plan.id for plan in plans])
-    return tuple(UnrunPlan(plan, best.get(plan.id, "none"), pilots.get(plan.id, 0)) for plan in plans)
+    wanted = select(Plan).options(selectinload(Plan.candidates)).where(~exists().where(Sweep.plan_id == Plan.id))
+    return session.scalars(wanted.order_by(Plan.id.desc()).limit(MOST)).all()
 
 
 def about_plan(plan: Plan) -> str:
@@ -58,14 +45,3 @@ def plan_meant(session: Session, name: str | None) -> Plan | None:
     if name is not None:
         wanted = wanted.where(Plan.name == name)
     return session.scalar(wanted.order_by(Plan.id.desc()).limit(1))
-
-
-def _pilots(session: Session, plans: Sequence[int]) -> dict[int, int]:
-    counted = select(Candidate.plan_id, func.count()).where(Candidate.plan_id.in_(plans), Candidate.pilot_steps > 0)
-    return {row[0]: row[1] for row in session.execute(counted.group_by(Candidate.plan_id))}
-
-
-def _best(session: Session, plans: Sequence[int]) -> dict[int, str]:
-    columns = (Candidate.plan_id, Candidate.rollouts_per_prompt, Candidate.prompts_per_batch)
-    rows = session.execute(select(*columns).where(Candidate.plan_id.in_(plans), Candidate.rank == 1))
-    return {plan: f"n = {n}, B = {B}" for plan, n, B in rows}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,18 @@ class BudgetData:
     choice: ChoiceData | None
 
 
+class LaunchData(View[Launch]):
+    """How the final run is started."""
+
+    command = Key[str | None]("of.line")
+    arguments = Key[Sequence[str] | None]("of.command")
+    gpu_hours = Key[float]("of.gpu_hours", "still to be paid")
+    continues = Key[Pilot | None]("of.continues")
+    note = Key[str]("of.note")
+    gpus = Key[int | None](lambda each: each.of.machine and each.of.machine.gpus, optional=True)
+    nodes = Key[int | None](lambda each: each.of.machine and each.of.machine.nodes, optional=True)
+
+
 @dataclass(frozen=True, repr=False)
 class Recommended(Answer):
     """What is recommended: what the sweep has stored, unless another is asked for or none can be read.
@@ -101,23 +114,50 @@ class Recommended(Answer):
     policy: str
     pilot_gpu_hours: float
     spent_gpu_hours: float
-    answer: FinalAnswer
+    answer: FinalAnswer = field(repr=False)
     launch: Launch = field(repr=False)
     kept: StoredAnswer | None = field(repr=False)  # that it is; None where it was worked out now
-    asked_for: bool = False  # a final run other than the sweep's own
+    asked_for: bool = field(default=False, repr=False)  # a final run other than the sweep's own
     database: str = field(default=DEFAULT_DATABASE, repr=False)  # as a command names it
 
     found = Read[FinalAnswer]("answer", "The answer itself, with other budgets and the frontier.")
     best = Read[Choice](
         "answer.chosen", "What to run: n, B, update steps and learning rate, with what is expected of it."
     )
-    target_gpu_hours = Read[float]("answer.target_gpu_hours", "GPU-hours of the final run that it is for.")
     sentence = Read[str]("answer.what", "What to run and what it is expected to score, in one sentence.")
     certainty = Read[str]("answer.how_sure", "How sure that is, in one sentence.")
     runner_up = Read[RunnerUp | None]("answer.runner_up", "The next best, and how likely it is to end higher.")
     equivalent = Read[tuple[Choice, ...]]("answer.equivalent", "What the evidence does not tell from the best.")
     cautions = Read[tuple[Caution, ...]]("answer.cautions", "What to mind.")
     command = Read[str | None]("launch.line", "The line that runs it; None where there is none.")
+
+    source = Key[Source](lambda each: Source.NOW if each.kept is None else Source.STORED)
+    made_at = Key[datetime | None](lambda each: each.kept and each.kept.made_at)
+    so_far = Key[bool](lambda each: each.kept is not None and each.kept.so_far)
+    target_gpu_hours = Key[float]("answer.target_gpu_hours", "GPU-hours of the final run that it is for.")
+    recommendation = Key[ChoiceData](_of_answer("recommendation"))
+    sentences = Key[Sequence[str]](_of_answer("sentences"))
+    why = Key[str](_of_answer("why"))
+    valued = Key[str](_of_answer("valued"))
+    rival = Key[RivalData | None](_of_answer("runner_up"), name="runner_up")
+    level = Key[Sequence[ConfigurationData]](_of_answer("level"), "any of these will do")
+    alike = Key[Sequence[ChoiceData]](
+        _of_answer("equivalent"), "what the evidence does not tell from the best", name="equivalent"
+    )
+    budgets = Key[Sequence[BudgetData]](_of_answer("budgets"))
+    frontier = Key[Sequence[BudgetData]](_of_answer("frontier"))
+    enough = Key[ChoiceData | None](_of_answer("enough"), "the cheapest within 0.02, where less does")
+    warnings = Key[Sequence[Caution]](_of_answer("warnings"))
+    ranking = Key[Sequence[RankedChoice]](_of_answer("ranking"))
+    left_out = Key[Sequence[ConfigurationData]](_of_answer("left_out"), "what cannot be run")
+    seed_sd = Key[float](_of_answer("seed_sd"))
+    draws = Key[int](_of_answer("draws"))
+    started = Key[LaunchData](lambda each: LaunchData(each.launch), name="launch")
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """The answer as the planner writes it."""
+        return answer_data(self.answer)
 
     @property
     def listed(self) -> Sequence[Any]:
@@ -129,11 +169,6 @@ class Recommended(Answer):
         """What to run, and how sure that is."""
         return f"{self.sentence} {self.certainty}"
 
-    @property
-    def document(self) -> "RecommendData":
-        """All of it."""
-        return RecommendData(self, answer_data(self.answer))
-
     def __repr__(self) -> str:
         best = self.best
         return (
@@ -143,11 +178,6 @@ class Recommended(Answer):
         )
 
     @property
-    def source(self) -> Source:
-        """Where it comes from."""
-        return Source.NOW if self.kept is None else Source.STORED
-
-    @property
     def origin(self) -> str:
         """Of when it is, in words."""
         if self.kept is not None:
@@ -155,51 +185,6 @@ class Recommended(Answer):
             return f"the answer {state} {moment(self.kept.made_at)}"
         why = "another final run than the sweep's own" if self.asked_for else "no answer is stored that can be read"
         return f"worked out now: {why}"
-
-
-class LaunchData(View[Launch]):
-    """How the final run is started."""
-
-    command = Key[str | None]("of.line")
-    arguments = Key[Sequence[str] | None]("of.command")
-    gpu_hours = Key[float]("of.gpu_hours", "still to be paid")
-    continues = Key[Pilot | None]("of.continues")
-    note = Key[str]("of.note")
-    gpus = Key[int | None](lambda each: each.of.machine and each.of.machine.gpus, optional=True)
-    nodes = Key[int | None](lambda each: each.of.machine and each.of.machine.nodes, optional=True)
-
-
-@dataclass(frozen=True)
-class RecommendData(View[Recommended]):
-    """What is recommended, and all that it rests on."""
-
-    data: Mapping[str, Any] = field(repr=False)  # of the answer
-
-    sweep = Key[str]("of.sweep")
-    status = Key[SweepStatus]("of.status")
-    policy = Key[str]("of.policy")
-    pilot_gpu_hours = Key[float]("of.pilot_gpu_hours")
-    spent_gpu_hours = Key[float]("of.spent_gpu_hours")
-    source = Key[Source]("of.source")
-    made_at = Key[datetime | None](lambda each: each.of.kept and each.of.kept.made_at)
-    so_far = Key[bool](lambda each: each.of.kept is not None and each.of.kept.so_far)
-    target_gpu_hours = Key[float]("of.target_gpu_hours", "GPU-hours of the final run")
-    recommendation = Key[ChoiceData](_of_answer("recommendation"))
-    sentences = Key[Sequence[str]](_of_answer("sentences"))
-    why = Key[str](_of_answer("why"))
-    valued = Key[str](_of_answer("valued"))
-    runner_up = Key[RivalData | None](_of_answer("runner_up"))
-    level = Key[Sequence[ConfigurationData]](_of_answer("level"), "any of these will do")
-    equivalent = Key[Sequence[ChoiceData]](_of_answer("equivalent"), "what the evidence does not tell from the best")
-    budgets = Key[Sequence[BudgetData]](_of_answer("budgets"))
-    frontier = Key[Sequence[BudgetData]](_of_answer("frontier"))
-    enough = Key[ChoiceData | None](_of_answer("enough"), "the cheapest within 0.02, where less does")
-    warnings = Key[Sequence[Caution]](_of_answer("warnings"))
-    ranking = Key[Sequence[RankedChoice]](_of_answer("ranking"))
-    left_out = Key[Sequence[ConfigurationData]](_of_answer("left_out"), "what cannot be run")
-    seed_sd = Key[float](_of_answer("seed_sd"))
-    draws = Key[int](_of_answer("draws"))
-    launch = Key[LaunchData](lambda each: LaunchData(each.of.launch))
 
 
 def recommended(

@@ -17,7 +17,7 @@ from planner.store.schema import Plan
 from planner.view import FINAL_POLICY
 from rlplan.charts.chart import Chart
 from rlplan.charts.curves import curve_panels
-from rlplan.reading.plans import UnrunPlan, about_plan
+from rlplan.reading.plans import about_plan
 from rlplan.reading.show_reading import Move, moves_of
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import SegmentRow, TrialRow
@@ -121,7 +121,7 @@ def listing(session: Session, before: int | None = None, *, now: datetime | None
 
 def front_page(
     listing: Listing,
-    plans: Sequence[UnrunPlan],
+    plans: Sequence[Plan],
     featured: Snapshot | RlplanError | str | None,
     database: str,
     before: str | None = None,
@@ -137,7 +137,7 @@ def front_page(
         "sweeps.html",
         listing=listing,
         before=before,
-        plans=[(each, command("sweep", each.plan.name, database)) for each in plans],
+        plans=[(each, command("sweep", each.name, database)) for each in plans],
         trouble=trouble,
         story=snapshot.story if snapshot else None,
         version=front.version if front else "",
