@@ -40,6 +40,6 @@ def test_the_keyboard_reaches_the_theme_and_the_filter(
     tab_to(eye, "#decision-rows summary")
     eye.page.keyboard.press("Enter")
     assert shown.locator("pre:visible").count() == 1
-    tab_to(eye, "#ranking [data-sort='1']")
+    tab_to(eye, "#ranking th:nth-child(2) [data-sort]")
     eye.page.keyboard.press("Space")
     assert eye.page.locator("#ranking th[aria-sort=ascending]").count() == 1

@@ -8,7 +8,7 @@
   function sort(button) {
     const heading = button.closest("th");
     const body = heading.closest("table").tBodies[0];
-    const column = Number(button.dataset.sort);
+    const column = heading.cellIndex;
     const falling = heading.getAttribute("aria-sort") === "ascending";
     for (const each of heading.parentElement.children) each.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", falling ? "descending" : "ascending");
@@ -73,7 +73,7 @@
       if (button) after.push(() => open(button));
     }
     for (const heading of old.querySelectorAll("th[aria-sort]")) {
-      const button = made.querySelector(`[data-sort="${heading.querySelector("button").dataset.sort}"]`);
+      const button = made.querySelectorAll("thead th")[heading.cellIndex]?.querySelector("[data-sort]");
       if (button) after.push(() => { sort(button); if (heading.getAttribute("aria-sort") === "descending") sort(button); });
     }
     const opened = new Set([...old.querySelectorAll("tr:has(details[open])")].map((row) => row.cells[0].textContent));
