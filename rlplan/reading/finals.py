@@ -124,6 +124,8 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
     trial = session.scalars(select(Trial).where(Trial.sweep_id == sweep.id)).one()
     totals = totals_of(session, sweep.id)
     scores, events = _scores(session, sweep, trial), _events(session, sweep.id)
+    newest = {each.action: each for each in events}
+    validated, ended = newest.get(VALIDATION), newest.get(ENDING)
     believed = forecasts_of(session, final.id)
     now = believed[-1] if believed else None
     band = tuple((share, score, low, high) for share, score, low, high in final.promised_band)
@@ -156,9 +158,9 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         best=best,
         best_folder=str(folder) if folder.is_dir() else None,
         kept=_saved_score(folder, scores),
-        line=next((each.reason for each in reversed(events) if each.action == VALIDATION), None),
-        end=next((each.seen for each in reversed(events) if each.action == ENDING), None),
-        ending=next((each.reason for each in reversed(events) if each.action == ENDING), None),
+        line=validated.reason if validated else None,
+        end=ended.seen if ended else None,
+        ending=ended.reason if ended else None,
     )
 
 

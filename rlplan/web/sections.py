@@ -6,7 +6,7 @@ from typing import Any
 from planner.axes import format_axes
 from planner.store.schema import SweepStatus
 from planner.view import Configuration
-from rlplan.charts.budget import budget_chart, timelines, used
+from rlplan.charts.budget import budget_chart, timelines
 from rlplan.charts.curves import curve_panels
 from rlplan.charts.final import final_chart
 from rlplan.charts.frontier import frontier_chart
@@ -39,7 +39,6 @@ def answer_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
         "stored": sentence(stored) if stored is not None else None,
         "why_not": None if why_not is None else why_not.removeprefix("no recommendation: ").rstrip("."),
         "what_to_do": _what_to_do(story.picture, story.database),
-        "picture": story.picture,
         "final": story.final,
         "final_chart": None if story.final is None else final_chart(story.final),
     }
@@ -94,7 +93,6 @@ def budget_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     return {
         "chart": budget_chart(story),
         "timelines": timelines(story, beliefs),
-        "uses": used(story),
         "money": story.picture.money,
     }
 

@@ -88,7 +88,7 @@ def _front(story: Story, beliefs: Beliefs | None) -> str:
     return written(
         "front.html",
         **_state(story),
-        **{name: value for name, value in answer_section(story, beliefs).items() if name != "picture"},
+        **answer_section(story, beliefs),
         panels=curve_panels(story, beliefs, FRONT_PANELS).charts,
         lines=shown,
         hidden=len(ranking["lines"]) - len(shown),
