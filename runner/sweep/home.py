@@ -140,85 +140,67 @@ def home_of(sweep: Sweep, database: str, given: str | Path | None = None) -> Hom
     if "folder" not in sweep.config:
         raise AstrayError("its settings name no folder", f"the settings of {sweep.name} name no folder")
     stored = Path(sweep.config["folder"])
-    claim = _Claim(sweep, database)
     if given is not None:
-        return _named(claim, stored, Path(os.path.abspath(Path(given).expanduser())))
-    objection = claim.objection(stored)
+        return _named(sweep, database, stored, Path(os.path.abspath(Path(given).expanduser())))
+    objection = _objection(sweep, database, stored)
     if objection is None:
         former = mark_of(stored)
         moved = former is not None and not _same(former.database, database)
         return Home(stored, f"its database was {former.database} and is {database} now" if former and moved else None)
     for beside in _beside(stored, database):
-        if mark_of(beside) is not None and claim.objection(beside) is None:
+        if mark_of(beside) is not None and _objection(sweep, database, beside) is None:
             if not stored.is_dir():
                 return Home(beside, f"its folder was moved along with its database, from {stored} to {beside}")
             return Home(beside, f"its database was copied, and so was its folder: it goes on in {beside}, not {stored}")
-    if not stored.exists() and claim.storage is not None:
-        return Home(stored, claim.fetched(stored))
-    raise objection
+    return _fetched(sweep, stored, objection)
 
 
-def _named(claim: "_Claim", stored: Path, given: Path) -> Home:
+def _named(sweep: Sweep, database: str, stored: Path, given: Path) -> Home:
     """Return the folder that was named, or that of the sweep in it, as `rlplan sweep --folder` has it."""
-    below = (given / name for name in (stored.name, claim.sweep.name))
+    below = (given / name for name in (stored.name, sweep.name))
     place = next((each for each in below if mark_of(given) is None and mark_of(each) is not None), given)
-    objection = claim.objection(place, named=True)
-    if objection is not None and not place.exists() and claim.storage is not None:
-        return Home(place, claim.fetched(place))
+    objection = _objection(sweep, database, place, named=True)
     if objection is not None:
-        raise objection
+        return _fetched(sweep, place, objection)
     return Home(place, None if _same(place, stored) else f"its folder was {stored} and is {place} now")
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """A sweep of a database that looks for its folder."""
+def _fetched(sweep: Sweep, folder: Path, objection: AstrayError) -> Home:
+    """Return a folder that is not there where its trials can be fetched; else raise what is said against it."""
+    storage = sweep.config.get("storage")
+    if storage is None or folder.exists():
+        raise objection
+    return Home(folder, f"the folder {folder} was not there: its trials go on from their copies in {storage}")
 
-    sweep: Sweep
-    database: str
 
-    @property
-    def storage(self) -> str | None:
-        """Where copies of the trials lie."""
-        found: str | None = self.sweep.config.get("storage")
-        return found
+def _objection(sweep: Sweep, database: str, folder: Path, *, named: bool = False) -> AstrayError | None:
+    """Return why a folder is not that of a database's sweep; None when it is."""
+    option = f"`rlplan resume {sweep.name} --folder PATH`"
 
-    def fetched(self, folder: Path) -> str:
-        """Say what becomes of a folder that is not there."""
-        return f"the folder {folder} was not there: its trials go on from their copies in {self.storage}"
+    def astray(fact: str, remedy: str) -> AstrayError:
+        return AstrayError(fact, f"{sweep.name} in {database}: {fact}. Nothing was run; {remedy}")
 
-    def objection(self, folder: Path, *, named: bool = False) -> AstrayError | None:
-        """Return why a folder is not this sweep's; None when it is."""
-        if not folder.is_dir():
-            return self._astray(
-                f"the folder {folder} is not there",
-                f"if it was moved, say where to with {self._remedy}; if it is lost, its checkpoints are too, and "
-                "`rlplan sweep` begins anew",
-            )
-        mark = mark_of(folder)
-        if mark is None:
-            return self._astray(
-                f"the folder {folder} has no {MARK} that says whose it is", f"name its own with {self._remedy}"
-            )
-        if mark.token != token_of(self.sweep):
-            other = f"{mark.sweep} in {mark.database}"
-            return self._astray(f"the folder {folder} is that of another, {other}", f"name its own with {self._remedy}")
-        if not _same(mark.folder, folder) or _same(mark.database, self.database):
-            return None  # it was copied or moved here since, or is this database's own
-        if not _may_be_there(mark.database) or (named and "://" in mark.database):
-            return None
-        return self._astray(
-            f"the folder {folder} is driven by {mark.database}, of which this database is a copy",
-            f"two would overwrite and charge each other; go on with --db {mark.database}, or copy the folder too and "
-            f"name the copy with {self._remedy}",
+    if not folder.is_dir():
+        return astray(
+            f"the folder {folder} is not there",
+            f"if it was moved, say where to with {option}; if it is lost, its checkpoints are too, and `rlplan sweep` "
+            "begins anew",
         )
-
-    @property
-    def _remedy(self) -> str:
-        return f"`rlplan resume {self.sweep.name} --folder PATH`"
-
-    def _astray(self, fact: str, remedy: str) -> AstrayError:
-        return AstrayError(fact, f"{self.sweep.name} in {self.database}: {fact}. Nothing was run; {remedy}")
+    mark = mark_of(folder)
+    if mark is None:
+        return astray(f"the folder {folder} has no {MARK} that says whose it is", f"name its own with {option}")
+    if mark.token != token_of(sweep):
+        fact = f"the folder {folder} is that of another, {mark.sweep} in {mark.database}"
+        return astray(fact, f"name its own with {option}")
+    if not _same(mark.folder, folder) or _same(mark.database, database):
+        return None  # it was copied or moved here since, or is this database's own
+    if not _may_be_there(mark.database) or (named and "://" in mark.database):
+        return None
+    return astray(
+        f"the folder {folder} is driven by {mark.database}, of which this database is a copy",
+        f"two would overwrite and charge each other; go on with --db {mark.database}, or copy the folder too and name "
+        f"the copy with {option}",
+    )
 
 
 def _beside(stored: Path, database: str) -> Iterator[Path]:
