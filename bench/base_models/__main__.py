@@ -42,9 +42,9 @@ def make(task: str, out: Path | None = None) -> None:
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(mode=True)
     design, embedded = DESIGNS[task], EMBEDDED[task]
-    train, _ = sum_problems(task, embedded.sums)
+    train, _ = sum_problems(task, embedded)
     folder = (out or Path(str(files("runner.tasks").joinpath(MODELS)))) / task
-    ship(base_model(design, embedded.sums, embedded.max_response_tokens, train[:PROBE_PROBLEMS]), folder)
+    ship(base_model(design, embedded, embedded.max_response_tokens, train[:PROBE_PROBLEMS]), folder)
     model = load_model(str(folder))
     found = sampled(model, train, SAMPLES, embedded.max_response_tokens, design.seed)
     mean = statistics.fmean(found.pass_rates)

@@ -25,13 +25,14 @@ MODELS = "models"
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """How the sums of one task are drawn and how their answers are written."""
+    """How the sums of an embedded task are drawn and how their answers are written."""
 
     fewest_terms: int
     most_terms: int
     smallest: int
     largest: int
-    steps_written: bool  # answer with each addition and its running total, or with the last total alone
+    max_response_tokens: int  # more than the longest right answer with its end token
+    steps_written: bool = False  # answer with each addition and its running total, or with the last total alone
 
     def terms(self, draw: Draw) -> list[int]:
         """Draw the numbers to be added."""
@@ -92,18 +93,10 @@ def _problem(id_: str, sums: Sums, terms: list[int]) -> Problem:
     return Problem(id_, sums.prompt(terms), sums.answer(terms))
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """What there is to know of an embedded task before its files are read."""
-
-    sums: Sums
-    max_response_tokens: int  # more than the longest right answer with its end token
-
-
-EMBEDDED: Mapping[str, Embedded] = {
-    "sum-easy": Embedded(Sums(2, 2, 100, 999, steps_written=False), 6),
-    "sum-hard": Embedded(Sums(2, 2, 1000, 9999, steps_written=False), 7),
-    "sum-steps": Embedded(Sums(2, 4, 100, 249, steps_written=True), 32),
+EMBEDDED: Mapping[str, Sums] = {
+    "sum-easy": Sums(2, 2, 100, 999, 6),
+    "sum-hard": Sums(2, 2, 1000, 9999, 7),
+    "sum-steps": Sums(2, 4, 100, 249, 32, steps_written=True),
 }
 
 
@@ -111,7 +104,6 @@ def embedded_task(name: str) -> Task:
     """Return an embedded task with its problems, its model's folder and the model's pass rates."""
     if name not in EMBEDDED:
         raise UnknownNameError("embedded task", name, EMBEDDED)
-    embedded = EMBEDDED[name]
     train, validation = _problems(name)
     tokenizer = CharacterTokenizer()
     return Task(
@@ -122,7 +114,7 @@ def embedded_task(name: str) -> Task:
         reward=ExactReward(strip=False),
         model_path=str(model_folder(name)),
         max_prompt_tokens=max(len(tokenizer.encode_prompt(problem.prompt)) for problem in (*train, *validation)),
-        max_response_tokens=embedded.max_response_tokens,
+        max_response_tokens=EMBEDDED[name].max_response_tokens,
         base_pass_rates=read_pass_rates(task_file(f"{name}.pass-rates.txt")).rates,
         closing=Closing(answer=last_total) if EMBEDDED_PHRASES[name] else None,
     )
@@ -135,5 +127,5 @@ def model_folder(name: str) -> Path:
 
 @cache
 def _problems(name: str) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    train, validation = sum_problems(name, EMBEDDED[name].sums)
+    train, validation = sum_problems(name, EMBEDDED[name])
     return tuple(train), tuple(validation)

@@ -88,7 +88,7 @@ def terms(prompt: str) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("task", EMBEDDED)
 def test_the_problems_never_change_and_no_two_add_the_same_numbers(task: str) -> None:
-    train, validation = sum_problems(task, EMBEDDED[task].sums)
+    train, validation = sum_problems(task, EMBEDDED[task])
     problems = [*validation, *train]
     text = "\n".join(f"{p.id}\t{p.prompt}\t{p.answer}" for p in problems)
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == PINNED[task]
@@ -99,14 +99,14 @@ def test_the_problems_never_change_and_no_two_add_the_same_numbers(task: str) ->
 
 @pytest.mark.parametrize("task", EMBEDDED)
 def test_answers_are_right_and_leave_room_for_their_end(task: str) -> None:
-    train, validation = sum_problems(task, EMBEDDED[task].sums)
+    train, validation = sum_problems(task, EMBEDDED[task])
     reward = embedded_task(task).reward
     assert set(reward.score(train, [problem.answer for problem in train]).values) == {1.0}
     for problem in (*train, *validation):
         numbers = [int(term) for term in problem.prompt.removesuffix("=").split("+")]
         steps = problem.answer.split("=")
         assert int(steps[-1]) == sum(numbers)
-        if EMBEDDED[task].sums.steps_written:
+        if EMBEDDED[task].steps_written:
             assert [sum(map(int, step.split("+"))) for step in steps[:-1]] == list(accumulate(numbers))[1:]
             assert [int(step.split("+")[-1]) for step in steps[:-1]] == numbers[1:]
         assert len(problem.answer) + 1 <= EMBEDDED[task].max_response_tokens
