@@ -16,9 +16,10 @@ from rlplan.reading.recommend_reading import Stored
 from rlplan.requests.running import SweepRequest
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver
+from runner.storage.mirror import newest_step
 from runner.sweep.board import Board
 from runner.sweep.home import home_of
-from runner.sweep.keeping import FromPilot, stored_step, takes_rate
+from runner.sweep.keeping import FromPilot, takes_rate
 from runner.sweep.planned import configuration_of
 
 
@@ -51,7 +52,7 @@ def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> 
             f"kept and not the best: `rlplan resume {row.name}` goes on from the last"
         )
     config = TrialConfig.model_validate(trial.config)
-    step = stored_step(config, folder)
+    step = newest_step(config, folder)
     if step is None:
         raise NotFoundError(f"{row.name} has kept no best checkpoint in {folder}: none was scored and saved yet")
     rate = trial.learning_rate if learning_rate is None else learning_rate

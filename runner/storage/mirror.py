@@ -38,7 +38,7 @@ class Mirror:
     def fetch(self, from_step: int) -> list[str]:
         """Have the folder hold what can be gone on from, and return what a reader should know of that."""
         shutil.rmtree(self._folder / ASIDE, ignore_errors=True)
-        stands_here = from_step in (0, self._local_step())
+        stands_here = from_step in (0, newest_step(self._config, self._folder))
         try:
             found = self._marked(may_do_without=stands_here)
         except CheckpointError as error:
@@ -57,7 +57,7 @@ class Mirror:
                 continue
             self._share(save)
             return notes
-        if self._local_step() is None:
+        if newest_step(self._config, self._folder) is None:
             raise CheckpointError(f"none of the saves of the trial can be gone on from: {'; '.join(notes)}")
         return notes
 
@@ -94,16 +94,12 @@ class Mirror:
             self._share(self._stored)
         return f"{self._saves.place.url}/{self._stored.name}", []
 
-    def _local_step(self) -> int | None:
-        found = checkpoints_of(self._config, self._folder)
-        return found[0][0] if found else None
-
     def _shared(self) -> str | None:
         """Return what the folder shares with the place; nothing where its checkpoints are gone."""
-        try:
-            return (self._folder / SHARED).read_text(encoding="utf-8") if self._local_step() is not None else None
-        except OSError:
-            return None
+        with suppress(OSError):
+            if newest_step(self._config, self._folder) is not None:
+                return (self._folder / SHARED).read_text(encoding="utf-8")
+        return None
 
     def _share(self, save: Save) -> None:
         replace_file(self._folder / SHARED, save.name)
@@ -122,6 +118,11 @@ def checkpoints_of(config: TrialConfig, folder: Path) -> list[tuple[int, Sequenc
     from runner.trainers.storing import parts_of  # noqa: PLC0415
 
     return [(step, (*parts, *points)) for step, parts in parts_of(config, folder)]
+
+
+def newest_step(config: TrialConfig, folder: Path) -> int | None:
+    """Return the step of the newest complete checkpoint in a trial's folder."""
+    return next((step for step, _ in checkpoints_of(config, folder)), None)
 
 
 def remove_checkpoints(config: TrialConfig, folder: Path) -> None:

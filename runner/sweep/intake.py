@@ -20,7 +20,7 @@ from planner.trials import TrialState
 from runner.ports.backend import Point
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
 from runner.ports.trial import TrialConfig
-from runner.storage.mirror import checkpoints_of
+from runner.storage.mirror import newest_step
 from runner.sweep.board import Board, OpenSegment, TrialFacts
 from runner.sweep.journal import Journal
 from runner.sweep.measured import ShortSegments, cost_record
@@ -277,7 +277,5 @@ class Intake:
 def _saved_step(facts: TrialFacts) -> int:
     """Return the step of the newest checkpoint in a trial's folder; 0 where none is seen."""
     with suppress(OSError, RlplanError, ValueError):
-        return max(
-            (step for step, _ in checkpoints_of(TrialConfig.model_validate(facts.config), facts.folder)), default=0
-        )
+        return newest_step(TrialConfig.model_validate(facts.config), facts.folder) or 0
     return 0

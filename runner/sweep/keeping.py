@@ -15,7 +15,7 @@ from planner.disk import why
 from planner.store.finals import BEST
 from planner.view import ScorePoint
 from runner.ports.trial import TrialConfig
-from runner.storage.mirror import checkpoints_of
+from runner.storage.mirror import checkpoints_of, newest_step
 from runner.training import checkpoints
 from runner.training.trial import METRICS, read_points, replace_file, write_points
 
@@ -67,7 +67,7 @@ def keep_best(config: TrialConfig, folder: Path, scores: Sequence[ScorePoint]) -
     best, aside, former = (folder / f"{BEST}{ending}" for ending in ("", ".writing", ".former"))
     if former.is_dir() and not best.exists():  # whoever was replacing it was killed
         former.rename(best)
-    found, held = dict(checkpoints_of(config, folder)), stored_step(config, best)
+    found, held = dict(checkpoints_of(config, folder)), newest_step(config, best)
     chosen = _best_of(scores, {*found, *([] if held is None else [held])})
     if chosen is None or chosen == held:
         return held
@@ -98,11 +98,6 @@ def _best_of(scores: Sequence[ScorePoint], saved: Iterable[int]) -> int | None:
         if of:
             found.append((each.score, -number, min(of)))
     return max(found)[2] if found else None
-
-
-def stored_step(config: TrialConfig, best: Path) -> int | None:
-    """Return the step of the checkpoint that a folder `best` holds."""
-    return next((step for step, _ in checkpoints_of(config, best)), None)
 
 
 class BestCheckpoint:

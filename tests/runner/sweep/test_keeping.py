@@ -10,8 +10,9 @@ from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.view import ScorePoint
 from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
+from runner.storage.mirror import newest_step
 from runner.sweep import keeping
-from runner.sweep.keeping import BestCheckpoint, FromPilot, copy_pilot, keep_best, stored_step
+from runner.sweep.keeping import BestCheckpoint, FromPilot, copy_pilot, keep_best
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.standin.driver import driver
 from runner.trainers.storing import FOLDER
@@ -75,9 +76,9 @@ def test_it_survives_its_trainers_rotation_and_a_copy_of_it_goes_on_as_the_run_d
     assert keep_best(config, run, seen({0: 0.1, 2: 0.5, 4: 0.7})) == 4
     assert not list((run / FOLDER).glob("**/best"))
     later = trained.to(10)
-    assert stored_step(config, run) == 10
+    assert newest_step(config, run) == 10
     assert keep_best(config, run, seen({0: 0.1, 2: 0.5, 4: 0.7, 6: 0.6, 8: 0.7, 10: 0.6})) == 4
-    assert stored_step(config, best) == 4
+    assert newest_step(config, best) == 4
     assert [point.optimizer_step for point in read_points(best)] == [0, 1, 2, 3, 4]
     assert not [path for path in run.iterdir() if path.name.startswith("best.")]
 
@@ -90,7 +91,7 @@ def test_it_survives_its_trainers_rotation_and_a_copy_of_it_goes_on_as_the_run_d
     finally:
         again.trial.close()
     assert scores(read_points(other)).items() >= scores(points).items()
-    assert stored_step(config, best) == 4
+    assert newest_step(config, best) == 4
 
 
 @pytest.mark.parametrize("config", [FORMS["verl"]], indirect=True)
@@ -128,7 +129,7 @@ def test_of_those_whose_checkpoints_are_left_the_best_is_kept(
     trained.to(8)
     assert keep_best(config, run, seen({2: 0.5, 4: 0.9, 6: 0.4, 8: 0.45})) == 2
     assert keep_best(config, run, seen({2: 0.5, 4: 0.9, 6: 0.4, 8: 0.6})) == 8
-    assert stored_step(config, run / "best") == 8
+    assert newest_step(config, run / "best") == 8
     with pytest.raises(CheckpointError, match="holds no checkpoint up to update 1"):
         copy_pilot(FromPilot(1, run, 1), config, tmp_path / "other")
 
@@ -152,10 +153,10 @@ def test_the_best_is_kept_as_the_run_goes_on_and_what_cannot_be_is_told_once(
     run, kept = tmp_path / "run", BestCheckpoint(config, tmp_path / "run")
     assert kept.end(seen({0: 0.9})) is None
     trained.to(2)
-    assert stored_step(config, run / "best") is None  # the base model has no checkpoint
+    assert newest_step(config, run / "best") is None  # the base model has no checkpoint
     kept = BestCheckpoint(config, run)
     assert kept.end(seen({0: 0.9, 2: 0.5})) is None
-    assert stored_step(config, run / "best") == 2
+    assert newest_step(config, run / "best") == 2
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -166,7 +167,7 @@ def test_the_best_is_kept_as_the_run_goes_on_and_what_cannot_be_is_told_once(
     said = kept.end(seen({2: 0.5, 4: 0.7}))
     assert said is not None
     assert "could not be kept: [Errno 28] No space left on device" in said
-    assert stored_step(config, run / "best") == 2
+    assert newest_step(config, run / "best") == 2
 
 
 @pytest.mark.parametrize("config", [FORMS["trl"]], indirect=True)
