@@ -80,9 +80,13 @@ class TorchEngine:
 
     def _head(self, model: Any) -> Head:
         """Return the head; where it computes in another format than its weights', they are converted once."""
-        if self._fp32_head and model.get_output_embeddings().weight.dtype.itemsize < 4:
-            model = _with_fp32_head(model)
-        return Head(model, fp32=self._fp32_head)
+        layer = model.get_output_embeddings()
+        if self._fp32_head and layer.weight.dtype.itemsize < 4:
+            bias = getattr(layer, "bias", None)
+            bias = None if bias is None else bias.float()
+            converted = SimpleNamespace(weight=layer.weight.detach().float(), bias=bias)
+            model = SimpleNamespace(config=model.config, get_output_embeddings=lambda: converted)
+        return Head(cast("nn.Module", model), fp32=self._fp32_head)
 
     def _rows_at_once(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> int:
         import torch
@@ -125,14 +129,6 @@ def _copied(model: "nn.Module", weights: str) -> "nn.Module":
     for parameter in copied.parameters():
         parameter.data = parameter.data.to(getattr(torch, weights))
     return copied
-
-
-def _with_fp32_head(model: Any) -> Any:
-    """Return a stand-in for the model whose output weights are converted already."""
-    layer = model.get_output_embeddings()
-    bias = getattr(layer, "bias", None)
-    converted = SimpleNamespace(weight=layer.weight.detach().float(), bias=None if bias is None else bias.float())
-    return cast("nn.Module", SimpleNamespace(config=model.config, get_output_embeddings=lambda: converted))
 
 
 @contextmanager

@@ -24,6 +24,9 @@ _FORCING = "interruption"  # among a request's extra arguments
 def start_vllm(model_path: str, *, context: int, fp32_head: bool, weights: str, device: str) -> Any:
     """Return a `vllm.LLM` without a tokenizer; InputError says why there can be none."""
     require_checkpoint(model_path)
+    # A prompt in two parts needs to take back a draw of its row's generator, which those of a CPU cannot.
+    whole_prompts = {"enable_chunked_prefill": False, "max_num_batched_tokens": max(context, 4096)}
+    on_cpu: dict[str, Any] = {"enforce_eager": True, **whole_prompts}
     with _vllm_environment():
         llm_class = _vllm_of(device)
         _require_own_process_group()
@@ -38,7 +41,7 @@ def start_vllm(model_path: str, *, context: int, fp32_head: bool, weights: str, 
                 logprobs_mode="processed_logprobs",  # of the distribution that was sampled from
                 logits_processors=[_interrupter()],
                 async_scheduling=False,  # a step would otherwise begin before the last one's weights were replaced
-                **(_on_cpu(context) if device == "cpu" else {}),
+                **(on_cpu if device == "cpu" else {}),
                 gpu_memory_utilization=GPU_MEMORY,
                 use_tqdm_on_load=False,
                 disable_log_stats=True,
@@ -129,12 +132,6 @@ def _vllm_of(device: str) -> Any:
             "of its own, or set machine.device or machine.engine"
         )
     return vllm.LLM
-
-
-def _on_cpu(context: int) -> dict[str, Any]:
-    # A prompt in two parts needs to take back a draw of its row's generator, which those of a CPU cannot.
-    whole_prompts = {"enable_chunked_prefill": False, "max_num_batched_tokens": max(context, 4096)}
-    return {"enforce_eager": True, **whole_prompts}
 
 
 def _require_own_process_group() -> None:

@@ -124,7 +124,9 @@ class DrawnWorld:
         place = (uniform(seed, 40) + number * GOLDEN) % 1.0
         ends = np.cumsum(setting.weights) / setting.weights.sum()
         draw = min(int(np.searchsorted(ends, place, side="right")), len(ends) - 1)
-        curves = self._taught([cell.curve(draw) for cell in setting.cells])
+        curves = [cell.curve(draw) for cell in setting.cells]
+        if setting.taught is not None:  # earlier sweeps have them depend on the configuration otherwise
+            curves = bent(curves, setting.taught, np.random.default_rng([self._key, 42]))
         self._shapes = {
             cell.configuration: departed(curve, setting.pathologies, self._key_of(cell))
             for cell, curve in zip(setting.cells, curves, strict=True)
@@ -141,11 +143,6 @@ class DrawnWorld:
     def recorded(self) -> Recorded:
         """One run of each cell, with the scores that validations would have measured."""
         return Recorded(tuple(self._run(cell) for cell in self._setting.cells))
-
-    def _taught(self, curves: list[Shape]) -> list[Shape]:
-        """Return a draw's curves as earlier sweeps have them depend on the configuration."""
-        taught = self._setting.taught
-        return curves if taught is None else bent(curves, taught, np.random.default_rng([self._key, 42]))
 
     def _key_of(self, cell: DrawnCell) -> int:
         own = mixed(self._key, cell.rollouts_per_prompt, cell.prompts_per_batch)

@@ -33,9 +33,9 @@ class Kept:
     def settle(self) -> None:
         """End what a test has left running, so that the next one finds workers without a segment."""
         for executor in self._executors.values():
-            while not self._is_closed(executor) and executor.segments:
-                for segment in executor.segments:
-                    executor.stop(segment)
+            while not self._is_closed(executor) and (under_way := executor._workers.under_way()):
+                for worker in under_way:
+                    executor.stop(worker.work.segment if worker.work else 0)
                 executor.wait(0.5)
 
     def close(self) -> None:

@@ -91,11 +91,6 @@ class RayExecutor:
         # One that is being started occupies what it was promised before it has said where.
         return min(self._most_workers, max(free, len(self._workers.under_way())))
 
-    @property
-    def segments(self) -> tuple[int, ...]:
-        """The segments that are under way."""
-        return tuple(worker.work.segment for worker in self._workers.under_way() if worker.work is not None)
-
     def open(self) -> None:
         """Start Ray, or join it; the first use does so too."""
         if self._closed:

@@ -68,14 +68,11 @@ class Standin:
             self._until(step)
             self._break(step)
             self._say(step)
-            due = step % self._given["save_every_steps"] == 0 or self._is_wanted()
+            asked = self._given["save_now"]  # the file by which somebody asks for a save
+            wanted = asked is not None and not self._deaf and Path(asked).exists()
+            due = step % self._given["save_every_steps"] == 0 or wanted
             if due and step < self._goal():
                 self._save(step)
-
-    def _is_wanted(self) -> bool:
-        """Whether somebody asks for a save."""
-        name = self._given["save_now"]
-        return name is not None and not self._deaf and Path(name).exists()
 
     def _goal(self) -> int:
         """Return the step at which it is to save and wait, or end; 0 for the one under way."""

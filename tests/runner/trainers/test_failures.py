@@ -86,7 +86,7 @@ def undisturbed(plain: list[Point]) -> list[tuple[int, float | None]]:
 @pytest.mark.parametrize(
     ("faults", "every", "kinds", "message", "log"),
     [
-        (["hang"], 2, ["hang"], "nothing was heard of the trainer for", "in _hang"),
+        (["hang"], 2, ["hang"], "nothing was heard of the trainer for", "in _break"),
         (["out-of-memory"], 2, ["out-of-memory"], "CUDA out of memory", "CUDA out of memory"),
         (["killed"], 2, ["lost"], "SIGKILL", ""),
         (["refused"], 2, ["input"], "unrecognized arguments: --rollouts", "unrecognized"),
