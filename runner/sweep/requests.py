@@ -32,13 +32,9 @@ class Requests:
         if self.stopping or now - self._looked_at < SECONDS_BETWEEN_LOOKS:
             return
         self._looked_at = now
-        for request in self._new():
-            self._take(request)
-
-    def _new(self) -> list[Request]:
         with suppress(StoreUnavailableError), self._journal.store.read() as session:  # the next look may find it back
-            return driving.waiting(session, self._journal.sweep_id)
-        return []
+            for request in driving.waiting(session, self._journal.sweep_id):
+                self._take(request)
 
     def _take(self, request: Request) -> None:
         self.paused = request.kind is RequestKind.PAUSE

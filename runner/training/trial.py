@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +23,22 @@ class PointsFile:
     def __init__(self, folder: Path, step: int | None) -> None:
         """Open the file of a trial that stands at a step, or before its first score; what lies beyond is cut."""
         self._path = folder / METRICS
-        try:
+        with _writing(self._path):
             folder.mkdir(parents=True, exist_ok=True)
             self.earlier = tuple(p for p in read_points(folder) if step is not None and p.optimizer_step <= step)
             write_points(folder, self.earlier)
             self._file = self._path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise _cannot_write(self._path, error) from error
 
     def add(self, point: Point) -> None:
         """Append a point; a killed process leaves it in the operating system's hands."""
-        try:
+        with _writing(self._path):
             self._file.write(_line(point))
             self._file.flush()
-        except OSError as error:
-            raise _cannot_write(self._path, error) from error
 
     def sync(self) -> None:
         """Put everything on the disk: a checkpoint must not know of steps that the file does not."""
-        try:
+        with _writing(self._path):
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise _cannot_write(self._path, error) from error
 
     def close(self) -> None:
         """Close the file."""
@@ -121,8 +115,12 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _cannot_write(path: Path, error: OSError) -> CheckpointError:
-    return CheckpointError(f"{path} cannot be written ({why(error, path)}); the last checkpoint stands")
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be written ({why(error, path)}); the last checkpoint stands") from error
 
 
 class OpenTrial:
