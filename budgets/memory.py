@@ -41,6 +41,11 @@ class Placement:
         """GPUs that the trial holds."""
         return self.generator_gpus if self.colocated else self.generator_gpus + self.trainer_gpus
 
+    @property
+    def training_share(self) -> float | None:
+        """Share of the GPUs that train while the others generate; None where all do both in turn."""
+        return None if self.colocated else self.trainer_gpus / self.gpus
+
     def on(self, gpus: int) -> "Placement":
         """Return the same on other GPUs: all of them in turn, or as many of each kind for one of the other."""
         if self.colocated:

@@ -1,21 +1,30 @@
 """A plan whose allocations are given, not proposed: of runs that were adopted, and of a single run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 
 from budgets.allocation import Allocation
+from budgets.memory import Placement
 from budgets.signal import signal_fraction
 from planner.config import Resolved, resolved_values
 from planner.proposals import Request, Variant
 from planner.store.schema import Candidate, Plan
-from rlplan.reading.plan_data import HardwareData, WorkloadData
+from rlplan.reading.plan_data import HardwareData, WorkloadData, training_shares
 from rlplan.wording.documents import plain
 
 
 def given_plan(
-    request: Request, resolved: Resolved, candidates: Sequence[Candidate], pilot: float, final: float
+    request: Request,
+    resolved: Resolved,
+    candidates: Sequence[Candidate],
+    pilot: float,
+    final: float,
+    placements: Iterable[Placement] = (),
 ) -> Plan:
-    """Return the row of a plan with these candidates, and the GPU-hours of pilots and of the final run."""
+    """Return the row of a plan with these candidates, and the GPU-hours of pilots and of the final run.
+
+    `placements` are how the GPUs of each candidate are split, where it is priced for that.
+    """
     return Plan(
         budget_gpu_hours=pilot + final,
         pilot_gpu_hours=pilot,
@@ -23,7 +32,7 @@ def given_plan(
         recipe=", ".join(dict.fromkeys(variant.traits.name for variant in request.all_variants)),
         difficulty=request.difficulty,
         workload=plain(WorkloadData(request)),
-        hardware=plain(HardwareData(request)),
+        hardware=plain(HardwareData(request)) | training_shares(placements),
         config=resolved_values(request, resolved),
         assumptions=[],
         outlook=[],

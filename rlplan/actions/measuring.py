@@ -40,10 +40,9 @@ from rlplan.wording.terminal import tell
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
-from runner.sweep.measured import WITH_GPUS_APART
 from runner.sweep.planned import CPU
 from runner.sweep.planning import SweepChoice, sweep_spec
-from runner.trainers.catalogue import driver_of
+from runner.trainers.catalogue import always_apart, driver_of
 from runner.trainers.driver import Rehearsing
 
 _PROBLEMS = 4  # of the validation at the start, which no trainer leaves out
@@ -111,7 +110,7 @@ def _require_measurable(trainer: str, traits: RecipeTraits) -> None:
     if trainer == STANDIN:
         raise InputError("a stand-in trains nothing that could be measured: name a trainer by --trainer")
     reason = None
-    if trainer != BUILTIN and (trainer in WITH_GPUS_APART or traits.asynchronous):
+    if trainer != BUILTIN and (traits.asynchronous or always_apart(trainer)):
         reason = "generates while it trains, which three steps do not tell apart"
     elif trainer != BUILTIN and traits.refills_groups:
         reason = f"does not say how many rollouts it generates with recipe {traits.name}"

@@ -85,7 +85,7 @@ def planned(request: TrainRequest) -> Plan:
         (M, segment, start + M * price),
         "the run that was asked for",
     )
-    plan = given_plan(asked, resolved, [candidate], limit, M * price)
+    plan = given_plan(asked, resolved, [candidate], limit, M * price, [cost.placement])
     plan.name = "the run"
     return plan
 

@@ -1,10 +1,11 @@
 """A proposal as plain data: for the database, for JSON and for CSV."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from budgets.memory import Placement
 from budgets.workload import Validation
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.metrics import Interval
@@ -217,8 +218,15 @@ def new_plan(
 ) -> schema.Plan:
     """Return the row of a plan."""
     known = plain(PlanData(proposal, "", taken_for_granted))
+    known["hardware"] |= training_shares(each.cell.cost.placement for each in proposal.candidates)
     names = [name for name in schema.Plan.__table__.columns.keys() if name in known]  # noqa: SIM118 (no mapping)
     return schema.Plan(config=config, rlplan_version=rlplan_version, **{name: known[name] for name in names})
+
+
+def training_shares(placements: Iterable[Placement]) -> dict[str, list[float | None]]:
+    """Return how the GPUs of a plan's rows are split, for its hardware; nothing where no row splits them."""
+    shares = [each.training_share for each in placements]
+    return {"training_shares": shares} if any(shares) else {}
 
 
 def new_candidates(proposal: Proposal) -> list[schema.Candidate]:

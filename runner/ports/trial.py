@@ -39,6 +39,9 @@ class Machine(Section):
     threads: Count = 1
     gpus: Count = Field(1, description="GPUs (or CPU workers) that each second of the trial occupies")
     nodes: Count = Field(1, description="machines that have equal parts of the GPUs")
+    training_share: Positive | None = Field(
+        None, description="of the GPUs, those that train where the others generate, as it was priced; null: half"
+    )
     memory_gb: Positive = Field(80.0, description="10^9 bytes of each GPU")
     weights: Literal["float32", "bfloat16"] = Field("float32", description="format of the weights in forward passes")
     lora_rank: Count | None = Field(None, description="of the adapters that are trained; null: all weights are")

@@ -13,10 +13,10 @@ from planner.store.schema import CostRecord, Segment, SegmentOutcome
 from planner.view import Axes, TrialView
 from runner.ports.backend import Point
 from runner.sweep.spec import SweepSpec
+from runner.trainers.catalogue import always_apart
 
 LEAST_HELD = 0.1  # of a start-up, where the trainer lives on: it saves and is waited for
 NEWS = 0.25  # of a start-up: less of a difference is not told
-WITH_GPUS_APART = ("prime-rl",)  # trainers that generate on other GPUs than they train on
 ONCE_A_BATCH = (Phase.GENERATE.value, Phase.REWARD.value, Phase.REFERENCE.value)  # by our trainer, in its first update
 FEWEST_UPDATES = 3  # the first ones of a process are slower than the rest
 
@@ -58,8 +58,9 @@ def _of_outside(
     the lengths or the number of rollouts are not known, or where generating has GPUs of its own: they are not recorded.
     """
     trainer, recipe = spec.training.trainer, spec.recipe(trial.axes)
-    apart = recipe.schedule.staleness_bound > 0 or recipe.filters.zero_variance == "refill"
-    if trainer is None or trainer.name in (STANDIN, *WITH_GPUS_APART) or spec.training.simulation is not None or apart:
+    if trainer is None or trainer.name == STANDIN or spec.training.simulation is not None:
+        return None
+    if recipe.schedule.staleness_bound or recipe.filters.zero_variance == "refill" or always_apart(trainer.name):
         return None
     updates = [point.metrics for point in points[1:] if _is_timed(point) and point.score is None]
     took = [sum(value for name, value in each["seconds"].items() if name != "start_up") for each in updates]

@@ -17,7 +17,7 @@ from planner.view import Axes
 from runner.ports.trial import TrialConfig
 from runner.sweep.in_common import training_of
 from runner.sweep.planned import CPU, compared_models, nodes_of, pilot_gpus, tried_recipes
-from runner.sweep.spec import Resources, SweepSpec
+from runner.sweep.spec import Resources, SweepSpec, cell_name
 from runner.sweep.standing_in import in_its_own_time
 from runner.tasks.hub import is_hub_name
 from runner.trainers.catalogue import driver_of
@@ -129,8 +129,16 @@ def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) ->
         ).model_dump(),
         "final_gpus": None if per_trial == per_pilot else per_trial,
         "final_nodes": 1 if per_trial == per_pilot else nodes_of(plan, per_trial),
+        "training_shares": _training_shares(plan),
         "training": training_of(plan, choice, trainer, on_cpu=on_cpu).model_dump(),
     }
+
+
+def _training_shares(plan: Plan) -> dict[str, float]:
+    """Return the split of the GPUs that each row is priced for, by its cell; nothing of those that do all in turn."""
+    shares = zip(plan.candidates, plan.hardware.get("training_shares", ()), strict=False)
+    named = ((cell_name(each.rollouts_per_prompt, each.prompts_per_batch, each.axes), share) for each, share in shares)
+    return {name: share for name, share in named if share is not None}
 
 
 def _with_planned_model(plan: Plan, choice: SweepChoice) -> SweepChoice:

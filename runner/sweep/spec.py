@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from budgets.hardware import SECONDS_PER_HOUR
 from budgets.workload import Validation
-from planner.axes import GROWTH, MODEL, RECIPE, text_of
+from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE, suffix, text_of, without
 from planner.checking import Count, Positive, Section
 from planner.config.tracking import TrackingSection
 from planner.config.trainer import TrainerChoice
@@ -82,6 +82,11 @@ class Learnt(Section):
     about: dict[str, str]
 
 
+def cell_name(rollouts_per_prompt: int, prompts_per_batch: int, axes: Axes = ()) -> str:
+    """Name what trials have in common that cost alike: those of any learning rate and seed."""
+    return f"n{rollouts_per_prompt}-B{prompts_per_batch}{suffix(without(axes, LEARNING_RATE))}"
+
+
 class SweepSpec(Section):
     """Everything that decides what a sweep does, apart from its trials' allocations."""
 
@@ -109,6 +114,9 @@ class SweepSpec(Section):
     resources: Resources
     final_gpus: Count | None = Field(None, description="of the final run, where pilots have others; null: theirs")
     final_nodes: Count = Field(1, description="machines that have equal parts of them")
+    training_shares: dict[str, Positive] = Field(
+        {}, description="of the GPUs, those that train while the others generate, as each cell of the plan is priced"
+    )
     training: Training
 
     def as_final(self, config: TrialConfig) -> TrialConfig:
@@ -134,6 +142,7 @@ class SweepSpec(Section):
         common, rule = self.training, self.training.validation
         model = common.models.get(text_of(axes, MODEL) or "", common.task.model)
         every = rule.rollouts_between(rollouts_per_prompt * prompts_per_batch)
+        share = self.training_shares.get(cell_name(rollouts_per_prompt, prompts_per_batch, axes))
         given = {
             "task": common.task.model_copy(update={"model": model}),
             "recipe": self.recipe(axes),
@@ -143,7 +152,7 @@ class SweepSpec(Section):
             "learning_rate": learning_rate,
             "seed": seed,
             "validation": {"problems": rule.problems, "samples": rule.samples, "every_rollouts": every},
-            "machine": common.machine,
+            "machine": common.machine.model_copy(update={"training_share": share}),
             "simulation": common.simulation,
             "trainer": common.trainer,
         }

@@ -8,6 +8,8 @@ from planner.recipes.schema import Recipe
 from runner.ports.trial import TrialConfig
 from runner.trainers.spec import TrainerSpec
 
+_HALF = 0.5  # of the GPUs train where no plan has priced a split
+
 
 def trains_apart(spec: TrainerSpec, recipe: Recipe) -> bool:
     """Whether a trainer generates a recipe's batches on GPUs of their own while it trains."""
@@ -15,16 +17,18 @@ def trains_apart(spec: TrainerSpec, recipe: Recipe) -> bool:
     return spec.asynchronous == "always" or (by_staleness and recipe.schedule.staleness_bound > 0)
 
 
-def training_gpus(config: TrialConfig, options: Any, asynchronous: bool) -> int:
+def training_gpus(spec: TrainerSpec, config: TrialConfig, options: Any) -> int:
     """Return how many GPUs train; the others generate. InputError for a split that there is not.
 
-    Options name them as `train_gpus`, or as `vllm_gpus` those that generate. Where neither is given, half of an
-    asynchronous trial trains, in whole nodes.
+    Options name them as `train_gpus`, or as `vllm_gpus` those that generate. Where neither is given, as many train of
+    an asynchronous trial as its price has, or the nearest that can.
     """
     machine, per_node = config.machine, config.machine.gpus // config.machine.nodes
+    asynchronous = trains_apart(spec, config.recipe)
     wanted, apart = getattr(options, "train_gpus", None), getattr(options, "vllm_gpus", 0)
-    half = machine.nodes // 2 * per_node if machine.nodes > 1 else machine.gpus // 2
-    training = machine.gpus - apart if apart else wanted or (half if asynchronous else machine.gpus)
+    training = machine.gpus - apart if apart else wanted
+    if training is None:
+        training = _as_priced(spec, config, options) if asynchronous else machine.gpus
     assert config.trainer is not None
     name, option = config.trainer.name, "vllm_gpus" if hasattr(options, "vllm_gpus") else "train_gpus"
     if wanted is not None and not asynchronous:
@@ -43,6 +47,20 @@ def training_gpus(config: TrialConfig, options: Any, asynchronous: bool) -> int:
             f"nodes train. Set [trainer.options] {option} of a multiple of {per_node}"
         )
     return training
+
+
+def _as_priced(spec: TrainerSpec, config: TrialConfig, options: Any) -> int:
+    """Return how many GPUs train by the price, or the nearest that have whole nodes, engines and equal shares."""
+    machine, engine_gpus = config.machine, getattr(options, "tensor_parallel", None) or 1
+    wanted = machine.gpus * (_HALF if machine.training_share is None else machine.training_share)
+    least = machine.gpus // machine.nodes if machine.nodes > 1 else 1
+    possible = [
+        gpus
+        for gpus in range(least, machine.gpus, least)
+        if not (machine.gpus - gpus) % engine_gpus and not (spec.equal_shares and config.rollouts_per_step % gpus)
+    ]
+    # Of two that are as near the larger one trains: what the price has fits its GPUs, and fewer may not.
+    return min(possible, key=lambda gpus: (abs(gpus - wanted), -gpus), default=machine.gpus // 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,5 +29,11 @@ def named_driver(name: str) -> TableDriver | None:
     return made
 
 
+def always_apart(name: str) -> bool:
+    """Whether a trainer generates on other GPUs than it trains on, whatever the recipe."""
+    driver = named_driver(name)
+    return driver is not None and driver.spec.asynchronous == "always"
+
+
 def _module(name: str) -> str:
     return f"runner.trainers.{name.replace('-', '_')}.driver"

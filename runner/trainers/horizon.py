@@ -31,7 +31,8 @@ class HorizonOptions(Section):
         None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
     )
     vllm_gpus: Annotated[int, Field(ge=0)] = Field(
-        0, description="GPUs that vLLM has to itself; 0: it shares all, or has half with a staleness bound"
+        0,
+        description="GPUs that vLLM has to itself; 0: it shares all, or has what the price says with a bound",
     )
     vllm_memory: Positive | None = Field(None, description="share of a GPU that vLLM takes; else by what is there")
     tensor_parallel: Count | None = Field(None, description="GPUs of one vLLM engine; else by the memory")

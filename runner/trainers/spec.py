@@ -20,7 +20,7 @@ from runner.trainers.failures import OUT_OF_MEMORY
 Table = dict[str, Any]
 TABLED = tuple(sorted({*TRAINERS} - {BUILTIN, COMMAND, STANDIN}))
 _HEADS = {"whole": memory.WHOLE, "chunked": memory.CHUNKED, "fused": memory.FUSED}
-_TRAIN_GPUS = "GPUs that train where others generate at the same time; else half of them"
+_TRAIN_GPUS = "GPUs that train where others generate at the same time; else as the plan's price has"
 _KINDS: dict[str, Any] = {
     "text": str,
     "count": Count,

@@ -92,8 +92,8 @@ class TableDriver:
         options: Any = options_in(config, HorizonOptions if spec.horizon else spec.options_model)
         refuse(config, self.title, spec.refuses)
         values = values_of(spec, config, task, attempt, options)
-        values["asynchronous"] = asynchronous = trains_apart(spec, config.recipe)
-        values["train_gpus"] = training = training_gpus(config, options, asynchronous)
+        values["asynchronous"] = trains_apart(spec, config.recipe)
+        values["train_gpus"] = training = training_gpus(spec, config, options)
         apart = config.machine.gpus - training
         if spec.horizon:
             require_shared(config, options, self.title, apart)

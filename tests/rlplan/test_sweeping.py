@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from budgets.errors import ClusterLostError, InputError, NotFoundError, UnknownNameError
+from planner.config import build_request
+from planner.proposals import propose
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.actions import sweeping
+from rlplan.actions.configuring import load_configuration
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweep_request import describe, plan_meant, spec_of
 from rlplan.actions.sweeping import go_on, start
@@ -238,6 +241,21 @@ def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> No
         config = spec.trial(each.rollouts_per_prompt, each.prompts_per_batch, each.learning_rate, 0)
         took = course_of(config).seconds(40) / 40 / 600  # real seconds of a step
         assert 0.6 < took * spec.resources.slots / 3600 / each.pilot_price < 1.6
+
+
+def test_a_trial_splits_its_gpus_as_its_row_is_priced(database: str) -> None:
+    further = {**ON_A_GPU["further"], "recipe.name": ("--recipe", "scalerl"), "hardware.gpus": ("--gpus", 16)}
+    further |= {"hardware.gpus_per_trial": ("--gpus-per-trial", 16), "pilot.gpus": ("--pilot-gpus", 8)}
+    asked = request(**ON_A_GPU | {"further": further}, trainer="standin", db=database)
+    proposal = propose(build_request(load_configuration(flags={"budget.gpu_hours": ("--budget", 5000), **further})))
+    plan = plan_meant(asked)
+    spec = spec_of(asked, plan)
+    for row, priced in zip(plan.candidates, proposal.candidates, strict=True):
+        placement = priced.cell.cost.placement
+        config = spec.trial(row.rollouts_per_prompt, row.prompts_per_batch, row.learning_rate, 0, row.axes)
+        for machine, gpus in ((config.machine, 8), (spec.as_final(config).machine, 16)):
+            assert machine.gpus == gpus
+            assert machine.training_share == placement.trainer_gpus / 16
 
 
 def test_an_interrupted_sweep_goes_on_and_a_finished_one_says_so(database: str) -> None:

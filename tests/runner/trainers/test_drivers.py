@@ -277,3 +277,30 @@ def test_every_host_starts_a_node_of_the_trials_own_ray_and_the_head_alone_the_t
 def test_its_words_of_failure_are_known(trainer: str, tail: str, kind: str | None, made: Made) -> None:
     known = driver_of(made(trainer)).classify(1, tail)
     assert (known[0] if known else None) == kind
+
+
+@pytest.mark.parametrize(
+    ("trainer", "share", "changes", "trains"),
+    [
+        ("slime", 0.25, {}, 2),
+        ("slime", 0.375, {}, 4),  # of 32 rollouts three GPUs have no equal shares
+        ("slime", 0.25, {"options": {"train_gpus": 4}}, 4),
+        ("slime", None, {}, 4),
+        ("verl", 0.375, {}, 3),
+        ("verl", 0.375, {"options": {"tensor_parallel": 4}}, 4),
+        ("skyrl", 0.25, {}, 2),
+        ("skyrl", 0.25, {"options": {"vllm_gpus": 4}}, 4),
+        ("nemo-rl", 0.375, {"machine": {"nodes": 4}}, 4),  # whole nodes
+    ],
+)
+def test_gpus_are_split_as_a_plan_is_priced(
+    trainer: str, share: float | None, changes: dict[str, Any], trains: int, made: Made
+) -> None:
+    options, machine = changes.get("options", {}), changes.get("machine", {})
+    asked = Machine(device="cuda", engine="vllm", gpus=8, training_share=share, **machine)
+    config = made(trainer, "magistral", machine=asked, options=options)
+    driver = named_driver(trainer)
+    assert driver is not None
+    config = driver.as_done(config)
+    driver.check(config)
+    assert driver.given(config, opened_task(config), FIRST)["train_gpus"] == trains
