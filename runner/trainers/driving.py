@@ -1,4 +1,4 @@
-"""What the drivers of trainers do alike: options, settings, files, the start, checkpoints; named.py is made of it."""
+"""What the drivers of trainers do alike: options, settings, files, the start, checkpoints."""
 
 import json
 import math
@@ -21,7 +21,6 @@ from planner.checking import explained
 from planner.config.trainer import Patience
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
-from runner.tasks.embedded import EMBEDDED
 from runner.tasks.hub import is_hub_name
 from runner.tasks.opening import open_task, without_problems
 from runner.tasks.tokenizers import ChatTokenizer
@@ -141,42 +140,28 @@ def has_chat(task: Task) -> bool:
     return isinstance(task.tokenizer, ChatTokenizer) and task.tokenizer.has_template
 
 
-def tokenizer_of(config: TrialConfig, task: Task, folder: Path) -> str:
-    """Return the folder of the tokenizer: the model's own, or that which laying.py lays for an embedded task."""
-    return str(folder / "tokenizer") if config.task.name in EMBEDDED else task.model_path
-
-
-def laid_model(task: Task, folder: Path) -> str:
-    """Return where a trainer finds model and tokenizer in one: the folder that inside.py lays, or their name."""
-    named = is_hub_name(task.model_path) and task.chat_template is None
-    return task.model_path if named else str(folder / "model")
-
-
 def started(
     config: TrialConfig,
     attempt: Attempt,
     rank: int,
     argv: Sequence[str],
     files: Mapping[str, str],
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str],
     *,
-    own_ray: bool = False,
-    everywhere: bool = False,
-) -> Launch | None:
-    """Return what to start on a host: the command on the head, or on every one, maybe in a Ray of the trial's own.
+    own_ray: bool,
+) -> Launch:
+    """Return what to start on a host: the command, or a node of a Ray of the trial's own with it on the head.
 
     The first word of `argv` is an argument of the trainer's interpreter.
     """
     assert config.trainer is not None
-    if rank and not (own_ray or everywhere):
-        return None
     python = config.trainer.python or "python3"
     trial, sweep = run_names(attempt)
     usual = {"HF_HUB_OFFLINE": str(int(not is_hub_name(config.task.model))), "TOKENIZERS_PARALLELISM": "false"}
     usual |= {"WANDB_NAME": trial, "WANDB_RUN_GROUP": sweep, "MLFLOW_EXPERIMENT_NAME": sweep}
     given = {name: os.environ.get(name, value) for name, value in usual.items()}
     given["OMP_NUM_THREADS"] = str(config.machine.threads)  # Ray sets it in every worker, whatever was asked for
-    given |= config.trainer.environment | dict(environment or {})
+    given |= config.trainer.environment | dict(environment)
     if rank < len(attempt.gpus) and attempt.gpus[rank]:
         given["CUDA_VISIBLE_DEVICES"] = attempt.gpus[rank]
     launch = Launch((python, *argv), dict(files), given)

@@ -48,6 +48,7 @@ class Checkpoints(Section):
     tracker: str | None = Field(None, description="the file that names the newest whole one")
     holds: list[str] = Field([], description="files without which it is not whole")
     ahead: str | None = Field(None, description="a further one, of what was generated beside the training")
+    chosen: str | None = Field(None, description="a file that is given the name of the one to go on from")
     mark: str | None = Field(None, description="the file that a program of ours writes last")
 
 
@@ -59,6 +60,7 @@ class Files(Section):
     rows: list[str] = Field([], description="columns of prompt and place, of train.jsonl and validation.jsonl")
     keys: str | None = Field(None, description="the file of all keys; else they stand in run.json")
     tracker: bool = Field(False, description="whether the tracker is written anew, with where an attempt begins")
+    turns: bool = Field(False, description="whether an embedded task's tokenizer has a chat that is the prompt alone")
     judges: str = Field("{1}", description="processes of a machine that score responses at the same time")
 
 
@@ -135,6 +137,7 @@ class TrainerSpec(Section):
     argv: list[str] = Field(["start.py"], description="what its interpreter is given")
     form: Literal["flags", "tables", "json", "hydra"] = Field(description="how it takes its keys")
     own_ray: bool = Field(False, description="whether it runs in a Ray of the trial's own")
+    everywhere: bool = Field(False, description="whether it is started on every host, and given the host's rank")
     counts_batches: bool = Field(
         False, description="whether each of its steps is a batch, which may be several updates"
     )

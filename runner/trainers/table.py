@@ -50,6 +50,8 @@ FIRST = Attempt(Path("/"), 1, 0, 1, None)  # what a check is made of
 HERE = Attempt(Path(), 1, 0, 1, None)  # what a rehearsal is made of
 _OWN_MESSAGE = re.compile(r"\brlplan (input|checkpoint): (.*)$")  # by a program of ours in the trainer's interpreter
 _MEANT = {"input": " refused its configuration", "checkpoint": " could not go on"}
+_SETTINGS = "tokenizer/tokenizer_config.json"
+_TURNS = "{{ bos_token }}{% for turn in messages %}{{ turn['content'] }}{% endfor %}"
 _LAST = 2000  # characters of what a rehearsal has said
 
 
@@ -154,6 +156,8 @@ class TableDriver:
             **judged_files(config, task, evaluated(laid.judges, values)),
             **parts(path for each in laid.parts for path in (PARTS if each == "inside" else [each])),
         }
+        if laid.turns and _SETTINGS in found:
+            found[_SETTINGS] = json.dumps({**json.loads(found[_SETTINGS]), "chat_template": _TURNS})
         if laid.rows:
             prompt, place = laid.rows
             rows = numbered_rows(config, task, prompt, place, partial(self.prompt, task))
@@ -163,6 +167,8 @@ class TableDriver:
             found[laid.keys] = json.dumps(keys, indent=1)
         if laid.tracker and self.spec.checkpoints.tracker is not None:
             found[self.spec.checkpoints.tracker] = str(values["from_step"])
+        if attempt.checkpoint is not None and self.spec.checkpoints.chosen is not None:
+            found[self.spec.checkpoints.chosen] = attempt.checkpoint.name
         if laid.keys is None or self.spec.run:
             found["run.json"] = json.dumps(self.run(values), indent=1)
         return found
@@ -170,21 +176,21 @@ class TableDriver:
     def run(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a program of ours in its interpreter is told: what every one is, and what the table adds."""
         fields = run_of(values, self.spec.checkpoints.tracker) | rendered(self.spec.run, values)
-        return fields if self.spec.files.keys is not None else {**fields, "words": fields.get("words", values["words"])}
+        return fields if self.spec.form == "tables" else {"words": values["words"], **fields}
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
         """Start it on the head, maybe in a Ray that spans the hosts."""
         config, spec = self.as_done(config), self.spec
         if spec.horizon:
             require_within(config, attempt, options_in(config, HorizonOptions))
-        if rank and not spec.own_ray:
+        if rank and not (spec.own_ray or spec.everywhere):
             return None
         task = opened_task(config)
         values = self.given(config, task, attempt)
         written = {} if rank else self.laid(config, task, attempt, values)
-        return started(
-            config, attempt, rank, spec.argv, written, rendered(spec.environment, values), own_ray=spec.own_ray
-        )
+        argv = (*spec.argv, str(rank)) if spec.everywhere else spec.argv
+        variables = rendered(spec.environment, values)
+        return started(config, attempt, rank, argv, written, variables, own_ray=spec.own_ray)
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return the file that a program of ours writes in its interpreter."""
@@ -212,12 +218,17 @@ class TableDriver:
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Return what a program of ours, or it in its own words, has said of its end; the last that fits counts."""
         for line in reversed(tail.splitlines()):
-            if match := _OWN_MESSAGE.search(line):
-                return match[1], f"{self.title}{_MEANT[match[1]]}: {match[2]}"
+            if own := self._own_message(line):
+                return own
             for each in self.spec.failures:
                 if re.search(each.pattern, line):
                     return each.kind, f"{self.title}{_MEANT.get(each.kind, '')}: {line.strip()[:300]}"
         return None
+
+    def _own_message(self, line: str) -> tuple[str, str] | None:
+        """Return what a program of ours in its interpreter says in a line."""
+        found = _OWN_MESSAGE.search(line)
+        return (found[1], f"{self.title}{_MEANT[found[1]]}: {found[2]}") if found else None
 
     def each(self, config: TrialConfig) -> int:
         """Return how many updates one of its steps is."""
@@ -258,5 +269,10 @@ class RehearsedDriver(TableDriver):
     def rehearse(self, config: TrialConfig) -> Sequence[str]:
         """Have its own parser look at what a first attempt would be given, in its environment."""
         config = self.as_done(config)
-        code, output = asked_itself(config, self.files(config, opened_task(config), HERE), *self.spec.rehearses)
-        return [] if code == 0 else [output[-_LAST:]]
+        task = opened_task(config)
+        values = self.given(config, task, HERE)
+        files, variables = self.laid(config, task, HERE, values), rendered(self.spec.environment, values)
+        code, output = asked_itself(config, files, *self.spec.rehearses, **variables)
+        if code == 0:
+            return []
+        return [own[1] for line in output.splitlines() if (own := self._own_message(line))] or [output[-_LAST:]]

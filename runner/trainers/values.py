@@ -12,17 +12,10 @@ from planner.recipes.schema import Recipe
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
+from runner.tasks.hub import is_hub_name
 from runner.trainers.ability import clip_bounds
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import (
-    has_chat,
-    laid_model,
-    run_names,
-    save_steps,
-    tokenizer_of,
-    validation_steps,
-    warmup_steps,
-)
+from runner.trainers.driving import has_chat, run_names, save_steps, validation_steps, warmup_steps
 from runner.trainers.spec import TrainerSpec
 
 
@@ -92,14 +85,16 @@ def _of_steps(spec: TrainerSpec, config: TrialConfig, attempt: Attempt, saves: i
 
 def _of_task(config: TrialConfig, task: Task, folder: Path) -> dict[str, Any]:
     """Return the model, its tokenizer, the problems and their lengths."""
+    embedded = config.task.name in EMBEDDED
+    named = is_hub_name(task.model_path) and task.chat_template is None
     return {
         "model": task.model_path,
-        "laid_model": laid_model(task, folder),
-        "tokenizer": tokenizer_of(config, task, folder),
+        "laid_model": task.model_path if named else str(folder / "model"),  # with its tokenizer, as inside.py lays it
+        "tokenizer": str(folder / "tokenizer") if embedded else task.model_path,
         "has_chat": has_chat(task),
         "end_id": task.tokenizer.end_id,
         "task": config.task.name,
-        "embedded": config.task.name in EMBEDDED,
+        "embedded": embedded,
         "train_problems": len(task.train),
         "validation_problems": min(config.validation.problems, len(task.validation)),
         "chat_template": task.chat_template,

@@ -12,10 +12,11 @@ import pytest
 import torch
 
 from runner.trainers.driving import opened_task
-from runner.trainers.openrlhf.driver import JUDGE
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import RehearsedDriver
 from tests.runner.trainers.standins import attempt, trial
 
-DRIVER = JUDGE
+DRIVER = RehearsedDriver(TrainerSpec.load("openrlhf"))
 END = 1
 IMAGINED = (
     "aiohttp",

@@ -17,9 +17,12 @@ from runner.grpo.objective import Tokens, objective, token_weights
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
 from runner.trainers.openrlhf import start
-from runner.trainers.openrlhf.driver import JUDGE
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import RehearsedDriver
 from tests.runner.trainers.standins import attempt, trial
 from tests.trainers_openrlhf.test_loop import Samples, asked, module, prompts, told
+
+JUDGE = RehearsedDriver(TrainerSpec.load("openrlhf"))
 
 __all__ = ["module"]
 BOUND = 2  # of updates that a batch may be behind

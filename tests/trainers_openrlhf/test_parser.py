@@ -13,8 +13,11 @@ from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.ability import degree
 from runner.trainers.driving import opened_task
-from runner.trainers.openrlhf.driver import JUDGE as DRIVER
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import RehearsedDriver
 from tests.runner.trainers.standins import attempt, trial
+
+DRIVER = RehearsedDriver(TrainerSpec.load("openrlhf"))
 
 ACCEPTED = [name for name in recipe_names() if degree(DRIVER.differences(load_recipe(name))) != "refused"]
 TWO_NODES = Machine(gpus=8, nodes=2, device="cuda", engine="vllm")

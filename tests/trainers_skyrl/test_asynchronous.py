@@ -17,10 +17,13 @@ from runner.ports.trial import TrialConfig
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
 from runner.trainers.skyrl.ahead import ahead
-from runner.trainers.skyrl.driver import JUDGE
 from runner.trainers.skyrl.start import NAME, configured, environment, prompts_of
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import RehearsedDriver
 from tests.runner.trainers.standins import attempt, trial
 from tests.trainers_skyrl.test_loop import Batch, Generator, Rows, _typed, ordered
+
+JUDGE = RehearsedDriver(TrainerSpec.load("skyrl"))
 
 __all__ = ["_typed"]
 pytestmark = pytest.mark.filterwarnings("default")  # what SkyRL and its libraries warn of is theirs

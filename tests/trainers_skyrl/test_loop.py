@@ -19,12 +19,13 @@ from runner.ports.trial import TrialConfig
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
 from runner.trainers.inside import ordered_problems
-from runner.trainers.skyrl.driver import JUDGE
 from runner.trainers.skyrl.start import NAME, configured, environment, follower, in_order, prompts_of, row_of
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import RehearsedDriver
 from tests.runner.trainers.standins import attempt, trial
 
 pytestmark = pytest.mark.filterwarnings("default")  # what SkyRL and its libraries warn of is theirs
-DRIVER = JUDGE
+DRIVER = RehearsedDriver(TrainerSpec.load("skyrl"))
 
 
 @pytest.fixture(autouse=True)

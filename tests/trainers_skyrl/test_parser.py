@@ -14,9 +14,12 @@ from runner.ports.trial import Machine, TaskChoice, TrialConfig
 from runner.trainers.ability import degree
 from runner.trainers.driving import opened_task
 from runner.trainers.render import words
-from runner.trainers.skyrl.driver import JUDGE as DRIVER
 from runner.trainers.skyrl.start import configured
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import RehearsedDriver
 from tests.runner.trainers.standins import attempt, trial
+
+DRIVER = RehearsedDriver(TrainerSpec.load("skyrl"))
 
 ACCEPTED = [name for name in recipe_names() if degree(DRIVER.differences(load_recipe(name))) != "refused"]
 TWO_NODES = Machine(gpus=8, nodes=2, device="cuda", engine="vllm")

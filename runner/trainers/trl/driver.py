@@ -1,7 +1,7 @@
-"""What a table cannot say of TRL 1.16: it waits at the gate, runs on CPUs too, and starts on every host."""
+"""What a table cannot say of TRL 1.16: it waits at the gate, and runs on CPUs too."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,16 +9,15 @@ from typing import Any
 from budgets.errors import InputError
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
-from runner.trainers.driver import Attempt, Launch
-from runner.trainers.driving import asked_itself, meeting_port, opened_task, started
+from runner.trainers.driver import Attempt
+from runner.trainers.driving import meeting_port
 from runner.trainers.inside import MARK
-from runner.trainers.render import rendered
 from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import HERE, TableDriver
+from runner.trainers.table import RehearsedDriver
 from runner.training.building import rates_in_order
 
 
-class TrlDriver(TableDriver):
+class TrlDriver(RehearsedDriver):
     """TRL's GRPOTrainer by train.py."""
 
     gated = True
@@ -42,25 +41,6 @@ class TrlDriver(TableDriver):
         if config.machine.device == "cpu":
             return SimpleNamespace(tokens=config.machine.micro_batch_tokens, offload=None, engine_gpus=1)
         return super().plan(config, task, values, settings, apart)
-
-    def run(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what its programs are told, which is all in the table."""
-        return rendered(self.spec.run, values)
-
-    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
-        """Start start.py on every host, which starts that host's processes."""
-        config = self.as_done(config)
-        files, variables = self.files(config, opened_task(config), attempt), rendered(self.spec.environment, {})
-        return started(config, attempt, rank, ("start.py", str(rank)), files, variables, everywhere=True)
-
-    def rehearse(self, config: TrialConfig) -> Sequence[str]:
-        """Have TRL make its GRPOConfig of the settings, in its own environment."""
-        config = self.as_done(config)
-        code, output = asked_itself(config, self.files(config, opened_task(config), HERE), "train.py", "--rehearse")
-        if code == 0:
-            return []
-        known = self.classify(code, output)
-        return [known[1] if known else f"TRL's environment cannot be used: {output.splitlines()[-1]}"]
 
 
 def _existing(path: str | None) -> str | None:

@@ -39,7 +39,7 @@ class Order(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         """Yield the rows of every generation once for each of its micro-batches, as TRL's own sampler does."""
-        run, updates = self._run, self._run["updates_per_batch"]
+        run, updates = self._run, self._run["updates"]
         count = run["prompts_per_batch"] * updates
         stream = PromptStream(run["train_problems"], run["seed"], pass_rates=run["pass_rates"])
         for _ in range(run["from_step"] // updates):
@@ -54,7 +54,7 @@ class Order(Sampler[int]):
     def __len__(self) -> int:
         """Return what its consumers ask for; its end is never reached."""
         updates = self._run["settings"]["max_steps"]
-        rows = self._run["prompts_per_batch"] * self._run["rollouts_per_prompt"] * self._run["updates_per_batch"]
+        rows = self._run["prompts_per_batch"] * self._run["rollouts_per_prompt"] * self._run["updates"]
         return int(updates * rows * self._run["settings"]["gradient_accumulation_steps"])
 
 
@@ -121,7 +121,7 @@ class Trial(GRPOTrainer):
 
     def go_on(self, checkpoint: Path) -> None:
         """Take up the rollouts that are still to be trained on."""
-        made = self.run["from_step"] % self.run["updates_per_batch"]
+        made = self.run["from_step"] % self.run["updates"]
         if made:
             file = checkpoint / BUFFERED.format(rank=self.accelerator.process_index)
             self._buffered_inputs = torch.load(file, map_location=self.accelerator.device, weights_only=True)
@@ -129,7 +129,7 @@ class Trial(GRPOTrainer):
 
     def keep_rollouts(self, checkpoint: Path) -> None:
         """Save the rollouts that are still to be trained on."""
-        if self.state.global_step % self.run["updates_per_batch"]:
+        if self.state.global_step % self.run["updates"]:
             torch.save(self._buffered_inputs, checkpoint / BUFFERED.format(rank=self.accelerator.process_index))
 
     def _get_train_sampler(self, dataset: Any = None) -> Order:

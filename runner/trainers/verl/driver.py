@@ -16,20 +16,18 @@ from planner.logs.trainers import WHOLE_STEP, load_trainer
 from runner.machine import cpu_cores
 from runner.ports.task import Task
 from runner.ports.trial import Machine, TrialConfig
-from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt, Reading
-from runner.trainers.driving import asked_itself, opened_task, require_chat
+from runner.trainers.driving import require_chat
 from runner.trainers.following import Lines
 from runner.trainers.in_own_ray import gpus_here
 from runner.trainers.laying import programs
 from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import FIRST, RehearsedDriver
+from runner.trainers.table import RehearsedDriver
 from runner.training.building import open_stream
 from runner.training.trial import read_points
 
 SAVING = "rlplan_saving"  # what verl imports of ours in the process of its trainer
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
-PLAIN_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}"
 _ROWS = 1 << 16  # of the prompts in the order of a trial, after which it begins anew
 _VERL = load_trainer("verl")
 _LOSS_IS_NO_NUMBER = re.compile(r'"actor/pg_loss": ?null')  # as its file logger writes NaN
@@ -39,17 +37,14 @@ class VerlDriver(RehearsedDriver):
     """verl's V1 trainer."""
 
     def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return how many helpers there are, the seed of draws, the chat template, and whether a score is known."""
-        embedded = config.task.name in EMBEDDED
-        template = PLAIN_TEMPLATE if embedded else task.chat_template
-        if template is None and TEMPLATE not in values["options"].settings:
+        """Return how many helpers there are, the seed of draws, and whether a score is known."""
+        if not (values["embedded"] or task.chat_template or TEMPLATE in values["options"].settings):
             instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
             require_chat(task, self.title, instead)
         return {
             "helpers": helpers(config.machine),
             # A resumed run does not draw the same again.
             "draws": zlib.crc32(f"{config.seed}/{attempt.from_step}".encode()) >> 1,
-            "template": template,
             "scored": attempt.from_step > 0 and attempt.from_step in self._scored(config, attempt),
         }
 
@@ -80,16 +75,6 @@ class VerlDriver(RehearsedDriver):
             "scores": scores_folder(attempt),
             "validation": {"problems": validation.problems, "samples": validation.samples},
         }
-
-    def rehearse(self, config: TrialConfig) -> Sequence[str]:
-        """Have Hydra compose the configuration in verl's own environment, and its validate_config check it."""
-        done = self.as_done(config)
-        files = self.files(done, opened_task(done), FIRST)
-        code, output = asked_itself(done, files, "start.py", "check", VERL_USE_EXTERNAL_MODULES="rlplan_verl")
-        lines = output.splitlines() or ["no word"]
-        if code:
-            return [f"verl's environment cannot be asked: {lines[-1]}"]
-        return [line.removeprefix("refused: ") for line in lines if line.startswith("refused: ")]
 
     def _scored(self, config: TrialConfig, attempt: Attempt) -> set[int]:
         """Return the steps of which an earlier attempt wrote its line, which verl does after it has saved.

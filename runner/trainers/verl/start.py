@@ -2,7 +2,7 @@
 
 `python start.py` trains. `python start.py check` has verl look at the configuration only: Hydra composes it, its
 validate_config checks it, and the names that it would not check are looked up in its registries. What it refuses is
-printed, a line each, after `refused: `.
+printed, a line each.
 """
 
 import json
@@ -88,9 +88,7 @@ def main() -> None:
     """Check, or make the data and become verl."""
     overrides = json.loads(Path("overrides.json").read_text(encoding="utf-8"))
     if sys.argv[1:] == ["check"]:
-        for refusal in refused(overrides):
-            print(f"refused: {refusal}", flush=True)
-        return
+        sys.exit("\n".join(f"rlplan input: {refusal}" for refusal in refused(overrides)) or 0)
     write_data()
     os.execv(sys.executable, [sys.executable, "-m", "verl.trainer.main_ppo", *overrides])
 

@@ -11,8 +11,11 @@ from transformers import get_scheduler
 from budgets.errors import InputError
 from runner.trainers.driving import opened_task
 from runner.trainers.horizon import reaching
-from runner.trainers.openrlhf.driver import JUDGE
+from runner.trainers.spec import TrainerSpec
+from runner.trainers.table import RehearsedDriver
 from tests.runner.trainers.standins import attempt, launched, trial
+
+JUDGE = RehearsedDriver(TrainerSpec.load("openrlhf"))
 
 
 def test_the_warm_up_is_so_many_updates_although_openrlhf_knows_a_share_of_the_file_alone(tmp_path: Path) -> None:

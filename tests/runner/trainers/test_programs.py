@@ -298,7 +298,6 @@ def test_a_trainer_that_hangs_shows_where(stuck: Path) -> None:
 @pytest.mark.parametrize("python", ["/nowhere/bin/python", sys.executable])
 def test_an_environment_without_trl_is_said_to_be_none(python: str) -> None:
     (said,) = JUDGE.rehearse(trial("trl", trainer={"name": "trl", "python": python}))
-    assert said.startswith("TRL's environment cannot be used: ")
     assert ("No such file" if python.startswith("/nowhere") else "No module named") in said
 
 
