@@ -1,6 +1,6 @@
 """What of a recipe a trainer does exactly, what it does nearly, and what not at all."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -8,13 +8,57 @@ from budgets.errors import InputError
 from planner.recipes import Recipe, load_recipe, recipe_names
 from planner.recipes.schema import Objective
 from runner.ports.trial import Machine
+from runner.trainers.spec import Deviation
 
 A_GPU = Machine(device="cuda", engine="vllm", weights="bfloat16")  # on which a trainer is asked unless one is named
 UNCLIPPED = 1e9
 _WHOLE = 1.0  # as a lower clip: ratios are not negative
 
 Degree = Literal["exact", "approximate", "refused"]
-Rising = Literal["exact", "late", "by batch"]  # how the rate rises: late by an update, or one step for each batch
+# What a table may say in [otherwise], and what goes without saying: why it does otherwise with older weights, truncated
+# responses, dropped groups and refilled ones (with what it does instead), whether the output head can be in FP32, and
+# the ratio against the sampler, what it adds to a group's deviation where that is fixed, and how the rate rises: "late"
+# by an update, or "by batch", a step for each.
+OTHERWISE: Mapping[str, Any] = {
+    **dict.fromkeys(("stale", "truncated", "dropping", "refilling", "epsilon")),
+    "head": True,
+    "sampler": True,
+    "rising": "exact",
+}
+SHARED: Mapping[str, Deviation] = {  # what several do otherwise, by what [otherwise] says; none retires a prompt
+    "schedule.staleness_bound": Deviation(when="{stale}", why="{stale}", instead=0),
+    "rewards.mask_truncated": Deviation(when="{truncated}", why="{truncated}", instead=False),
+    "filters.zero_variance": Deviation(
+        when="{dropping and filters.zero_variance == 'drop'}", why="{dropping}", instead="keep"
+    ),
+    "filters.most_refills": Deviation(
+        when="{refilling and filters.zero_variance == 'refill'}",
+        why="{refilling[0]}",
+        instead="{refilling and refilling[1]}",
+        ours=False,
+    ),
+    "filters.retire_at": Deviation(why="but it asks every prompt again"),
+    "precision.fp32_head": Deviation(
+        when="{not head}", why="but its output head has the weights' format", instead=False
+    ),
+    "objective.against": Deviation(
+        when="{not sampler}", why="but its ratio is against the trainer's own probabilities", instead="trainer"
+    ),
+    "advantage.epsilon": Deviation(
+        when="{epsilon is not None and advantage.scale == 'group' and advantage.epsilon is not None}",
+        why="but its is {short(epsilon)}",
+        instead="{epsilon}",
+    ),
+    "optimizer.warmup_steps": Deviation(
+        when="{optimizer.warmup_steps > 1 and rising in ['late', schedule.updates_per_batch > 1 and 'by batch']}",
+        why=(
+            "{'whose first update has a rate of 0' if rising == 'late' "
+            "else 'but its rate is one for all updates of a batch'}"
+        ),
+        instead="{'one update behind' if rising == 'late' else 'a step for each batch'}",
+        ours=False,
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,49 +105,6 @@ def degree(differences: Iterable[Difference]) -> Degree:
     if not found:
         return "exact"
     return "approximate" if all(each.near for each in found) else "refused"
-
-
-def shared_differences(
-    recipe: Recipe,
-    *,
-    stale: str | None = None,
-    truncated: str | None = None,
-    dropping: str | None = None,
-    refilling: tuple[str, str] | None = None,
-    head: bool = True,
-    sampler: bool = True,
-    epsilon: float | None = None,
-    rising: Rising = "exact",
-) -> Iterator[Difference]:
-    """Yield what several trainers do otherwise: none retires a prompt, and for the rest it is said why, where it is so.
-
-    Of refilling it is said beside it what they do instead. `head` and `sampler` are whether the output head can be in
-    FP32 and the ratio against the sampler, `epsilon` is what it adds to a group's deviation where that is fixed.
-    """
-    filters, advantage, optimizer = recipe.filters, recipe.advantage, recipe.optimizer
-    if stale and recipe.schedule.staleness_bound:
-        yield Difference("schedule.staleness_bound", recipe.schedule.staleness_bound, stale, 0)
-    if truncated and recipe.rewards.mask_truncated:
-        yield Difference("rewards.mask_truncated", True, truncated, False)
-    if dropping and filters.zero_variance == "drop":
-        yield Difference("filters.zero_variance", "drop", dropping, "keep")
-    if refilling and filters.zero_variance == "refill":
-        yield Difference("filters.most_refills", filters.most_refills, *refilling, ours=False)
-    if filters.retire_at is not None:
-        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
-    if not head and recipe.precision.fp32_head:
-        yield Difference("precision.fp32_head", True, "but its output head has the weights' format", False)
-    if not sampler and recipe.objective.against == "sampler":
-        why = "but its ratio is against the trainer's own probabilities"
-        yield Difference("objective.against", "sampler", why, "trainer")
-    if epsilon is not None and advantage.scale == "group" and advantage.epsilon not in (None, epsilon):
-        yield Difference("advantage.epsilon", advantage.epsilon, f"but its is {epsilon:g}", epsilon)
-    if rising == "late" and optimizer.warmup_steps > 1:
-        why = "whose first update has a rate of 0"
-        yield Difference("optimizer.warmup_steps", optimizer.warmup_steps, why, "one update behind", ours=False)
-    if rising == "by batch" and optimizer.warmup_steps > 1 and recipe.schedule.updates_per_batch > 1:
-        why = "but its rate is one for all updates of a batch"
-        yield Difference("optimizer.warmup_steps", optimizer.warmup_steps, why, "a step for each batch", ours=False)
 
 
 def loss_differences(

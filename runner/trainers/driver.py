@@ -13,7 +13,6 @@ from runner.ports.trial import TrialConfig
 
 GATE = "gate.json"  # written by the supervisor: {"to_step": k}; 0 asks to save and wait after the update under way
 WAITING = "waiting.json"  # written by a trainer that has saved and waits: {"step": k}; removed when it goes on
-SAVE_NOW = "save-now.json"  # written by the supervisor: it is to save after the update under way, and is then ended
 
 
 @dataclass(frozen=True, slots=True)

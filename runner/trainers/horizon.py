@@ -41,32 +41,21 @@ class HorizonOptions(Section):
     )
 
 
-def batches_of(config: TrialConfig, options: HorizonOptions) -> int:
-    """Return how many batches of rollouts the horizon has, of which each may be several updates."""
-    return -(-options.horizon_steps // config.recipe.schedule.updates_per_batch)
+def horizon_values(config: TrialConfig, task: Task, options: HorizonOptions) -> dict[str, Any]:
+    """Return what the expressions of such a trainer's table may name beside the others.
 
-
-def rows_of(config: TrialConfig, options: HorizonOptions) -> int:
-    """Return the prompts of the horizon, which make whole batches."""
-    batch = config.prompts_per_batch * config.recipe.schedule.updates_per_batch
-    return batches_of(config, options) * batch * _SPARE[config.recipe.filters.zero_variance]
-
-
-def order_of(config: TrialConfig, task: Task, options: HorizonOptions) -> dict[str, Any]:
-    """Return what the order of the prompts follows from."""
-    return {
+    Each batch may be several updates; `order` is what the order of the prompts follows from, which make whole batches.
+    """
+    updates = config.recipe.schedule.updates_per_batch
+    batches = -(-options.horizon_steps // updates)
+    horizon_updates = batches * updates * _SPARE[config.recipe.filters.zero_variance]
+    order = {
         "count": len(task.train),
         "seed": config.seed,
-        "rows": rows_of(config, options),
+        "rows": horizon_updates * config.prompts_per_batch,
         "pass_rates": rates_in_order(config, task),
     }
-
-
-def horizon_values(config: TrialConfig, task: Task, options: HorizonOptions) -> dict[str, Any]:
-    """Return what the expressions of such a trainer's table may name beside the others."""
-    updates = rows_of(config, options) * config.rollouts_per_prompt // config.rollouts_per_step
-    order = order_of(config, task, options)
-    return {"batches": batches_of(config, options), "horizon_updates": updates, "order": order}
+    return {"batches": batches, "horizon_updates": horizon_updates, "order": order}
 
 
 def require_within(config: TrialConfig, attempt: Attempt, options: HorizonOptions) -> None:

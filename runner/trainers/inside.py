@@ -12,6 +12,7 @@ from typing import Any
 
 from runner.training.prompts import PromptStream
 
+SAVE_NOW = "save-now.json"  # written by the supervisor: it is to save after the update under way, and is then ended
 MARK = "complete.json"  # in a checkpoint, written when every process has written its part
 PARTS = (  # of rlplan, beside those of the reward
     "runner/trainers/inside.py",
@@ -21,17 +22,33 @@ PARTS = (  # of rlplan, beside those of the reward
 
 
 class MetricsWriter:
-    """Writes a line of JSON for each thing that is to be known of a step; step_lines.py reads them."""
+    """Writes a line of JSON for each thing that is to be known of a step; step_lines.py reads them.
 
-    def __init__(self, path: Path) -> None:
-        """Append to a file of this attempt alone."""
-        self._path = path
+    It also knows when the trainer is to save within a segment.
+    """
 
-    def say(self, step: int, **what: Any) -> None:
-        """Write what was done, at what time by this process's clock."""
-        line = json.dumps({"step": step, "at_seconds": time.monotonic(), **what}, default=float)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+    def __init__(self, folder: Path, run: Mapping[str, Any], clock: Callable[[], float] = time.monotonic) -> None:
+        """Append to a file of this attempt alone, in a trial's folder, as run.json says."""
+        self._folder, self._run, self._clock, self.saved_at = folder, run, clock, time.monotonic()
+
+    def say(self, step: int, logs: Mapping[str, Any] | None = None, **what: Any) -> None:
+        """Write what was done, at what time, in one go: several processes may write to a file."""
+        if logs is not None:  # of which numbers alone are read
+            what["logs"] = {name: value for name, value in logs.items() if isinstance(value, int | float)}
+        line = json.dumps({"step": step, "at_seconds": self._clock(), **what}, default=float) + "\n"
+        with (self._folder / self._run["metrics"]).open("ab", buffering=0) as file:
+            file.write(line.encode())
+
+    def begin(self, step: int) -> None:
+        """Say that start-up is over, and where the trainer stands."""
+        if step != self._run["from_step"]:
+            raise RuntimeError(f"rlplan checkpoint: it stands at step {step} instead of {self._run['from_step']}")
+        self.say(step)
+
+    @property
+    def save_is_due(self) -> bool:
+        """Whether it has not been saved for long, or rlplan asks for it."""
+        return time.monotonic() - self.saved_at > self._run["save_seconds"] or (self._folder / SAVE_NOW).exists()
 
 
 class InOrder:
@@ -102,6 +119,22 @@ def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     with aside.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
     aside.replace(path)
+
+
+def grouped(scores: Iterable[tuple[Any, Any]]) -> list[list[float]]:
+    """Return the scores of each problem's samples, from pairs of a problem's place and a score."""
+    groups: dict[int, list[float]] = {}
+    for number, score in scores:
+        groups.setdefault(int(number), []).append(float(score))
+    return [groups[number] for number in sorted(groups)]
+
+
+def answer_of(tokenizer: Any, ids: list[int], run: Mapping[str, Any]) -> str:
+    """Return the text of a response up to the end of its turn."""
+    end = run["end_id"]
+    whole = ids[: ids.index(end)] if end in ids else ids
+    skipped = run["skip_special_tokens"]
+    return str(tokenizer.decode(whole, skip_special_tokens=skipped, clean_up_tokenization_spaces=False))
 
 
 def mark(checkpoint: Path, step: int, **beside: Any) -> None:

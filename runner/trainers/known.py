@@ -4,11 +4,10 @@
 below that.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from budgets.errors import InputError
 
@@ -50,12 +49,3 @@ def _is_known(key: str, known: Mapping[str, bool]) -> bool:
     while above and above not in known:
         above = above.rpartition(".")[0]
     return above == key or (bool(above) and known[above])
-
-
-def flat_keys(tables: Any, before: str = "") -> Iterator[str]:
-    """Yield the dotted keys of nested tables."""
-    if isinstance(tables, Mapping) and tables:
-        for name, value in tables.items():
-            yield from flat_keys(value, f"{before}.{name}" if before else name)
-    else:
-        yield before

@@ -75,6 +75,10 @@ class Judge:
             return float(reward)
         return float(reward + min(0.0, max(-1.0, (self._longest - cache_tokens - tokens) / cache_tokens)))
 
+    def worth(self, number: int, score: float, tokens: int | None = None) -> float:
+        """Return what is trained on, or of a problem to validate on the plain score."""
+        return self.shaped(score, tokens) if number < self.train_problems else score
+
 
 @cache
 def judge_in(folder: str) -> Judge:

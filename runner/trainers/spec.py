@@ -166,7 +166,7 @@ class TrainerSpec(Section):
     free: Table = Field({}, description="that the user's own settings may change")
     memory: Memory = Memory()
     loss: Loss
-    otherwise: Table = Field({}, description="arguments of `shared_differences`")
+    otherwise: Table = Field({}, description="what ability.py has in OTHERWISE")
     deviations: Table = Field({}, description="a `Deviation` by a recipe's dotted key")
     script: Script = Script()
 

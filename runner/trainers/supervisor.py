@@ -15,10 +15,11 @@ from pathlib import Path
 from budgets.errors import InputError, TrainingError
 from planner.config.trainer import Patience
 from runner.ports.trial import TrialConfig
-from runner.trainers.driver import GATE, SAVE_NOW, WAITING, Attempt, Reading, TrainerDriver
+from runner.trainers.driver import GATE, WAITING, Attempt, Reading, TrainerDriver
 from runner.trainers.driving import validation_steps
 from runner.trainers.failures import classify
 from runner.trainers.hosts import Handle, Host
+from runner.trainers.inside import SAVE_NOW
 from runner.trainers.storing import PRIVATE
 from runner.training.trial import replace_file
 

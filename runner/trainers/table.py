@@ -19,7 +19,7 @@ from planner.recipes.schema import Recipe
 from runner.ports.task import Prompt, Task
 from runner.ports.trial import Machine, TrialConfig
 from runner.tasks.embedded import EMBEDDED
-from runner.trainers.ability import A_GPU, Difference, done_as, loss_differences, shared_differences
+from runner.trainers.ability import A_GPU, OTHERWISE, SHARED, Difference, done_as, loss_differences
 from runner.trainers.apart import share_of, training_gpus, trains_apart
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
 from runner.trainers.driving import (
@@ -39,7 +39,7 @@ from runner.trainers.fitting import fitted
 from runner.trainers.following import LineSource
 from runner.trainers.horizon import HorizonOptions, horizon_values, require_shared, require_within
 from runner.trainers.inside import PARTS
-from runner.trainers.known import flat_keys, require_known
+from runner.trainers.known import require_known
 from runner.trainers.laying import judged_files, nested, numbered_rows, parts, programs
 from runner.trainers.render import evaluated, rendered, words
 from runner.trainers.spec import TrainerSpec
@@ -111,7 +111,8 @@ class TableDriver:
             require_chat(task, self.title)
         settings = self.settings(options)
         unlisted = tuple(spec.others)
-        require_known(self.name, (key for key in flat_keys(nested(settings)) if not key.startswith(unlisted)))
+        given = (key for key, _ in flattened(nested(settings)))
+        require_known(self.name, (key for key in given if not key.startswith(unlisted)))
         values["plan"] = plan = self.plan(config, task, values, settings, apart)
         if spec.horizon:
             values |= horizon_values(config, task, options)
@@ -254,8 +255,8 @@ class TableDriver:
             by_response=loss.by_response,
             entropy_alike=loss.entropy_alike,
         )
-        yield from shared_differences(recipe, **rendered(spec.otherwise, values))
-        for key, each in spec.deviating.items():
+        values |= {**OTHERWISE, **rendered(spec.otherwise, values)}
+        for key, each in (*SHARED.items(), *spec.deviating.items()):
             section, _, name = key.partition(".")
             given, instead = getattr(values[section], name), evaluated(each.instead, values)
             if given != instead and evaluated(each.when, values):

@@ -14,8 +14,8 @@ import ray
 import torch
 
 from runner.grpo.objective import Tokens, objective, token_weights
-from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
+from runner.trainers.inside import SAVE_NOW
 from runner.trainers.openrlhf import start
 from runner.trainers.spec import TrainerSpec
 from runner.trainers.table import RehearsedDriver

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from planner.logs.consoles import read_printed
-from runner.trainers.driver import SAVE_NOW
-from runner.trainers.inside import ordered_problems
+from runner.trainers.inside import SAVE_NOW, ordered_problems
 from runner.trainers.openrlhf.start import NEEDED, Imagined, actor_class, followed
 from runner.trainers.spec import TrainerSpec
 from runner.trainers.table import RehearsedDriver

@@ -14,8 +14,8 @@ from planner.recipes import load_recipe
 from planner.recipes.schema import Recipe
 from runner.grpo.objective import Tokens, objective, token_weights
 from runner.ports.trial import TrialConfig
-from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
+from runner.trainers.inside import SAVE_NOW
 from runner.trainers.skyrl.ahead import ahead
 from runner.trainers.skyrl.start import NAME, configured, environment, prompts_of
 from runner.trainers.spec import TrainerSpec

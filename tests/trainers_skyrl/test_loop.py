@@ -16,10 +16,10 @@ import torch
 import typing_extensions
 
 from runner.ports.trial import TrialConfig
-from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
-from runner.trainers.inside import ordered_problems
-from runner.trainers.skyrl.start import NAME, configured, environment, follower, in_order, prompts_of, row_of
+from runner.trainers.inside import SAVE_NOW, ordered_problems
+from runner.trainers.skyrl.following import follower
+from runner.trainers.skyrl.start import NAME, configured, environment, in_order, prompts_of, row_of
 from runner.trainers.spec import TrainerSpec
 from runner.trainers.table import RehearsedDriver
 from tests.runner.trainers.standins import attempt, trial

@@ -18,7 +18,7 @@ from planner.recipes.schema import Advantage
 from runner.grpo import advantages as ours
 from runner.grpo.clips import k3
 from runner.grpo.objective import Tokens, objective, token_weights
-from runner.trainers.driver import SAVE_NOW
+from runner.trainers.inside import SAVE_NOW
 from runner.trainers.verl.driver import SAVING
 from tests.trainers_verl import trials
 

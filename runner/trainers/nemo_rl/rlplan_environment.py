@@ -31,11 +31,7 @@ class RlplanEnvironment(EnvironmentInterface):
         numbers = [int(each["ground_truth"]) for each in metadata]
         texts = ["".join(each["content"] for each in log if each["role"] == "assistant") for log in message_log_batch]
         scores = self._judge.scores(numbers, texts)
-        train = self._judge.train_problems
-        worth = [
-            self._judge.shaped(score) if number < train else score
-            for number, score in zip(numbers, scores, strict=True)
-        ]
+        worth = [self._judge.worth(number, score) for number, score in zip(numbers, scores, strict=True)]
         return EnvironmentReturn(
             observations=[{"role": "environment", "content": ""}] * len(worth),
             metadata=metadata,

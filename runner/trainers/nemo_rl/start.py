@@ -15,24 +15,20 @@ from typing import Any
 FOLDER = Path(__file__).absolute().parent
 sys.path[:0] = [str(FOLDER), str(FOLDER / "parts")]
 
-from runner.trainers.inside import MetricsWriter  # noqa: E402  (it lies in parts)
+from runner.trainers.inside import SAVE_NOW, MetricsWriter  # noqa: E402  (they lie in parts)
 
-SAVE_NOW = "save-now.json"
 ENVIRONMENT = "rlplan_environment.RlplanEnvironment"
 
 
 class NemoRlWriter(MetricsWriter):
     """Tells what NeMo-RL logs."""
 
-    def __init__(self, path: Path, samples: int) -> None:
-        """Append to a file of this attempt alone; a validation has so many samples of a problem."""
-        super().__init__(path)
-        self._samples, self._stands = samples, False
+    _stands = False  # whether it was said where it stands: what is logged before is of no step
 
-    def say(self, step: int, **what: Any) -> None:
-        """Write a line; the first says where it stands, and what is logged before is of no step."""
+    def begin(self, step: int) -> None:
+        """Say where it stands."""
         self._stands = True
-        super().say(step, **what)
+        self.say(step)
 
     def listen_to(self, logger: Any) -> None:
         """Have its Logger tell all that it logs, and the scores of a validation as it dumps them."""
@@ -45,12 +41,12 @@ class NemoRlWriter(MetricsWriter):
             logs = {f"{prefix}/{name}" if prefix else name: writer.number(value) for name, value in metrics.items()}
             known = {name: value for name, value in logs.items() if value is not None}
             if known and writer._stands:
-                writer.say(step, logs=known)
+                writer.say(step, known)
             return log(own, metrics, step, prefix, *rest, **named)
 
         def log_batched_dict_as_jsonl(own: Any, to_log: Any, filename: str) -> Any:
             if filename.startswith("val_data_step"):
-                rewards, many = [float(each) for each in to_log["rewards"]], writer._samples
+                rewards, many = [float(each) for each in to_log["rewards"]], writer._run["samples"]
                 groups = [rewards[begin : begin + many] for begin in range(0, len(rewards), many)]
                 writer.say(int(Path(filename).stem.removeprefix("val_data_step")), scores=groups)
             return dump(own, to_log, filename)
@@ -95,7 +91,7 @@ def starting(train: Any, counter: str, saved: type, writer: NemoRlWriter) -> Any
 
     def start(*given: Any, **named: Any) -> Any:
         state = next(each for each in (*given, *named.values()) if isinstance(each, saved))
-        writer.say(getattr(state, counter))
+        writer.begin(getattr(state, counter))
         return train(*given, **named)
 
     return start
@@ -137,7 +133,7 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # its actors have this environment
     ACTOR_ENVIRONMENT_REGISTRY[ENVIRONMENT] = PY_EXECUTABLES.SYSTEM
     register_env("rlplan", ENVIRONMENT)
-    writer = NemoRlWriter(FOLDER / run["metrics"], run["samples"])
+    writer = NemoRlWriter(FOLDER, run)
     writer.listen_to(Logger)
     own = Advantages(run["rollouts_per_prompt"], run["advantage"])
     grpo._create_advantage_estimator = lambda _: own

@@ -6,7 +6,8 @@ from typing import Any
 
 from openrlhf.utils.agent import SingleTurnAgentExecutor
 
-from runner.trainers.rewarding import judge_in  # of the trial's `parts`, which PYTHONPATH names
+from runner.trainers.inside import answer_of  # of the trial's `parts`, which PYTHONPATH names
+from runner.trainers.rewarding import judge_in
 
 FOLDER = Path(__file__).absolute().parent
 
@@ -17,8 +18,7 @@ class AgentExecutor(SingleTurnAgentExecutor):
     def __init__(self) -> None:
         """Ask nobody else for the reward."""
         super().__init__(None)
-        run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
-        self._end, self._skip_special = run["end_id"], run["skip_special_tokens"]
+        self._run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
 
     async def execute(
         self,
@@ -35,11 +35,9 @@ class AgentExecutor(SingleTurnAgentExecutor):
             prompt, label, sampling_params, max_length, hf_tokenizer, llm_engine, images
         )
         ((begin, end),) = experience["action_ranges"]
-        ids = list(experience["observation_tokens"][begin:end])
-        ids = ids[: ids.index(self._end)] if self._end in ids else ids
-        text = hf_tokenizer.decode(ids, skip_special_tokens=self._skip_special, clean_up_tokenization_spaces=False)
+        text = answer_of(hf_tokenizer, list(experience["observation_tokens"][begin:end]), self._run)
         judge, number = judge_in(str(FOLDER)), int(label)
         score = await judge.awaited(number, text)
         # OpenRLHF adds the penalty of overlong responses itself.
-        experience.update(reward=judge.shaped(score) if number < judge.train_problems else score, scores=score)
+        experience.update(reward=judge.worth(number, score), scores=score)
         return experience

@@ -25,7 +25,6 @@ from unittest.mock import MagicMock, patch
 
 FOLDER = Path(__file__).absolute().parent
 PROGRAM = "openrlhf.cli.train_ppo_ray"
-SAVE_NOW = "save-now.json"
 REAL = ("openrlhf", "openrlhf.cli", PROGRAM, "openrlhf.utils.config")  # when its parser is rehearsed
 Trainer: Any = object  # `followed` puts OpenRLHF's in its place
 NEEDED = ("fit", "evaluate", "save_logs_and_checkpoints", "init_checkpoint_states", "get_max_steps")
@@ -46,9 +45,8 @@ class Follower(Trainer):
     def __init__(self, pretrain: str, strategy: Any, *given: Any, **generating: Any) -> None:
         from runner.trainers.inside import MetricsWriter
 
-        self._metrics_writer = MetricsWriter(self._folder / self._run["metrics"])
-        self._step = self._saved = 0
-        self._saved_at = time.monotonic()
+        self._metrics_writer = MetricsWriter(self._folder, self._run)
+        self._step = 0
         self._generating = generating
         self._evaluated: list[Any] = []
         with in_order(strategy, self._run):
@@ -69,10 +67,7 @@ class Follower(Trainer):
         """Say where it stands, and score the base model."""
         states = super().init_checkpoint_states()
         self._step = states.get("global_step", 0)
-        if self._step != self._run["from_step"]:
-            wanted = f"it stands at step {self._step} instead of {self._run['from_step']}"
-            raise RuntimeError(f"rlplan checkpoint: {wanted}")
-        self._metrics_writer.say(self._step)
+        self._metrics_writer.begin(self._step)
         if self._step == 0:
             self._validate(0)
         return states
@@ -80,8 +75,7 @@ class Follower(Trainer):
     def save_logs_and_checkpoints(self, global_step: int, logs_dict: Any = None, client_states: Any = None) -> None:
         """Save at the segment's end, from time to time, and where rlplan asks for it."""
         self._step, began = global_step, time.monotonic()
-        due = began - self._saved_at > self._run["save_seconds"] or (self._folder / SAVE_NOW).exists()
-        saves = global_step >= self._run["to_step"] or due
+        saves = global_step >= self._run["to_step"] or self._metrics_writer.save_is_due
         self.args.ckpt.save_steps = 1 if saves else math.inf
         super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
         seconds = {}
@@ -89,21 +83,19 @@ class Follower(Trainer):
             from runner.trainers.inside import mark
 
             mark(Path(self.args.ckpt.path) / "_actor" / f"global_step{global_step}", global_step)
-            self._saved_at = time.monotonic()
-            seconds["save"] = self._saved_at - began
-        logs = {name: value for name, value in (logs_dict or {}).items() if isinstance(value, int | float)}
+            self._metrics_writer.saved_at = time.monotonic()
+            seconds["save"] = self._metrics_writer.saved_at - began
         scored = global_step % self.args.eval.steps == 0
-        self._metrics_writer.say(global_step, logs=logs, seconds=seconds, whole=not scored)
+        self._metrics_writer.say(global_step, logs_dict or {}, seconds=seconds, whole=not scored)
 
     def evaluate(self, global_step: int, **generating: Any) -> Any:
         """Say the score of every sample of every problem, of which OpenRLHF logs the mean."""
+        from runner.trainers.inside import grouped
+
         began = time.monotonic()
         logs = super().evaluate(global_step, **generating | {"top_p": self._run["validation_top_p"]})
-        groups: dict[int, list[float]] = {}
-        for sample in self._evaluated:
-            groups.setdefault(int(sample.labels[0]), []).append(float(sample.scores[0]))
+        scores = grouped((sample.labels[0], sample.scores[0]) for sample in self._evaluated)
         self._evaluated = []
-        scores = [groups[number] for number in sorted(groups)]
         took = {"validation": time.monotonic() - began}
         self._metrics_writer.say(global_step, scores=scores, seconds=took, whole=True)
         return logs

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.trainers.inside import MetricsWriter
-from runner.trainers.skyrl.following import save_due, say_step, say_where
+from runner.trainers.skyrl.following import say_step
 
 
 def ahead(base: Any, loader: Any, run: dict[str, Any], folder: Path) -> Any:
@@ -19,7 +19,7 @@ def ahead(base: Any, loader: Any, run: dict[str, Any], folder: Path) -> Any:
         """Trains the prompts in turn, and saves, says and scores where that is due."""
 
         def __init__(self, **given: Any) -> None:
-            self._metrics_writer, self._saved_at = MetricsWriter(folder / run["metrics"]), time.monotonic()
+            self._metrics_writer = MetricsWriter(folder, run)
             self._turns: InTurn | None = None
             super().__init__(**given)
             one_by_one(self.async_train_dataloader, self._staleness_manager)
@@ -43,7 +43,7 @@ def ahead(base: Any, loader: Any, run: dict[str, Any], folder: Path) -> Any:
         def init_weight_sync_state(self) -> None:
             """Say where it stands, which it knows by then."""
             super().init_weight_sync_state()
-            say_where(self._metrics_writer, run, self.global_step)
+            self._metrics_writer.begin(self.global_step)
 
         async def _collect_generation_mini_batch(self, buffer: Any, done: Any) -> Any:
             if self._turns is None:
@@ -53,10 +53,10 @@ def ahead(base: Any, loader: Any, run: dict[str, Any], folder: Path) -> Any:
         def save_checkpoints(self) -> str:
             """Save where that is due; at its end SkyRL asks once more, by the number of the next step."""
             last = self.global_step == run["to_step"]
-            if self.global_step > run["to_step"] or not (last or save_due(run, folder, self._saved_at)):
+            if self.global_step > run["to_step"] or not (last or self._metrics_writer.save_is_due):
                 return ""
             saved: str = super().save_checkpoints()
-            self._saved_at = time.monotonic()
+            self._metrics_writer.saved_at = time.monotonic()
             return saved
 
     return Ahead

@@ -2,43 +2,55 @@
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SAVE_NOW = "save-now.json"
+from runner.trainers.inside import MetricsWriter, grouped
+
 SOURCE = "rlplan"  # of the problems
 
 
-def say_where(writer: Any, run: dict[str, Any], step: int) -> None:
-    """Say that start-up is over, and where it stands."""
-    if step != run["from_step"]:
-        raise RuntimeError(f"rlplan checkpoint: it stands at step {step} instead of {run['from_step']}")
-    writer.say(step)
+def follower(base: Any, run: dict[str, Any], folder: Path) -> Any:
+    """Return a callback that has it saved from time to time, and says what every step did."""
+
+    class Follower(base):
+        """Writes the lines that rlplan reads."""
+
+        def __init__(self) -> None:
+            self._metrics_writer = MetricsWriter(folder, run)
+
+        def on_train_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
+            """Say that start-up is over, and where it stands."""
+            self._metrics_writer.begin(callback_input.global_step)
+
+        def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
+            """Ask for a save within a long segment, and where rlplan does; a segment's end is saved anyway."""
+            if self._metrics_writer.save_is_due:
+                control.should_save = True
+
+        def on_save(self, trainer: Any, callback_input: Any, control: Any) -> None:
+            """Note when."""
+            self._metrics_writer.saved_at = time.monotonic()
+
+        def on_log(self, trainer: Any, callback_input: Any, control: Any) -> None:
+            """Say what SkyRL logs."""
+            say_step(
+                self._metrics_writer, trainer.cfg.trainer.export_path, callback_input.global_step, callback_input.logs
+            )
+
+    return Follower
 
 
-def say_step(writer: Any, exports: str, step: int, logs: dict[str, Any]) -> None:
+def say_step(writer: MetricsWriter, exports: str, step: int, logs: dict[str, Any]) -> None:
     """Say what SkyRL logs of a step, with the score of every sample of a validation."""
-    scored = {"scores": groups_of(exports, step)} if scores(logs) else {}
-    numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
-    writer.say(step, logs=numbers, **scored, whole=True)
+    scored = any(name.startswith("eval/") for name in logs)
+    writer.say(step, logs, **({"scores": grouped(scores_in(exports, step))} if scored else {}), whole=True)
 
 
-def save_due(run: dict[str, Any], folder: Path, saved_at: float) -> bool:
-    """Whether it is to save within a segment: it has not for long, or rlplan asks for it."""
-    return time.monotonic() - saved_at > run["save_seconds"] or (folder / SAVE_NOW).exists()
-
-
-def scores(logs: dict[str, Any]) -> bool:
-    """Whether these are the numbers of a step that was scored."""
-    return any(name.startswith("eval/") for name in logs)
-
-
-def groups_of(exports: str, step: int) -> list[list[float]]:
-    """Return the scores of each validation problem's samples, from SkyRL's own dump of them."""
-    groups: dict[int, list[float]] = {}
+def scores_in(exports: str, step: int) -> Iterator[tuple[int, float]]:
+    """Yield the place and the score of each sample of a validation, from SkyRL's own dump of them."""
     dump = Path(exports) / "dumped_evals" / f"global_step_{step}_evals" / f"{SOURCE}.jsonl"
     for line in dump.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        score = sum(row["score"]) if isinstance(row["score"], list) else row["score"]
-        groups.setdefault(int(row["env_extras"]["number"]), []).append(float(score))
-    return [groups[number] for number in sorted(groups)]
+        yield row["env_extras"]["number"], sum(row["score"]) if isinstance(row["score"], list) else row["score"]

@@ -9,7 +9,6 @@ has what they do.
 import dataclasses
 import json
 import sys
-import time
 import typing
 from pathlib import Path
 from typing import Any
@@ -35,49 +34,10 @@ def environment(base: Any, folder: Path) -> Any:
         def step(self, action: str) -> dict[str, Any]:
             """Return the reward: what is trained on, or of a validation problem the plain score."""
             (score,) = self._judge.scores([self._number], [action])
-            trained = self._number < self._judge.train_problems
-            return {
-                "observations": [],
-                "reward": self._judge.shaped(score) if trained else score,
-                "done": True,
-                "metadata": {},
-            }
+            worth = self._judge.worth(self._number, score)
+            return {"observations": [], "reward": worth, "done": True, "metadata": {}}
 
     return Scored
-
-
-def follower(base: Any, run: dict[str, Any], folder: Path) -> Any:
-    """Return a callback that has it saved from time to time, and says what every step did."""
-    from runner.trainers.skyrl.following import save_due, say_step, say_where
-
-    class Follower(base):
-        """Writes the lines that rlplan reads."""
-
-        def __init__(self) -> None:
-            from runner.trainers.inside import MetricsWriter
-
-            self._metrics_writer, self._saved_at = MetricsWriter(folder / run["metrics"]), time.monotonic()
-
-        def on_train_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
-            """Say that start-up is over, and where it stands."""
-            say_where(self._metrics_writer, run, callback_input.global_step)
-
-        def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
-            """Ask for a save within a long segment, and where rlplan does; a segment's end is saved anyway."""
-            if save_due(run, folder, self._saved_at):
-                control.should_save = True
-
-        def on_save(self, trainer: Any, callback_input: Any, control: Any) -> None:
-            """Note when."""
-            self._saved_at = time.monotonic()
-
-        def on_log(self, trainer: Any, callback_input: Any, control: Any) -> None:
-            """Say what SkyRL logs, with the score of every sample of a validation."""
-            say_step(
-                self._metrics_writer, trainer.cfg.trainer.export_path, callback_input.global_step, callback_input.logs
-            )
-
-    return Follower
 
 
 def in_order(base: Any, loader: Any) -> Any:
@@ -167,6 +127,7 @@ def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
     from torchdata.stateful_dataloader import StatefulDataLoader
 
     from runner.trainers.skyrl.ahead import ahead
+    from runner.trainers.skyrl.following import follower
 
     register(id=NAME, entry_point=environment(BaseTextEnv, folder))
     for named in {str((problem.get("extra") or {}).get("env_class", "")) for problem in problems_here()}:

@@ -5,7 +5,6 @@ batch r belongs to step r + 1, but for the validation before the first.
 """
 
 import json
-import os
 import sys
 import time
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any
 FOLDER = Path(__file__).absolute().parent
 sys.path.insert(0, str(FOLDER / "parts"))
 
+from runner.trainers.inside import MetricsWriter, grouped  # noqa: E402
 from runner.trainers.rewarding import judge_in  # noqa: E402
 
 _batches: set[int] = set()  # batches whose rollouts this process has made
@@ -28,21 +28,16 @@ def run() -> dict[str, Any]:
     return given
 
 
-def say(step: int, **what: Any) -> None:
-    """Write a line whole: several processes write to one file."""
-    line = json.dumps({"step": step, "at_seconds": time.time(), **what}, default=float) + "\n"
-    file = os.open(FOLDER / run()["metrics"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(file, line.encode())
-    finally:
-        os.close(file)
+def say(step: int, logs: dict[str, Any] | None = None, **what: Any) -> None:
+    """Write a line, by a clock that the machines of a trial have in common."""
+    MetricsWriter(FOLDER, run(), time.time).say(step, logs, **what)
 
 
 async def reward(_: Any, sample: Any, **__: Any) -> float:
     """Return what is trained on, or of a problem to validate on the plain score."""
     judge, number = judge_in(str(FOLDER)), int(sample.label)
     score = await judge.awaited(number, sample.response)
-    return judge.shaped(score, sample.response_length) if number < judge.train_problems else score
+    return judge.worth(number, score, sample.response_length)
 
 
 def advantages_of(args: Any, samples: list[Any]) -> tuple[list[float], list[float]]:
@@ -83,9 +78,8 @@ def _listen_once() -> None:
 def tell_logged(metrics: dict[str, Any], step_key: str) -> None:
     """Tell the numbers of a step; slime counts updates in train/step, and batches elsewhere."""
     batch = int(metrics[step_key]) // (run()["updates"] if step_key == "train/step" else 1)
-    known = {name: value for name, value in metrics.items() if isinstance(value, int | float) and name != step_key}
     if step_key != "eval/step":
-        say(batch + 1, logs=known)
+        say(batch + 1, {name: value for name, value in metrics.items() if name != step_key})
 
 
 def tell_rollouts(rollout_id: int, *_: Any) -> bool:
@@ -101,10 +95,7 @@ def tell_rollouts(rollout_id: int, *_: Any) -> bool:
 
 def tell_validation(rollout_id: int, _: Any, data: dict[str, Any], __: Any = None) -> bool:
     """Tell the scores of every sample, by problem; slime then logs their mean itself."""
-    groups: dict[int, list[float]] = {}
-    for each in data.values():
-        for sample, score in zip(each["samples"], each["rewards"], strict=True):
-            groups.setdefault(int(sample.label), []).append(float(score))
-    scores = [groups[number] for number in sorted(groups)]
+    pairs = [pair for each in data.values() for pair in zip(each["samples"], each["rewards"], strict=True)]
+    scores = grouped((sample.label, score) for sample, score in pairs)
     say(rollout_id + 1 if rollout_id in _batches else 0, scores=scores)
     return False

@@ -7,8 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from runner.trainers.inside import SAVE_NOW  # of the trial's `parts`, which PYTHONPATH names
+
 FOLDER = Path(__file__).absolute().parent
-SAVE_NOW = "save-now.json"
 
 
 def on_request(is_due: Any) -> Any:

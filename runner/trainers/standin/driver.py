@@ -15,9 +15,10 @@ from runner.trainers.catalogue import driver_of
 from runner.trainers.command.driver import CommandDriver
 from runner.trainers.command.options import CLOCK, KNOWN
 from runner.trainers.command.sources import reading_of
-from runner.trainers.driver import SAVE_NOW, Attempt, Checkpoint, Launch, Reading, Source, TrainerDriver
+from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source, TrainerDriver
 from runner.trainers.driving import in_own_ray
 from runner.trainers.following import LineSource
+from runner.trainers.inside import SAVE_NOW
 from runner.trainers.standin.life import course_of, rows_of
 from runner.trainers.standin.options import StandinOptions, options_of
 

@@ -35,7 +35,7 @@ class Follower(TrainerCallback):
         self.began = False  # whether the checkpoint, if there is one, has been read
         self._run, self._trainer, self._prompts, self._scores = run, trainer, prompts, scores
         self._rank, self._count = trainer.accelerator.process_index, trainer.accelerator.num_processes
-        self._metrics_writer = MetricsWriter(FOLDER / run["metrics"]) if self._rank == 0 else None
+        self._metrics_writer = MetricsWriter(FOLDER, run) if self._rank == 0 else None
         self._driven = "RLPLAN_ATTEMPT" in os.environ  # not started by hand
         self._waits = 0
         self._gated = False  # whether this step is the last before the gate

@@ -21,6 +21,7 @@ from torch.utils.data import Sampler
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
 
+from runner.trainers.inside import answer_of
 from runner.trainers.rewarding import Judge, judge_in
 from runner.trainers.trl.following import Follower
 from runner.training.prompts import PromptStream
@@ -67,7 +68,7 @@ class Rewards:
 
     def scores(self, numbers: list[int], ids: list[list[int]]) -> list[float]:
         """Return the score of each response, 0 to 1."""
-        return self._judge.scores(numbers, list(map(self._text, ids)))
+        return self._judge.scores(numbers, [answer_of(self._tokenizer, each, self._run) for each in ids])
 
     def reward(self, completion_ids: list[list[int]], number: list[int], **_: Any) -> list[float]:
         """Return what is trained on."""
@@ -77,14 +78,6 @@ class Rewards:
     def pass_rate(self, **_: Any) -> list[float]:
         """Return the scores of the last call of `reward`; TRL logs their mean and gives them no weight."""
         return self._plain
-
-    def _text(self, ids: list[int]) -> str:
-        end = self._run["end_id"]
-        answer = ids[: ids.index(end)] if end in ids else ids
-        text: str = self._tokenizer.decode(
-            answer, skip_special_tokens=self._run["skip_special_tokens"], clean_up_tokenization_spaces=False
-        )
-        return text
 
 
 class Trial(GRPOTrainer):

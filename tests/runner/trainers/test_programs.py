@@ -20,9 +20,8 @@ from planner.logs.trainers import load_trainer
 from planner.recipes.schema import Advantage
 from runner.grpo.advantages import advantages
 from runner.ports.trial import TrialConfig
-from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
-from runner.trainers.inside import PARTS, InOrder, ordered_problems, write_data
+from runner.trainers.inside import PARTS, SAVE_NOW, InOrder, ordered_problems, write_data
 from runner.trainers.step_lines import readings
 from runner.trainers.trl.driver import JUDGE
 from runner.training.building import open_stream
@@ -92,12 +91,12 @@ def test_what_nemo_rl_logs_and_dumps_is_told_at_once(tmp_path: Path) -> None:
         def log_batched_dict_as_jsonl(self, to_log: Any, filename: str) -> None:
             self.said.append(filename)
 
-    teller = program(OWN / "nemo_rl" / "start.py").NemoRlWriter(tmp_path / "m.jsonl", samples=2)
+    teller = program(OWN / "nemo_rl" / "start.py").NemoRlWriter(tmp_path, {"metrics": "m.jsonl", "samples": 2})
     teller.listen_to(Logger)
     logger = Logger()
     logger.log_metrics({"total": 1.0}, 0, "timing/setup")
     assert not (tmp_path / "m.jsonl").exists()  # what it logs before it stands at its first step is not of one
-    teller.say(0)
+    teller.begin(0)
     logger.log_batched_dict_as_jsonl({"rewards": [1, 0, 0, 0]}, "val_data_step0.jsonl")
     logger.log_metrics({"accuracy": 0.25}, 0, "validation")
     logger.log_metrics({"loss": torch.tensor(0.5), "mean_gen_tokens_per_sample": 7, "text": "x"}, 1, prefix="train")
@@ -115,7 +114,7 @@ def test_what_nemo_rl_logs_and_dumps_is_told_at_once(tmp_path: Path) -> None:
 
 def test_nemo_rl_goes_on_after_a_pass_and_clips_the_ratio_against_the_sampler(tmp_path: Path) -> None:
     nemo, data = program(OWN / "nemo_rl" / "start.py"), {"prev_logprobs": [-1.0], "generation_logprobs": [-2.0]}
-    writer = nemo.NemoRlWriter(tmp_path / "m.jsonl", samples=1)
+    writer = nemo.NemoRlWriter(tmp_path, {"metrics": "m.jsonl"})
     train = nemo.repeating(lambda dataloader, **_: dataloader, lambda once: (once, once))
     started = nemo.starting(train, "current_step", SimpleNamespace, writer)
     assert started(dataloader="pass", grpo_save_state=SimpleNamespace(current_step=5, total_steps=0)) == ("pass",) * 2

@@ -195,7 +195,6 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
                 f"{TRAINER}.use_kl_loss": False,  # its own is a term of 0.001
                 "trainer.policy.optimizer_config.weight_decay": 0.0,  # its own is 0.01
                 "generator.eval_sampling_params.temperature": 1.0,  # its own is 0
-                "generator.max_turns": 1,
                 "generator.batched": False,  # else it scores no response before the last one is generated
                 "data.dataloader.num_workers": 0,
                 "trainer.logger": "console",  # its own wants an account
