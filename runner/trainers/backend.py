@@ -115,45 +115,53 @@ class DrivenBackend:
         asked_step, wait = 0, _QUICKEST_LOOK
         while True:
             code, waits_at = running.exit_code(), running.waits_at()  # before reading: what it said until then counts
-            over = code is not None or (waits_at is not None and (asked_at is not None or waits_at >= segment.to_step))
             new = running.readings()
             yield from self._noted(self._judged(maker.take(new, running.seconds())))
-            if over:
-                yield from self._noted(self._judged(maker.rest()))
-                if asked_at is not None and code is not None:
-                    # What waited for more to be said of it, as a step before a validation does, is saved all the same.
-                    found = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
-                    unheard = self._unheard(running.attempt.number, found[0].step) if found else []
-                    yield from self._noted(self._judged(unheard))
-                self._rests_since = running.seconds()
+            if code is not None or (waits_at is not None and (asked_at is not None or waits_at >= segment.to_step)):
                 break
             if asked_at is None and segment.stopping():
                 asked_at, asked_step = self._clock(), maker.newest
-                if running.has_spoken:
-                    running.ask_to_stop()
-                else:
-                    self._left = True
-                    running.kill()
+                self._ask_to_stop(running)
             if asked_at is not None and (
                 self._clock() - asked_at > running.stop_seconds or self._is_saved(running, maker, asked_step)
             ):
                 running.kill()
             wait = _QUICKEST_LOOK if new else min(2 * wait, self._look_seconds)
             self._sleep(wait)
+        yield from self._noted(self._judged(maker.rest()))
+        if asked_at is not None and code is not None:
+            # What waited for more to be said of it, as a step before a validation does, is saved all the same.
+            found = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
+            unheard = self._unheard(running.attempt.number, found[0].step) if found else []
+            yield from self._noted(self._judged(unheard))
+        self._rests_since = running.seconds()
         if code is not None:
             self._end()
             self._left |= asked_at is not None and not self._scored  # ended in its first validation
-            if asked_at is None and code:
-                raise self._put_aside(running.failure(code), running.attempt)
-            if asked_at is None and maker.newest < segment.to_step:
-                explaining = self._driver if isinstance(self._driver, Explaining) else None
-                why = explaining.unheard(self._opened(), running.attempt) if explaining else None
-                raise TrainingError(
-                    "error",
-                    why
-                    or f"the trainer ended in good order after step {maker.newest} of {segment.to_step}: does its "
-                    f"command stop at the step that it is to reach? ({running.attempt.log})",
-                )
+            if asked_at is None:
+                self._require_done(code, running, maker.newest, segment.to_step)
+
+    def _ask_to_stop(self, running: Running) -> None:
+        """Have it save and end; what has said nothing yet holds nothing that could be lost."""
+        if running.has_spoken:
+            running.ask_to_stop()
+        else:
+            self._left = True
+            running.kill()
+
+    def _require_done(self, code: int, running: Running, newest: int, to_step: int) -> None:
+        """Raise TrainingError where it ended by itself with a failure, or before the segment's last step."""
+        if code:
+            raise self._put_aside(running.failure(code), running.attempt)
+        if newest < to_step:
+            driver, attempt = self._driver, running.attempt
+            why = driver.unheard(self._opened(), attempt) if isinstance(driver, Explaining) else None
+            raise TrainingError(
+                "error",
+                why
+                or f"the trainer ended in good order after step {newest} of {to_step}: does its command stop at the "
+                f"step that it is to reach? ({attempt.log})",
+            )
 
     def _is_saved(self, running: Running, maker: PointMaker, step: int) -> bool:
         """Whether one that does not end by itself has saved all that it had done, and has said it."""

@@ -23,16 +23,7 @@ def ahead(base: Any, loader: Any, run: dict[str, Any], folder: Path) -> Any:
             self._turns: InTurn | None = None
             super().__init__(**given)
             one_by_one(self.async_train_dataloader, self._staleness_manager)
-            log, logged = self.tracker.log, {}
-
-            def say(logs: dict[str, Any], step: int, commit: bool = False) -> None:
-                log(logs, step=step, commit=commit)
-                logged.update(logs)
-                if commit:
-                    say_step(self._metrics_writer, self.cfg.trainer.export_path, step, logged)
-                    logged.clear()
-
-            self.tracker.log = say
+            self.tracker.log = saying(self.tracker.log, self._metrics_writer, self.cfg.trainer.export_path)
 
         def _build_train_dataloader_and_compute_training_steps(self) -> None:
             dataset = self.train_dataset
@@ -60,6 +51,20 @@ def ahead(base: Any, loader: Any, run: dict[str, Any], folder: Path) -> Any:
             return saved
 
     return Ahead
+
+
+def saying(log: Any, writer: MetricsWriter, exports: str) -> Any:
+    """Return what logs, and says all of a step once that is whole."""
+    logged: dict[str, Any] = {}
+
+    def say(logs: dict[str, Any], step: int, commit: bool = False) -> None:
+        log(logs, step=step, commit=commit)
+        logged.update(logs)
+        if commit:
+            say_step(writer, exports, step, logged)
+            logged.clear()
+
+    return say
 
 
 class InTurn:
