@@ -99,13 +99,22 @@ def lay_model(folder: Path, run: Mapping[str, Any]) -> Path | str:
     return laid
 
 
-def write_data(folder: Path, run: Mapping[str, Any], row: Callable[[int, Any], dict[str, Any]]) -> None:
+def problems_in(folder: Path) -> list[dict[str, Any]]:
+    """Return a trial's problems, those to train on first."""
+    return [json.loads(line) for line in (folder / "problems.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def turns_of(prompt: Any) -> Any:
+    """Return a prompt as the turns of a chat, of which a text is the user's only one."""
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+
+
+def write_data(folder: Path, run: Mapping[str, Any], row: Callable[[int, dict[str, Any]], dict[str, Any]]) -> None:
     """Write the files to train (InOrder repeats and orders its rows) and to validate on.
 
-    `row` makes a row of a problem's place and prompt.
+    `row` makes a row of a problem and its place.
     """
-    lines = (folder / "problems.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [row(number, json.loads(line)["prompt"]) for number, line in enumerate(lines)]
+    rows = [row(number, problem) for number, problem in enumerate(problems_in(folder))]
     count = run["order"]["count"]
     _write_rows(folder / "train.jsonl", rows[:count])
     _write_rows(folder / "validation.jsonl", rows[count:])

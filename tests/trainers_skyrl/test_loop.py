@@ -42,7 +42,7 @@ class Rows:
     """A data set of SkyRL's, of so many rows."""
 
     def __init__(self, numbers: list[int]) -> None:
-        self._rows = [row_of(number, "1+1=", {}) for number in numbers]
+        self._rows = [row_of(number, {"prompt": "1+1="}) for number in numbers]
 
     def __len__(self) -> int:
         return len(self._rows)

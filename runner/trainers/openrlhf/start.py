@@ -273,14 +273,15 @@ def prepare(run: dict[str, Any]) -> None:
     from runner.trainers.inside import lay_model, write_data
 
     tokenizer = AutoTokenizer.from_pretrained(lay_model(FOLDER, run))
-    write_data(FOLDER, run, lambda number, prompt: {"input": text_of(tokenizer, prompt), "label": str(number)})
+    write_data(FOLDER, run, lambda number, its: {"input": text_of(tokenizer, its["prompt"]), "label": str(number)})
 
 
 def text_of(tokenizer: Any, prompt: Any) -> str:
     """Return a prompt as the model is to see it, to which OpenRLHF adds nothing."""
     if tokenizer.chat_template:
-        turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+        from runner.trainers.inside import turns_of
+
+        return str(tokenizer.apply_chat_template(turns_of(prompt), tokenize=False, add_generation_prompt=True))
     if not isinstance(prompt, str):
         sys.exit("rlplan input: a problem is a list of turns, and the model has no chat template: give it as text")
     begins = tokenizer(prompt)["input_ids"][:1] == [tokenizer.bos_token_id]

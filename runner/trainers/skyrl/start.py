@@ -76,22 +76,17 @@ def prepare(run: dict[str, Any]) -> None:
     from runner.trainers.inside import lay_model, write_data
 
     lay_model(FOLDER, run)
-    known = problems_here()
-    write_data(FOLDER, run, lambda number, prompt: row_of(number, prompt, known[number]))
+    write_data(FOLDER, run, row_of)
 
 
-def problems_here() -> list[dict[str, Any]]:
-    """Return the trial's problems, those to train on first."""
-    return [json.loads(line) for line in (FOLDER / "problems.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
-def row_of(number: int, prompt: Any, problem: dict[str, Any]) -> dict[str, Any]:
+def row_of(number: int, problem: dict[str, Any]) -> dict[str, Any]:
     """Return a row of a data file; one that names an environment of its own is given the answer and its other fields.
 
     That environment's reward is then trained on, and is the score.
     """
-    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    row = {"prompt": turns, "env_class": NAME, "data_source": NAME, "number": number}
+    from runner.trainers.inside import turns_of
+
+    row = {"prompt": turns_of(problem["prompt"]), "env_class": NAME, "data_source": NAME, "number": number}
     own = problem.get("extra") or {}
     if "env_class" not in own:
         return row
@@ -126,11 +121,12 @@ def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
     from skyrl_gym.envs.base_text_env import BaseTextEnv
     from torchdata.stateful_dataloader import StatefulDataLoader
 
+    from runner.trainers.inside import problems_in
     from runner.trainers.skyrl.ahead import ahead
     from runner.trainers.skyrl.following import follower
 
     register(id=NAME, entry_point=environment(BaseTextEnv, folder))
-    for named in {str((problem.get("extra") or {}).get("env_class", "")) for problem in problems_here()}:
+    for named in {str((problem.get("extra") or {}).get("env_class", "")) for problem in problems_in(folder)}:
         if ":" in named:  # module:class; the others are SkyRL's own
             register(id=named, entry_point=named)
 

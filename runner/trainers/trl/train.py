@@ -21,7 +21,7 @@ from torch.utils.data import Sampler
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from runner.trainers.inside import answer_of
+from runner.trainers.inside import answer_of, turns_of
 from runner.trainers.rewarding import Judge, judge_in
 from runner.trainers.trl.following import Follower
 from runner.training.prompts import PromptStream
@@ -157,7 +157,7 @@ def built(run: dict[str, Any]) -> Trial:
     model = AutoModelForCausalLM.from_pretrained(run["model"], dtype=torch.float32)
     model.generation_config.eos_token_id = run["end_id"]
     rewards = Rewards(run, judge, tokenizer)
-    asked = [_asked(problem.prompt, chat=run["chat"]) for problem in judge.problems]
+    asked = [turns_of(problem.prompt) if run["chat"] else problem.prompt for problem in judge.problems]
     train = range(run["train_problems"])
     trainer = Trial(
         run,
@@ -180,11 +180,6 @@ def adapters(run: dict[str, Any]) -> Any:
     from peft import LoraConfig  # noqa: PLC0415  (of those who train adapters)
 
     return LoraConfig(**run["lora"], target_modules="all-linear", lora_dropout=0.0, task_type="CAUSAL_LM")
-
-
-def _asked(prompt: Any, *, chat: bool) -> Any:
-    """Return a prompt as TRL takes it: a text alone, or what is said in a chat."""
-    return [{"role": "user", "content": prompt}] if chat and isinstance(prompt, str) else prompt
 
 
 def _end_with(parent: int) -> None:

@@ -302,9 +302,9 @@ def test_an_environment_without_trl_is_said_to_be_none(python: str) -> None:
 
 def test_a_problem_with_an_environment_of_skyrl_is_handed_on_with_its_fields() -> None:
     row_of = program(OWN / "skyrl" / "start.py").row_of
-    assert row_of(3, "1+1=", {"answer": "2"})["env_class"] == "rlplan"
+    assert row_of(3, {"prompt": "1+1=", "answer": "2"})["env_class"] == "rlplan"
     own = {"env_class": "search", "data_source": "searchR1_nq", "db_id": 7}
-    row = row_of(3, "who?", {"answer": "Ada", "extra": own})
+    row = row_of(3, {"prompt": "who?", "answer": "Ada", "extra": own})
     assert row.pop("prompt") == [{"role": "user", "content": "who?"}]
     assert (row.pop("data_source"), row.pop("number")) == ("rlplan", 3)  # by which the score is found
     assert row == {"env_class": "search", "reward_spec": {"method": "rule", "ground_truth": "Ada"}, "db_id": 7}
