@@ -69,7 +69,7 @@ def _print_drawn(law: str, budget: float, fractions: Sequence[float], draws: int
     without, piloted = splits[0].proposal, splits[1:]
     gains: dict[tuple[float, str], list[float]] = {}
     for number in range(draws):
-        world, known, weights = _drawn(law, setting_of(request, splits), number)
+        world, known, weights = drawn(law, setting_of(request, splits), number)
         whole = world.truth(budget)
         first = max(without.candidates, key=lambda each: float(known @ each.cell.scores))
         for split in piloted:
@@ -85,7 +85,7 @@ def _print_drawn(law: str, budget: float, fractions: Sequence[float], draws: int
         print(f"  {split.fraction:4.0%}  {', '.join(told)}; expected {expected}", flush=True)
 
 
-def _drawn(law: str, setting: Setting, number: int) -> tuple[DrawnWorld, Weights, Sequence[float]]:
+def drawn(law: str, setting: Setting, number: int) -> tuple[DrawnWorld, Weights, Sequence[float]]:
     """Return a world, and the weights of draws and of studies as far as the plan and the sweep know them."""
     weights, shares = setting.weights, np.bincount(setting.study, weights=setting.weights)
     if law == "mirrored":
@@ -139,23 +139,28 @@ def _swept(split: Split, world: DrawnWorld, weights: Sequence[float] | None, req
 
 
 @dataclass(frozen=True)
-class _Table:
+class RecordedTable:
+    """A table, and what a plan expects of it."""
+
+    name: str
     recorded: Recorded
     target: float
     told: PlanPrior
 
     def regret(self, configuration: Configuration) -> float:
+        """Return what a configuration falls short of the best."""
         truth = self.recorded.truth(self.target)
         return max(truth.values()) - truth[configuration]
 
     @property
     def first(self) -> Configuration:
+        """The plan's first row."""
         gains, weights = self.told.gains, self.told.weights
         return max(gains, key=lambda each: float(np.dot(weights, [along[-1] for along in gains[each]])))
 
 
 def _print_recorded(shares: Sequence[float], repeats: int) -> None:
-    found = list(_tables())
+    found = list(recorded_tables())
     print(f"recorded: regret over {len(found)} tables of AllocBench, {repeats} plays each")
     print(f"  the plan's first row {_estimate([table.regret(table.first) for table in found])}")
     for share in shares:
@@ -166,7 +171,7 @@ def _print_recorded(shares: Sequence[float], repeats: int) -> None:
         print(f"  {share:4.0%}  {', '.join(told)}", flush=True)
 
 
-def _replayed(table: _Table, share: float, seed: int, *, knows: bool) -> float:
+def _replayed(table: RecordedTable, share: float, seed: int, *, knows: bool) -> float:
     pool = Pool()
     played = play(
         table.recorded,
@@ -181,7 +186,8 @@ def _replayed(table: _Table, share: float, seed: int, *, knows: bool) -> float:
     return played.regret
 
 
-def _tables() -> Iterator[_Table]:
+def recorded_tables() -> Iterator[RecordedTable]:
+    """Yield AllocBench's tables, each told by all studies but its own."""
     for name in tables.names(tables.ALLOCBENCH):
         recorded, target = tables.table(name, 0)
         per_step = prices(name.partition("/")[2].partition("@")[0])
@@ -194,7 +200,7 @@ def _tables() -> Iterator[_Table]:
         told = prior_of_plan(priced, target)
         assert told is not None
         others = [0.0 if study == OWN_BENCH else weight for study, weight in zip(NAMES, told.weights, strict=True)]
-        yield _Table(recorded, target, replace(told, weights=tuple(each / sum(others) for each in others)))
+        yield RecordedTable(name, recorded, target, replace(told, weights=tuple(each / sum(others) for each in others)))
 
 
 def prices(task: str) -> Mapping[Cell, float]:

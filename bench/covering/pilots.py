@@ -31,24 +31,35 @@ class Belief:
     seen: bool = True
 
 
-def beliefs(table: str, recorded: Recorded, target: float, distance: float, seed: int) -> list[Belief]:
-    """Pilot one run of three quarters of the cells to the target over the distance, where that has two scores."""
+def piloted(
+    table: str, recorded: Recorded, target: float, distance: float, seed: int, unseen: float = UNSEEN
+) -> tuple[View, dict[int, float]]:
+    """Pilot one run of each cell but some to the target over the distance, where that has two scores.
+
+    Beside the view stands what each of the runs came to.
+    """
     rng = np.random.default_rng([seed, round(10 * distance), *table.encode()])
     first = {run.configuration: run for run in reversed(recorded.in_order(seed))}
     runs = [run for run in first.values() if run.length >= 0.9 * target]
-    without = set(rng.permutation(len(runs))[: int(UNSEEN * len(runs))].tolist())
+    without = set(rng.permutation(len(runs))[: int(unseen * len(runs))].tolist())
     trials = {
         number: _trial(number, run, () if number in without else scores_until(run, target / distance), target)
         for number, run in enumerate(runs)
     }
     trials = {number: trial for number, trial in trials.items() if number in without or len(trial.scores) > 1}
-    if not any(trial.scores for trial in trials.values()):
+    return View(trials, 0.0, target, 1, seed), {number: runs[number].score_near(target) for number in trials}
+
+
+def beliefs(table: str, recorded: Recorded, target: float, distance: float, seed: int) -> list[Belief]:
+    """Return what is believed of all runs where three quarters of the cells have a pilot."""
+    view, ends = piloted(table, recorded, target, distance, seed)
+    if not any(trial.scores for trial in view.trials.values()):
         return []
-    worlds = joint_of(View(trials, 0.0, target, 1, seed), DRAWS)
+    worlds = joint_of(view, DRAWS)
     found = []
-    for number, trial in trials.items():
+    for number, trial in view.trials.items():
         draws = worlds.at_target[:, worlds.place[trial.configuration]]
-        truth = runs[number].score_near(target)
+        truth = ends[number]
         scores = sum(seen.gpu_hours > 0 for seen in trial.scores)
         reached = trial.scores[-1].gpu_hours if trial.scores else target / distance
         found.append(belief(table, target / reached, scores, draws, truth))
