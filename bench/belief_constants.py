@@ -40,7 +40,6 @@ DEPARTURES: Final = {"SHARED_DEPARTURE": (0.0, 0.006, 0.012, 0.024), "OWN_DEPART
 SURFACE: Final = {
     "TRUST_SD": (0.2, 0.4, 0.8),
     "PLAN_WEIGHT": (0.25, 0.5, 0.9),
-    "DIRECTIONS": (0, 2, 4, 8),
     "FREEDOM": (0.25, 0.5, 1.0),
     "GAIN_ERROR": (0.0025, 0.005, 0.01),
 }

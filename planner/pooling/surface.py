@@ -1,8 +1,8 @@
-"""What a plan expects of its configurations, as features of the joint model: a surface, and how studies differ of it.
+"""What a plan expects of its configurations, as a feature of the joint model: a surface.
 
 By each study of the plan's prior a configuration's run is read as the model's own curve, (logit A, log C_mid, log B).
 Their mean over the studies, less what all configurations have alike, is one feature, with weight 1 if the plan is right
-and any other if curves say so; the directions in which studies differ the most are further ones, with weight 0 ± 1.
+and any other if curves say so.
 Of the level the plan is uncertain by far more than of the differences: it is one more place where all curves may lie.
 """
 
@@ -15,16 +15,16 @@ from scipy.special import expit
 
 from planner.axes import LEARNING_RATE, without
 from planner.curves.curve import Vector
-from planner.pooling.features import INTERCEPTS, SLOPES, Features
+from planner.pooling.features import INTERCEPTS, Features
 from planner.pooling.model import STEEPEST, remaining_gain
 from planner.view import PARTS, Configuration, PlanPrior
 
+# Twice and half of each make no family that was held out likelier beyond noise (bench/results/decisions.md).
 TRUST_SD: Final = 0.4  # of the weight of what the plan expects
 PLAN_WEIGHT: Final = 0.5  # that curves lie about where the plan has them, and not somewhere
-DIRECTIONS: Final = 4  # in which studies differ; they hold nine tenths of that or more
 FREEDOM: Final = 0.5  # of what a model without a plan lets (n, B) do: the plan's own feature has the rest
-
 GAIN_ERROR: Final = 0.005  # to which a study's curve is read
+
 WIDTHS: Vector = np.array([1.5, 2.0, 0.5])  # of what it may be read as, about INTERCEPTS
 ROUNDS: Final = 10
 # A normal about each level in Gauss and Hermite's three nodes along each of logit A and log C_mid.
@@ -47,15 +47,14 @@ def with_plan_prior(smooth: Features, configurations: Sequence[Configuration], p
     level_weights = np.append((1 - PLAN_WEIGHT) * smooth.level_weights, PLAN_WEIGHT)
     mean = np.tensordot(surfaces, weights, axes=(1, 0))
     mean = _ending_at(mean, gains[:, :, -1] @ weights, levels, level_weights)
-    columns = np.zeros((*smooth.design.shape[:2], 1 + DIRECTIONS))
-    columns[known, :, 0] = mean
-    columns[known, :, 1:] = _directions((surfaces - mean[:, None]) * np.sqrt(weights)[:, None])
+    column = np.zeros((*smooth.design.shape[:2], 1))
+    column[known, :, 0] = mean
     level = (smooth.design == 1).all(axis=0).any(axis=0)
     return replace(
         smooth,
-        design=np.concatenate([smooth.design, columns], axis=2),
-        mean=np.concatenate([np.where(level, smooth.mean, 0.0), [1.0], np.zeros(DIRECTIONS)]),
-        sd=np.concatenate([np.where(level, 1.0, FREEDOM) * smooth.sd, [TRUST_SD], np.ones(DIRECTIONS)]),
+        design=np.concatenate([smooth.design, column], axis=2),
+        mean=np.append(np.where(level, smooth.mean, 0.0), 1.0),
+        sd=np.append(np.where(level, 1.0, FREEDOM) * smooth.sd, TRUST_SD),
         levels=levels,
         level_weights=level_weights,
     )
@@ -80,16 +79,6 @@ def _ending_at(surface: Vector, ends: Vector, levels: Vector, weights: Vector) -
         surface[:, 0] += np.clip(short / slope, -1, 1)
         surface[:, 0] -= surface[:, 0].mean()
     return surface
-
-
-def _directions(apart: Vector) -> Vector:
-    """Return the directions along which studies lie apart the most, (c, 3, directions), one standard deviation long."""
-    scaled = (apart / SLOPES).swapaxes(0, 1)  # by what each of the three is thought to do at all
-    _, lengths, turned = np.linalg.svd(scaled.reshape(len(scaled), -1), full_matrices=False)
-    found = np.zeros((DIRECTIONS, *apart.shape[::2]))
-    count = min(DIRECTIONS, len(lengths))
-    found[:count] = (lengths[:count, None] * turned[:count]).reshape(count, *apart.shape[::2]) * SLOPES
-    return np.moveaxis(found, 0, -1)
 
 
 def read(gains: Vector) -> Vector:

@@ -86,7 +86,7 @@ def test_a_driver_that_starts_again_decides_the_same() -> None:
 
 def test_pruned_trials_were_worse_than_the_chosen_one() -> None:
     better = []
-    for seed in range(6):
+    for seed in range(9):
         result, watched = played("rlplan", seed)
         trials, chosen = watched.decisions[-1][0].trials, _truth(seed, result.chosen[:2])
         pruned = {action.trial for _, actions in watched.decisions for action in actions if isinstance(action, Prune)}
