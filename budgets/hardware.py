@@ -10,6 +10,7 @@ USABLE_MEMORY = 0.9  # the rest goes to the driver, the allocator's gaps and gra
 
 NODE_GPUS = 8
 SECONDS_PER_HOUR = 3600.0
+LARGEST_BUDGET_GPU_HOURS = 1e9  # a million GPUs for six weeks
 
 
 def whole_share(gpus: int, per_node: int = NODE_GPUS) -> int:

@@ -6,7 +6,6 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from planner.checking import Count, Section
 
-LARGEST_BUDGET_GPU_HOURS = 1e9  # a million GPUs for six weeks
 AUTO = "auto"  # a file that overrides a share with the one that is chosen says so
 Share = Annotated[float | None, Field(ge=0, lt=1), BeforeValidator(lambda given: None if given == AUTO else given)]
 

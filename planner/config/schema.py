@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
+from budgets.hardware import LARGEST_BUDGET_GPU_HOURS
 from planner.checking import Count, Positive, Section
 from planner.config.cluster import ClusterSection
 from planner.config.cost import CostSection
@@ -19,7 +20,7 @@ from planner.config.task import TaskSection
 from planner.config.tracking import TrackingSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
-from planner.rules import LARGEST_BUDGET_GPU_HOURS, GridBounds, PilotRules
+from planner.rules import GridBounds, PilotRules
 
 SIZES = re.compile(r"\s*n\s*=\s*(\d{1,6})\s*,\s*B\s*=\s*(\d{1,6})\s*", re.IGNORECASE)
 

@@ -9,9 +9,9 @@ from budgets.allocation import Allocation
 from budgets.catalogue import model
 from budgets.cost import step_cost
 from budgets.errors import InputError, UnknownNameError
+from budgets.hardware import LARGEST_BUDGET_GPU_HOURS
 from planner.config import Config, Layer, Resolved, build_request, embedded_tasks, file_layer, flag_layer, resolve
 from planner.config.layers import DEFAULT
-from planner.rules import LARGEST_BUDGET_GPU_HOURS
 from planner.store import open_store
 from planner.store.schema import Plan
 from planner.sweeping.grants import MARGIN, idle_gpu_hours

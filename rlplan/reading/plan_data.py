@@ -191,7 +191,7 @@ class PlanData(View[Proposal]):
     pilot_gpu_hours = Key[float]("of.pilot_gpu_hours")
     final_gpu_hours = Key[float]("of.final_gpu_hours")
     workload = Key[WorkloadData](lambda each: WorkloadData(each.of.request))
-    hardware = Key[HardwareData](lambda each: HardwareData(each.of.request))
+    hardware = Key[HardwareData](lambda each: _hardware(each.of))
     recipe = Key[str](lambda each: recipe_names(each.of))
     difficulty = Key[str]("of.request.difficulty")
     axes = Key[Mapping[str, Any] | None](lambda each: _axes(each.of) or None, optional=True)
@@ -218,9 +218,13 @@ def new_plan(
 ) -> schema.Plan:
     """Return the row of a plan."""
     known = plain(PlanData(proposal, "", taken_for_granted))
-    known["hardware"] |= training_shares(each.cell.cost.placement for each in proposal.candidates)
     names = [name for name in schema.Plan.__table__.columns.keys() if name in known]  # noqa: SIM118 (no mapping)
     return schema.Plan(config=config, rlplan_version=rlplan_version, **{name: known[name] for name in names})
+
+
+def _hardware(proposal: Proposal) -> dict[str, Any]:
+    shares = training_shares(each.cell.cost.placement for each in proposal.candidates)
+    return {**plain(HardwareData(proposal.request)), **shares}
 
 
 def training_shares(placements: Iterable[Placement]) -> dict[str, list[float | None]]:

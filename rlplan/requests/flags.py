@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from budgets.errors import InputError
+from budgets.hardware import LARGEST_BUDGET_GPU_HOURS
 from rlplan.requests.completing import Offer
 from rlplan.wording.typed_numbers import gpu_hours, plain_number, whole_number
 
@@ -67,7 +68,7 @@ class Flag:
         held = [(bound, word, holds) for bound, word, holds in bounds if bound is not None]
         if value is None or not held or (math.isfinite(value) and all(holds(value, bound) for bound, _, holds in held)):
             return
-        allowed = " and ".join(f"{word} {bound:g}" for bound, word, _ in held)
+        allowed = " and ".join(f"{word} {bound:,.10g}" for bound, word, _ in held)
         raise InputError(f"{self.named(name)} {value:g}: it must be {allowed}")
 
 
@@ -79,7 +80,7 @@ def flag(help: str, metavar: str | None = None, default: Any = None, **more: Any
 
 argument = partial(flag, is_argument=True)
 toggle = partial(flag, default=False)
-money = partial(flag, metavar="<gpu-hours>", read=gpu_hours, above=0)
+money = partial(flag, metavar="<gpu-hours>", read=gpu_hours, above=0, most=LARGEST_BUDGET_GPU_HOURS)
 
 
 def _parsed(read: Callable[[str, str], Any], flag: str, text: Any) -> Any:

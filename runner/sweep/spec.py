@@ -51,6 +51,7 @@ class Training(Section):
     models: dict[str, str] = Field({}, description="local checkpoints that are compared, by their value on the axis")
     validation: ValidationRule
     machine: Machine = Field(default_factory=Machine)
+    warmup_steps: Annotated[int, Field(ge=0)] | None = Field(None, description="instead of the recipes' own")
     simulation: dict[str, Any] | None = Field(None, description="a simulated world instead of training")
     trainer: TrainerChoice | None = Field(None, description="somebody else's trainer; null: the one of this package")
 
@@ -151,6 +152,7 @@ class SweepSpec(Section):
             "growth": text_of(axes, GROWTH),
             "learning_rate": learning_rate,
             "seed": seed,
+            "warmup_steps": common.warmup_steps,
             "validation": {"problems": rule.problems, "samples": rule.samples, "every_rollouts": every},
             "machine": common.machine.model_copy(update={"training_share": share}),
             "simulation": common.simulation,
