@@ -60,6 +60,6 @@ def _remedy(session: Session, final: Final, pilots: Sweep) -> str:
     n, B = rival["rollouts_per_prompt"], rival["prompts_per_batch"]
     name = named_configuration(Configuration(n, B, tuple(rival["axes"].items())))
     return (
-        f"the runner-up is {name}: after `rlplan stop`, `rlplan launch {pilots.name} --allocation n={n},B={B}` "
-        "runs it with what is left of the budget"
+        f"the runner-up is {name}: once this run has ended (`rlplan stop`), `rlplan launch {pilots.name} "
+        f"--allocation n={n},B={B}` runs it with what is left of the budget"
     )

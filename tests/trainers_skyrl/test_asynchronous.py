@@ -21,7 +21,7 @@ from runner.trainers.skyrl.start import NAME, configured, environment, prompts_o
 from runner.trainers.spec import TrainerSpec
 from runner.trainers.table import RehearsedDriver
 from tests.runner.trainers.standins import attempt, trial
-from tests.trainers_skyrl.test_loop import Batch, Generator, Rows, _typed, ordered
+from tests.trainers_skyrl.test_loop import Batch, Generator, Rows, Weightless, _typed, ordered
 
 JUDGE = RehearsedDriver(TrainerSpec.load("skyrl"))
 
@@ -77,25 +77,12 @@ def trained(config: TrialConfig, folder: Path, monkeypatch: pytest.MonkeyPatch, 
     cfg = configured(run)
     generator = Slow({number: each.answer for number, each in enumerate([*task.train, *task.validation])}, alike)
 
-    class Bare(FullyAsyncRayPPOTrainer):
-        """What needs neither a model nor a GPU."""
-
-        def init_weight_sync_state(self) -> None: ...
+    class Bare(Weightless, FullyAsyncRayPPOTrainer):
+        """It notes what it trains."""
 
         def convert_to_training_input(self, output: Any, uids: Any) -> Any:
             generator.trained.append(list(dict.fromkeys(int(uid) for uid in uids)))
             return Batch(rewards=None)
-
-        def fwd_logprobs_values_reward(self, batch: Any) -> Any:
-            return batch
-
-        compute_advantages_and_returns = fwd_logprobs_values_reward
-
-        def train_critic_and_policy(self, batch: Any) -> dict[str, float]:
-            self.all_metrics["policy/final_loss"] = 0.5
-            return {}
-
-        def _cleanup_old_checkpoints(self) -> None: ...
 
     def load(own: Any) -> tuple[int, str]:
         kept = Path(own.cfg.trainer.resume_path)

@@ -109,24 +109,8 @@ def trained(folder: Path, **start: Any) -> tuple[TrialConfig, Generator, str]:
     problems = [*task.train, *task.validation]
     generator = Generator({number: problem.answer for number, problem in enumerate(problems)})
 
-    class Without(in_order(RayPPOTrainer, StatefulDataLoader)):
-        """What needs neither a model nor a GPU."""
-
-        def init_weight_sync_state(self) -> None: ...
-
-        def convert_to_training_input(self, output: Any, uids: Any) -> Any:
-            return Batch(rewards=None)
-
-        def fwd_logprobs_values_reward(self, batch: Any) -> Any:
-            return batch
-
-        compute_advantages_and_returns = fwd_logprobs_values_reward
-
-        def train_critic_and_policy(self, batch: Any) -> dict[str, float]:
-            self.all_metrics["policy/final_loss"] = 0.5
-            return {}
-
-        def _cleanup_old_checkpoints(self) -> None: ...
+    class Without(Weightless, in_order(RayPPOTrainer, StatefulDataLoader)):
+        """It goes on from a folder."""
 
         def load_checkpoints(self) -> tuple[int, str]:
             kept = Path(self.cfg.trainer.resume_path)
@@ -163,6 +147,28 @@ class Batch(dict[str, Any]):
     def __init__(self, **given: Any) -> None:
         super().__init__(given)
         self.metadata: dict[str, Any] = {"uids": None}
+
+
+class Weightless:
+    """What takes a trainer of SkyRL's through its loop with neither a model nor a GPU."""
+
+    all_metrics: dict[str, float]
+
+    def init_weight_sync_state(self) -> None: ...
+
+    def convert_to_training_input(self, output: Any, uids: Any) -> Any:
+        return Batch(rewards=None)
+
+    def fwd_logprobs_values_reward(self, batch: Any) -> Any:
+        return batch
+
+    compute_advantages_and_returns = fwd_logprobs_values_reward
+
+    def train_critic_and_policy(self, batch: Any) -> dict[str, float]:
+        self.all_metrics["policy/final_loss"] = 0.5
+        return {}
+
+    def _cleanup_old_checkpoints(self) -> None: ...
 
 
 def one_update(config: TrialConfig) -> Any:
