@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from budgets.coefficients import Coefficients, prior
@@ -85,7 +85,8 @@ def step_cost(
     signal = signal_fraction(workload.pass_rates, rollouts_per_prompt)
     load = StepLoad.of(rollouts_per_prompt, prompts_per_batch, traits, signal)
     if placement is None and traits.asynchronous:
-        placement = _best_split(workload, hardware, traits, load, known, parts)
+        trainers = _trainers_of_a_part(workload, hardware, traits, rollouts_per_prompt * prompts_per_batch, parts)
+        placement = _best_split(workload, hardware, traits, load, known, trainers, parts)
     elif placement is None:
         placement = Placement(hardware.gpus_per_trial, hardware.gpus_per_trial, colocated=True)
     placement = replace(placement, engine_gpus=engine_gpus or placement.engine_gpus)
@@ -151,31 +152,50 @@ def _merged(phases: Mapping[Phase, Seconds], wanted: tuple[Phase, ...]) -> Secon
 
 
 def _best_split(
-    workload: Workload, hardware: Hardware, traits: RecipeTraits, load: StepLoad, known: Coefficients, parts: int
+    workload: Workload,
+    hardware: Hardware,
+    traits: RecipeTraits,
+    load: StepLoad,
+    known: Coefficients,
+    counts: Sequence[int],
+    parts: int,
 ) -> Placement:
-    """Find the split whose slower side is fastest: generators gain and trainers lose with each GPU moved over.
+    """Find the split whose slower side is fastest, of rising counts of trainers in each part.
 
-    The crossing is found by bisection over the number of engines in each part, so a thousand GPUs cost ten evaluations.
+    Generators lose and trainers gain with each GPU moved over, so bisection finds the crossing: a thousand GPUs cost
+    ten evaluations.
+    """
+
+    def split(trainers: int) -> Placement:
+        return Placement(hardware.gpus_per_trial - parts * trainers, parts * trainers, colocated=False)
+
+    def sides(trainers: int) -> tuple[float, float]:
+        phases = phase_seconds(workload, hardware.gpu, split(trainers), traits, load, known)
+        return total(_merged(phases, GENERATOR_SIDE)), total(_merged(phases, TRAINER_SIDE))
+
+    crossing = bisect_left(counts[:-1], True, key=lambda trainers: sides(trainers)[1] <= sides(trainers)[0])
+    return split(min(counts[max(0, crossing - 1) : crossing + 1], key=lambda trainers: max(sides(trainers))))
+
+
+def _trainers_of_a_part(
+    workload: Workload, hardware: Hardware, traits: RecipeTraits, rollouts: int, parts: int
+) -> list[int]:
+    """List how many GPUs of each part may train: all with as many rollouts of an update, on several nodes whole ones.
+
+    So does a pilot run, a part, and the final run, all of them. Where no number has equal shares, whole nodes do for
+    some trainers; where none is whole nodes, the price is of what no trainer runs.
     """
     if hardware.gpus_per_trial % parts:
         raise InfeasibleError(f"{hardware.gpus_per_trial} GPUs are not {parts} equal parts")
     gpus = hardware.gpus_per_trial // parts
     unit = min(engine_sizes(workload, hardware.gpu, gpus, traits.execution), default=gpus)
-    fewest_trainers = training_gpus(workload, traits, hardware.gpu)
-    if fewest_trainers is None or gpus - fewest_trainers < unit:
+    fewest = training_gpus(workload, traits, hardware.gpu)
+    if fewest is None or gpus - fewest < unit:
         raise InfeasibleError(f"{gpus} {hardware.gpu.name} leave no room for a generator beside the trainer")
-
-    def split(engines: int) -> Placement:
-        return Placement(parts * engines * unit, parts * (gpus - engines * unit), colocated=False)
-
-    def sides(engines: int) -> tuple[float, float]:
-        placement = split(engines)
-        phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
-        return total(_merged(phases, GENERATOR_SIDE)), total(_merged(phases, TRAINER_SIDE))
-
-    counts = range(1, (gpus - fewest_trainers) // unit + 1)
-    crossing = bisect_left(counts[:-1], True, key=lambda engines: sides(engines)[0] <= sides(engines)[1])
-    return split(min(counts[max(0, crossing - 1) : crossing + 1], key=lambda engines: max(sides(engines))))
+    fitting = [trainers for trainers in range(fewest, gpus) if (gpus - trainers) % unit == 0]
+    own, joint = (hardware.gpu.training_unit(count * gpus) for count in (1, parts))
+    whole = [trainers for trainers in fitting if trainers % own == 0 and parts * trainers % joint == 0]
+    return [trainers for trainers in whole if rollouts % (parts * trainers) == 0] or whole or fitting
 
 
 def _start_up_seconds(

@@ -18,6 +18,11 @@ def whole_share(gpus: int, per_node: int = NODE_GPUS) -> int:
     return next(share for share in count(gpus) if per_node % share == 0 or share % per_node == 0)
 
 
+def fewest_nodes(gpus: int, per_node: int = NODE_GPUS) -> int:
+    """Return the fewest nodes that have so many GPUs in equal parts."""
+    return next(nodes for nodes in range(1, gpus + 1) if gpus % nodes == 0 and gpus <= nodes * per_node)
+
+
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """What one accelerator can do; the catalogue file explains each number."""
@@ -52,6 +57,11 @@ class Gpu:
     def usable_bytes(self) -> float:
         """Bytes that weights, caches and states may fill."""
         return self.memory_gb * 1e9 * USABLE_MEMORY
+
+    def training_unit(self, gpus: int) -> int:
+        """GPUs that train or generate together where a trial of so many is split: one, or a node of several."""
+        nodes = fewest_nodes(gpus, self.gpus_per_node)
+        return 1 if nodes == 1 else gpus // nodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
-from budgets.hardware import NODE_GPUS
+from budgets.hardware import NODE_GPUS, fewest_nodes
 from planner.axes import LEARNING_RATE, RECIPE, text_of, without
 from planner.prior.laws import Run
 from planner.prior.plan_prior import Priced, circumstances_of, prior_of_plan
@@ -98,8 +98,7 @@ def nodes_of(plan: Plan, gpus: int) -> int:
     """Return the fewest nodes that have so many GPUs in equal parts; CPU workers know none."""
     if plan.hardware["gpu"] == CPU:
         return 1
-    most = int(plan.hardware.get("gpus_per_node") or NODE_GPUS)
-    return next(nodes for nodes in range(1, gpus + 1) if gpus % nodes == 0 and gpus <= nodes * most)
+    return fewest_nodes(gpus, int(plan.hardware.get("gpus_per_node") or NODE_GPUS))
 
 
 def compared_recipes(plan: Plan) -> list[str]:

@@ -20,6 +20,8 @@ GENERATING = (Phase.GENERATE, Phase.REWARD, Phase.SYNC, Phase.EVALUATE)
 TRAINING = (Phase.REFERENCE, Phase.TRAIN)
 
 RECIPES = st.sampled_from(list(TRAITS))
+TAKES_TURNS = st.sampled_from([name for name, traits in TRAITS.items() if not traits.asynchronous])
+SPLITS = st.sampled_from([name for name, traits in TRAITS.items() if traits.asynchronous])
 MODELS = st.sampled_from(["qwen2.5-0.5b", "qwen3-8b", "qwen3-30b-a3b", "llama-3.1-70b"])
 ROLLOUTS = st.integers(2, 256)
 PROMPTS = st.integers(1, 1024)
@@ -73,10 +75,13 @@ def test_more_rollouts_prompts_or_tokens_never_cost_less(
     base = priced(workload, hardware_of(), recipe, n, prompts).step_seconds
     wordy = workload.with_mean_response(workload.responses.mean * longer)
     assert priced(wordy, hardware_of(), recipe, n, prompts).step_seconds >= base * (1 - 1e-6)
-    assert priced(workload, hardware_of(), recipe, n, prompts + more[1]).step_seconds >= base * (1 - 1e-9)
+    # A multiple is shared out to as many GPUs at least; other numbers may leave a split without its best number.
+    larger = prompts * (1 + more[1]) if TRAITS[recipe].asynchronous else prompts + more[1]
+    assert priced(workload, hardware_of(), recipe, n, larger).step_seconds >= base * (1 - 1e-9)
     # Dynamic sampling is the exception in n: larger groups carry signal more often, so that fewer are refilled.
     if not TRAITS[recipe].refills_groups:
-        assert priced(workload, hardware_of(), recipe, n + more[0], prompts).step_seconds >= base * (1 - 1e-9)
+        larger = n * (1 + more[0]) if TRAITS[recipe].asynchronous else n + more[0]
+        assert priced(workload, hardware_of(), recipe, larger, prompts).step_seconds >= base * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(("share", "cheaper"), [(0.4, (0.93, 0.99)), (0.8, (0.75, 0.93)), (0.05, (0.9999, 1.0001))])
@@ -92,12 +97,20 @@ def test_interruptions_cost_less_the_more_responses_they_end(
     assert cheaper[0] < costs[0] / costs[1] < cheaper[1]
 
 
-@given(model=MODELS, recipe=RECIPES, gpus=st.integers(1, 63), n=ROLLOUTS, prompts=PROMPTS, spread=SPREADS)
+@given(model=MODELS, recipe=TAKES_TURNS, gpus=st.integers(1, 63), n=ROLLOUTS, prompts=PROMPTS, spread=SPREADS)
 def test_more_gpus_never_take_longer(model: str, recipe: str, gpus: int, n: int, prompts: int, spread: float) -> None:
     workload = workload_of(model, spread=spread)
     assume(fits(workload, hardware_of(gpus=gpus), recipe))
     few = priced(workload, hardware_of(gpus=gpus), recipe, n, prompts).step_seconds
     assert priced(workload, hardware_of(gpus=gpus + 1), recipe, n, prompts).step_seconds <= few * (1 + 1e-9)
+
+
+@given(model=MODELS, recipe=SPLITS, power=st.integers(1, 6), n=st.integers(4, 8), prompts=st.integers(4, 10))
+def test_twice_the_gpus_split_never_take_longer(model: str, recipe: str, power: int, n: int, prompts: int) -> None:
+    workload, gpus = workload_of(model), 2**power
+    assume(fits(workload, hardware_of(gpus=gpus), recipe))
+    few = priced(workload, hardware_of(gpus=gpus), recipe, 2**n, 2**prompts).step_seconds
+    assert priced(workload, hardware_of(gpus=2 * gpus), recipe, 2**n, 2**prompts).step_seconds <= few * (1 + 1e-9)
 
 
 def slower_side(
@@ -110,24 +123,69 @@ def slower_side(
     return max(sum(total(phases[phase]) for phase in one_side) for one_side in (GENERATING, TRAINING))
 
 
+def possible_splits(workload: Workload, hardware: Hardware, recipe: str, rollouts: int, parts: int) -> list[Placement]:
+    """List what can be run of all splits, or else what would be a price alone."""
+    gpus, node = hardware.gpus_per_trial // parts, hardware.gpu.gpus_per_node
+    fewest = training_gpus(workload, TRAITS[recipe], hardware.gpu)
+    unit = engine_sizes(workload, hardware.gpu, gpus)[0]
+    assert fewest is not None
+    fitting = [count for count in range(fewest, gpus) if (gpus - count) % unit == 0]
+    # Trainers refuse other splits of several nodes, and all but verl and prime-rl those without equal shares.
+    whole = [
+        count
+        for count in fitting
+        if all(
+            each * gpus <= node or each * count % (each * gpus / math.ceil(each * gpus / node)) == 0
+            for each in (1, parts)
+        )
+    ]
+    equal = [count for count in whole if rollouts % (count * parts) == 0]
+    counts = equal or whole or fitting
+    return [Placement(parts * (gpus - count), parts * count, colocated=False) for count in counts]
+
+
 @given(
     model=MODELS,
-    recipe=st.sampled_from(["scalerl", "magistral"]),
-    gpus=st.integers(2, 64),
+    recipe=SPLITS,
+    gpus=st.sampled_from([2, 3, 4, 8, 12, 16, 32, 64]),
+    parts=st.sampled_from([1, 2, 4]),
     n=ROLLOUTS,
     prompts=PROMPTS,
     share=SHARES,
 )
-def test_the_split_is_the_best_of_all(model: str, recipe: str, gpus: int, n: int, prompts: int, share: float) -> None:
+def test_the_split_is_the_best_of_all_that_can_be_run(
+    model: str, recipe: str, gpus: int, parts: int, n: int, prompts: int, share: float
+) -> None:
     workload, hardware = workload_of(model, mean_share=share), hardware_of("gb200", gpus)
-    assume(fits(workload, hardware, recipe))
-    cost = priced(workload, hardware, recipe, n, prompts)
-    trainers = training_gpus(workload, TRAITS[recipe], hardware.gpu)
-    unit = engine_sizes(workload, hardware.gpu, gpus)[0]
-    splits = [Placement(count, gpus - count, colocated=False) for count in range(unit, gpus - trainers + 1, unit)]
+    assume(gpus % parts == 0 and fits(workload, hardware_of("gb200", gpus // parts), recipe))
+    cost = step_cost(workload, hardware, TRAITS[recipe], n, prompts, parts=parts)
+    splits = possible_splits(workload, hardware, recipe, n * prompts, parts)
     fastest = min(slower_side(workload, hardware, recipe, split, n, prompts) for split in splits)
     assert cost.placement in splits
     assert cost.step_seconds == pytest.approx(fastest, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "parts", "cell", "trainers"),
+    [
+        (8, 1, (16, 64), {1, 2, 4}),  # not the 3 or 5 of a node, which share out no power of two
+        (8, 1, (12, 64), {1, 2, 3, 4, 6}),
+        (32, 1, (16, 64), {8, 16}),  # whole nodes, but not three of four
+        (32, 1, (12, 64), {8, 16, 24}),
+        (16, 2, (16, 64), {8}),  # each pilot four of eight, so that a node of the final run's two trains
+        (64, 8, (16, 64), {8, 16, 32}),
+    ],
+)
+@pytest.mark.parametrize("share", [0.05, 0.4, 0.9])
+def test_a_split_has_whole_nodes_and_equal_shares(
+    gpus: int, parts: int, cell: tuple[int, int], trainers: set[int], share: float
+) -> None:
+    for model in ("qwen2.5-0.5b", "qwen3-8b"):
+        split = step_cost(
+            workload_of(model, mean_share=share), hardware_of(gpus=gpus), TRAITS["scalerl"], *cell, parts=parts
+        ).placement
+        assert split.trainer_gpus in trainers
+        assert split.gpus == gpus
 
 
 def test_only_a_kl_term_has_a_reference_phase() -> None:
