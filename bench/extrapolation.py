@@ -26,6 +26,7 @@ from bench import scoring
 from bench.synthetic import SHAPES, suite
 from budgets.errors import InputError, RlplanError, UnknownNameError
 from planner.curves.curve import Curve
+from planner.curves.posterior import Posterior, over_chunks
 
 FRACTIONS = (0.10, 0.25, 0.50)
 FEWEST_POINTS = 3
@@ -116,17 +117,19 @@ def available(full_grid: bool) -> dict[str, Method]:
         "scipy-sigmoid": baselines.each(baselines.sigmoid),
         "published-grid" if full_grid else "coarse-grid": baselines.each(baselines.published_grid(full_grid)),
     }
-    try:
-        from planner.curves.posterior import predict_quantiles
-    except ImportError as missing:
-        print(f"ours is left out: {missing}", file=sys.stderr)
-        return peers
-
-    def ours(curves: Sequence[Curve], at: Sequence[float]) -> list[Prediction]:
-        quantiles = predict_quantiles(curves, at, scoring.LEVELS)
-        return [Prediction(float(scoring.quantile(row, 0.5)), row) for row in quantiles]
-
     return {"ours": ours, **peers}
+
+
+def ours(curves: Sequence[Curve], at: Sequence[float]) -> list[Prediction]:
+    """Predict the mean score at one compute for each curve by its posterior."""
+    wanted = np.asarray(at, dtype=float)
+
+    def quantiles(rows: slice, posterior: Posterior) -> np.ndarray:
+        mixtures = posterior.predict(wanted[rows])
+        return np.stack([mixtures.quantile(float(level)) for level in scoring.LEVELS], axis=1)
+
+    rows = np.concatenate(over_chunks(curves, quantiles))
+    return [Prediction(float(scoring.quantile(row, 0.5)), row) for row in rows]
 
 
 def chosen(methods: dict[str, Method], names: str | None) -> dict[str, Method]:

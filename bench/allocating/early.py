@@ -5,24 +5,15 @@ from dataclasses import dataclass
 
 import baselines
 import numpy as np
-from extrapolation import Case, Scores, score, windows
-
-from bench import scoring
-from planner.curves.curve import Curve
-from planner.curves.posterior import predict_quantiles
+from extrapolation import Case, Scores, ours, score, windows
 
 from .table import Run
 
 PARTS = (0.1, 0.25, 0.5)
 
 
-def _sigmoid_posterior(curves: Sequence[Curve], at: Sequence[float]) -> list[baselines.Prediction]:
-    quantiles = predict_quantiles(curves, at, scoring.LEVELS)
-    return [baselines.Prediction(float(scoring.quantile(row, 0.5)), row) for row in quantiles]
-
-
 METHODS: dict[str, baselines.Method] = {
-    "rlplan": _sigmoid_posterior,
+    "rlplan": ours,
     "scipy sigmoid": baselines.each(baselines.sigmoid),
     "power law": baselines.each(baselines.power_law),
     "last value": baselines.each(baselines.last_value),

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from planner.pooling.pool import Pool
 from planner.pooling.priors import PriorSource
 from planner.proposals.request import USUAL as USUAL_SIZES
-from planner.replaying.choosing import Chooser, highest_last_score, highest_of_the_longest, open_chooser
+from planner.replaying.choosing import Chooser, highest_last_score, open_chooser
 from planner.replaying.play import play
 from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.actions import Policy
@@ -19,12 +20,31 @@ from planner.view import Configuration, View
 RLPLAN: Final = "rlplan"
 SOURCED: Final = "rlplan with a source"  # of pairs of tables
 OURS: Final = (RLPLAN, SOURCED)
-RULES: Final[dict[str, Chooser]] = {"last": highest_last_score, "long": highest_of_the_longest}
+SMOOTHED: Final = 3  # last points of a trial that `highest_of_the_longest` takes together
+LONG: Final = 0.5  # share of the steps of the trial that has come farthest
 ONE_RULE: Final = "own"
 USUAL: Final = "usual"  # what recipes use, without any pilot: its run has the pilots' GPU-hours too
 # Ours with a final run that has what pilots leave over and goes on from its own: as long a way for the same money.
 WHOLE: Final = "rlplan-whole"
 OWN_PEERS: Final = ("asha", "hyperband", "median", "random", "full")
+
+
+def highest_of_the_longest(view: View) -> Configuration | None:
+    """Return the configuration with the highest mean of the last three scores among trials that have come far.
+
+    Far is half as far as the trial that has come farthest: scores after little training say little, and single
+    scores are noisy. It does more for a policy than the tools that it comes from.
+    """
+    farthest = max((trial.step for trial in view.trials.values()), default=0)
+    scored = [
+        (float(np.mean([point.score for point in trial.scores[-SMOOTHED:]])), trial.configuration)
+        for trial in view.trials.values()
+        if trial.scores and trial.step >= LONG * farthest
+    ]
+    return max(scored, key=itemgetter(0))[1] if scored else None
+
+
+RULES: Final[dict[str, Chooser]] = {"last": highest_last_score, "long": highest_of_the_longest}
 
 
 def is_recorded(recorded: Recorded, gpu_hours: float) -> bool:

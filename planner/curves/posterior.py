@@ -176,17 +176,6 @@ def over_chunks(
         return list(pool.map(result, begins))
 
 
-def predict_quantiles(curves: Sequence[Curve], at: Sequence[float], levels: Vector) -> Vector:
-    """Return quantiles (curves, levels) of the mean score at one compute per curve."""
-    wanted = np.asarray(at, dtype=float)
-
-    def quantiles(rows: slice, posterior: Posterior) -> Vector:
-        mixtures = posterior.predict(wanted[rows])
-        return np.stack([mixtures.quantile(float(level)) for level in levels], axis=1)
-
-    return np.concatenate(over_chunks(curves, quantiles) or [np.empty((0, len(levels)))])
-
-
 def _design_of(prepared: Prepared, prior: Prior) -> Design:
     """Lay out the columns of every curve's bins, and whiten them."""
     drift, factor = (part.ravel() for part in np.meshgrid(prior.drifts, prior.noise_factors, indexing="ij"))

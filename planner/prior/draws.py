@@ -59,7 +59,10 @@ class PriorDraws:
     """The scores of all runs in all draws, at every length."""
 
     def __init__(self, runs: Sequence[Run], *, few: bool = False, without: Collection[str] = ()) -> None:
-        """Tabulate them, `without` some studies; equal circumstances share the weights, several have their mean."""
+        """Tabulate them, `without` some studies.
+
+        Each draw is a hypothesis about all runs, so its weight is one: of several circumstances, the mean of theirs.
+        """
         found = list(dict.fromkeys(run.circumstances for run in runs))
         drawn = _normals()
         mask = drawn.fold < 1 if few else np.ones(len(drawn.fold), dtype=bool)

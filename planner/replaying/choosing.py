@@ -1,20 +1,14 @@
 """Which configuration would be taken now: the last word of a policy that itself only says what to train next."""
 
-from collections.abc import Callable, Iterable
-from typing import Final
-
-import numpy as np
+from collections.abc import Callable
 
 from planner.pooling.pool import Pool
 from planner.recommending.choosing import by_worth
 from planner.recommending.evidence import facts_in
 from planner.recommending.prospect import DRAWS, Prospect
-from planner.view import Configuration, TrialView, View, has_curve
+from planner.view import Configuration, View, has_curve
 
 Chooser = Callable[[View], Configuration | None]  # None while nothing was seen that speaks for any
-
-SMOOTHED: Final = 3  # last points of a trial that `highest_of_the_longest` takes together
-LONG: Final = 0.5  # share of the steps of the trial that has come farthest
 
 
 def highest_last_score(view: View) -> Configuration | None:
@@ -23,21 +17,8 @@ def highest_last_score(view: View) -> Configuration | None:
     This is what Ray Tune's `get_best_result` (scope "last") and Syne Tune's `best_config` answer with. The first of
     equals is taken.
     """
-    return _highest((trial, trial.scores[-1].score) for trial in view.trials.values() if trial.scores)
-
-
-def highest_of_the_longest(view: View) -> Configuration | None:
-    """Return the configuration with the highest mean of the last three scores among trials that have come far.
-
-    Far is half as far as the trial that has come farthest: scores after little training say little, and single
-    scores are noisy. It does more for a policy than the tools that it comes from.
-    """
-    farthest = max((trial.step for trial in view.trials.values()), default=0)
-    return _highest(
-        (trial, float(np.mean([point.score for point in trial.scores[-SMOOTHED:]])))
-        for trial in view.trials.values()
-        if trial.scores and trial.step >= LONG * farthest
-    )
+    scored = [trial for trial in view.trials.values() if trial.scores]
+    return max(scored, key=lambda trial: trial.scores[-1].score).configuration if scored else None
 
 
 def highest_expected(pool: Pool) -> Chooser:
@@ -56,11 +37,6 @@ def highest_expected(pool: Pool) -> Chooser:
         return prospect.configurations[order[0]] if order else highest_last_score(view)
 
     return chosen
-
-
-def _highest(scored: Iterable[tuple[TrialView, float]]) -> Configuration | None:
-    best = max(scored, key=lambda one: one[1], default=None)
-    return None if best is None else best[0].configuration
 
 
 def open_chooser(policy: str, pool: Pool) -> Chooser:

@@ -11,7 +11,7 @@ from bench import synthetic
 from planner.curves import posterior as posterior_module
 from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
-from planner.curves.posterior import Posterior, over_chunks, predict_quantiles
+from planner.curves.posterior import Posterior, over_chunks
 from planner.curves.preparation import prepare
 from planner.curves.prior import Prior
 
@@ -49,6 +49,14 @@ def a_curve(*, bounded: bool, step_zero: bool = True) -> Curve:
 def posterior_of_one(curve: Curve, prior: Prior) -> Posterior:
     (posterior,) = over_chunks([curve], lambda _, posterior: posterior, prior)
     return posterior
+
+
+def predicted(curves: list[Curve], at: list[float], levels: list[float]) -> np.ndarray:
+    def quantiles(rows: slice, posterior: Posterior) -> np.ndarray:
+        mixtures = posterior.predict(np.array(at[rows]))
+        return np.stack([mixtures.quantile(level) for level in levels], axis=1)
+
+    return np.concatenate(over_chunks(curves, quantiles))
 
 
 class Dense(NamedTuple):
@@ -171,10 +179,10 @@ def test_chunks_come_back_in_order():
         return Curve.of(str(number), np.arange(1, 6), np.full(5, number / 200))
 
     curves = [numbered(number) for number in range(150)]
-    medians = predict_quantiles(curves, [5.0] * 150, np.array([0.5]))[:, 0]
+    medians = predicted(curves, [5.0] * 150, [0.5])[:, 0]
     np.testing.assert_allclose(medians, np.arange(150) / 200, atol=0.01)
     assert [fit.curve for fit in fit_curves(curves)] == [curve.name for curve in curves]
-    assert predict_quantiles([], [], np.array([0.5])).shape == (0, 1)
+    assert over_chunks([], lambda rows, posterior: rows) == []
 
 
 def test_condensing_the_posterior_hardly_moves_its_interval(monkeypatch):
@@ -183,10 +191,10 @@ def test_condensing_the_posterior_hardly_moves_its_interval(monkeypatch):
     shapes = [shape for shape in ("saturating", "sigmoid", "late-start", "dead") for _ in range(20)]
     drawn = [synthetic.draw(shape, rng).curve for shape in shapes]
     early, at = [curve.first_fraction(0.3) for curve in drawn], [float(curve.x[-1]) for curve in drawn]
-    levels = np.array([0.05, 0.5, 0.95])
-    condensed = predict_quantiles(early, at, levels)
+    levels = [0.05, 0.5, 0.95]
+    condensed = predicted(early, at, levels)
     monkeypatch.setattr(posterior_module, "KEPT", 1_000_000)
-    error = np.abs(condensed - predict_quantiles(early, at, levels))
+    error = np.abs(condensed - predicted(early, at, levels))
     assert error.mean() < 0.004
     assert error.max() < 0.06
     assert error[:, 1].max() < 0.02

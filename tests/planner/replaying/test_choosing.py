@@ -1,7 +1,7 @@
 import pytest
 
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import highest_expected, highest_last_score, highest_of_the_longest, open_chooser
+from planner.replaying.choosing import highest_expected, highest_last_score, open_chooser
 from planner.trials import TrialState
 from planner.view import Configuration, ScorePoint, TrialView, View
 
@@ -15,10 +15,9 @@ def view(*trials: TrialView) -> View:
     return View({each.trial: each for each in trials}, 10.0, 20.0, 1, 0)
 
 
-def test_the_last_score_counts_or_the_mean_of_three_of_those_that_have_come_far() -> None:
+def test_the_last_score_counts_however_far_a_trial_has_come() -> None:
     seen = view(trial(1, 8, 0.1, 0.5, 0.5, 0.5), trial(2, 16, 0.4, 0.4, 0.6), trial(3, 32, 0.9, step=49), trial(4, 64))
     assert highest_last_score(seen) == Configuration(32, 4)
-    assert highest_of_the_longest(seen) == Configuration(8, 4)
 
 
 def test_expected_scores_are_those_at_the_target() -> None:
