@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import Final
+from typing import Final, Required, TypedDict, Unpack
 
 import numpy as np
 
@@ -61,33 +61,38 @@ class _PlayedSegment:
     worker: SimulatedWorker
 
 
+class Terms(TypedDict, total=False):
+    """What a policy plays with, and for."""
+
+    budget: Required[float]  # GPU-hours for all trials together
+    target: Required[float]  # GPU-hours of the final run, where configurations are compared
+    seed: Required[int]  # of the order of the trials, and of the policy
+    workers: int  # segments that run at once; a GPU-hour takes one of them an hour
+    pilots: Pilots | None  # what a plan grants each configuration; else all may be trained to the target, at no start
+    idle_gpu_hours: float  # what is set aside for workers that wait
+    plan_prior: PlanPrior | None  # what that plan expected before any pilot
+    rest_to_final: bool  # whether what is left of the budget lengthens the final run, so that a policy may leave some
+    continues_pilot: bool  # whether the final run goes on from the pilot of what is chosen, and is so much longer
+
+
 class Game:
     """A replay under way. Without pilots every run is a planned trial that may be trained to the target."""
 
-    def __init__(
-        self,
-        recorded: Recorded,
-        *,
-        budget: float,
-        target: float,
-        seed: int,
-        workers: int,
-        pilots: Pilots | None = None,
-        idle_gpu_hours: float = 0.0,
-        plan_prior: PlanPrior | None = None,
-        rest_to_final: bool = False,
-        continues_pilot: bool = False,
-    ) -> None:
-        """Lay out the trials in an order that is drawn; so much is set aside for the time of idle workers."""
-        self._tick = min(target, recorded.length) / TICKS
+    def __init__(self, recorded: Recorded, **terms: Unpack[Terms]) -> None:
+        """Lay out the trials in an order that is drawn."""
+        budget, self._target, self._workers = terms["budget"], terms["target"], terms.get("workers", 1)
+        for name, value in (("budget", budget), ("target", self._target), ("workers", self._workers)):
+            if not (value > 0 and math.isfinite(value)):
+                raise InputError(f"{name} {value}: it must be a positive number")
+        self._tick = min(self._target, recorded.length) / TICKS
         if self._tick <= 0:
             raise InputError("no recorded run has a score after it began: there is nothing to play over")
-        self._target, self._seed, self._workers = target, seed, workers
-        self._pilots, self._plan_prior = pilots, plan_prior
-        self._rest_to_final, self._continues_pilot = rest_to_final, continues_pilot
-        self._account = Account(budget, idle=idle_gpu_hours)
-        self._fleet = Fleet(workers)
-        self._start_up = max((each.start_up_gpu_hours for each in (pilots or {}).values() if each.planned), default=0.0)
+        self._terms, self._pilots = terms, terms.get("pilots")
+        self._account = Account(budget, idle=terms.get("idle_gpu_hours", 0.0))
+        self._fleet = Fleet(self._workers)
+        self._start_up = max(
+            (each.start_up_gpu_hours for each in (self._pilots or {}).values() if each.planned), default=0.0
+        )
         self._now = self._all_busy_at = 0.0
         self.decisions = self._started = 0
         self._running: list[_PlayedSegment] = []
@@ -95,7 +100,7 @@ class Game:
         self._trials: dict[int, TrialView] = {}
         self._closed: dict[Configuration, list[RecordedRun]] = {}
         self._open: dict[Configuration, OpenCell] = {}
-        for run in recorded.in_order(seed):
+        for run in recorded.in_order(terms["seed"]):
             self._lay_out(run)
         if not self._trials:
             raise InputError("none of the recorded configurations is planned: grant at least one of them a pilot")
@@ -118,11 +123,11 @@ class Game:
             gpu_hours_left=self._account.ledger.left,
             target_gpu_hours=self._target,
             free_workers=self._workers - len(self._running),
-            seed=self._seed,
+            seed=self._terms["seed"],
             open_cells=dict(self._open),
-            plan_prior=self._plan_prior,
-            rest_to_final=self._rest_to_final,
-            continues_pilot=self._continues_pilot,
+            plan_prior=self._terms.get("plan_prior"),
+            rest_to_final=self._terms.get("rest_to_final", False),
+            continues_pilot=self._terms.get("continues_pilot", False),
         )
 
     def views(self, policy: Policy) -> Iterator[View]:
