@@ -24,6 +24,7 @@ from budgets.workload import RecipeTraits, Validation, Workload
 from planner.pricing.one import Interval, interval_of
 
 USUAL_PROMPT = 128.0  # of the runs that state it, which train on mathematics; the cost hardly depends on it
+MODES = ("colocated_sync", "split_async", "split_sync")
 NO_VALIDATION = Validation(1, 1, 10**9)  # the seconds of a table are without it
 
 # The columns of a phase's seconds, and the phases that they cover; waiting for rollouts is not a phase.
@@ -162,16 +163,10 @@ def measured_run(row: Row) -> MeasuredRun:
     gpus = _whole(row, "gpu_count") or 1
     trainer = trainer_named(row.get("framework", ""))
     mode = row.get("mode", "") or "colocated_sync"
-    if mode not in ("colocated_sync", "split_async", "split_sync"):
-        raise InputError(f"mode '{mode}' is not priced: colocated_sync, split_async and split_sync are")
+    if mode not in MODES:
+        raise InputError(f"mode '{mode}' is not priced: {', '.join(MODES[:-1])} and {MODES[-1]} are")
     n, prompts, updates = _batch(row, notes)
-    prompt = _number(row, "mean_prompt_tokens")
-    if prompt is None:
-        prompt = USUAL_PROMPT
-        notes.append(f"prompts taken to have {prompt:.0f} tokens")
-    responses, length_log_sd = _responses(row, prompt, model, notes)
-    if responses.cap + prompt > model.context:  # somebody ran it
-        model = replace(model, context=math.ceil(responses.cap + prompt))
+    workload, length_log_sd = _workload(row, model, notes)
     traits = RecipeTraits(
         name=row.get("row_id", "") or "row",
         reference_pass=_flag(row, "reference_pass", False, notes),
@@ -180,26 +175,16 @@ def measured_run(row: Row) -> MeasuredRun:
         old_log_probs=_flag(row, "old_logprob_pass", trainer in RECOMPUTING, notes),
         execution=_execution(row, trainer),
     )
-    generators, trainers = _whole(row, "generator_gpus"), _whole(row, "trainer_gpus")
-    placement: Placement | None = Placement(gpus, gpus, colocated=True)
-    if mode.startswith("split"):
-        if generators and trainers:
-            placement = Placement(generators, trainers, colocated=False)
-        elif mode == "split_sync":
-            raise InputError("mode 'split_sync' needs generator_gpus and trainer_gpus")
-        else:
-            placement = None
-            notes.append("generators and trainers split the best way")
     return MeasuredRun(
         name=row.get("row_id", ""),
         setup=row.get("setup_id", "") or row.get("row_id", ""),
         trainer=trainer,
-        workload=Workload(model, prompt, responses, 10**6, DIFFICULTIES["mixed"], NO_VALIDATION),
+        workload=workload,
         hardware=Hardware(kind, gpus, gpus),
         traits=traits,
         rollouts_per_prompt=n,
         prompts_per_update=prompts,
-        placement=placement,
+        placement=_placement(row, mode, gpus, notes),
         engine_gpus=_engine(row.get("rollout_parallel", "")),
         seconds=_number(row, "seconds_per_step"),
         seconds_by_column={
@@ -208,6 +193,31 @@ def measured_run(row: Row) -> MeasuredRun:
         length_log_sd=length_log_sd,
         notes=tuple(notes),
     )
+
+
+def _workload(row: Row, model: ModelShape, notes: list[str]) -> tuple[Workload, float]:
+    """Return what is trained, and how unsure its mean response is."""
+    prompt = _number(row, "mean_prompt_tokens")
+    if prompt is None:
+        prompt = USUAL_PROMPT
+        notes.append(f"prompts taken to have {prompt:.0f} tokens")
+    responses, length_log_sd = _responses(row, prompt, model, notes)
+    if responses.cap + prompt > model.context:  # somebody ran it
+        model = replace(model, context=math.ceil(responses.cap + prompt))
+    return Workload(model, prompt, responses, 10**6, DIFFICULTIES["mixed"], NO_VALIDATION), length_log_sd
+
+
+def _placement(row: Row, mode: str, gpus: int, notes: list[str]) -> Placement | None:
+    """Return who generates and who trains; None for a split that the row leaves open."""
+    if not mode.startswith("split"):
+        return Placement(gpus, gpus, colocated=True)
+    generators, trainers = _whole(row, "generator_gpus"), _whole(row, "trainer_gpus")
+    if generators and trainers:
+        return Placement(generators, trainers, colocated=False)
+    if mode == "split_sync":
+        raise InputError("mode 'split_sync' needs generator_gpus and trainer_gpus")
+    notes.append("generators and trainers split the best way")
+    return None
 
 
 def _execution(row: Row, trainer: str) -> Execution:

@@ -162,39 +162,26 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
     """Return the run of a script whose n and B are known; `steps` in place of the script's."""
     values, settings, resolved = facts.values, facts.settings, collapse_single_values(resolved)
     workload, hardware, traits, known = build_step(resolved)
-    gpus, rule, updates = hardware.gpus_per_trial, resolved.config.recipe, facts.split.updates
+    rule, updates = resolved.config.recipe, facts.split.updates
     guesses = ("mean_response_tokens", "prompt_set_size", *RATES)
     guessed = {key for key in guesses if resolved.source(f"workload.{key}") == DEFAULT}
-    staleness = max(1, int(values.get("staleness") or 1)) if facts.split.asynchronous else 0
-    generators, trainers, colocated = facts.split.of(gpus)
-    placement = Placement(generators, trainers, colocated, traits.execution.engine_gpus)
-    every, epochs = _positive(values.get("validation_every")), _positive(values.get("epochs"))
+    every = _positive(values.get("validation_every"))
     validation = replace(workload.validation, every_steps=int(every) * updates) if every else NO_VALIDATION
-    B, asked = settings.prompts_per_batch or 0, steps or _positive(values.get("update_steps"))
-    if steps is None and epochs and "prompt_set_size" not in guessed:  # whichever ends first
-        asked = min(asked or math.inf, math.floor(epochs * workload.prompt_set_size / B))
+    prompts = workload.prompt_set_size if "prompt_set_size" not in guessed else None
     tensor, pipeline = (int(values.get(f"train_{kind}_parallel") or 1) for kind in ("tensor", "pipeline"))
-    reference = traits.reference_pass and settings.recipe is not None
     return Launch(
         workload=replace(workload, validation=validation),
         hardware=hardware,
-        traits=replace(
-            traits,
-            reference_pass=reference if values.get("kl") is None else bool(values["kl"]),
-            staleness_bound=staleness,
-            updates_per_batch=updates,
-            refills_groups=bool(values.get("filter_groups", traits.refills_groups)),
-            execution=replace(traits.execution, save_seconds=None),
-        ),
+        traits=_traits(facts, traits),
         coefficients=known,
         rollouts_per_prompt=settings.rollouts_per_prompt or 0,
-        prompts_per_batch=B,
+        prompts_per_batch=settings.prompts_per_batch or 0,
         rule=LearningRateRule(rule.learning_rate, rule.learning_rate_rollouts),
         learning_rate=settings.learning_rate,
-        steps=None if asked is None else int(asked),
+        steps=steps or _steps(facts, prompts),
         passes=max(1, int(values.get("updates_per_batch") or updates) // updates),
-        placement=None if staleness and colocated else placement,
-        prompts_known="prompt_set_size" not in guessed,
+        placement=_placement(facts, hardware.gpus_per_trial, traits.execution.engine_gpus),
+        prompts_known=prompts is not None,
         gpu_known=resolved.source("hardware.gpu") != DEFAULT,
         length_known="mean_response_tokens" not in guessed,
         rates_known=not guessed.issuperset(RATES),
@@ -207,6 +194,35 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
         schedule_steps=values.get("schedule_steps") if _of_one_scheduler(facts) else None,
         explicit=frozenset(facts.keys),
     )
+
+
+def _traits(facts: ScriptFacts, traits: RecipeTraits) -> RecipeTraits:
+    """Return a recipe's traits as the script has them."""
+    values, reference = facts.values, traits.reference_pass and facts.settings.recipe is not None
+    return replace(
+        traits,
+        reference_pass=reference if values.get("kl") is None else bool(values["kl"]),
+        staleness_bound=max(1, int(values.get("staleness") or 1)) if facts.split.asynchronous else 0,
+        updates_per_batch=facts.split.updates,
+        refills_groups=bool(values.get("filter_groups", traits.refills_groups)),
+        execution=replace(traits.execution, save_seconds=None),
+    )
+
+
+def _placement(facts: ScriptFacts, gpus: int, engine_gpus: int | None) -> Placement | None:
+    """Return who generates and who trains; None for a split that the script does not give."""
+    generators, trainers, colocated = facts.split.of(gpus)
+    if colocated and facts.split.asynchronous:
+        return None
+    return Placement(generators, trainers, colocated, engine_gpus)
+
+
+def _steps(facts: ScriptFacts, prompts: int | None) -> int | None:
+    """Return the steps of a script, or those of its epochs over so many prompts: whichever end first."""
+    asked, epochs = _positive(facts.values.get("update_steps")), _positive(facts.values.get("epochs"))
+    if epochs and prompts is not None:
+        asked = min(asked or math.inf, math.floor(epochs * prompts / (facts.settings.prompts_per_batch or 1)))
+    return None if asked is None else int(asked)
 
 
 def _on_cpu(facts: ScriptFacts) -> bool:
