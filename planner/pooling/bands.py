@@ -8,8 +8,8 @@ import numpy as np
 from planner.curves.curve import Vector
 from planner.metrics import INTERVAL_ENDS
 from planner.pooling.draws import JointDraws
-from planner.pooling.model import sigmoid
 from planner.pooling.points import ORIGIN, Points, binned, clock, stacked
+from planner.pooling.shape import sigmoid
 from planner.view import TrialView
 
 PLACES = 40

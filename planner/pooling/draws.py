@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from planner.curves.curve import Vector, pass_rate_variance
-from planner.pooling.model import KNOTS, STEEPEST, JointFit, common_steps, remaining_gain, sigmoid
+from planner.pooling.model import JointFit
 from planner.pooling.points import clock
+from planner.pooling.shape import KNOTS, STEEPEST, common_steps, remaining_gain, sigmoid
 from planner.view import Configuration
 
 EARLIEST = 1e-12
@@ -112,25 +113,12 @@ class JointDraws:
         collapsed = ~np.isnan(level)
 
         def after(place: int) -> Vector:
-            # In place: a decision spends much of its time on these.
-            time = clock(x[:, place])
-            scores = np.log(np.maximum(x[:, place], EARLIEST)) - middle
-            scores *= steep
-            remaining_gain(scores)
-            scores *= -gain
-            scores += top
+            time, scores = clock(x[:, place]), _risen(x[:, place], steep, middle, gain, top)
             scores += alike[:, :, place]
             scores[:, begun] += self.departed[:, curves]
-            ahead = pass_rate_variance(scores)
-            np.sqrt(ahead, out=ahead)
             further = strayed * np.sqrt(np.maximum(time - alone, 0.0))
             further += self.shared_noise[:, None] * (SHARED_DEPARTURE * np.maximum(time - farthest, 0.0) ** 2)
-            further *= ahead
-            further *= 2
-            # Near 0 and 1 there is little room to depart, up and down alike: if departures were clipped on one side
-            # alone, expectations would fall with the distance, and a larger budget be worse.
-            room = np.maximum(np.minimum(scores, 1.0 - scores), 0.0)
-            scores += np.clip(further, -room, room, out=further)
+            _depart(scores, further)
             scores[:, collapsed] = level[collapsed]
             return scores
 
@@ -160,6 +148,30 @@ def _shapes(local: Vector, start: Vector) -> tuple[Vector, Vector, Vector]:
     """Return B, log C_mid, and the gain from R0 to A."""
     steep = np.exp(np.clip(local[..., 2], -STEEPEST, STEEPEST))
     return steep, local[..., 1], (1 - start) * expit(local[..., 0])
+
+
+def _risen(x: Vector, steep: Vector, middle: Vector, gain: Vector, top: Vector) -> Vector:
+    """Return draws × rows of curves at a compute of each; in place, since a decision spends much of its time here."""
+    scores: Vector = np.log(np.maximum(x, EARLIEST)) - middle
+    scores *= steep
+    remaining_gain(scores)
+    scores *= -gain
+    scores += top
+    return scores
+
+
+def _depart(scores: Vector, further: Vector) -> None:
+    """Let scores depart, in place, by so many standard deviations of a single answer's score, times two.
+
+    Near 0 and 1 there is little room to depart, up and down alike: if departures were clipped on one side alone,
+    expectations would fall with the distance, and a larger budget be worse.
+    """
+    spread = pass_rate_variance(scores)
+    np.sqrt(spread, out=spread)
+    further *= spread
+    further *= 2
+    room = np.maximum(np.minimum(scores, 1.0 - scores), 0.0)
+    scores += np.clip(further, -room, room, out=further)
 
 
 def shares_of_best(scores: Vector) -> Vector:

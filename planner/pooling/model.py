@@ -1,12 +1,11 @@
 """Sigmoids whose parameters are smooth in the configuration, fitted to all curves at once by Laplace's approximation.
 
-A configuration's mean score is R0 + (A − R0)·g(C), 1 − g = (1 + (2^(1/k) − 1)·(C / C_mid)^B)^−k (Burr's distribution;
-with k = 1 the sigmoid), with (logit A, log C_mid, log B) = features · coefficients + its own deviation; each base model
-has an R0 of its own. A curve departs from that by a Brownian motion in log compute of its own, by another one that all
-curves share (those of one task are off alike), and by the noise of its scores. Given how far configurations and curves
-may depart, and where the common A and C_mid lie, everything is normal about the mode; a small grid of those four is
-averaged by its evidence, so that where configurations tell nothing of each other, or curves have hardly risen, the data
-say so.
+A configuration's mean score has the form of `shape`, with (logit A, log C_mid, log B) = features · coefficients + its
+own deviation; each base model has an R0 of its own. A curve departs from that by a Brownian motion in log compute of
+its own, by another one that all curves share (those of one task are off alike), and by the noise of its scores. Given
+how far configurations and curves may depart, and where the common A and C_mid lie, everything is normal about the mode;
+a small grid of those four is averaged by its evidence, so that where configurations tell nothing of each other, or
+curves have hardly risen, the data say so.
 
 Arrays are (h, c, …): members of the grid, configurations; (h, i, j): curves, bins.
 """
@@ -22,31 +21,27 @@ from planner.curves.curve import Vector
 from planner.pooling.features import Features
 from planner.pooling.points import EMPTY_VARIANCE, Points, clock
 from planner.pooling.priors import CoefficientPrior, LearntPrior, prior_of
+from planner.pooling.shape import KNOTS, TAIL, common_steps, sigmoid
 
-FitState = tuple[
-    Vector, ...
-]  # base (R0 of each base model and the steps of the common departure), coefficients, deviations
+# Base (R0 of each base model and the steps of the common departure), coefficients, deviations.
+FitState = tuple[Vector, ...]
 
 LOCAL = 3  # logit A, log C_mid, log B
 DRIFTS = (0.01, 0.03)
 SCATTERS = (0.5, 1.5, 4.5)  # times those below
 SCATTER_WEIGHTS = (0.5, 0.3, 0.2)
 DRIFT_WEIGHTS = (0.5, 0.5)
-TAIL = 0.7  # k; runs of AllocBench come in more slowly than they rose, as with 0.5, and others as sigmoids do
 # What configurations deviate by of their own. This and the widths of `features` are where complete tables of 17
 # families are about the likeliest, also with each left out in turn (`python -m bench.widths`).
 SCATTER: Vector = np.array([0.12, 0.16, 0.05])
 COMMON = 1.0  # how far all curves depart alike, in terms of how far each does
-KNOTS = 4  # between which the common departure is linear in log compute
 START_SD = 0.15
 HIGHEST_START = 0.98  # R0 of 1 would leave nothing to learn
 NO_START = 0.2  # where no score says where runs begin
-STEEPEST = 3.0  # |log B|
 ROUNDS = 60  # the most that 718 fits in plays needed was 39
 TOLERANCE = 0.02  # of the objective, that a step promises at most at the mode
 POOR, GOOD = 0.25, 0.75  # shares of what a step promises, below and above which the next one is more or less damped
 OUTLIER_MISFIT, MOST_OUTLIER_SCALE = 3.0, 10.0  # misfit per point beyond which a curve is left to itself, and how far
-FARTHEST_RISE = 200.0  # |z| beyond which a rise has not begun, or is over
 # First only pairs of a top and a middle are fitted; after so many rounds those so far behind in log evidence are left
 # out, and the others go on with every scatter and drift, of which some are left out in turn.
 FIRST_ROUNDS, SCREENING_NATS, FINAL_NATS = 4, 4.0, 5.0
@@ -88,29 +83,6 @@ class JointFit:
     def unconverged(self) -> float:
         """The weight of the members that had not come to their modes."""
         return float(self.weights[self.promised >= TOLERANCE].sum())
-
-
-def remaining_gain(z: Vector) -> Vector:
-    """Return what is left of the gain, 1 − g, in the place of `z` = B·log(C / C_mid); a half at 0."""
-    np.clip(z, -FARTHEST_RISE, FARTHEST_RISE, out=z)
-    np.exp(z, out=z)
-    z *= 2 ** (1 / TAIL) - 1
-    z += 1
-    return np.power(z, -TAIL, out=z)
-
-
-def sigmoid(local: Vector, start: Vector, log_x: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-    """Return the score, 1 − g, A and B; the last axis of `local` is taken away."""
-    top = start + (1 - start) * expit(local[..., 0])
-    steep = np.exp(np.clip(local[..., 2], -STEEPEST, STEEPEST))
-    missing = remaining_gain(steep * (log_x - local[..., 1]))
-    return top - (top - start) * missing, missing, top, steep
-
-
-def common_steps(x: Vector) -> Vector:
-    """Return how much of each step of the common departure has been taken by a compute, on a last axis."""
-    step = float(clock(np.array(1.0))) / KNOTS
-    return np.asarray(np.clip(clock(x)[..., None] / step - np.arange(KNOTS), 0.0, 1.0))
 
 
 class JointModel:

@@ -16,7 +16,7 @@ from scipy.special import expit
 from planner.axes import LEARNING_RATE, without
 from planner.curves.curve import Vector
 from planner.pooling.features import INTERCEPTS, Features
-from planner.pooling.model import STEEPEST, remaining_gain
+from planner.pooling.shape import STEEPEST, remaining_gain
 from planner.view import PARTS, Configuration, PlanPrior
 
 # Twice and half of each make no family that was held out likelier beyond noise (bench/results/decisions.md).

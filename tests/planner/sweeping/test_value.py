@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from planner.pooling.draws import JointDraws, Runs
-from planner.pooling.model import KNOTS
 from planner.pooling.pool import joint_of
+from planner.pooling.shape import KNOTS
 from planner.sweeping.offers import Offer, money_of, offers
 from planner.sweeping.value import SegmentValues
 from planner.trials import TrialState
