@@ -42,20 +42,9 @@ def settle_segment(
     Settling again with the same outcome and charge does nothing, so that a report may be sent twice; with others it is
     refused, since GPU-hours would be lost or counted twice.
     """
-    if outcome is SegmentOutcome.RESERVED:
-        raise InputError("a segment cannot be settled as reserved; allowed are committed, failed, lost, released")
-    if not (math.isfinite(charged_gpu_hours) and charged_gpu_hours >= 0):
-        raise InputError(f"a segment cannot be charged {charged_gpu_hours} GPU-hours; give a number from 0 up")
-    segment = session.get(Segment, segment_id)
+    segment = _unsettled(session, segment_id, outcome, charged_gpu_hours)
     if segment is None:
-        raise NotFoundError(f"there is no segment with id {segment_id}")
-    if segment.outcome is not SegmentOutcome.RESERVED:
-        if (segment.outcome, segment.charged_gpu_hours) == (outcome, charged_gpu_hours):
-            return
-        raise StoreError(
-            f"segment {segment_id} was settled already ({segment.outcome}, {segment.charged_gpu_hours} GPU-hours) and "
-            f"cannot be settled again as {outcome}, {charged_gpu_hours} GPU-hours"
-        )
+        return
     segment.outcome, segment.charged_gpu_hours, segment.ended_at = outcome, charged_gpu_hours, ended_at
     if reached_step is not None:
         segment.to_step = reached_step
@@ -67,6 +56,25 @@ def settle_segment(
     trial.updated_at = ended_at
     if checkpoint_path is not None:
         trial.checkpoint_path = checkpoint_path
+
+
+def _unsettled(session: Session, segment_id: int, outcome: SegmentOutcome, charged_gpu_hours: float) -> Segment | None:
+    """Return a segment that can be settled so; None where it was already."""
+    if outcome is SegmentOutcome.RESERVED:
+        raise InputError("a segment cannot be settled as reserved; allowed are committed, failed, lost, released")
+    if not (math.isfinite(charged_gpu_hours) and charged_gpu_hours >= 0):
+        raise InputError(f"a segment cannot be charged {charged_gpu_hours} GPU-hours; give a number from 0 up")
+    segment = session.get(Segment, segment_id)
+    if segment is None:
+        raise NotFoundError(f"there is no segment with id {segment_id}")
+    if segment.outcome is SegmentOutcome.RESERVED:
+        return segment
+    if (segment.outcome, segment.charged_gpu_hours) == (outcome, charged_gpu_hours):
+        return None
+    raise StoreError(
+        f"segment {segment_id} was settled already ({segment.outcome}, {segment.charged_gpu_hours} GPU-hours) and "
+        f"cannot be settled again as {outcome}, {charged_gpu_hours} GPU-hours"
+    )
 
 
 def add_points(session: Session, points: Sequence[Point]) -> int:

@@ -97,14 +97,33 @@ class InformedPolicy:
         pruned = self._prunes(view, chances)
         gone = {action.trial for action in pruned}
         money = money_of(view)
-        every = offers(view, money, chances.finalists)
-        offered = [each for each in every if each.trial is None or each.trial.trial not in gone]
+        offered = [each for each in self._offered(view, chances) if each.trial is None or each.trial.trial not in gone]
+        value = SegmentValues(joint, offered, pending(view, money), chances.places)
+        front = front_runs(view, chances, gone, money)
+        if bought := self._bought(view, chances, offered, value, front):
+            return [*pruned, *bought]
+        gains = value.gains(list(range(len(offered))))
+        worth = [offer for offer, gain in zip(offered, gains, strict=True) if gain >= LEAST_GAIN]
+        return [*pruned, *self._nothing_left(view, nothing_to_gain(view, chances, worth))]
+
+    def _offered(self, view: View, chances: Chances) -> list[Offer]:
+        """Return what can be bought; of open cells nothing once the sweep has proposed its share."""
+        found = offers(view, money_of(view), chances.finalists)
         proposed = int(self._table["proposed"].sum())
         if proposed + 1 > MOST_PROPOSED * (len(self._table) - proposed):
-            offered = [each for each in offered if each.trial is not None]
-        value = SegmentValues(joint, offered, pending(view, money), chances.places)
+            return [each for each in found if each.trial is not None]
+        return list(found)
+
+    def _bought(
+        self,
+        view: View,
+        chances: Chances,
+        offered: Sequence[Offer],
+        value: SegmentValues,
+        front: Sequence[TrialView],
+    ) -> list[Action]:
+        """Buy while workers and money go; a proposal, the last round, or a better use of the money ends it."""
         open_places = list(range(len(offered)))
-        front = front_runs(view, chances, gone, money)
         bought: list[Advance] = []
         left = view.gpu_hours_left
         while len(bought) < view.free_workers and open_places:
@@ -116,26 +135,22 @@ class InformedPolicy:
                 break
             offer, rate = still[pick], float(rates[pick])
             if (end := self._better_spent(view, chances, offer, rate)) is not None:
-                return [*pruned, *bought] if bought else [*pruned, end]
+                return list(bought) or [end]
             beside = partial(alternatives, chances, still, gains, rates)
             if is_last_round(front, left, offer.price):
                 busy = [action.trial for action in bought]
                 if ended := to_the_end(view, chances, front, left, busy, beside):
-                    return [*pruned, *bought, *ended]
+                    return [*bought, *ended]
             ranked = beside(offer.configuration)
             figures = numbers(chances, offer, float(gains[pick]), rate)
             if offer.trial is None:
-                return [*pruned, *bought, self._proposal(view, chances, offer, left, (figures, ranked))]
+                return [*bought, self._proposal(view, chances, offer, left, (figures, ranked))]
             assert granted is not None, "an offer of a trial is picked with its grant"
             bought.append(advance(view, offer.trial, granted.to_step, reason(view, figures), figures, ranked))
             left -= granted.gpu_hours
             value.expect(open_places[pick])
             open_places = [place for place in open_places if offered[place].trial is not offer.trial]
-        if bought:
-            return [*pruned, *bought]
-        gains = value.gains(list(range(len(offered))))
-        worth = [offer for offer, gain in zip(offered, gains, strict=True) if gain >= LEAST_GAIN]
-        return [*pruned, *self._nothing_left(view, nothing_to_gain(view, chances, worth))]
+        return list(bought)
 
     def _proposal(
         self,
