@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from budgets.allocation import steps_for_budget
 from budgets.coefficients import Coefficients, prior
 from budgets.errors import InfeasibleError
 from budgets.execution import Execution
@@ -59,6 +60,14 @@ class StepCost:
     def start_up_gpu_hours(self) -> float:
         """GPU-hours before the first update: starting, loading, and the validation at step 0."""
         return self.start_up_seconds * self.placement.gpus / SECONDS_PER_HOUR
+
+    def gpu_hours(self, steps: int) -> float:
+        """Return the GPU-hours of a run of so many steps, start-up included."""
+        return self.start_up_gpu_hours + steps * self.gpu_hours_per_step
+
+    def steps_for(self, gpu_hours: float) -> int:
+        """Return the whole steps that GPU-hours pay for after start-up."""
+        return steps_for_budget(gpu_hours, self.gpu_hours_per_step, self.start_up_gpu_hours)
 
 
 def step_cost(

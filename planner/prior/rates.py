@@ -24,10 +24,8 @@ def at_rate(scores: Values, base: float, factor: float, share: float | Values = 
 
     `share` is the part of a final run after which they are, one for all or one for each column.
     """
-    early, end = _retention(factor, len(scores))
-    columns = (len(scores), *(1,) * (scores.ndim - 1))
-    retention = early.reshape(columns) * (1 - share) + end.reshape(columns) * share
-    return np.asarray(base + np.minimum((scores - base) * retention, MOST_GAIN * (1 - base)), dtype=np.float32)
+    gains = _retained(scores - base, _retention(factor, len(scores)), share)
+    return np.asarray(base + np.minimum(gains, MOST_GAIN * (1 - base)), dtype=np.float32)
 
 
 def of_its_own(scores: Values, base: float, weights: Weights, number: int, share: float | Values = 1.0) -> Values:
@@ -36,13 +34,18 @@ def of_its_own(scores: Values, base: float, weights: Weights, number: int, share
     `share` is the part of a final run after which they are, one for all or one for each column: as with rates, of an
     early lead a half holds.
     """
-    early, end = _own(number, len(weights))
-    columns = (len(scores), *(1,) * (scores.ndim - 1))
     gains = scores - base
-    otherwise = gains * (early.reshape(columns) * (1 - share) + end.reshape(columns) * share)
+    otherwise = _retained(gains, _own(number, len(weights)), share)
     expected, own_expected = weights @ gains, weights @ otherwise
     alike = np.divide(expected, own_expected, out=np.ones_like(expected), where=own_expected != 0)  # none is ahead
     return np.asarray(base + otherwise * alike, dtype=np.float32)
+
+
+def _retained(gains: Values, kept: tuple[Values, Values], share: float | Values) -> Values:
+    """Return gains of which a draw keeps one part early on, and another at the end."""
+    early, end = (each.reshape(len(gains), *(1,) * (gains.ndim - 1)) for each in kept)
+    found: Values = gains * (early * (1 - share) + end * share)
+    return found
 
 
 @cache

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from budgets.allocation import Allocation, steps_for_budget
+from budgets.allocation import Allocation
 from budgets.cost import Z90, step_cost
 from budgets.errors import InputError
 from budgets.signal import signal_fraction
@@ -99,10 +99,7 @@ class PricedGrid:
 
     def ranked(self, gpu_hours: float) -> list[PricedCell]:
         """Return the cells that the GPU-hours buy at least one step of, best expected score first."""
-        steps = [
-            steps_for_budget(gpu_hours, cell.cost.gpu_hours_per_step, cell.cost.start_up_gpu_hours)
-            for cell in self.costs
-        ]
+        steps = [cell.cost.steps_for(gpu_hours) for cell in self.costs]
         bought = [index for index, count in enumerate(steps) if count >= 1]
         if not bought:
             return []
@@ -150,10 +147,7 @@ class PricedGrid:
         variant = replace(cell.variant, axes=((RECIPE, traits.name),), traits=traits, of_first_row=True)
         cost = price_cell(request, variant, *cell.key)
         at = self.costs[self._places[cell.key, cell.variant.axes]]
-        bought = steps_for_budget(
-            at.final_gpu_hours(cell.affordable_steps), cost.cost.gpu_hours_per_step, cost.cost.start_up_gpu_hours
-        )
-        steps = min(cell.affordable_steps, bought)
+        steps = min(cell.affordable_steps, cost.cost.steps_for(at.cost.gpu_hours(cell.affordable_steps)))
         if steps < 1 or cost.run != at.run:
             return None
         found = self.prior.expected([self.row(cell)], [steps])

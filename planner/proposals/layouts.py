@@ -14,7 +14,6 @@ from dataclasses import replace
 from statistics import geometric_mean
 from typing import Final
 
-from budgets.allocation import steps_for_budget
 from budgets.cost import step_cost
 from budgets.errors import InputError, RlplanError
 from budgets.memory import TIGHT_MEMORY, fewest_gpus, memory_share
@@ -55,10 +54,8 @@ def on_gpus(request: Request, gpus: int) -> Request:
 
 def offered_gpus(request: Request) -> list[int]:
     """List the numbers of GPUs that a final run may get: even shares that all variants fit with room to spare."""
-    hardware = request.hardware
-    needed = [fewest_gpus(each.workload, each.traits, hardware.gpu) for each in request.all_variants]
-    fewest = max((gpus for gpus in needed if gpus is not None), default=hardware.gpus)
-    return [gpus for gpus in hardware.even_shares if gpus >= fewest and not is_tight(request, gpus)]
+    fewest = request.fewest_gpus
+    return [gpus for gpus in request.hardware.even_shares if gpus >= fewest and not is_tight(request, gpus)]
 
 
 def split_on(request: Request) -> tuple[Request, PricedGrid, BudgetSplit | None]:
@@ -78,14 +75,14 @@ def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: BudgetS
         cost = step_cost(variant.workload, each, variant.traits, *best.key, variant.coefficients)
         time = None if request.within_hours is None else gpus * (request.within_hours - split.pilot_wall_hours)
         left = budget if time is None else max(0.0, min(budget, time))
-        steps = grid.useful_steps(best, steps_for_budget(left, cost.gpu_hours_per_step, cost.start_up_gpu_hours))
+        steps = grid.useful_steps(best, cost.steps_for(left))
         yield Layout(
             gpus_per_trial=gpus,
             at_once=hardware.gpus // gpus,
             gpu_hours_per_step=cost.gpu_hours_per_step,
             step_seconds=cost.step_seconds,
             update_steps=steps,
-            final_wall_hours=(cost.start_up_gpu_hours + steps * cost.gpu_hours_per_step) / gpus,
+            final_wall_hours=cost.gpu_hours(steps) / gpus,
             otherwise_gpu_hours_per_step=_otherwise(request, best, gpus),
             chosen=gpus == hardware.gpus_per_trial,
         )

@@ -120,7 +120,7 @@ def grant_pilots(
             if cell.variant.of_first_row:
                 reason = f"the first row's n and B, {format_axes(cell.variant.axes)}"
             segment = _segment_steps(granted, _validation_every(cell, validation))
-            grants[name] = PilotGrant(granted, cell.pilot_gpu_hours(granted), segment, reason)
+            grants[name] = PilotGrant(granted, cell.pilot_cost.gpu_hours(granted), segment, reason)
         else:
             grants[name] = PilotGrant(0, 0.0, 0, f"left out: {reasons[name] or _coverage(cell, chosen)}")
     return grants
@@ -133,7 +133,7 @@ def carries_signal(signal_fraction: float) -> bool:
 
 def least_pilot_hours(cell: PricedCell, rules: PilotRules) -> float:
     """Return the GPU-hours of the shortest pilot that is worth starting."""
-    return cell.pilot_gpu_hours(rules.fewest_steps)
+    return cell.pilot_cost.gpu_hours(rules.fewest_steps)
 
 
 def _unfit(
@@ -218,10 +218,7 @@ def _relative_prices(cells: Sequence[PricedCell], rules: PilotRules) -> dict[Con
 
     On the final run's GPUs, where it is compared: on fewer the small cells would be so cheap that only they had pilots.
     """
-    hours = {
-        cell.configuration: cell.cost.start_up_gpu_hours + rules.fewest_steps * cell.cost.gpu_hours_per_step
-        for cell in cells
-    }
+    hours = {cell.configuration: cell.cost.gpu_hours(rules.fewest_steps) for cell in cells}
     cheapest: dict[Axes, float] = {}
     for configuration, price in hours.items():
         cheapest[configuration.axes] = min(price, cheapest.get(configuration.axes, price))

@@ -6,10 +6,9 @@ from dataclasses import replace
 from itertools import chain, takewhile
 from typing import Final
 
-from budgets.allocation import steps_for_budget
 from budgets.cost import Z90
 from budgets.errors import BudgetError, InputError
-from budgets.memory import TIGHT_MEMORY, fewest_gpus, memory_share
+from budgets.memory import TIGHT_MEMORY, memory_share
 from budgets.signal import BetaPassRates, signal_fraction
 from budgets.workload import Workload
 from planner.axes import format_axes, rounded_rate, with_rate
@@ -176,12 +175,8 @@ def _too_small(request: Request, grid: PricedGrid) -> str:
             f"{request.budget_gpu_hours:g} GPU-hours are too few for a run of {FEWEST_FINAL_UPDATES} updates of any "
             f"cell. The smallest budget that would do is {needed:,.10g} GPU-hours{_on_fewer_gpus(request)}"
         )
-    cheapest = min(grid.costs, key=lambda cell: cell.pilot_gpu_hours(rules.fewest_steps))
-    steps = steps_for_budget(
-        request.budget_gpu_hours * rules.fraction,
-        cheapest.pilot_cost.gpu_hours_per_step,
-        cheapest.pilot_cost.start_up_gpu_hours,
-    )
+    cheapest = min(grid.costs, key=lambda cell: cell.pilot_cost.gpu_hours(rules.fewest_steps))
+    steps = cheapest.pilot_cost.steps_for(request.budget_gpu_hours * rules.fraction)
     named = f", {format_axes(cheapest.variant.axes)}" if cheapest.variant.axes else ""
     return (
         f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
@@ -195,9 +190,7 @@ def _too_small(request: Request, grid: PricedGrid) -> str:
 def _on_fewer_gpus(request: Request) -> str:
     """Say what the smallest budget would be on the fewest GPUs per trial, which use them best."""
     hardware = request.hardware
-    each = [fewest_gpus(variant.workload, variant.traits, hardware.gpu) for variant in request.all_variants]
-    fewest = max((gpus for gpus in each if gpus is not None), default=hardware.gpus)
-    share = next((gpus for gpus in hardware.even_shares if gpus >= fewest), hardware.gpus)
+    share = next((gpus for gpus in hardware.even_shares if gpus >= request.fewest_gpus), hardware.gpus)
     if share >= hardware.gpus_per_trial:
         return "; shorter responses or a smaller model lower it"
     narrow = with_layout(on_gpus(request, share).with_pilots(gpus=None))

@@ -7,6 +7,7 @@ from budgets.allocation import Allocation
 from budgets.coefficients import Coefficients
 from budgets.cost import StepCost
 from budgets.hardware import Hardware
+from budgets.memory import fewest_gpus
 from budgets.workload import RecipeTraits, Workload
 from planner.metrics import Interval
 from planner.prior.comparing import interval
@@ -78,6 +79,12 @@ class Request:
         return replace(self.hardware, gpus_per_trial=self.pilots.gpus or self.hardware.gpus_per_trial)
 
     @property
+    def fewest_gpus(self) -> int:
+        """The fewest GPUs that a trial of every variant fits; all of them where none does."""
+        each = [fewest_gpus(variant.workload, variant.traits, self.hardware.gpu) for variant in self.all_variants]
+        return max((gpus for gpus in each if gpus is not None), default=self.hardware.gpus)
+
+    @property
     def continues_pilot(self) -> bool:
         """Whether the final run goes on from its pilot: it has the same GPUs."""
         return self.pilot_hardware == self.hardware
@@ -123,14 +130,6 @@ class CellCost:
         """What its expected score depends on."""
         return Run.of(self.key, self.signal_fraction, self.variant.traits, Circumstances.of(self.variant.workload))
 
-    def final_gpu_hours(self, steps: int) -> float:
-        """Return the GPU-hours of a final run of so many steps, start-up included."""
-        return self.cost.start_up_gpu_hours + steps * self.cost.gpu_hours_per_step
-
-    def pilot_gpu_hours(self, steps: int) -> float:
-        """Return the GPU-hours of a pilot of so many steps, start-up included."""
-        return self.pilot_cost.start_up_gpu_hours + steps * self.pilot_cost.gpu_hours_per_step
-
 
 @dataclass(frozen=True, slots=True)
 class PricedCell(CellCost):
@@ -159,7 +158,7 @@ class PricedCell(CellCost):
     @property
     def gpu_hours(self) -> float:
         """What the run takes, its start-up included."""
-        return self.cost.start_up_gpu_hours + self.allocation.update_steps * self.cost.gpu_hours_per_step
+        return self.cost.gpu_hours(self.allocation.update_steps)
 
 
 @dataclass(frozen=True, slots=True)
