@@ -3,7 +3,7 @@
 import json
 import logging
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from numbers import Real
 from pathlib import Path
@@ -24,17 +24,10 @@ ITERATION = "training_iteration"  # in every result
 logger = logging.getLogger(__name__)
 
 
-def predicted_score_scheduler(
-    target: float,
-    *,
-    time_attr: str = ITERATION,
-    metric: str | None = None,
-    mode: Mode | None = None,
-    bounds: tuple[float, float] | None = None,
-    alpha: float = ALPHA,
-    hard_stop: bool = True,
-) -> TrialScheduler:
-    """Return a scheduler for `tune.TuneConfig(scheduler=…)`; after the run its `reasons` say what was stopped and why.
+class PredictedScoreScheduler(FIFOScheduler):
+    """Stops a trial whose probability to be the best at the target has become small: `TuneConfig(scheduler=…)`.
+
+    After the run its `reasons` say what was stopped and why.
 
     Args:
         target: The length of a whole trial, in units of `time_attr`.
@@ -46,25 +39,22 @@ def predicted_score_scheduler(
         alpha: The probability to be the best below which a trial is stopped.
         hard_stop: False pauses such trials instead (they need checkpoints): they go on when nothing else waits.
     """
-    make = partial(Stopping, target, bounds=bounds, alpha=alpha)
-    return PredictedScoreScheduler(make, time_attr, metric, mode, hard_stop)
-
-
-class PredictedScoreScheduler(FIFOScheduler):
-    """Stops a trial whose probability to be the best at the target has become small."""
 
     def __init__(
         self,
-        make: Callable[..., Stopping],
-        time_attr: str,
-        metric: str | None,
-        mode: Mode | None,
-        hard_stop: bool,
+        target: float,
+        *,
+        time_attr: str = ITERATION,
+        metric: str | None = None,
+        mode: Mode | None = None,
+        bounds: tuple[float, float] | None = None,
+        alpha: float = ALPHA,
+        hard_stop: bool = True,
     ) -> None:
         super().__init__()
         self._time_attr, self._metric, self._mode, self._hard_stop = time_attr, metric, mode, hard_stop
-        self._make = make
-        self._stopping = make(mode=mode) if metric and mode else make()
+        self._make = partial(Stopping, target, bounds=bounds, alpha=alpha)
+        self._stopping = self._make(mode=mode) if metric and mode else self._make()
         self.reasons: dict[str, Why] = {}  # why each stopped trial was stopped, by its id
 
     def outlooks(self) -> dict[str, TrialForecast]:
@@ -151,6 +141,9 @@ class PredictedScoreScheduler(FIFOScheduler):
 
     def _leave(self, name: str, *, dropped: bool) -> None:
         (self._stopping.drop if dropped else self._stopping.finish)(name)
+
+
+predicted_score_scheduler = PredictedScoreScheduler  # the documented name
 
 
 def _earlier_results(trial: Trial) -> list[dict[str, Any]]:
