@@ -5,7 +5,7 @@ curves averages them, as it averages scatters and drifts. "none" is the prior wi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
@@ -38,72 +38,31 @@ class PriorSource(Protocol):
 
 
 @dataclass(frozen=True)
-class IndependentPrior:
-    """The prior without any source: coefficients know nothing of each other."""
+class CoefficientPrior:
+    """The normal prior of every member of the grid, with the covariance of its source or of none."""
 
-    mean: Vector
-    source: NDArray[np.intp]
-    sd: Vector  # (p,)
-
-    @property
-    def precision(self) -> Vector:
-        """(p, p)."""
-        return np.diag(self.sd**-2.0)
-
-    @property
-    def half_log_volume(self) -> Vector:
-        """The same for all, and so left out."""
-        return np.zeros(len(self.mean))
-
-    def misfit(self, coefficients: Vector) -> Vector:
-        """Return half the squared distance in standard deviations."""
-        return np.asarray(0.5 * (((coefficients - self.mean) / self.sd) ** 2).sum(axis=1))
-
-    def pull(self, coefficients: Vector) -> Vector:
-        """Return its slope."""
-        return np.asarray((coefficients - self.mean) / self.sd**2)
-
-    def of(self, members: NDArray[np.intp]) -> "IndependentPrior":
-        """Return that of some members."""
-        return replace(self, mean=self.mean[members], source=self.source[members])
-
-
-@dataclass(frozen=True)
-class SourcedPrior:
-    """Priors of which some rest on sources, each with a covariance of its own."""
-
-    mean: Vector
+    mean: Vector  # (h, p)
     source: NDArray[np.intp]
     precision: Vector  # (h, p, p)
-    half_log_volume: Vector
+    half_log_volume: Vector  # (h,)
 
     def misfit(self, coefficients: Vector) -> Vector:
         """Return half the squared distance in standard deviations."""
-        away = coefficients - self.mean
-        return np.asarray(0.5 * np.einsum("hp,hpq,hq->h", away, self.precision, away))
+        return np.asarray(0.5 * ((coefficients - self.mean) * self.pull(coefficients)).sum(axis=1))
 
     def pull(self, coefficients: Vector) -> Vector:
         """Return its slope."""
         return np.asarray((self.precision @ (coefficients - self.mean)[..., None])[..., 0])
 
-    def of(self, members: NDArray[np.intp]) -> "SourcedPrior":
+    def of(self, members: NDArray[np.intp]) -> "CoefficientPrior":
         """Return that of some members."""
-        return SourcedPrior(
-            self.mean[members], self.source[members], self.precision[members], self.half_log_volume[members]
-        )
-
-
-CoefficientPrior = IndependentPrior | SourcedPrior
+        return CoefficientPrior(*(each[members] for each in vars(self).values()))
 
 
 def prior_of(
     features: Features, top: Vector, middle: Vector, learnt: Sequence[LearntPrior]
 ) -> tuple[CoefficientPrior, Vector]:
     """Return the prior of a member for each pair of a top and a middle and each source, and its log weight."""
-    if not learnt:
-        mean = np.tile(features.mean, (len(top), 1))
-        mean[:, features.top], mean[:, features.middle] = top, middle
-        return IndependentPrior(mean, np.zeros(len(top), dtype=np.intp), features.sd), np.zeros(len(top))
     kinds = [(features.mean, np.diag(features.sd**2)), *(_padded(features, each) for each in learnt)]
     weights = [1.0 - sum(each.weight for each in learnt), *(each.weight for each in learnt)]
     mean = np.repeat([mean for mean, _ in kinds], len(top), axis=0)
@@ -111,7 +70,7 @@ def prior_of(
     precision = np.array([np.linalg.inv(covariance) for _, covariance in kinds])
     volume = np.array([0.5 * np.linalg.slogdet(covariance)[1] for _, covariance in kinds])
     source = np.repeat(np.arange(len(kinds)), len(top))
-    return SourcedPrior(mean, source, precision[source], volume[source]), np.log(weights)[source]
+    return CoefficientPrior(mean, source, precision[source], volume[source]), np.log(weights)[source]
 
 
 def _padded(features: Features, learnt: LearntPrior) -> tuple[Vector, Vector]:
