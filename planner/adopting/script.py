@@ -32,23 +32,14 @@ _TRAINERS = ("Trainer",)
 _MODEL = ("model", "model_name", "model_id", "model_name_or_path", "pretrained_model_name_or_path")
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptSettings:
-    """What one or several files set, by the trainer's own keys, and the words that start it."""
-
-    trainer: str | None
-    found: Flat
-    words: tuple[str, ...]
-    notes: list[str]
-
-
 @dataclass(slots=True)
-class _Start:
-    """What one command, or one file, would start a trainer with."""
+class ScriptSettings:
+    """What one command, or one or several files, would start a trainer with, by the trainer's own keys."""
 
     found: Flat
     words: tuple[str, ...] = ()  # of the command, or the calls of a Python script
     notes: list[str] = field(default_factory=list)
+    trainer: str | None = None
 
     def counts(self) -> dict[str, int]:
         """Return how well it goes with each trainer."""
@@ -70,23 +61,22 @@ def read_script(paths: Sequence[Path], given: Flat | None = None) -> ScriptFacts
 
 def what_it_sets(paths: Sequence[Path]) -> ScriptSettings:
     """Read what people start a trainer with, by the keys of that trainer."""
-    found: Flat = {}
-    words: tuple[str, ...] = ()
-    notes: list[str] = []
+    whole = ScriptSettings({})
     for path in paths:
-        starts = _starts(path)
-        if starts:
+        if starts := _starts(path):
             best = max(starts, key=lambda start: max(start.counts().values()))
-            found, words, notes = found | best.found, (*words, *best.words), [*notes, *best.notes]
-    counts = _Start(found, words).counts()
+            found, words = whole.found | best.found, (*whole.words, *best.words)
+            whole = ScriptSettings(found, words, [*whole.notes, *best.notes])
+    counts = whole.counts()
     trainer = max(counts, key=lambda name: counts[name])
     own = [f"{name} is not found" for name in load_trainer(trainer).own_files]
-    notes = [note for note in dict.fromkeys(notes) if not any(fnmatchcase(note, each) for each in own)]
-    known = trainer if counts[trainer] >= _ENOUGH else None
-    return ScriptSettings(known, resolved(found), words, notes)
+    whole.notes = [note for note in dict.fromkeys(whole.notes) if not any(fnmatchcase(note, each) for each in own)]
+    whole.trainer = trainer if counts[trainer] >= _ENOUGH else None
+    whole.found = resolved(whole.found)
+    return whole
 
 
-def _starts(path: Path) -> list[_Start]:
+def _starts(path: Path) -> list[ScriptSettings]:
     """Return what a file could start; InputError where it cannot be read."""
     try:
         if path.stat().st_size > LARGEST:
@@ -101,24 +91,26 @@ def _starts(path: Path) -> list[_Start]:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
     except (ValueError, InputError) as error:
         raise InputError(f"'{path}' cannot be read: {str(error).splitlines()[0]}") from None
-    starts = [_Start(found)]
+    starts = [ScriptSettings(found)]
     if isinstance(run := found.get("run", found.get("command")), str):  # of a job, such as SkyPilot's
         set_ = "".join(f"{key.partition('.')[2]}={value}\n" for key, value in found.items() if key.startswith("envs."))
         starts += _of_shell(read_shell(set_ + run, path.parent), path.parent)
     return starts
 
 
-def _of_shell(shell: Shell, folder: Path) -> Iterator[_Start]:
+def _of_shell(shell: Shell, folder: Path) -> Iterator[ScriptSettings]:
     commands = list(shell.commands)
     # Some hand the whole command over as a variable.
     texts = [text for text in shell.values.values() if " --" in text or "python" in text or " run " in text]
-    if not any(max(_Start(dict(words_set(each.words)), each.words).counts().values()) >= _ENOUGH for each in commands):
+    if not any(
+        max(ScriptSettings(dict(words_set(each.words)), each.words).counts().values()) >= _ENOUGH for each in commands
+    ):
         commands += [each for text in texts for each in read_shell(text, folder).commands]
     for command in commands:
         yield _of_command(command, shell, folder)
 
 
-def _of_command(command: Command, shell: Shell, folder: Path) -> _Start:
+def _of_command(command: Command, shell: Shell, folder: Path) -> ScriptSettings:
     """Return what a command sets: by the files that it names, and over them by its flags."""
     notes, found = list(shell.notes), Flat()
     words = command.words
@@ -139,7 +131,7 @@ def _of_command(command: Command, shell: Shell, folder: Path) -> _Start:
                 found |= {f"{prefix}.{key}": value for key, value in entries.items()} if prefix else entries
         except (OSError, ValueError):
             notes.append(f"{name} cannot be read")
-    return _Start(found | dict(words_set(command.words)), words, notes)
+    return ScriptSettings(found | dict(words_set(command.words)), words, notes)
 
 
 def _named(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -167,7 +159,7 @@ def _is_file(word: str) -> bool:
     return word.endswith((*SUFFIXES, ".py")) and "=" not in word and not word.startswith("-")
 
 
-def _of_python(text: str, folder: Path) -> list[_Start]:
+def _of_python(text: str, folder: Path) -> list[ScriptSettings]:
     """Return what a Python script could start: the commands at its head, and what its own calls set, which win."""
     python, head = _read_python(text)
     commands = read_shell(head, folder).commands if "--" in head else []
@@ -178,7 +170,7 @@ def _of_python(text: str, folder: Path) -> list[_Start]:
     return [*starts, python]
 
 
-def _read_python(text: str) -> tuple[_Start, str]:
+def _read_python(text: str) -> tuple[ScriptSettings, str]:
     """Return what a script sets, by its syntax tree, and the text that it begins with, which often has its command."""
     try:
         tree = ast.parse(text)
@@ -194,9 +186,9 @@ def _read_python(text: str) -> tuple[_Start, str]:
                     configurations.add(name)
         found |= {key: value for node in ast.walk(tree) for key, value in _changed(node, configurations, known)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _Start({}), ""
+        return ScriptSettings({}), ""
     head = re.sub(r"(?m)^\s*```.*$", "", ast.get_docstring(tree) or "")
-    return _Start(found, tuple(_name(call) for call in calls if _configures(call))), head
+    return ScriptSettings(found, tuple(_name(call) for call in calls if _configures(call))), head
 
 
 def _name(call: ast.Call) -> str:
