@@ -40,8 +40,7 @@ def bands_of(joint: JointDraws, trials: Sequence[TrialView]) -> dict[int, Band]:
     bands: dict[int, Band] = {}
     for start in range(0, len(trials), AT_ONCE):
         part = trials[start : start + AT_ONCE]
-        runs = np.array([joint.run_of.get(trial.trial, -1) for trial in part], dtype=np.intp)
-        places = np.array([joint.place[trial.configuration] for trial in part], dtype=np.intp)
+        places, runs = joint.rows_of(part)
         reached = np.array([trial.scores[-1].gpu_hours for trial in part]) / joint.target
         x = np.stack([_places(share) for share in reached])
         scores = drawn.observed(places, runs, x)

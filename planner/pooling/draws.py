@@ -12,7 +12,7 @@ from planner.curves.curve import Vector, pass_rate_variance
 from planner.pooling.model import JointFit
 from planner.pooling.points import clock
 from planner.pooling.shape import KNOTS, STEEPEST, common_steps, remaining_gain, sigmoid
-from planner.view import Configuration
+from planner.view import Configuration, TrialView
 
 EARLIEST = 1e-12
 FARTHEST = 60.0  # |log(C_mid / target)| that is told
@@ -138,6 +138,12 @@ class JointDraws:
     def run_of(self) -> Mapping[int, int]:
         """The curve of each trial that was fitted."""
         return {trial: curve for curve, trial in enumerate(self.runs.trials)}
+
+    def rows_of(self, trials: Sequence[TrialView]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the place of each trial's configuration, and its curve, −1 for one that was not fitted."""
+        places = [self.place[trial.configuration] for trial in trials]
+        runs = [self.run_of.get(trial.trial, -1) for trial in trials]
+        return np.array(places, dtype=np.intp), np.array(runs, dtype=np.intp)
 
     @cached_property
     def _shapes(self) -> tuple[Vector, Vector, Vector]:

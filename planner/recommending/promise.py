@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.curves.curve import Vector, pass_rate_variance
-from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_ENDS
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.draws import OWN_DEPARTURE, JointDraws
 from planner.pooling.pool import Pool
 from planner.prior.comparing import interval as prior_interval
@@ -131,13 +131,10 @@ def outlook(known: View, asked: ForecastQuery, pool: Pool, draws: int) -> EndFor
     trials: Mapping[int, TrialView] = {**known.trials, run.trial: run}
     view = replace(known, trials=trials)
     joint = pool.joint_draws(view, draws)
-    place, curve = np.array([joint.place[run.configuration]]), np.array([joint.run_of[run.trial]])
     share = asked.end_gpu_hours / joint.target
-    scores = np.clip(joint.observed(place, curve, np.array([[share]]))[:, 0, 0], 0.0, 1.0)
-    expected = float(scores.mean())
-    low, high = np.quantile(scores, INTERVAL_ENDS)
+    scores = np.clip(joint.observed(*joint.rows_of([run]), np.array([[share]]))[:, 0, 0], 0.0, 1.0)
     below = float((scores <= asked.promised - EQUIVALENCE_MARGIN).mean())
-    end = PredictedScore(expected, float(low), float(high))
+    end = PredictedScore.of(scores)
     left = remaining_gain(joint, run, asked.end_gpu_hours)
     return EndForecast(end, below, _switch_target(view, joint, asked, end.score), left)
 

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.curves.curve import Curve, Vector
 from planner.curves.preparation import prepare
 from planner.curves.verdicts import State, before_collapse, judge, states
-from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL, Interval
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_ENDS, Interval
 from planner.pooling.draws import JointDraws, shares_of_best
 from planner.sweeping.chances import OUT
 from planner.view import TrialView
@@ -32,7 +31,7 @@ class TrialBelief:
 
 def beliefs_of(joint: JointDraws, trials: Sequence[TrialView]) -> dict[int, TrialBelief]:
     """Return the belief about each of these trials, all of which have a curve, by its id."""
-    best, (places, _) = shares_of_best(joint.at_target), _rows(joint, trials)
+    best, (places, _) = shares_of_best(joint.at_target), joint.rows_of(trials)
     scores, more = scores_at_target(joint, trials), _chances_of_more(joint, trials)
     found = {}
     for row, (trial, state) in enumerate(zip(trials, states_of(trials), strict=True)):
@@ -51,7 +50,7 @@ def beliefs_of(joint: JointDraws, trials: Sequence[TrialView]) -> dict[int, Tria
 
 def scores_at_target(joint: JointDraws, trials: Sequence[TrialView]) -> Vector:
     """Return draws × trials; one of many runs of a configuration that was not fitted scores as the others do."""
-    places, runs = _rows(joint, trials)
+    places, runs = joint.rows_of(trials)
     own = joint.observed(places, runs, np.ones((len(trials), 1)))[:, :, 0]
     return np.where(runs >= 0, np.clip(own, 0.0, 1.0), joint.at_target[:, places])
 
@@ -82,17 +81,9 @@ def curve_of(trial: TrialView) -> Curve:
 def _chances_of_more(joint: JointDraws, trials: Sequence[TrialView]) -> Vector:
     """Return each trial's probability of a notable rise by twice its compute."""
     reached = np.array([trial.scores[-1].gpu_hours for trial in trials]) / joint.target
-    scores = joint.observed(*_rows(joint, trials), np.stack([reached, 2 * reached], axis=1))
+    scores = joint.observed(*joint.rows_of(trials), np.stack([reached, 2 * reached], axis=1))
     return np.asarray((np.diff(np.clip(scores, 0.0, 1.0))[:, :, 0] > EQUIVALENCE_MARGIN).mean(axis=0))
 
 
-def _rows(joint: JointDraws, trials: Sequence[TrialView]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the place of each trial's configuration, and its curve, −1 for one that was not fitted."""
-    places = [joint.place[trial.configuration] for trial in trials]
-    runs = [joint.run_of.get(trial.trial, -1) for trial in trials]
-    return np.array(places, dtype=np.intp), np.array(runs, dtype=np.intp)
-
-
 def _interval(draws: Vector) -> Interval:
-    median, low, high = np.quantile(draws, (0.5, (1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2))
-    return Interval(float(median), float(low), float(high))
+    return Interval(*np.quantile(draws, (0.5, *INTERVAL_ENDS)).tolist())

@@ -47,13 +47,12 @@ N, B = "log2_rollouts_per_prompt", "log2_prompts_per_batch"
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A box in (log2 n, log2 B), whole octaves, both ends in it."""
+    """A box in whole octaves, both ends in it."""
 
-    low: tuple[int, int]
-    high: tuple[int, int]
+    ends: Mapping[str, tuple[int, int]]  # of log2 n and of log2 B
 
     def __contains__(self, cell: Cell) -> bool:
-        return all(low <= place <= high for low, place, high in zip(self.low, octaves(cell), self.high, strict=True))
+        return all(low <= place <= high for (low, high), place in zip(self.ends.values(), octaves(cell), strict=True))
 
 
 def octaves(cell: Cell) -> tuple[float, float]:
@@ -66,8 +65,8 @@ def possible_region(chances: Chances) -> Region:
     limit = bar(ALPHA, len(chances.candidates))
     possible = [each for each, near in zip(chances.candidates, chances.near, strict=True) if near >= limit]
     places = np.array([octaves(each[:2]) for each in [chances.candidates[chances.leader], *possible]])
-    low, high = np.floor(places.min(axis=0)), np.ceil(places.max(axis=0))
-    return Region((int(low[0]), int(low[1])), (int(high[0]), int(high[1])))
+    ends = zip(np.floor(places.min(axis=0)).astype(int), np.ceil(places.max(axis=0)).astype(int), strict=True)
+    return Region({name: (int(low), int(high)) for name, (low, high) in zip((N, B), ends, strict=True)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +90,9 @@ class Space:
 
     def box(self) -> dict[str, BaseDistribution]:
         """Return what Optuna is to choose from."""
-        from optuna.distributions import (
-            CategoricalDistribution,
-            FloatDistribution,
-            IntDistribution,
-        )
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-        region = self.region
-        box: dict[str, BaseDistribution] = {
-            name: IntDistribution(low, high) for name, low, high in zip((N, B), region.low, region.high, strict=True)
-        }
+        box: dict[str, BaseDistribution] = {name: IntDistribution(*ends) for name, ends in self.region.ends.items()}
         box |= {name: CategoricalDistribution(values) for name, values in self.named.items()}
         if self.learning_rates:
             box[LEARNING_RATE] = FloatDistribution(*self.learning_rates, log=True)
@@ -108,10 +100,8 @@ class Space:
 
     def bounds(self) -> dict[str, list[Value]]:
         """Return the box as it is stored."""
-        region = self.region
-        bounds: dict[str, list[Value]] = {N: [region.low[0], region.high[0]], B: [region.low[1], region.high[1]]}
-        bounds |= {name: list(values) for name, values in self.named.items()}
-        return bounds | ({LEARNING_RATE: [*self.learning_rates]} if self.learning_rates else {})
+        rates = {LEARNING_RATE: self.learning_rates} if self.learning_rates else {}
+        return {name: [*values] for name, values in (*self.region.ends.items(), *self.named.items(), *rates.items())}
 
     def parameters(self, configuration: Configuration) -> dict[str, Any]:
         """Return a configuration of the space as Optuna knows it."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.curves.curve import Curve, Vector
-from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_ENDS
+from planner.curves.curve import Curve
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.draws import JointDraws
 from planner.pooling.pool import DRAWS, joint_of
 from planner.trials import TrialState
@@ -38,14 +38,14 @@ def remaining_gain(joint: JointDraws, run: TrialView, end_gpu_hours: float) -> R
     trained = sum(score.gpu_hours > 0 for score in run.scores)
     if trained < 2 or not EARLIEST_SHARE * end_gpu_hours <= reached < end_gpu_hours:
         return None
-    place, curve = np.array([joint.place[run.configuration]]), np.array([joint.run_of[run.trial]])
     x = np.array([[reached, end_gpu_hours]]) / joint.target
-    now, end = np.clip(joint.observed(place, curve, x)[:, 0, :], 0.0, 1.0).T
+    now, end = np.clip(joint.observed(*joint.rows_of([run]), x)[:, 0, :], 0.0, 1.0).T
     scores = [score.score for score in run.scores]
     if now.mean() - min(scores[: max(1, len(scores) // 4)]) < LEAST_RISE * np.sqrt(joint.noise_of_a_score):
         return None
     chance = float((end > now.mean() + EQUIVALENCE_MARGIN).mean())
-    return RemainingGain(1 - reached / end_gpu_hours, max(0.0, float((end - now).mean())), chance, _predicted(end))
+    expected = max(0.0, float((end - now).mean()))
+    return RemainingGain(1 - reached / end_gpu_hours, expected, chance, PredictedScore.of(end))
 
 
 def remaining_gain_alone(curve: Curve, end_x: float) -> RemainingGain | None:
@@ -71,8 +71,3 @@ def remaining_gain_alone(curve: Curve, end_x: float) -> RemainingGain | None:
         scores=tuple(ScorePoint(*point) for point in points),
     )
     return remaining_gain(joint_of(View({0: run}, 0.0, end_x, 0, 0), DRAWS), run, end_x)
-
-
-def _predicted(draws: Vector) -> PredictedScore:
-    low, high = np.quantile(draws, INTERVAL_ENDS)
-    return PredictedScore(float(draws.mean()), float(low), float(high))

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.curves.curve import Vector
+from planner.metrics import INTERVAL_ENDS
+
 
 @dataclass(frozen=True, slots=True)
 class PredictedScore:
@@ -13,6 +16,12 @@ class PredictedScore:
     score: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, draws: Vector) -> "PredictedScore":
+        """Return what draws of a score say."""
+        low, high = np.quantile(draws, INTERVAL_ENDS)
+        return cls(float(draws.mean()), float(low), float(high))
 
 
 def promised_at(band: Sequence[Sequence[float]], share: float) -> PredictedScore:
