@@ -18,7 +18,7 @@ def whole_share(gpus: int, per_node: int = NODE_GPUS) -> int:
     return next(share for share in count(gpus) if per_node % share == 0 or share % per_node == 0)
 
 
-def fewest_nodes(gpus: int, per_node: int = NODE_GPUS) -> int:
+def fewest_nodes(gpus: int, per_node: int) -> int:
     """Return the fewest nodes that have so many GPUs in equal parts."""
     return next(nodes for nodes in range(1, gpus + 1) if gpus % nodes == 0 and gpus <= nodes * per_node)
 

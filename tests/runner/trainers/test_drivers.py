@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from budgets.cost import step_cost
 from budgets.errors import InputError
 from planner.config.schema import Config
 from planner.recipes import recipe_names
@@ -21,6 +22,8 @@ from runner.trainers.driving import opened_task
 from runner.trainers.known import require_known
 from runner.trainers.render import FUNCTIONS, expressions
 from runner.trainers.table import FIRST
+from tests.budgets.traits import TRAITS
+from tests.budgets.workloads import hardware_of, workload_of
 from tests.runner.trainers.standins import attempt, launched
 
 TABLED = ("trl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
@@ -304,3 +307,18 @@ def test_gpus_are_split_as_a_plan_is_priced(
     config = driver.as_done(config)
     driver.check(config)
     assert driver.given(config, opened_task(config), FIRST)["train_gpus"] == trains
+
+
+@pytest.mark.parametrize(("gpus", "nodes"), [(4, 1), (8, 1), (16, 2), (64, 8)])
+@pytest.mark.parametrize("share", [0.05, 0.4, 0.9])
+@pytest.mark.parametrize("trainer", ["verl", "skyrl", "slime", "nemo-rl"])
+def test_what_is_priced_is_what_trains(trainer: str, share: float, gpus: int, nodes: int, made: Made) -> None:
+    n, B = 16, 16
+    workload = workload_of("qwen2.5-0.5b", mean_share=share)
+    split = step_cost(workload, hardware_of(gpus=gpus), TRAITS["magistral"], n, B).placement
+    machine = Machine(device="cuda", engine="vllm", gpus=gpus, nodes=nodes, training_share=split.training_share)
+    config = made(trainer, "magistral", machine=machine, rollouts_per_prompt=n, prompts_per_batch=B)
+    driver = named_driver(trainer)
+    assert driver is not None
+    config = driver.as_done(config)
+    assert driver.given(config, opened_task(config), FIRST)["train_gpus"] == split.trainer_gpus
