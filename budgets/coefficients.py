@@ -6,13 +6,12 @@ a factor of its own; one that has not is taken to be as far off as those are fro
 """
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from itertools import product
 
+from budgets import catalogue
 from budgets.hardware import Gpu
 from budgets.work import Driver, Seconds, total
 
@@ -112,11 +111,8 @@ class Efficiencies:
             drivers = CONSTANTS[name]
             log_mean |= dict.fromkeys(drivers, fitted.log_value + offset)
             covariance = {**covariance, **dict.fromkeys(product(drivers, drivers), fitted.log_sd**2)}
-        return Coefficients(
-            log_mean,
-            covariance,
-            unmodelled_log_sd=math.hypot(remains, effect.log_sd if effect else 0.0),
-        )
+        unmodelled = math.hypot(remains, effect.log_sd if effect else 0.0)
+        return Coefficients(log_mean, covariance, unmodelled_log_sd=unmodelled)
 
 
 def prior(gpu: Gpu, trainer: str | None = None) -> Coefficients:
@@ -131,7 +127,7 @@ def trainer_named(framework: str) -> str:
 
 @cache
 def _shipped() -> Efficiencies:
-    table = tomllib.loads(files("budgets.catalogue").joinpath("efficiencies.toml").read_text(encoding="utf-8"))
+    table = catalogue.table("efficiencies")
 
     def of(kind: str) -> dict[str, FittedFactor]:
         found = table[kind].items()

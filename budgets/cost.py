@@ -2,8 +2,9 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from budgets.allocation import steps_for_budget
 from budgets.coefficients import Coefficients, prior
@@ -93,13 +94,14 @@ def step_cost(
         require_fit(workload, traits, hardware)
     signal = signal_fraction(workload.pass_rates, rollouts_per_prompt)
     load = StepLoad.of(rollouts_per_prompt, prompts_per_batch, traits, signal)
+    phases_on = partial(phase_seconds, workload, hardware.gpu, traits=traits, load=load, known=known)
     if placement is None and traits.asynchronous:
-        trainers = _trainers_of_a_part(workload, hardware, traits, rollouts_per_prompt * prompts_per_batch, parts)
-        placement = _best_split(workload, hardware, traits, load, known, trainers, parts)
+        splits = _splits(workload, hardware, traits, rollouts_per_prompt * prompts_per_batch, parts)
+        placement = _fastest(splits, phases_on)
     elif placement is None:
         placement = Placement(hardware.gpus_per_trial, hardware.gpus_per_trial, colocated=True)
     placement = replace(placement, engine_gpus=engine_gpus or placement.engine_gpus)
-    phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
+    phases = phases_on(placement)
     decisive = decisive_seconds(phases, traits)
     step_seconds = total(decisive)
     return StepCost(
@@ -160,36 +162,25 @@ def _merged(phases: Mapping[Phase, Seconds], wanted: tuple[Phase, ...]) -> Secon
     return merged
 
 
-def _best_split(
-    workload: Workload,
-    hardware: Hardware,
-    traits: RecipeTraits,
-    load: StepLoad,
-    known: Coefficients,
-    counts: Sequence[int],
-    parts: int,
-) -> Placement:
-    """Find the split whose slower side is fastest, of rising counts of trainers in each part.
+def _fastest(splits: Sequence[Placement], phases_on: Callable[[Placement], Mapping[Phase, Seconds]]) -> Placement:
+    """Return the split whose slower side is fastest, of some with rising numbers of trainers.
 
     Generators lose and trainers gain with each GPU moved over, so bisection finds the crossing: a thousand GPUs cost
     ten evaluations.
     """
 
-    def split(trainers: int) -> Placement:
-        return Placement(hardware.gpus_per_trial - parts * trainers, parts * trainers, colocated=False)
-
-    def sides(trainers: int) -> tuple[float, float]:
-        phases = phase_seconds(workload, hardware.gpu, split(trainers), traits, load, known)
+    def sides(split: Placement) -> tuple[float, float]:
+        phases = phases_on(split)
         return total(_merged(phases, GENERATOR_SIDE)), total(_merged(phases, TRAINER_SIDE))
 
-    crossing = bisect_left(counts[:-1], True, key=lambda trainers: sides(trainers)[1] <= sides(trainers)[0])
-    return split(min(counts[max(0, crossing - 1) : crossing + 1], key=lambda trainers: max(sides(trainers))))
+    crossing = bisect_left(splits[:-1], True, key=lambda split: sides(split)[1] <= sides(split)[0])
+    return min(splits[max(0, crossing - 1) : crossing + 1], key=lambda split: max(sides(split)))
 
 
-def _trainers_of_a_part(
+def _splits(
     workload: Workload, hardware: Hardware, traits: RecipeTraits, rollouts: int, parts: int
-) -> list[int]:
-    """List how many GPUs of each part may train: all with as many rollouts of an update, on several nodes whole ones.
+) -> Sequence[Placement]:
+    """List who may train: GPUs with as many of the rollouts each, on several nodes whole ones.
 
     So does a pilot run, a part, and the final run, all of them. Where no number has equal shares, whole nodes do for
     some trainers; where none is whole nodes, the price is of what no trainer runs.
@@ -204,7 +195,8 @@ def _trainers_of_a_part(
     fitting = [trainers for trainers in range(fewest, gpus) if (gpus - trainers) % unit == 0]
     own, joint = (hardware.gpu.training_unit(count * gpus) for count in (1, parts))
     whole = [trainers for trainers in fitting if trainers % own == 0 and parts * trainers % joint == 0]
-    return [trainers for trainers in whole if rollouts % (parts * trainers) == 0] or whole or fitting
+    equal = [trainers for trainers in whole if rollouts % (parts * trainers) == 0]
+    return [Placement(parts * (gpus - each), parts * each, colocated=False) for each in equal or whole or fitting]
 
 
 def _start_up_seconds(

@@ -1,12 +1,10 @@
 """How long responses are expected to be where nobody has measured them, by model, difficulty and cut."""
 
 import math
-import tomllib
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from statistics import NormalDist
-from typing import Any
+
+from budgets import catalogue
 
 LEAST_LOG_SD = 0.25  # however tight the cap: thinking can be switched off, and some responses end early
 GIVEN_LOG_SD = 0.10  # of a mean that somebody gives: responses grow and shrink during training
@@ -26,7 +24,7 @@ class ExpectedLength:
 def expected_length(model: str, cap: float, pass_rate: float | None = None) -> ExpectedLength:
     """Expect the mean response of a model by its name, cut at so many tokens; catalogue/lengths.toml has sources."""
     kind = kind_of(model)
-    known = _table()["kinds"][kind]
+    known = catalogue.table("lengths")["kinds"][kind]
     natural, width = known["mean"] * _times_as_long(pass_rate), known["width"]
     low, middle, high = (_cut(natural * math.exp(sign * width), cap) for sign in (-1, 0, 1))
     return ExpectedLength(middle, max(LEAST_LOG_SD, math.log(high / low) / 2), kind)
@@ -35,7 +33,7 @@ def expected_length(model: str, cap: float, pass_rate: float | None = None) -> E
 def kind_of(model: str) -> str:
     """Return what kind of model a name is of: reasoning, instruct, or base for every other."""
     name = model.casefold()
-    for kind, table in _table()["kinds"].items():
+    for kind, table in catalogue.table("lengths")["kinds"].items():
         if any(mark in name for mark in table["marks"]) and not any(mark in name for mark in table["but"]):
             return kind
     return "base"
@@ -50,7 +48,7 @@ def _times_as_long(pass_rate: float | None) -> float:
     """Return how many times as long responses are as at the reference pass rate: e^(slope · difference in log odds)."""
     if pass_rate is None:
         return 1.0
-    known = _table()["difficulty"]
+    known = catalogue.table("lengths")["difficulty"]
     rate = min(known["most"], max(known["least"], pass_rate))
     odds = (math.log(each / (1 - each)) for each in (rate, known["reference"]))
     return math.exp(known["slope"] * (next(odds) - next(odds)))
@@ -61,8 +59,3 @@ def _cut(natural: float, cap: float) -> float:
     location = math.log(natural) - SPREAD**2 / 2
     z = (math.log(cap) - location) / SPREAD
     return natural * _NORMAL.cdf(z - SPREAD) + cap * (1 - _NORMAL.cdf(z))
-
-
-@cache
-def _table() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(files("budgets.catalogue").joinpath("lengths.toml").read_text(encoding="utf-8"))

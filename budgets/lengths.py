@@ -91,10 +91,7 @@ class ResponseLengths:
         low, high = math.log(self.mean) - 5 * self.spread**2 - 5, math.log(self.cap) + 10 * self.spread + 5
         for _ in range(80):
             middle = (low + high) / 2
-            if self._moment(middle, 1) < self.mean:
-                low = middle
-            else:
-                high = middle
+            low, high = (middle, high) if self._moment(middle, 1) < self.mean else (low, middle)
         return (low + high) / 2
 
 

@@ -83,8 +83,7 @@ class ModelShape:
         """Return the weights read to process so many tokens at once; a batch touches more experts than a token."""
         if not self.experts:
             return float(self.matmul_parameters)
-        untouched = math.pow(1 - self.experts_per_token / self.experts, tokens)
-        touched = self.experts * (1 - untouched)
+        touched = self.experts * (1 - math.pow(1 - self.experts_per_token / self.experts, tokens))
         experts = self._expert_layers * touched * self._expert_parameters
         return self._body_parameters(0) + experts + self.head_parameters
 

@@ -36,17 +36,11 @@ KINDS: dict[Any, tuple[str, Any]] = {float: NUMBER, int: WHOLE, bool: SWITCH, st
 
 def gpu(name: str, own: Mapping[str, Table] | None = None) -> Gpu:
     """Return a GPU of the catalogue or of the user's own tables; of one in several sizes the largest."""
-    plain, known = re.sub(r"[\s_-]|nvidia|geforce", "", name.casefold()), [*_shipped("gpus"), *(own or {})]
+    plain, known = re.sub(r"[\s_-]|nvidia|geforce", "", name.casefold()), [*table("gpus"), *(own or {})]
     alike = [each for each in known if re.fullmatch(rf"(rtx)?{re.escape(plain)}(-\d+)?", each.casefold())]
     exact = any(each.casefold() == name.casefold() for each in known)
-    return _entry(
-        Gpu,
-        "GPU",
-        "gpus",
-        name if exact or not alike else alike[-1],
-        own,
-        "Add your own under [gpus.NAME] in rlplan.toml",
-    )
+    name = name if exact or not alike else alike[-1]
+    return _entry(Gpu, "GPU", "gpus", name, own, "Add your own under [gpus.NAME] in rlplan.toml")
 
 
 def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
@@ -87,32 +81,31 @@ def model_named(name: str) -> str:
 
 def names(catalogue: str) -> list[str]:
     """List what a catalogue file (`gpus`, `models`) holds."""
-    return list(_shipped(catalogue))
+    return list(table(catalogue))
 
 
 def _entry(
     kind: type[Entry], label: str, catalogue: str, name: str, own: Mapping[str, Table] | None, remedy: str
 ) -> Entry:
-    tables = {**_shipped(catalogue), **(own or {})}
-    by_folded = {known.casefold(): known for known in tables}
-    known_name = by_folded.get(name.casefold())
-    if known_name is None:
+    tables = {**table(catalogue), **(own or {})}
+    known = next((each for each in reversed(tables) if each.casefold() == name.casefold()), None)  # one of own wins
+    if known is None:
         raise UnknownNameError(label, name, tables, remedy)
-    return _build(kind, label, known_name, tables[known_name])
+    return _build(kind, label, known, tables[known])
 
 
-def _build(kind: type[Entry], label: str, name: str, table: Table) -> Entry:
+def _build(kind: type[Entry], label: str, name: str, given: Table) -> Entry:
     types = {field.name: field.type for field in fields(kind) if field.name != "name"}
     required = {field.name for field in fields(kind) if field.default is MISSING} - {"name"}
-    for key, value in table.items():
+    for key, value in given.items():
         if key not in types:
             raise ConfigError(f"{label} '{name}' has the unknown key '{key}': {suggest(key, types)}")
         word, accepted = KINDS[types[key]]
         if not isinstance(value, accepted) or isinstance(value, bool) != (types[key] is bool):
             raise ConfigError(f"{label} '{name}': {key} is {value!r}, a value of type {word} is needed")
-    if missing := sorted(required - set(table)):
+    if missing := sorted(required - set(given)):
         raise ConfigError(f"{label} '{name}' lacks {', '.join(missing)}: give each a value")
-    return kind(name=name, **table)
+    return kind(name=name, **given)
 
 
 def _model_from_file(name: str, path: Path) -> ModelShape:
@@ -131,5 +124,6 @@ def _model_from_file(name: str, path: Path) -> ModelShape:
 
 
 @cache
-def _shipped(catalogue: str) -> dict[str, Table]:
+def table(catalogue: str) -> dict[str, Table]:
+    """Return what a file of the catalogue holds."""
     return tomllib.loads(files(__package__).joinpath(f"{catalogue}.toml").read_text(encoding="utf-8"))
