@@ -3,8 +3,7 @@
 It mirrors the database and is built from its rows alone: a driver that takes over knows all that the former did.
 """
 
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -18,13 +17,12 @@ from planner.store.schema import Point as StoredPoint
 from planner.store.state import SweepState, failures_since_success
 from planner.sweeping.grants import Account, idle_gpu_hours
 from planner.trials import TrialState
-from planner.view import Axes, Configuration, OpenCell, ScorePoint, TrialView, View
+from planner.view import Axes, Configuration, ScorePoint, TrialView, View
 from runner.ports.backend import Point
-from runner.sweep.measured import StartUps
+from runner.sweep.cells import Cells
 from runner.sweep.planned import about, configuration_of, plan_forecast, start_up_gpu_hours, start_ups
+from runner.sweep.prices import StartUps, StepPrices, TrialSteps
 from runner.sweep.spec import SweepSpec
-
-EXPECTED_UPDATES = 3.0  # the first ones of a process are slower than the rest
 
 
 @dataclass(slots=True)
@@ -66,13 +64,10 @@ class TrialFacts:
     attempt: int
     segments: int  # that it was ever granted
     failures: int  # that count: since it last got further
-    planned_price: float  # GPU-hours per step, before anything was measured
     learning_rate: float
     recipe: str
     storage: str | None = None  # URL of its copy
     lost: bool = False  # until it is tried again
-    first_gpu_hours: float | None = None  # at its first point: its start-up and the base model's validation
-    updates: tuple[int, float] | None = None  # how many were measured, and the GPU-hours that they took
     saved_step: int = 0  # of its newest checkpoint when it last failed or was committed
     after_loss: bool = False  # whether points of a lost segment may come with those of the next
     unsaved_gpu_hours: float = 0.0  # of its last segment, where that ended before a save
@@ -104,17 +99,10 @@ class Board:
         self.due: dict[int, float] = {}  # lost trials, and when each is tried again by the executor's clock
         candidates = state.plan.candidates
         self._plan_forecast = plan_forecast(state.plan, spec)
-        between = spec.learning_rate_range
-        self._learning_rates = (between[0], between[1]) if between else None
-        self._candidates = {self._place(configuration_of(each)): each for each in candidates}
-        # Cells without a trial that the final run could afford.
-        self._open = {place: each for place, each in self._candidates.items() if each.update_steps > 0}
-        self._open_view: dict[Configuration, OpenCell] | None = None
         typical = start_up_gpu_hours(candidates)
         driven = spec.training.trainer is not None
         self.start_ups = StartUps(start_ups(candidates, typical), typical, measures=driven)
-        self._price_factor, self._priced_on = 1.0, 0
-        self._measured: list[TrialFacts] = []
+        self._cells, self._prices = Cells(spec, candidates, self.start_ups), StepPrices()
         self.account = Account(
             spec.pilot_gpu_hours,
             state.spent_gpu_hours,
@@ -137,7 +125,7 @@ class Board:
             target_gpu_hours=self.spec.target_gpu_hours,
             free_workers=free_workers,
             seed=self.spec.seed,
-            open_cells=self._open_cells(),
+            open_cells=self._cells.open(),
             rest_to_final=self.spec.rest_to_final,
             continues_pilot=self.spec.continues_pilot,
             replicates=True,
@@ -150,18 +138,16 @@ class Board:
 
     def candidate(self, configuration: Configuration) -> Candidate:
         """Return the plan's row for a configuration, whatever its learning rate where that is searched for."""
-        return self._candidates[self._place(configuration)]
+        return self._cells.row(configuration)
 
     def add(self, trial: Trial) -> None:
         """Take in a planned trial."""
         self.changed = True
         configuration = configuration_of(trial)
-        if self._learning_rates is None:
-            self._open.pop(configuration, None)
-            self._open_view = None
+        self._cells.tried(configuration)
         candidate = self.candidate(configuration)
-        price = candidate.pilot_price
-        steps = candidate.pilot_steps or self.shortest_pilot
+        self._prices.trials[trial.id] = TrialSteps(candidate.pilot_price)
+        steps = candidate.pilot_steps or self._cells.shortest_pilot
         self.trials[trial.id] = TrialView(
             trial=trial.id,
             name=trial.name,
@@ -173,7 +159,7 @@ class Board:
             pilot_steps=steps,
             segment_steps=candidate.segment_steps or max(1, steps // 4),
             most_steps=max(steps, candidate.update_steps),
-            gpu_hours_per_step=price * self._price_factor,
+            gpu_hours_per_step=self._prices.of(trial.id),
             start_up_gpu_hours=self.start_ups.of(without(trial.axes, LEARNING_RATE)),
             gpu_hours_spent=trial.gpu_hours_spent,
             # The plan's own trials have the sweep's seed.
@@ -188,14 +174,13 @@ class Board:
             attempt=trial.attempt,
             segments=0,
             failures=0,
-            planned_price=price,
             learning_rate=trial.learning_rate,
             recipe=trial.recipe,
         )
 
     def most_of_a_segment(self, trial: TrialView) -> float:
         """Return the most GPU-hours that one segment may reserve."""
-        return self.account.most_of_a_segment(trial, len(self.trials), self.facts[trial.trial].planned_price)
+        return self.account.most_of_a_segment(trial, len(self.trials), self._prices.trials[trial.trial].planned)
 
     @property
     def patience_seconds(self) -> float:
@@ -204,11 +189,6 @@ class Board:
         if self.spec.training.trainer is not None:  # what was measured may be many times what the plan had
             gpu_hours = min(gpu_hours, self.account.idle_gpu_hours / self.spec.workers)
         return self.spec.resources.seconds(gpu_hours)
-
-    @property
-    def shortest_pilot(self) -> int:
-        """Steps of a trial that the plan gave no pilot: as few as the shortest that it did give, one without any."""
-        return min((each.pilot_steps for each in self._candidates.values() if each.pilot_steps), default=1)
 
     def put(self, trial: int, **changes: Any) -> None:
         """Change what is seen of a trial."""
@@ -252,26 +232,18 @@ class Board:
 
     def committed(self, trial: int, step: int, points: Sequence[Point]) -> None:
         """Take in that a trial is saved at a step, after a segment with these points."""
-        facts = self.facts[trial]
-        facts.committed(step)
+        self.facts[trial].committed(step)
         self.put(trial, step=step)
         if points:
-            if facts.first_gpu_hours is None:
-                facts.first_gpu_hours = points[0].gpu_hours
-            self._measure(trial, points[-1].optimizer_step, points[-1].gpu_hours)
+            self._measure(trial, points[0].gpu_hours, points[-1].optimizer_step, points[-1].gpu_hours)
         # Done again only when it rests on clearly more, since it touches every trial.
-        if len(self._measured) > self._priced_on + self._priced_on // 4 or self.start_ups.has_grown:
+        if self._prices.rest_on_more or self.start_ups.has_grown:
             self.reprice()
 
-    def _measure(self, trial: int, step: int, gpu_hours: float) -> None:
+    def _measure(self, trial: int, before: float, step: int, gpu_hours: float) -> None:
         """Note what a trial's updates took, and price its further ones by it."""
-        facts = self.facts[trial]
-        if step < 1 or facts.first_gpu_hours is None:
-            return
-        if facts.updates is None:
-            self._measured.append(facts)
-        facts.updates = step, max(0.0, gpu_hours - facts.first_gpu_hours)
-        self.put(trial, gpu_hours_per_step=_price(facts, self._price_factor))
+        self._prices.measure(trial, before, step, gpu_hours)
+        self.put(trial, gpu_hours_per_step=self._prices.of(trial))
 
     def began(self, segment: OpenSegment, worker: str, seconds: float, lived_gpu_hours: float) -> None:
         """Take in that a worker, which has lived so long, took a segment; its birth counts as a start-up."""
@@ -294,17 +266,17 @@ class Board:
 
         What follows a loss is none: points that its lost worker made come with those of the segment itself.
         """
-        facts, axes = self.facts[segment.trial], self._start_of(segment.trial)
+        steps, axes = self._prices.trials[segment.trial], self._start_of(segment.trial)
         took = max(0.0, charged_gpu_hours - segment.waited_gpu_hours)
         made = [point for point in segment.points if point.optimizer_step > segment.from_step]
-        if self.spec.training.trainer is None or facts.after_loss or (facts.updates is None and segment.from_step):
+        after_loss = self.facts[segment.trial].after_loss
+        if self.spec.training.trainer is None or after_loss or (segment.from_step and not steps.made):
             return None
         if not made:
             self.start_ups.at_least(axes, took)
             return None
-        first = segment.points[0].gpu_hours if facts.first_gpu_hours is None else facts.first_gpu_hours
-        before = facts.updates[1] if facts.updates is not None else 0.0
-        start_up = max(0.0, took - (made[-1].gpu_hours - first - before))
+        before = segment.points[0].gpu_hours if steps.before is None else steps.before
+        start_up = max(0.0, took - (made[-1].gpu_hours - before - steps.took))
         self.start_ups.note(axes, start_up, held=segment.held)
         return start_up
 
@@ -327,16 +299,14 @@ class Board:
         self.put(trial.id, step=step, scores=tuple(state.scores.get(trial.id, ())))
         trained = state.trained.get(trial.id)
         if trained is not None:
-            facts.first_gpu_hours = trained.first_gpu_hours
-            self._measure(trial.id, trained.last_step, trained.last_gpu_hours)
+            self._measure(trial.id, trained.first_gpu_hours, trained.last_step, trained.last_gpu_hours)
 
     def reprice(self) -> None:
         """Let all that was measured correct the plan's prices, whatever the order in which it came."""
-        self._priced_on, self._open_view = len(self._measured), None
-        if self._measured:
-            self._price_factor = statistics.median(_price(each, 1.0) / each.planned_price for each in self._measured)
+        self._prices.correct()
+        self._cells.reprice(self._prices.factor)
         for trial, view in self.trials.items():
-            price = _price(self.facts[trial], self._price_factor)
+            price = self._prices.of(trial)
             if price != view.gpu_hours_per_step:
                 self.put(trial, gpu_hours_per_step=price)
             self._price_start(trial)
@@ -350,35 +320,3 @@ class Board:
     def _start_of(self, trial: int) -> Axes:
         """Return what a trial's start-up depends on."""
         return without(self.trials[trial].axes, LEARNING_RATE)
-
-    def _open_cells(self) -> Mapping[Configuration, OpenCell]:
-        if self._open_view is None:
-            self._open_view = {
-                configuration_of(each): OpenCell(
-                    rollouts_per_prompt=each.rollouts_per_prompt,
-                    prompts_per_batch=each.prompts_per_batch,
-                    pilot_steps=min(self.shortest_pilot, each.update_steps),
-                    gpu_hours_per_step=each.pilot_price * self._price_factor,
-                    start_up_gpu_hours=self.start_ups.of(without(each.axes, LEARNING_RATE)),
-                    axes=each.axes,
-                    learning_rates=self._learning_rates,
-                    compared_per_gpu_hour=each.compared_per_pilot_gpu_hour,
-                )
-                for each in self._open.values()
-            }
-        return self._open_view
-
-    def _place(self, configuration: Configuration) -> Configuration:
-        """Return what the plan has a row for: a configuration without a learning rate that is searched for."""
-        if self._learning_rates is None:
-            return configuration
-        return configuration._replace(axes=without(configuration.axes, LEARNING_RATE))
-
-
-def _price(facts: TrialFacts, factor: float) -> float:
-    """Return the GPU-hours of a trial's step: what was expected of it counts as much as a few that were measured."""
-    expected = facts.planned_price * factor
-    if facts.updates is None:
-        return expected
-    steps, took = facts.updates
-    return (EXPECTED_UPDATES * expected + took) / (EXPECTED_UPDATES + steps)

@@ -144,7 +144,7 @@ def test_a_planned_segment_is_allowed_whole_however_its_price_is_rounded(tmp_pat
     for _ in range(500):
         for trial in board.trials:
             price = generator.uniform(1e-5, 1e-3)
-            board.facts[trial].planned_price = price
+            board._prices.trials[trial].planned = price
             board.put(trial, gpu_hours_per_step=price, start_up_gpu_hours=generator.uniform(1e-3, 1e-1))
             view = board.trials[trial]
             granted = grant(view, view.segment_steps, board.most_of_a_segment(view))

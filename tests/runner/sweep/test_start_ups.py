@@ -11,7 +11,7 @@ from planner.store.state import sweep_state
 from planner.sweeping.policies import open_policy
 from runner.ports.simulation import SimulationChoice
 from runner.sweep.board import Board
-from runner.sweep.measured import StartUps
+from runner.sweep.prices import StartUps
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS
 

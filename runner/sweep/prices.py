@@ -1,0 +1,165 @@
+"""What steps and start-ups of a sweep's trials take: as the plan has it, corrected by what was measured."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.store.schema import Segment, SegmentOutcome
+from planner.view import Axes
+
+EXPECTED_UPDATES = 3.0  # the first ones of a process are slower than the rest
+LEAST_HELD = 0.1  # of a start-up, where the trainer lives on: it saves and is waited for
+NEWS = 0.25  # of a start-up: less of a difference is not told
+
+
+@dataclass(slots=True)
+class TrialSteps:
+    """What is known of a trial's updates."""
+
+    planned: float  # GPU-hours of one, before anything was measured
+    before: float | None = None  # GPU-hours at its first point: its start-up and the base model's validation
+    made: int = 0  # that were measured
+    took: float = 0.0  # their GPU-hours
+
+    def price(self, factor: float) -> float:
+        """Return the GPU-hours of a further one: what was expected of it counts as much as a few that were measured."""
+        expected = self.planned * factor
+        if not self.made:
+            return expected
+        return (EXPECTED_UPDATES * expected + self.took) / (EXPECTED_UPDATES + self.made)
+
+
+class StepPrices:
+    """GPU-hours of a trial's step: by its own updates, and by how those of all departed from the plan."""
+
+    def __init__(self) -> None:
+        """Begin with the plan's prices."""
+        self.trials: dict[int, TrialSteps] = {}
+        self.factor = 1.0  # on the plan's prices
+        self._measured = self._measured_before = 0  # trials
+
+    def of(self, trial: int) -> float:
+        """Return what is to be expected of a trial's next step."""
+        return self.trials[trial].price(self.factor)
+
+    def measure(self, trial: int, before: float, made: int, gpu_hours: float) -> None:
+        """Take in how many updates a trial has made with so many GPU-hours, and what it took before the first one."""
+        known = self.trials[trial]
+        known.before = before if known.before is None else known.before
+        if made:
+            self._measured += not known.made
+            known.made, known.took = made, max(0.0, gpu_hours - known.before)
+
+    @property
+    def rest_on_more(self) -> bool:
+        """Whether clearly more trials were measured than the factor rests on."""
+        return self._measured > self._measured_before + self._measured_before // 4
+
+    def correct(self) -> None:
+        """Let all that was measured correct the plan's prices, whatever the order in which it came."""
+        self._measured_before = self._measured
+        if measured := [each for each in self.trials.values() if each.made]:
+            self.factor = statistics.median(each.price(1.0) / each.planned for each in measured)
+
+
+class StartUps:
+    """GPU-hours that a segment takes beside its updates: what the plan has for them, until they were measured.
+
+    Somebody else's trainer that lives on between two segments starts once, one that does not starts for each: so what
+    the segments took whose worker held the trial already is kept apart.
+    """
+
+    def __init__(self, planned: Mapping[Axes, float], otherwise: float, *, measures: bool) -> None:
+        """Take the plan's start-ups by axes, and the one of all; a sweep that does not measure keeps to them."""
+        self._planned, self._otherwise, self._measures = planned, otherwise, measures
+        self._took: dict[tuple[Axes, bool], list[float]] = {}
+        self._holders: dict[str, int] = {}  # the trial that a worker has in its memory
+        self._last_count, self._last_typical = 0, max(planned.values(), default=otherwise)
+        self.measured = 0
+
+    def note(self, axes: Axes, gpu_hours: float, *, held: bool) -> None:
+        """Take in what a segment took beside its updates."""
+        if self._measures:
+            self._took.setdefault((axes, held), []).append(gpu_hours)
+            self.measured += 1
+
+    def at_least(self, axes: Axes, gpu_hours: float) -> None:
+        """Take in what a segment took that made no update: its start-up is no shorter than that."""
+        if gpu_hours > self.of(axes):
+            self.note(axes, gpu_hours, held=False)
+
+    def of(self, axes: Axes, *, held: bool = False) -> float:
+        """Return what is to be expected: the median of what was measured, of other axes where these have none."""
+        if held:  # the end of a budget would else go into ever smaller segments
+            return max(self._expected(axes, True), LEAST_HELD * self._expected(axes, False))
+        return self._expected(axes, False)
+
+    def _expected(self, axes: Axes, held: bool) -> float:
+        planned = self._planned.get(axes, self._otherwise)
+        for kind in (held, False):
+            if own := self._took.get((axes, kind)):
+                return statistics.median(own)
+            if others := self._of_all(kind):
+                typical = statistics.median(each for each, _ in others)
+                ratios = [each / its for each, its in others if its > 0]
+                return planned * statistics.median(ratios) if ratios and planned > 0 else typical
+        return planned
+
+    @property
+    def typical(self) -> float:
+        """What a new worker takes to start any trial: the largest that is expected."""
+        return max((self.of(axes) for axes in self._planned), default=self._otherwise)
+
+    def news(self) -> str | None:
+        """Return a sentence when start-ups turned out clearly other than was said, or planned, before."""
+        now, before = self.typical, self._last_typical
+        if not self.measured or abs(now - before) <= NEWS * max(now, before):
+            return None
+        self._last_typical = now
+        planned = max(self._planned.values(), default=self._otherwise)
+        return (
+            f"a segment takes {now:.3g} GPU-hours beside its updates, as measured on {self.measured} (the plan has "
+            f"{planned:.3g}): prices, reservations and the length of segments heed it"
+        )
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether clearly more was measured than when this was last asked."""
+        if self.measured <= self._last_count + self._last_count // 4:
+            return False
+        self._last_count = self.measured
+        return True
+
+    def hold(self, worker: str, trial: int | None) -> None:
+        """Note what a worker has in its memory now."""
+        if trial is None:
+            self._holders.pop(worker, None)
+        elif self._measures:
+            self._holders[worker] = trial
+
+    def held_by(self, worker: str) -> int | None:
+        """Return the trial that a worker has in its memory."""
+        return self._holders.get(worker)
+
+    def is_held(self, trial: int) -> bool:
+        """Say whether a worker has a trial in its memory."""
+        return trial in self._holders.values()
+
+    def recall(self, segments: Sequence[tuple[Axes, Segment]]) -> None:
+        """Take in the segments of an earlier driver, oldest first; none of their workers lives any more."""
+        before: dict[str, int] = {}
+        for axes, segment in segments:
+            worker = segment.worker or ""
+            if segment.start_up_gpu_hours is not None:
+                self.note(axes, segment.start_up_gpu_hours, held=before.get(worker) == segment.trial_id)
+            if segment.outcome is SegmentOutcome.COMMITTED:
+                before[worker] = segment.trial_id
+
+    def _of_all(self, held: bool) -> list[tuple[float, float]]:
+        """Return what was measured of all axes, each with what the plan had for it."""
+        return [
+            (each, self._planned.get(axes, self._otherwise))
+            for (axes, kind), took in self._took.items()
+            if kind == held
+            for each in took
+        ]
