@@ -135,7 +135,7 @@ def measured(path: Path, policy: str, trials: int, seed: int, sources: int) -> M
             take_lease(session, sweep, driver, executor.clock.now())
         pool = Pool(teacher)
         timed = Timed(open_policy(policy, search=None, pool=pool))
-        conclusions = Conclusions(pool, spec)
+        conclusions = Conclusions(pool)
         run = SweepDriver(store, sweep, driver, spec, executor, timed, conclusions, tick_seconds=60.0)
         outcome = run.run()
         wall = time.perf_counter() - began

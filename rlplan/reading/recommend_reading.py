@@ -233,7 +233,7 @@ def recommended_for(
     known: Stored, target_gpu_hours: float | None = None, joint: JointDraws | None = None
 ) -> Recommended:
     """Return the answer that is stored, or that of another final run; who has fitted the curves gives the `joint`."""
-    board, plan = known.board, known.plan
+    board = known.board
     saved = known.answer if target_gpu_hours is None else None
     answer = None if saved is None else restored(saved.details, left_out_of(saved.ranking))
     if not board.trials:
@@ -242,7 +242,7 @@ def recommended_for(
             "shows its final run"
         )
     if answer is None:
-        saved, answer = None, answer_of(board, plan.workload.get("prompt_set_size"), target_gpu_hours, joint)
+        saved, answer = None, answer_of(board, target_gpu_hours, joint)
     chosen = answer.chosen
     ended = saved is not None and not saved.so_far and known.sweep.status in ENDED
     final = Final(chosen.configuration, chosen.update_steps, chosen.gpu_hours, by_name=not ended)

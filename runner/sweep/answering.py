@@ -26,7 +26,6 @@ def stored_board(session: Session, sweep: str, folder: Path | None = None) -> Bo
 
 def answer_of(
     board: Board,
-    prompt_set_size: int | None,
     target_gpu_hours: float | None = None,
     joint: JointDraws | None = None,
     pool: Pool | None = None,
@@ -50,7 +49,7 @@ def answer_of(
         facts,
         target,
         seed_sd=seed_sd(view.trials.values()),
-        prompt_set_size=prompt_set_size,
+        prompt_set_size=board.plan.workload.get("prompt_set_size"),
         paid=target_gpu_hours is None and board.spec.continues_pilot,
     )
 

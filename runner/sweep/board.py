@@ -90,7 +90,7 @@ class Board:
 
     def __init__(self, spec: SweepSpec, state: SweepState) -> None:
         """Take in how a sweep stands; its open segments must have been settled before."""
-        self.spec, self.sweep, self._plan = spec, state.sweep.name, state.plan
+        self.spec, self.sweep, self.plan = spec, state.sweep.name, state.plan
         self.running: dict[int, OpenSegment] = {}
         self.trials: dict[int, TrialView] = {}
         self.changed = True  # since the policy was last asked
@@ -134,7 +134,7 @@ class Board:
 
     def about(self) -> dict[str, str]:
         """Return what is trained, in the words by which sweeps are found to be alike."""
-        return about(self._plan, self.spec.model_dump(mode="json"))
+        return about(self.plan, self.spec.model_dump(mode="json"))
 
     def candidate(self, configuration: Configuration) -> Candidate:
         """Return the plan's row for a configuration, whatever its learning rate where that is searched for."""

@@ -21,12 +21,11 @@ from planner.store.results import SO_FAR, save_recommendation
 from planner.store.schema import Fit, Recommendation
 from planner.sweeping.beliefs import beliefs_of
 from planner.view import has_curve
-from runner.ports.executor import Clock
 from runner.sweep.answering import answer_of
 from runner.sweep.board import Board
 from runner.sweep.journal import Journal
 from runner.sweep.learnt import left_behind, tells
-from runner.sweep.spec import LEARNT, SweepSpec
+from runner.sweep.spec import LEARNT
 
 EXPERIENCE: Final = "experience"  # the note that a sweep leaves nothing behind, and why
 MODEL = "sigmoids, all curves together"
@@ -41,17 +40,14 @@ GROWTH = 0.5  # of the scores that the answer so far rests on: with so many more
 class Conclusions:
     """Turns beliefs into rows."""
 
-    def __init__(
-        self, pool: Pool, spec: SweepSpec, prompt_set_size: int | None = None, *, growth: float = GROWTH
-    ) -> None:
+    def __init__(self, pool: Pool, *, growth: float = GROWTH) -> None:
         """Conclude from the same worlds that the policy decides on."""
-        self._growth = growth
-        self._pool, self._spec, self._prompt_set_size = pool, spec, prompt_set_size
+        self._pool, self._growth = pool, growth
         self._fitted: dict[int, int] = {}  # how many scores of a trial its last stored fit rests on
         self._known = 0  # scores that the stored fits rest on
         self._answered_on = 0  # so many of them, when the answer was last stored
 
-    def fits(self, board: Board, journal: Journal, clock: Clock) -> None:
+    def fits(self, board: Board, journal: Journal) -> None:
         """Store a fit of every trial that has new scores and is not being trained right now."""
         running = {segment.trial for segment in board.running.values()}
         due = [trial for trial in board.fresh - running if self._fitted.get(trial, 0) < len(board.trials[trial].scores)]
@@ -66,11 +62,11 @@ class Conclusions:
             journal.add_row(
                 Fit,
                 trial_id=trial,
-                made_at=clock.now(),
+                made_at=journal.clock.now(),
                 model=MODEL,
                 verdict=belief.verdict,
                 upto_gpu_hours=belief.upto_gpu_hours,
-                target_gpu_hours=self._spec.target_gpu_hours,
+                target_gpu_hours=board.spec.target_gpu_hours,
                 parameters={name: asdict(each) for name, each in belief.parameters.items()},
                 predicted_mean=belief.score.median,
                 predicted_low=belief.score.low,
@@ -83,26 +79,26 @@ class Conclusions:
             self._known += scores - self._fitted.get(trial, 0)
             self._fitted[trial] = scores
 
-    def so_far(self, board: Board, journal: Journal, clock: Clock) -> None:
+    def so_far(self, board: Board, journal: Journal) -> None:
         """Store the answer as it stands, once there is clearly more to rest it on than when it was last stored.
 
         Every face of a sweep that runs shows this one: what each would work out by itself would be of another moment.
         """
         if self._known and self._known >= (1 + self._growth) * self._answered_on:
             self._answered_on = self._known
-            self.recommend(board, journal, clock, so_far=True)
+            self.recommend(board, journal, so_far=True)
 
-    def recommend(self, board: Board, journal: Journal, clock: Clock, *, so_far: bool = False) -> None:
+    def recommend(self, board: Board, journal: Journal, *, so_far: bool = False) -> None:
         """Store the ranked allocations and the recommended one; nothing when no trial got beyond the base model."""
         board.reprice()
         try:
             draws = FEWER_DRAWS if so_far else DRAWS
-            found = answer_of(board, self._prompt_set_size, pool=self._pool, draws=draws)
+            found = answer_of(board, pool=self._pool, draws=draws)
         except (NotFoundError, BudgetError):
             return
         chosen = found.chosen
         row: dict[str, Any] = {
-            "made_at": clock.now(),
+            "made_at": journal.clock.now(),
             "expected_regret": chosen.expected_regret,
             "gpu_hours_to_target": chosen.gpu_hours,
             "details": details(found) | ({SO_FAR: True} if so_far else {}),
@@ -117,9 +113,9 @@ class Conclusions:
             parts = ", ".join(f"{name} {percent(weight)}" for name, weight in weights.items() if name != NONE)
             text = f"of what is believed rests on earlier sweeps: {parts}; on none {percent(weights.get(NONE, 0.0))}"
             journal.note(LEARNT, None, text, weights=weights)
-        self._leave_behind(board, journal, clock)
+        self._leave_behind(board, journal)
 
-    def _leave_behind(self, board: Board, journal: Journal, clock: Clock) -> None:
+    def _leave_behind(self, board: Board, journal: Journal) -> None:
         """Store what later sweeps can learn from this one; where that fails, its answer stands all the same."""
         if not tells(board):
             return
@@ -129,7 +125,7 @@ class Conclusions:
         except (InputError, np.linalg.LinAlgError) as error:
             journal.note(EXPERIENCE, None, f"later sweeps cannot learn from this one: {error}")
             return
-        sweep, at = board.sweep, clock.now()
+        sweep, at = board.sweep, journal.clock.now()
         journal.add(lambda session: save_experience(session, sweep, content, at))
 
 

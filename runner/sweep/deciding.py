@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
 from planner.store.finals import Final, final_of, finals_of
-from planner.store.schema import Plan, Recommendation, Sweep
+from planner.store.schema import Recommendation, Sweep
 from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
 from planner.sweeping.final import FinalPolicy, left_by
@@ -22,14 +22,12 @@ from runner.sweep.spec import SweepSpec
 Concluding = Conclusions | FinalRunMonitor
 
 
-def deciding(session: Session, sweep: str, spec: SweepSpec, plan: Plan) -> tuple[Policy, Concluding]:
+def deciding(session: Session, sweep: str, spec: SweepSpec) -> tuple[Policy, Concluding]:
     """Return the policy of a stored sweep and what concludes from it; both fit the same curves in one pool."""
     pool, row = pool_of(spec), sweep_named(session, sweep)
     final = final_of(session, row.id)
     if final is None:
-        return open_policy(spec.policy, search=spec.search, pool=pool), Conclusions(
-            pool, spec, plan.workload.get("prompt_set_size")
-        )
+        return open_policy(spec.policy, search=spec.search, pool=pool), Conclusions(pool)
     pilots = session.get_one(Sweep, final.of_sweep_id)
     view = evidence(session, pilots, before=final.id)
     others = {number: trial for number, trial in view.trials.items() if number != final.from_trial_id}

@@ -40,11 +40,10 @@ class Dispatcher:
         intake: Intake,
         executor: Executor,
         policy: Policy,
-        sweep: str,
     ) -> None:
         """Work for one sweep."""
         self._board, self._journal, self._intake = board, journal, intake
-        self._executor, self._policy, self._sweep = executor, policy, sweep
+        self._executor, self._policy = executor, policy
         self._starting: list[OpenSegment] = []
         self._planned: dict[str, Trial] = {}
         trainer = board.spec.training.trainer
@@ -237,7 +236,7 @@ class Dispatcher:
 
         def store(session: Session) -> None:
             new = new_trial(self._board.spec, candidate, asked.axes, rate, seed)
-            self._planned[new.name] = session.get_one(Trial, sweeps.add_trial(session, self._sweep, new, now))
+            self._planned[new.name] = session.get_one(Trial, sweeps.add_trial(session, self._board.sweep, new, now))
 
         self._journal.add(store)
         self._journal.decided("propose", None, action.why)

@@ -1,18 +1,16 @@
 """Drives a sweep: takes in what happened, asks the policy, stores both in one transaction, and hands out the work."""
 
-import math
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import func, select
 
 from budgets.errors import CheckpointError, ClusterLostError, NotFoundError, RlplanError, StoreUnavailableError
-from planner.disk import DISK_IS_FULL
 from planner.store import ReplacedError, Store, open_store
 from planner.store.driving import Driver, LeaseLostError, hold_lease
 from planner.store.schema import Decision, SweepStatus
@@ -21,10 +19,12 @@ from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
 from planner.trials import TrialState
 from planner.view import READY
-from runner.ports.executor import OF_FOLDER, Clock, Event, Executor, Failed
+from runner.ports.executor import Clock, Executor
 from runner.sweep.board import Board
 from runner.sweep.deciding import Concluding
 from runner.sweep.dispatch import Dispatcher
+from runner.sweep.folder_watch import FolderWatch
+from runner.sweep.idle import Idleness
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal, UnstoredError
 from runner.sweep.recovery import recover
@@ -34,8 +34,6 @@ from runner.sweep.tidying import Tidying
 from runner.sweep.worker_records import worker_records
 
 TICK_SECONDS = 0.5
-WAITING_SECONDS = 60.0  # for a worker, before it is noted
-MISSING_SECONDS = 60.0  # that the sweep's folder may be gone: an automount, or a file server that is replaced
 FEWEST_HOPELESS_TRIALS = 3
 # After these no worker could save: the user is in a hurry, folder or room is gone, Ray is.
 _ENDS_AT_ONCE = (KeyboardInterrupt, NotFoundError, CheckpointError, ClusterLostError)
@@ -81,17 +79,15 @@ class SweepDriver:
         clock = executor.clock
         stands, last, notes = _taken_over(store, sweep, driver, spec, clock, silent_since)
         self._executor, self._conclusions, self._tick = executor, conclusions, tick_seconds
-        self._interrupted, self._require_folder = interrupted, require_folder
-        self._all_busy_at = self._waiting_since = clock.seconds()
-        self._released_beside: int | None = None  # so many segments under way, while paused
-        self._missing_since: float | None = None  # of the sweep's folder
-        self._failed_meanwhile: list[Failed] = []
+        self._interrupted = interrupted
         self._journal = Journal(store, stands.sweep.id, driver, clock, last, say, interrupted)
         self._requests = Requests(self._journal)
         self._board = Board(spec, stands)
         self._tidying = Tidying(self._board)
-        self._intake = Intake(self._board, self._journal, stands.plan.workload)
-        self._dispatcher = Dispatcher(self._board, self._journal, self._intake, executor, policy, sweep)
+        self._intake = Intake(self._board, self._journal)
+        self._dispatcher = Dispatcher(self._board, self._journal, self._intake, executor, policy)
+        self._folder = FolderWatch(require_folder, self._board, self._intake, clock)
+        self._idleness = Idleness(self._board, self._journal, executor, tick_seconds)
         for note in notes:
             self._journal.note("recovered", None, note)
         for trial in stands.trials:
@@ -175,120 +171,42 @@ class SweepDriver:
             with suppress(UnstoredError):  # what runs goes on, and the user is heard
                 self._begin_new(ending)
             held = ending or self._interrupted() or self._requests.paused
-            held |= self._journal.behind or self._missing_since is not None
+            held |= self._journal.behind or self._folder.is_missing
             if not self._board.running and not held and self._nothing_comes():
                 return False
-            self._say_waiting(held)
-            self._release_idle()
+            self._idleness.say_waiting(held=held)
+            self._idleness.release(paused=self._requests.paused)
             self._dispatcher.keep_within()
             self._dispatcher.end_hung()
-            self._handle(self._executor.wait(self._tick))
+            self._folder.take(self._executor.wait(self._tick))
 
     def _begin_new(self, ending: bool) -> None:
         """Decide what runs next, have it stored, and only then start it."""
         if not ending:
-            if not self._requests.paused and not self._journal.behind and self._missing_since is None:
+            if not (self._requests.paused or self._journal.behind or self._folder.is_missing):
                 self._decide()
             self._fit()
         self._journal.commit()
         self._tidying.after_commit()
         self._dispatcher.start()
         with self._journal.going_on("the answer so far was"):
-            self._conclusions.so_far(self._board, self._journal, self._executor.clock)  # while the workers work
-
-    def _say_waiting(self, held: bool) -> None:
-        """Note it when nothing has run for a while though something is wanted: others may hold the cluster."""
-        now, resources = self._executor.clock.seconds(), self._board.spec.resources
-        if held or any(segment.worker is not None for segment in self._board.running.values()):
-            self._waiting_since = now
-        if now - self._waiting_since < WAITING_SECONDS:
-            return
-        self._waiting_since = math.inf  # said once, until something has run
-        waits = f"{len(self._board.running)} segments wait for a worker" if self._board.running else "no worker is free"
-        self._journal.note(
-            "waiting",
-            None,
-            f"nothing has run for {WAITING_SECONDS:g} s: {waits}. A worker needs {resources.gpus:g} GPUs and "
-            f"{resources.cpus:g} CPUs; the sweep waits until there is room for one",
-        )
+            self._conclusions.so_far(self._board, self._journal)  # while the workers work
 
     def _fit(self) -> None:
         with self._journal.going_on("the fits of the curves were"):
-            self._conclusions.fits(self._board, self._journal, self._executor.clock)
+            self._conclusions.fits(self._board, self._journal)
 
     def _conclude(self, interrupted: bool) -> None:
         """Store what is believed in the end; a sweep whose last answer cannot be worked out has not ended."""
         self._fit()
         with self._journal.going_on("the answer so far was") if interrupted else nullcontext():
-            self._conclusions.recommend(self._board, self._journal, self._executor.clock, so_far=interrupted)
-
-    def _handle(self, events: Sequence[Event]) -> None:
-        """Take in what happened; a trial that fails for want of its folder, or of room in it, has not failed."""
-        failed = [event for event in events if isinstance(event, Failed)]
-        try:
-            there = self._has_folder()
-            self._require_room(events)
-        except (NotFoundError, CheckpointError):
-            self._take([event for event in events if event not in failed])
-            raise
-        if not there:
-            self._failed_meanwhile += failed
-            self._take([event for event in events if event not in failed])
-            return
-        self._take(
-            [replace(event, kind="lost") if event.kind in OF_FOLDER else event for event in self._failed_meanwhile]
-        )
-        self._failed_meanwhile.clear()
-        self._take(events)
-
-    def _has_folder(self) -> bool:
-        """Whether the sweep's folder is there; NotFoundError once it is gone for longer than a mount may be."""
-        now = self._executor.clock.seconds()
-        try:
-            self._require_folder()
-        except NotFoundError:
-            if self._missing_since is None:
-                self._missing_since = now
-            if now - self._missing_since >= MISSING_SECONDS:
-                raise
-        else:
-            self._missing_since = None
-        return self._missing_since is None
-
-    def _require_room(self, events: Sequence[Event]) -> None:
-        """Raise CheckpointError when a trial has found the disk full twice in a row: nothing else would fare better."""
-        for event in events:
-            segment = self._board.running.get(event.segment) if isinstance(event, Failed) else None
-            if segment is None or not isinstance(event, Failed) or DISK_IS_FULL not in event.message:
-                continue
-            if self._board.facts[segment.trial].failures:
-                raise CheckpointError(
-                    f"{event.message}. The sweep was stopped and its state is saved; go on with `rlplan resume` then"
-                )
+            self._conclusions.recommend(self._board, self._journal, so_far=interrupted)
 
     def _decide(self) -> None:
         self._intake.again(self._executor.clock.seconds())
         if not self._hopeless():
             self._board.changed |= not self._board.running  # nothing ends before the policy had the last word
             self._dispatcher.decide()
-
-    def _release_idle(self) -> None:
-        """End workers for which nothing was found for as long as a new one would take to start; in a pause, at once."""
-        now, running = self._executor.clock.seconds(), len(self._board.running)
-        if not self._requests.paused:
-            self._released_beside = None
-        elif running != self._released_beside:
-            self._executor.release()
-            self._released_beside = running
-        if running >= self._executor.workers:
-            self._all_busy_at = now
-        elif now - self._all_busy_at > max(self._tick, self._board.patience_seconds):
-            self._executor.release()
-            self._all_busy_at = now
-
-    def _take(self, events: Sequence[Event]) -> None:
-        for event in events:
-            self._intake.take(event)
 
     def _nothing_comes(self) -> bool:
         """Whether no lost trial waits to be tried again and the policy wants nothing, or nothing may start any more.
@@ -325,7 +243,8 @@ class SweepDriver:
 
     def _end_workers(self, reason: str) -> None:
         """End all workers, and charge every second of theirs."""
-        self._take(self._executor.close())
+        for event in self._executor.close():
+            self._intake.take(event)
         for segment in list(self._board.running.values()):
             self._intake.forsake(segment, reason)
         self._intake.settle(worker_records(Path(self._board.spec.folder)).values())

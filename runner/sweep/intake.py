@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import update
 
@@ -39,9 +38,9 @@ LONGER = 2.0  # times the segment that ended before a save: all such of a trial 
 class Intake:
     """Applies events to the board and has the journal store them."""
 
-    def __init__(self, board: Board, journal: Journal, workload: dict[str, Any]) -> None:
-        """Work for one sweep; the workload is the plan's."""
-        self._board, self._journal, self._workload = board, journal, workload
+    def __init__(self, board: Board, journal: Journal) -> None:
+        """Work for one sweep."""
+        self._board, self._journal = board, journal
         self._clock = journal.clock
         self._short = ShortSegments()
         self._ignored: set[int] = set()
@@ -147,7 +146,7 @@ class Intake:
         """Take in what an ended segment tells beside its trial's progress."""
         trial = self._board.trials[segment.trial]
         points = self._short.with_earlier(segment.trial, segment.points)
-        record = cost_record(self._board.spec, self._workload, trial, points, self._clock.now())
+        record = cost_record(self._board.spec, self._board.plan.workload, trial, points, self._clock.now())
         if record is not None:
             self._journal.add(lambda session: add_cost_records(session, [record]))
         if (news := self._board.start_ups.news()) is not None:

@@ -32,7 +32,6 @@ from planner.view import TrialView, View, has_curve
 from planner.watching.left import RemainingGain
 from planner.watching.promised import PredictedScore, promised_at
 from planner.watching.rules import Scored, UpdateWatch, Warned, fall
-from runner.ports.executor import Clock
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board
 from runner.sweep.journal import Journal
@@ -103,11 +102,11 @@ class FinalRunMonitor:
         self._best: BestCheckpoint | None = None
         self._back = ""  # how to go back to the best checkpoint
 
-    def fits(self, board: Board, journal: Journal, clock: Clock) -> None:
+    def fits(self, board: Board, journal: Journal) -> None:
         """Keep the best of what is saved before it goes on; nothing is stored before the turn's points are."""
         self._keep(board, journal)
 
-    def so_far(self, board: Board, journal: Journal, clock: Clock) -> None:
+    def so_far(self, board: Board, journal: Journal) -> None:
         """Judge what was stored since the last look."""
         (trial,) = board.trials
         with journal.store.read() as session:
@@ -124,10 +123,10 @@ class FinalRunMonitor:
             self._forecast_at = int(scored[-1].x)
             self._judge(scored, run, board, journal)
 
-    def recommend(self, board: Board, journal: Journal, clock: Clock, *, so_far: bool = False) -> None:
+    def recommend(self, board: Board, journal: Journal, *, so_far: bool = False) -> None:
         """Judge the last validation, and tell the end unless it was interrupted."""
         journal.commit()
-        self.so_far(board, journal, clock)
+        self.so_far(board, journal)
         self._keep(board, journal, last=True)
         if so_far:
             return

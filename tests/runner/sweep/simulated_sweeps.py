@@ -106,7 +106,7 @@ class SimulatedSweep:
         """Take the sweep over, whoever drove it, and be ready to run."""
         with store.write() as session:
             silent = take_lease(session, self.name, driver(number), executor.clock.now(), former_is_dead=True)
-        conclusions = Conclusions(Pool(), self.spec, growth=self.growth)
+        conclusions = Conclusions(Pool(), growth=self.growth)
         options = {"tick_seconds": 5.0, "silent_since": silent, **options}
         return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, conclusions, **options)
 

@@ -43,7 +43,7 @@ def test_what_is_stored_in_the_end_is_what_is_answered_afterwards(ended: Simulat
     row, ranking = stored(ended)
     with ended.store() as store, store.read() as session:
         board = stored_board(session, ended.name)
-    again = answer_of(board, ended.plan.workload["prompt_set_size"])
+    again = answer_of(board)
     chosen = again.chosen
     assert (row.rollouts_per_prompt, row.prompts_per_batch) == chosen.configuration[:2]
     assert row.expected_score == pytest.approx(chosen.expected_score)
@@ -65,7 +65,7 @@ def test_a_price_does_not_depend_on_the_order_in_which_it_was_learnt(tmp_path: P
     given = sweep(tmp_path, choice=SimulationChoice(costs=dearer), policy="asha")
     given.run(open_policy("asha"))
     with given.store() as store, store.read() as session:
-        again = answer_of(stored_board(session, given.name), given.plan.workload["prompt_set_size"])
+        again = answer_of(stored_board(session, given.name))
     row, ranking = stored(given)
     assert row.details["recommendation"]["gpu_hours"] == pytest.approx(again.chosen.gpu_hours)
     assert {each.configuration: each.update_steps for each in again.ranked} == {
@@ -109,7 +109,7 @@ def test_a_stored_fit_is_what_one_model_says_of_its_run(ended: SimulatedSweep) -
 def test_another_target_asks_for_another_run_and_changes_no_belief(ended: SimulatedSweep) -> None:
     with ended.store() as store, store.read() as session:
         board = stored_board(session, ended.name)
-    one, four = (answer_of(board, None, factor * ended.spec.target_gpu_hours) for factor in (1, 4))
+    one, four = (answer_of(board, factor * ended.spec.target_gpu_hours) for factor in (1, 4))
     then, now = one.budgets[4].choice, four.chosen
     assert then is not None
     assert then.update_steps == now.update_steps
@@ -150,7 +150,7 @@ def test_a_replay_of_a_sweeps_rows_chooses_what_the_sweep_recommends(tmp_path: P
         plan_prior=view.plan_prior,
     )
     assert len(recorded.configurations) == len(planned_of(board)) == 6
-    assert played.chosen == answer_of(board, None, target).chosen.configuration
+    assert played.chosen == answer_of(board, target).chosen.configuration
 
 
 def test_what_fails_is_ranked_last_without_a_score(tmp_path: Path) -> None:
@@ -171,4 +171,4 @@ def test_a_sweep_that_has_not_begun_has_no_answer(tmp_path: Path) -> None:
     with given.store() as store, store.read() as session:
         board = stored_board(session, given.name)
     with pytest.raises(NotFoundError, match="has a score after its first update"):
-        answer_of(board, None)
+        answer_of(board)

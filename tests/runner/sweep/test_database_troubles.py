@@ -110,7 +110,7 @@ def test_a_driver_that_lost_its_sweep_before_its_first_turn_settles_nothing(tmp_
     given = sweep(tmp_path)
     run_until_killed(given, 4, number=2)
     before = state(given.path)
-    conclusions = Conclusions(Pool(), given.spec)
+    conclusions = Conclusions(Pool())
     with given.store() as store, pytest.raises(LeaseLostError, match="was taken over by process 2 on here"):
         SweepDriver(store, given.name, driver(1), given.spec, given.executor(), open_policy("full"), conclusions)
     assert before == state(given.path)

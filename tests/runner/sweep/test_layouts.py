@@ -74,7 +74,7 @@ def test_the_final_run_is_as_long_as_its_own_gpus_make_it(ended: SimulatedSweep)
     with ended.store() as store, store.read() as session:
         row = session.scalars(select(Recommendation)).one()
         board = stored_board(session, ended.name)
-    chosen = answer_of(board, ended.plan.workload["prompt_set_size"]).chosen.configuration
+    chosen = answer_of(board).chosen.configuration
     facts = facts_of(board.view(0), planned_of(board))
     assert row.gpu_hours_to_target / row.update_steps == pytest.approx(facts[chosen].gpu_hours_per_step, rel=1e-6)
     seen = {**{each.configuration: each for each in board.trials.values()}, **board.view(0).open_cells}
