@@ -94,6 +94,12 @@ class TrialConfig(Section):
         return self
 
     @property
+    def driven_by(self) -> TrainerChoice:
+        """Somebody else's trainer, of a trial that one trains."""
+        assert self.trainer is not None
+        return self.trainer
+
+    @property
     def rollouts_per_step(self) -> int:
         """N · B, of the full batch."""
         return self.rollouts_per_prompt * self.prompts_per_batch

@@ -29,8 +29,7 @@ def training_gpus(spec: TrainerSpec, config: TrialConfig, options: Any) -> int:
     training = machine.gpus - apart if apart else wanted
     if training is None:
         training = _as_priced(spec, config, options) if asynchronous else machine.gpus
-    assert config.trainer is not None
-    name, option = config.trainer.name, "vllm_gpus" if hasattr(options, "vllm_gpus") else "train_gpus"
+    name, option = config.driven_by.name, "vllm_gpus" if hasattr(options, "vllm_gpus") else "train_gpus"
     if wanted is not None and not asynchronous:
         raise InputError(
             f"[trainer.options] train_gpus = {wanted} with --trainer {name}: without a staleness bound all GPUs train "

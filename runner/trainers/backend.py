@@ -263,11 +263,10 @@ class DrivenBackend:
 
     def _save_steps(self, priced: float | None) -> int | None:
         """Return how many updates save_seconds have, as they were measured, else as they are priced."""
-        trainer, points = self._opened().trainer, read_points(self._folder)[-_REMEMBERED:]
+        save_seconds, points = self._opened().driven_by.save_seconds, read_points(self._folder)[-_REMEMBERED:]
         made = points[-1].optimizer_step - points[0].optimizer_step if points else 0
         took = (points[-1].seconds - points[0].seconds) / made if made else _PRICES_HOLD_WITHIN * (priced or 0.0)
-        assert trainer is not None
-        return max(1, int(trainer.save_seconds / took)) if took > 0 else None
+        return max(1, int(save_seconds / took)) if took > 0 else None
 
     def _stands_at(self) -> int:
         return self._last.optimizer_step if self._last is not None else 0

@@ -15,8 +15,7 @@ from runner.trainers.table import RehearsedDriver, TableDriver
 
 def driver_of(config: TrialConfig) -> TrainerDriver:
     """Return the driver of the trainer that a trial names."""
-    assert config.trainer is not None
-    return named_driver(config.trainer.name) or import_module(_module(config.trainer.name)).driver(config)
+    return named_driver(config.driven_by.name) or import_module(_module(config.driven_by.name)).driver(config)
 
 
 @cache

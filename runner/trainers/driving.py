@@ -45,11 +45,10 @@ class DecidedError(InputError):
 
 def options_in(config: TrialConfig, model: type[Options], where: str | None = None) -> Options:
     """Return the checked `[trainer.options]` of a trial; ConfigError says what is wrong with them, and where."""
-    assert config.trainer is not None
     try:
-        return model.model_validate(config.trainer.options)
+        return model.model_validate(config.driven_by.options)
     except ValidationError as error:
-        raise explained(error, model, {}, where or f"[trainer.options] of {config.trainer.name}") from error
+        raise explained(error, model, {}, where or f"[trainer.options] of {config.driven_by.name}") from error
 
 
 def refuse(config: TrialConfig, title: str, remedies: Mapping[str, str]) -> None:
@@ -57,7 +56,6 @@ def refuse(config: TrialConfig, title: str, remedies: Mapping[str, str]) -> None
 
     None has a batch that grows, and none a simulated world.
     """
-    assert config.trainer is not None
     none = {"growth": f"{title}'s batch is constant: leave it out"}
     none["simulation"] = f"{title} trains a model: use --trainer standin"
     for key, remedy in (none | dict(remedies)).items():
@@ -65,7 +63,7 @@ def refuse(config: TrialConfig, title: str, remedies: Mapping[str, str]) -> None
         for part in key.split("."):
             value = getattr(value, part)
         if value and value != "none":
-            raise InputError(f"{key} with --trainer {config.trainer.name}: {remedy}")
+            raise InputError(f"{key} with --trainer {config.driven_by.name}: {remedy}")
 
 
 def require_chat(task: Task, title: str, instead: str = "take a model that has one") -> None:
@@ -99,7 +97,7 @@ def rollouts_per_pass(config: TrialConfig, task: Task, tokens: int, wanted: int 
 
 def opened_task(config: TrialConfig) -> Task:
     """Open the task; its reward runs in the trainer's own environment, which may have the problems too."""
-    if config.trainer is not None and not config.trainer.takes_problems:
+    if not config.driven_by.takes_problems:
         return without_problems(config.task)
     task = open_task(config.task, config.seed, config.validation.problems)
     task.reward.close()
@@ -154,21 +152,20 @@ def started(
 
     The first word of `argv` is an argument of the trainer's interpreter.
     """
-    assert config.trainer is not None
-    python = config.trainer.python or "python3"
+    python = config.driven_by.python or "python3"
     trial, sweep = run_names(attempt)
     usual = {"HF_HUB_OFFLINE": str(int(not is_hub_name(config.task.model))), "TOKENIZERS_PARALLELISM": "false"}
     usual |= {"WANDB_NAME": trial, "WANDB_RUN_GROUP": sweep, "MLFLOW_EXPERIMENT_NAME": sweep}
     given = {name: os.environ.get(name, value) for name, value in usual.items()}
     given["OMP_NUM_THREADS"] = str(config.machine.threads)  # Ray sets it in every worker, whatever was asked for
-    given |= config.trainer.environment | dict(environment)
+    given |= config.driven_by.environment | dict(environment)
     if rank < len(attempt.gpus) and attempt.gpus[rank]:
         given["CUDA_VISIBLE_DEVICES"] = attempt.gpus[rank]
     launch = Launch((python, *argv), dict(files), given)
     if not own_ray:
         return launch
     gpus = config.machine.gpus // config.machine.nodes if config.machine.device == "cuda" else 0
-    return in_own_ray(launch, attempt, rank, python, gpus, config.trainer.patience)
+    return in_own_ray(launch, attempt, rank, python, gpus, config.driven_by.patience)
 
 
 def run_names(attempt: Attempt) -> tuple[str, str]:
@@ -207,16 +204,15 @@ def asked_itself(config: TrialConfig, files: Mapping[str, str], *argv: str, **en
 
     The first word is an argument of the trainer's interpreter.
     """
-    assert config.trainer is not None
-    launcher = shlex.split(config.trainer.launcher or "")
+    launcher = shlex.split(config.driven_by.launcher or "")
     with TemporaryDirectory(prefix="rlplan-rehearsal-") as place:
         for name, text in files.items():
             path = Path(place, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        command = [*launcher, config.trainer.python or "python3", *argv]
+        command = [*launcher, config.driven_by.python or "python3", *argv]
         try:
-            own = config.trainer.environment
+            own = config.driven_by.environment
             given = {**os.environ, **own, "PYTHONPATH": str(Path(place, "parts")), **environment}
             ended = subprocess.run(
                 command, cwd=place, env=given, capture_output=True, text=True, timeout=_LONGEST, check=False

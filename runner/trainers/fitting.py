@@ -46,11 +46,10 @@ def fitted(
     plan = plan_memory(demand, means)
     if not plan.short_bytes or not required or set(settings) & set(keys):
         return plan
-    assert config.trainer is not None
     offers = ", or ".join(_offers(demand, means)) or "a smaller model"
     raise InfeasibleError(
         f"{demand.model.name} with {demand.longest:,.0f} tokens does not fit {machine.gpus} "
-        f"GPU{'s' * (machine.gpus > 1)} of {demand.memory / 1e9:,.0f} GB with --trainer {config.trainer.name}: each "
+        f"GPU{'s' * (machine.gpus > 1)} of {demand.memory / 1e9:,.0f} GB with --trainer {config.driven_by.name}: each "
         f"lacks {plan.short_bytes / 1e9:,.1f} GB. Use {offers}"
     )
 

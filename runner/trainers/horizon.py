@@ -61,10 +61,9 @@ def horizon_values(config: TrialConfig, task: Task, options: HorizonOptions) -> 
 def require_within(config: TrialConfig, attempt: Attempt, options: HorizonOptions) -> None:
     """Refuse a segment that ends beyond the horizon."""
     if attempt.to_step > options.horizon_steps:
-        assert config.trainer is not None
         raise InputError(
             f"step {attempt.to_step} lies beyond [trainer.options] horizon_steps = {options.horizon_steps}, for which "
-            f"the data of {config.trainer.name} are made: give the next sweep longer ones"
+            f"the data of {config.driven_by.name} are made: give the next sweep longer ones"
         )
 
 

@@ -86,10 +86,9 @@ class Running:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Write the files and start a process on each host that is to have one."""
-        assert config.trainer is not None
         self._driver, self._config, self.attempt, self._clock = driver, config, attempt, clock
         self._sources = driver.sources(config, attempt)
-        self._silence = Silence(config.trainer.patience, clock())
+        self._silence = Silence(config.driven_by.patience, clock())
         self._handles: list[Handle] = []
         self._began = clock()
         self._newest, self._to_step = attempt.from_step, attempt.to_step
@@ -193,13 +192,12 @@ class Running:
 
     @property
     def _patience(self) -> Patience:
-        assert self._config.trainer is not None
-        return self._config.trainer.patience
+        return self._config.driven_by.patience
 
     def _start(self, rank: int, host: Host) -> None:
-        attempt, choice = self.attempt, self._config.trainer
+        attempt, choice = self.attempt, self._config.driven_by
         launch = self._driver.launch(self._config, attempt, rank)
-        if launch is None or choice is None:
+        if launch is None:
             return
         for name, text in launch.files.items():
             path = attempt.folder / name

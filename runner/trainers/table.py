@@ -76,9 +76,8 @@ class TableDriver:
 
     def as_done(self, config: TrialConfig) -> TrialConfig:
         """Return the trial with the recipe as the trainer does it; InputError where that is not what is wanted."""
-        assert config.trainer is not None
         judge = partial(self.differences, machine=config.machine)
-        recipe = done_as(self.title, config.recipe, judge, approximate=config.trainer.approximate)
+        recipe = done_as(self.title, config.recipe, judge, approximate=config.driven_by.approximate)
         updates, made = config.recipe.schedule.updates_per_batch, recipe.schedule.updates_per_batch
         warmup = config.warmup_steps if made == updates else -(-warmup_steps(config) * made // updates)
         return config.model_copy(update={"recipe": recipe, "warmup_steps": warmup})

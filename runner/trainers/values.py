@@ -23,7 +23,6 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
     """Return the values of one attempt; the trainer's steps are batches where it counts those."""
     folder = attempt.folder  # a rehearsal is made where it stands
     folder = folder.absolute() if folder.parts else folder
-    machine = config.machine
     return {
         **sections_of(config.recipe),
         **spec.maps,
@@ -33,8 +32,7 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
         "folder": str(folder),
         "overlong": round(config.recipe.rewards.overlong_share * task.max_response_tokens),
         "python_path": os.environ.get("PYTHONPATH", ""),
-        "machine": machine,
-        "gpus_per_node": machine.gpus // machine.nodes,
+        "machine": config.machine,
         "options": options,
     }
 
@@ -42,36 +40,43 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
 def _of_trial(spec: TrainerSpec, config: TrialConfig) -> dict[str, Any]:
     """Return what is trained, and how answers are sampled."""
     low, high = clip_bounds(config.recipe.objective, spec.clip_lowest, spec.clip_highest)
-    heat, nucleus = config.task.validation_sampling
     updates = config.recipe.schedule.updates_per_batch
     return {
-        "rollouts_per_prompt": config.rollouts_per_prompt,
-        "prompts_per_batch": config.prompts_per_batch,
-        "rollouts_per_step": config.rollouts_per_step,
+        **trial_values(config),
         "updates": updates,
-        "learning_rate": config.learning_rate,
-        "warmup_steps": warmup_steps(config),
         "warmup_batches": -(-warmup_steps(config) // updates),  # where a batch has one rate for all of its updates
-        "temperature": config.task.temperature,
-        "top_p": config.task.top_p,
         "validation": config.validation,
-        "validation_temperature": heat,
-        "validation_top_p": nucleus,
-        "seed": config.seed,
         "clip_low": low,
         "clip_high": high,
     }
 
 
+def trial_values(config: TrialConfig) -> dict[str, Any]:
+    """Return what every trainer may be told of a trial, also one that a file of the user's own describes."""
+    heat, nucleus = config.task.validation_sampling
+    return {
+        "rollouts_per_prompt": config.rollouts_per_prompt,
+        "prompts_per_batch": config.prompts_per_batch,
+        "rollouts_per_step": config.rollouts_per_step,
+        "learning_rate": config.learning_rate,
+        "warmup_steps": warmup_steps(config),
+        "seed": config.seed,
+        "temperature": config.task.temperature,
+        "top_p": config.task.top_p,
+        "validation_temperature": heat,
+        "validation_top_p": nucleus,
+        "gpus_per_node": config.machine.gpus // config.machine.nodes,
+    }
+
+
 def _of_steps(spec: TrainerSpec, config: TrialConfig, attempt: Attempt, saves: int | None) -> dict[str, Any]:
     """Return from where to where an attempt goes, and what comes how often; `saves`: updates between, as asked for."""
-    assert config.trainer is not None
     each = config.recipe.schedule.updates_per_batch if spec.counts_batches else 1
     trial, sweep = run_names(attempt)
     return {
         "validate_every": max(1, validation_steps(config) // each),
         "save_every": max(1, (saves or save_steps(config, attempt)) // each),
-        "save_seconds": config.trainer.save_seconds,
+        "save_seconds": config.driven_by.save_seconds,
         "from_step": attempt.from_step // each,
         "to_step": -(-attempt.to_step // each),
         "attempt": attempt.number,

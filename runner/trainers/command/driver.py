@@ -77,11 +77,10 @@ class CommandDriver:
         if rank == 0:
             files |= self._problem_files(config) | {_before(attempt): json.dumps(self._sizes(config, attempt))}
         launch = Launch(tuple(filled(word, values) for word in words), files, environment)
-        if not options.own_ray or config.trainer is None:
+        if not options.own_ray:
             return launch
-        return in_own_ray(
-            launch, attempt, rank, values["python"], int(values["gpus_per_node"]), config.trainer.patience
-        )
+        gpus, patience = int(values["gpus_per_node"]), config.driven_by.patience
+        return in_own_ray(launch, attempt, rank, values["python"], gpus, patience)
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return where its metrics appear, which are read from where they stood before this attempt."""
@@ -160,9 +159,8 @@ class CommandDriver:
 
 def driver(config: TrialConfig) -> CommandDriver:
     """Return the driver of the trainer that a trial's options describe."""
-    assert config.trainer is not None
     options = options_in(config, CommandOptions, "the trainer's file")
-    return CommandDriver(options.model_copy(update={"environment": options.environment | config.trainer.environment}))
+    return CommandDriver(options.model_copy(update={"environment": options.environment | config.driven_by.environment}))
 
 
 def _before(attempt: Attempt) -> str:

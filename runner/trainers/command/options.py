@@ -150,7 +150,7 @@ def require_runnable(config: TrialConfig, options: CommandOptions) -> None:
         raise InputError("[cost] lora_rank: the trainer's command names no {lora_rank}, and would train all weights")
     if options.metrics.format == "console" and not options.metrics.pattern:
         raise InputError("metrics.format = 'console' needs metrics.pattern: an expression with named groups")
-    if options.own_ray and (config.trainer is None or config.trainer.python is None):
+    if options.own_ray and config.driven_by.python is None:
         raise InputError("own_ray = true needs python: the interpreter of the environment whose Ray is to be started")
     if config.growth is not None:
         raise InputError(

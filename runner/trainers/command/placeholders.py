@@ -11,7 +11,8 @@ from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED, embedded_task, model_folder
 from runner.trainers.command.options import CommandOptions
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import meeting_port, save_steps, validation_steps, warmup_steps
+from runner.trainers.driving import meeting_port, save_steps, validation_steps
+from runner.trainers.values import trial_values
 
 PROBLEMS, VALIDATION_PROBLEMS = "problems.jsonl", "validation_problems.jsonl"
 _LONGEST = "max_prompt_tokens"
@@ -26,16 +27,10 @@ def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, ra
 
 def _of_trial(config: TrialConfig) -> dict[str, object]:
     return {
-        "rollouts_per_prompt": config.rollouts_per_prompt,
-        "prompts_per_batch": config.prompts_per_batch,
-        "rollouts_per_step": config.rollouts_per_step,
-        "learning_rate": config.learning_rate,
-        "warmup_steps": warmup_steps(config),
-        "seed": config.seed,
+        **trial_values(config),
         "lora_rank": config.machine.lora_rank or 0,
         "lora_alpha": config.machine.lora_alpha,
         "nodes": config.machine.nodes,
-        "gpus_per_node": config.machine.gpus // config.machine.nodes,
         "validate_every": validation_steps(config),
         "validation_samples": config.validation.samples,
         "recipe": config.recipe.name,
@@ -46,10 +41,6 @@ def _of_trial(config: TrialConfig) -> dict[str, object]:
 def _of_task(config: TrialConfig) -> dict[str, object]:
     task, embedded = config.task, EMBEDDED.get(config.task.name)
     return {
-        "temperature": task.temperature,
-        "top_p": task.top_p,
-        "validation_temperature": task.validation_sampling[0],
-        "validation_top_p": task.validation_sampling[1],
         "reward": task.reward,
         "model": str(model_folder(task.name)) if embedded else task.model,
         _LONGEST: embedded_task(task.name).max_prompt_tokens if embedded else task.prompt_length,
@@ -58,7 +49,6 @@ def _of_task(config: TrialConfig) -> dict[str, object]:
 
 
 def _of_attempt(config: TrialConfig, options: CommandOptions, attempt: Attempt, rank: int) -> dict[str, object]:
-    assert config.trainer is not None
     return {
         "from_step": attempt.from_step,
         "to_step": attempt.to_step,
@@ -70,7 +60,7 @@ def _of_attempt(config: TrialConfig, options: CommandOptions, attempt: Attempt, 
         "metrics": attempt.metrics,
         "resume_from": attempt.checkpoint or "",
         "here": options.here,
-        "python": config.trainer.python or sys.executable,
+        "python": config.driven_by.python or sys.executable,
         "node_rank": rank,
         "head_address": attempt.hosts[0],
         "head_port": meeting_port(attempt),

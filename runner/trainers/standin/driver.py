@@ -16,11 +16,12 @@ from runner.trainers.command.driver import CommandDriver
 from runner.trainers.command.options import CLOCK, KNOWN
 from runner.trainers.command.sources import reading_of
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source, TrainerDriver
-from runner.trainers.driving import in_own_ray
+from runner.trainers.driving import complete, in_own_ray
 from runner.trainers.following import LineSource
 from runner.trainers.inside import SAVE_NOW
 from runner.trainers.standin.life import course_of, rows_of
 from runner.trainers.standin.options import StandinOptions, options_of
+from runner.trainers.standin.writing import CHECKPOINT
 
 _AHEAD = 2  # times the steps of a segment that are reckoned beforehand, for a gate that opens further
 _SAVE_STEPS = 10  # between saves, at most
@@ -46,16 +47,15 @@ class StandinDriver:
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch:
         """Write down what the process will do; on further machines one stands by."""
-        assert config.trainer is not None
         name = f"standin-{attempt.number}.json"
         files = {} if rank else {name: json.dumps(self._given(config, attempt))}
         if isinstance(self._original, CommandDriver):
             wanted = self._original.launch(_of_original(config, self._options), attempt, rank)
             files |= {} if wanted is None else wanted.files
-        python = config.trainer.python or sys.executable
+        python = config.driven_by.python or sys.executable
         argv = (python, "-m", "runner.trainers.standin.process", name, str(rank))
         launch = Launch(argv, files, {"PYTHONPATH": str(Path(runner.__file__).parents[1])})
-        patience = config.trainer.patience
+        patience = config.driven_by.patience
         return in_own_ray(launch, attempt, rank, python, 0, patience) if self._options.own_ray else launch
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
@@ -68,8 +68,7 @@ class StandinDriver:
         """Return its checkpoints: a folder has its name once it is whole."""
         if self._original is not None:
             return self._original.checkpoints(_of_original(config, self._options), folder)
-        found = [Checkpoint(int(p.name.removeprefix("checkpoint-")), p) for p in folder.glob("checkpoint-*[0-9]")]
-        return sorted(found, key=lambda checkpoint: -checkpoint.step)
+        return complete(folder, CHECKPOINT)
 
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Leave it to the common rules."""
@@ -84,8 +83,7 @@ class StandinDriver:
 
     def _given(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         options, course = self._options, course_of(config)
-        assert config.trainer is not None
-        ahead = _AHEAD if config.trainer.python is None else _MOST_AHEAD  # another interpreter may lack what reckons
+        ahead = _AHEAD if config.driven_by.python is None else _MOST_AHEAD  # another interpreter may lack what reckons
         faults = [fault for fault in options.faults if fault.befalls(config, attempt.number)]
         return {
             **self.form(config, attempt),
@@ -108,16 +106,14 @@ class StandinDriver:
 
 def driver(config: TrialConfig) -> StandinDriver:
     """Return the driver of a trial's configuration."""
-    assert config.trainer is not None
-    options = options_of(config.trainer)
+    options = options_of(config.driven_by)
     original = None if options.stands_for == "standin" else driver_of(_of_original(config, options))
     return StandinDriver(options, original)
 
 
 def _of_original(config: TrialConfig, options: StandinOptions) -> TrialConfig:
     """Return the trial as the trainer that it stands for has it."""
-    assert config.trainer is not None
-    trainer = config.trainer.model_copy(update={"name": options.stands_for, "options": options.options})
+    trainer = config.driven_by.model_copy(update={"name": options.stands_for, "options": options.options})
     return config.model_copy(update={"trainer": trainer})
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 TO_KEEP = 2  # checkpoints
+CHECKPOINT = "checkpoint-{step}"  # of the stand-in itself
 STATE = "state.json"
 _HALF_SECONDS = 0.15  # between the halves of a line
 
@@ -36,7 +37,7 @@ class Plain:
     def __init__(self, given: Mapping[str, Any]) -> None:
         """Take what the process was given."""
         self._given = given
-        self._checkpoint = str(given.get("checkpoint") or "checkpoint-{step}")
+        self._checkpoint = str(given.get("checkpoint") or CHECKPOINT)
         self._mark: str | None = given.get("mark")
         self._bytes = int(given["checkpoint_bytes"])
         self._tokens = float(given["response_tokens"])

@@ -24,11 +24,10 @@ class TrlDriver(RehearsedDriver):
 
     def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return where its processes meet, the order of the prompts, and what a checkpoint says beside its state."""
-        assert config.trainer is not None
         return {
             "hosts": attempt.hosts,
             "port": meeting_port(attempt),
-            "threads": int(config.trainer.environment.get("OMP_NUM_THREADS", config.machine.threads)),
+            "threads": int(config.driven_by.environment.get("OMP_NUM_THREADS", config.machine.threads)),
             "accelerate": _existing(values["options"].accelerate),
             "pass_rates": rates_in_order(config, task),
             "saved_length": _saved_length(attempt.checkpoint),
