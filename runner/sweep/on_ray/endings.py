@@ -2,12 +2,13 @@
 
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from runner.ports.executor import Clock, Event, Failed, Gone
 from runner.processes import sweep_orphans
-from runner.sweep.on_ray.messages import Message
+from runner.sweep.on_ray.cluster import Node
+from runner.sweep.on_ray.messages import Message, RayStart
 from runner.sweep.on_ray.workers import RayWorker, Workers
 from runner.sweep.worker_records import lives
 
@@ -21,30 +22,24 @@ class Endings:
     """Ends workers in good order, strikes out those that are over, and says what became of them."""
 
     def __init__(
-        self,
-        tag: str,
-        folder: Path,
-        clock: Clock,
-        workers: Workers,
-        events: list[Event],
-        alive: Callable[[], Collection[str]],
-        send: Callable[[Message], None],
+        self, start: RayStart, clock: Clock, workers: Workers, events: list[Event], send: Callable[[Message], None]
     ) -> None:
-        """Add to the events; `alive` returns the nodes that live, `send` speaks to the process that runs Ray."""
-        self._tag, self._folder, self._clock = tag, folder, clock
-        self._workers, self._events = workers, events
-        self._alive, self._send = alive, send
+        """Add to the events; `send` speaks to the process that runs Ray."""
+        self._tag, self._folder, self._clock = start.tag, Path(start.folder), clock
+        self._workers, self._events, self._send = workers, events, send
+        self._hosts: dict[str, str] = {}  # of the nodes that live
 
     def release(self, worker: RayWorker, because: str = NOT_NEEDED) -> None:
         """Have a worker end by itself, its last word written; Ray tells when it is gone."""
         worker.ended_because = because
         self._send({"do": "release", "key": worker.key})
 
-    def without_nodes(self, alive: Collection[str], host_of: Callable[[str], str]) -> None:
+    def on_nodes(self, nodes: Iterable[Node]) -> None:
         """End the workers that have lost a node of theirs; of one whose own node is dead Ray tells by itself."""
+        before, self._hosts = self._hosts, {node.node: node.host for node in nodes}
         for worker in self._workers.all():
-            dead = sorted({host_of(node) for node in worker.nodes if node not in alive})
-            if dead and worker.node in alive and worker.ended_because is None:
+            dead = sorted({before.get(node, node) for node in worker.nodes if node not in self._hosts})
+            if dead and worker.node in self._hosts and worker.ended_because is None:
                 self.release(worker, f"of its nodes {', '.join(dead)} is gone")
 
     def for_those_who_wait(self, now: float) -> None:
@@ -93,8 +88,7 @@ class Endings:
             return
         if worker.is_here:
             sweep_orphans(self._tag, worker.name)
-        alive = self._alive()
-        if there := [[worker.name, node] for node in worker.remote_nodes if node in alive]:
+        if there := [[worker.name, node] for node in worker.remote_nodes if node in self._hosts]:
             self._send({"do": "sweep", "workers": there})
 
     def of_all(self, reason: str) -> None:

@@ -73,8 +73,7 @@ class RayExecutor:
         self._restarts = Restarts(address)
         self._reason = ""
         self._events: list[Event] = []
-        books = self._workers, self._events
-        self._endings = Endings(tag, folder, self._clock, *books, lambda: self._alive, self._send)
+        self._endings = Endings(self._start, self._clock, self._workers, self._events, self._send)
 
     @property
     def clock(self) -> RealClock:
@@ -230,12 +229,11 @@ class RayExecutor:
                         worker.asked_at = self._clock.seconds()
                 self._ready = True
                 self._restarts.ready()
-                names = {node.node: node.host for node in self._nodes}
                 self._everything = tuple(message["nodes"])
                 self._nodes = self._everything
                 if self._start.address is not None:
                     self._nodes = self._placement.among(self._everything)
-                self._endings.without_nodes(self._alive, lambda node: names.get(node, node))
+                self._endings.on_nodes(self._nodes)
             case "broken":
                 self._broken(message)
             case _:
@@ -279,10 +277,6 @@ class RayExecutor:
         left_out = self._hangs.hung(worker.trial, worker.nodes) if worker.trial is not None else ()
         names = ", ".join(sorted(node.host for node in self._nodes if node.node in left_out))
         return f"; two segments in a row hung on {names}: it is left out from now on" if names else ""
-
-    @property
-    def _alive(self) -> set[str]:
-        return {node.node for node in self._nodes}
 
     def _ray_lost(self) -> None:
         """Report everything under way as lost, clean up, and have another Ray process started after a while."""
