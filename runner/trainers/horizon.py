@@ -4,12 +4,9 @@ Their own order, schedule or end depends on how long their data are: so neither 
 problems. The file that inside.py writes has each problem once; its InOrder is as long as the horizon.
 """
 
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from budgets.errors import InputError
-from planner.checking import Count, Positive, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
@@ -21,27 +18,7 @@ from runner.training.building import rates_in_order
 _SPARE = {"keep": 1, "drop": 1, "refill": 4}
 
 
-class HorizonOptions(Section):
-    """How such a trainer runs, of which nothing but `settings` and `horizon_steps` changes what it computes."""
-
-    horizon_steps: Count = Field(
-        2000, description="updates that its data are long enough for: no trial goes further, and all have the same"
-    )
-    rollouts_per_pass: Count | None = Field(
-        None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
-    )
-    vllm_gpus: Annotated[int, Field(ge=0)] = Field(
-        0,
-        description="GPUs that vLLM has to itself; 0: it shares all, or has what the price says with a bound",
-    )
-    vllm_memory: Positive | None = Field(None, description="share of a GPU that vLLM takes; else by what is there")
-    tensor_parallel: Count | None = Field(None, description="GPUs of one vLLM engine; else by the memory")
-    settings: dict[str, Any] = Field(
-        {}, description="further keys of the trainer, or its flags without dashes, by their names; none of ours"
-    )
-
-
-def horizon_values(config: TrialConfig, task: Task, options: HorizonOptions) -> dict[str, Any]:
+def horizon_values(config: TrialConfig, task: Task, options: Any) -> dict[str, Any]:
     """Return what the expressions of such a trainer's table may name beside the others.
 
     Each batch may be several updates; `order` is what the order of the prompts follows from, which make whole batches.
@@ -58,7 +35,7 @@ def horizon_values(config: TrialConfig, task: Task, options: HorizonOptions) -> 
     return {"batches": batches, "horizon_updates": horizon_updates, "order": order}
 
 
-def require_within(config: TrialConfig, attempt: Attempt, options: HorizonOptions) -> None:
+def require_within(config: TrialConfig, attempt: Attempt, options: Any) -> None:
     """Refuse a segment that ends beyond the horizon."""
     if attempt.to_step > options.horizon_steps:
         raise InputError(
@@ -73,15 +50,15 @@ def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
     Longer data have another order, so that no checkpoint made with a shorter one is gone on from.
     """
     trainer = config.trainer
-    if trainer is None or trainer.name not in TABLED or not TrainerSpec.load(trainer.name).horizon:
+    if trainer is None or trainer.name not in TABLED or not (spec := TrainerSpec.load(trainer.name)).horizon:
         return config
-    if to_step <= trainer.options.get("horizon_steps", HorizonOptions().horizon_steps):
+    if to_step <= trainer.options.get("horizon_steps", spec.options["horizon_steps"].default):
         return config
     longer = trainer.model_copy(update={"options": {**trainer.options, "horizon_steps": to_step}})
     return config.model_copy(update={"trainer": longer})
 
 
-def require_shared(config: TrialConfig, options: HorizonOptions, trainer: str, apart: int) -> None:
+def require_shared(config: TrialConfig, options: Any, trainer: str, apart: int) -> None:
     """Refuse a machine that such a trainer cannot use, or engines that do not fit; `apart`: those of vLLM alone."""
     refuse(config, trainer, {"machine.compile": f"rlplan does not have {trainer} compile the model: set false"})
     machine = config.machine

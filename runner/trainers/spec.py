@@ -191,7 +191,7 @@ class TrainerSpec(Section):
             optional = each.default is None and not each.required
             default = ... if each.required else each.default
             fields[name] = (kind | None if optional else kind, Field(default, description=each.description))
-        if self.asynchronous != "never" and not self.horizon:
+        if self.asynchronous != "never" and "vllm_gpus" not in self.options:
             fields["train_gpus"] = (Count | None, Field(None, description=_TRAIN_GPUS))
         fields["settings"] = (dict[str, Any], Field({}, description="further keys of its own, which must not be ours"))
         return create_model("Options", __base__=Section, **fields)

@@ -37,7 +37,7 @@ from runner.trainers.driving import (
 )
 from runner.trainers.fitting import fitted
 from runner.trainers.following import LineSource
-from runner.trainers.horizon import HorizonOptions, horizon_values, require_shared, require_within
+from runner.trainers.horizon import horizon_values, require_shared, require_within
 from runner.trainers.inside import PARTS
 from runner.trainers.known import require_known
 from runner.trainers.laying import judged_files, nested, numbered_rows, parts, programs
@@ -90,7 +90,7 @@ class TableDriver:
     def given(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         """Return an attempt's values, among them the `keys` and their `words`; InputError for what it cannot run."""
         spec = self.spec
-        options: Any = options_in(config, HorizonOptions if spec.horizon else spec.options_model)
+        options: Any = options_in(config, spec.options_model)
         refuse(config, self.title, spec.refuses)
         values = values_of(spec, config, task, attempt, options)
         values["asynchronous"] = trains_apart(spec, config.recipe)
@@ -182,7 +182,7 @@ class TableDriver:
         """Start it on the head, maybe in a Ray that spans the hosts."""
         config, spec = self.as_done(config), self.spec
         if spec.horizon:
-            require_within(config, attempt, options_in(config, HorizonOptions))
+            require_within(config, attempt, options_in(config, spec.options_model))
         if rank and not (spec.own_ray or spec.everywhere):
             return None
         task = opened_task(config)
