@@ -7,15 +7,15 @@ below that.
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
 
 from budgets.errors import InputError
+from runner.trainers.spec import folder_of
 
 
 @cache
 def known_keys(trainer: str) -> tuple[str, dict[str, bool]]:
     """Return of which version the names are, and of each key whether anything may stand below it; nothing: any."""
-    file = files("runner.trainers").joinpath(trainer.replace("-", "_"), "known.txt")
+    file = folder_of(trainer).joinpath("known.txt")
     if not file.is_file():
         return "", {}
     head, *lines = file.read_text(encoding="utf-8").splitlines()

@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from planner.config.trainer import STANDIN, TrainerChoice
 from planner.logs.trainers import load_trainer
 from runner.trainers.driving import stands_with
 from runner.trainers.known import is_known
-from runner.trainers.spec import TABLED, TrainerSpec
+from runner.trainers.spec import TABLED, TrainerSpec, folder_of
 
 _RUNS = {  # our names for what changes how a trainer runs, and not what it computes
     "activation_checkpointing",
@@ -95,24 +94,25 @@ def read_script(path: Path) -> Script:
         raise InputError(f"--from {path}: it starts none of {', '.join(TABLED)}")
     if any(word[:1] in ("'", '"') for word in command.words):
         raise InputError(f"--from {path}: the command cannot be read: a quotation does not end")
-    script, form = Script(path, command.trainer), TrainerSpec.load(command.trainer).script
+    script, spec = Script(path, command.trainer), TrainerSpec.load(command.trainer)
+    form = spec.script
     given = {each.lstrip("+").partition("=")[0]: each.partition("=")[0] for each in command.words if "=" in each}
     decided, foreign = _decided(command.trainer), []
     shell = _shell(path.expanduser())
-    own = _of_the_model(shell) if command.trainer == "slime" else frozenset[str]()
+    own = _of_the_model(shell) if "model_args" in spec.options else frozenset[str]()
     for name, value in command.found.items():
-        key = name.replace("_", "-") if command.trainer == "slime" else name
+        key = name.replace("_", "-") if form.dashes else name
         if key in form.options:
             script.options[form.options[key]] = _value(value)
         elif name in decided | own or any(fnmatchcase(key, each) for each in form.decided):
             script.replaced[key] = value
-        elif not _knows(command.trainer, key) or not any(fnmatchcase(key, each) for each in form.known):
+        elif not _knows(spec, key) or not any(fnmatchcase(key, each) for each in form.known):
             foreign.append(key)
         elif any(other.startswith(f"{key}.") for other in command.found):
             continue  # what lies below it says more
         else:
             # Hydra wants to be told of keys that its own files have not.
-            script.settings[given.get(key, f"++{key}") if command.trainer == "verl" else key] = _value(value)
+            script.settings[given.get(key, f"++{key}") if spec.form == "hydra" else key] = _value(value)
     return replace(script, foreign=tuple(foreign), variables=_variables(shell, command.words))
 
 
@@ -132,15 +132,15 @@ def with_options(trainer: TrainerChoice, options: Mapping[str, Any]) -> TrainerC
 
 def require_known(script: Script, settings: Mapping[str, Any]) -> None:
     """Refuse a script's value that cannot be known from it, of what is kept."""
-    refers = TrainerSpec.load(script.trainer).script.refers
+    spec = TrainerSpec.load(script.trainer)
     for key in script.settings.keys() & settings.keys():
         value = settings[key]
         text = value if isinstance(value, str) else ""
-        if _OPEN.search(text) and not (refers and text.startswith("${")):
+        if _OPEN.search(text) and not (spec.script.refers and text.startswith("${")):
             raise InputError(
                 f"--from {script.path}: {key}={text} names a variable that the script does not set: set it there"
             )
-        if script.trainer == "verl" and (isinstance(value, dict) or text.startswith("{")):
+        if spec.form == "hydra" and (isinstance(value, dict) or text.startswith("{")):
             raise InputError(f"--from {script.path}: {key}={text}: give its parts one by one, as {key}.NAME=…")
 
 
@@ -178,11 +178,11 @@ def _decided(trainer: str) -> frozenset[str]:
     return frozenset(key for name, keys in named.items() if name not in _RUNS for key in keys)
 
 
-def _knows(trainer: str, key: str) -> bool:
+def _knows(spec: TrainerSpec, key: str) -> bool:
     """Whether the version that rlplan starts has such a setting, as far as that is known without it."""
-    if trainer == "trl":
-        return key in files("runner.trainers.trl").joinpath("arguments.txt").read_text(encoding="utf-8").split()
-    return (trainer == "slime" and key.startswith("sglang-")) or is_known(trainer, key)
+    if spec.script.listed is not None:
+        return key in folder_of(spec.name).joinpath(spec.script.listed).read_text(encoding="utf-8").split()
+    return key.startswith(tuple(spec.others)) or is_known(spec.name, key)
 
 
 def _shell(path: Path) -> Shell:

@@ -7,6 +7,7 @@ render.py evaluates it; `{omit}` leaves a key out. table.py makes a driver of it
 import tomllib
 from functools import cached_property
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, create_model
@@ -127,6 +128,8 @@ class Script(Section):
     decided: list[str] = Field([], description="ours, beyond its keys and the names of planner/logs/trainers")
     options: dict[str, str] = Field({}, description="keys that have a name in [trainer.options]")
     refers: bool = Field(False, description="whether it fills in ${references} itself")
+    dashes: bool = Field(False, description="whether its settings have dashes, which scripts may have underscores for")
+    listed: str | None = Field(None, description="a file of its settings, where its own parser refuses others")
 
 
 class TrainerSpec(Section):
@@ -173,8 +176,7 @@ class TrainerSpec(Section):
     @classmethod
     def load(cls, name: str) -> Self:
         """Return the table of a trainer that comes with rlplan."""
-        folder = files("runner.trainers").joinpath(name.replace("-", "_"))
-        return cls.model_validate(tomllib.loads(folder.joinpath("trainer.toml").read_text(encoding="utf-8")))
+        return cls.model_validate(tomllib.loads(folder_of(name).joinpath("trainer.toml").read_text(encoding="utf-8")))
 
     @cached_property
     def deviating(self) -> dict[str, Deviation]:
@@ -195,3 +197,8 @@ class TrainerSpec(Section):
             fields["train_gpus"] = (Count | None, Field(None, description=_TRAIN_GPUS))
         fields["settings"] = (dict[str, Any], Field({}, description="further keys of its own, which must not be ours"))
         return create_model("Options", __base__=Section, **fields)
+
+
+def folder_of(name: str) -> Traversable:
+    """Return where a trainer's table lies, with what belongs to it."""
+    return files("runner.trainers").joinpath(name.replace("-", "_"))
