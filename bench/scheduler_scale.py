@@ -38,7 +38,7 @@ from planner.store.schema import Candidate, Plan, Sweep, Trial
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from planner.sweeping.actions import Action, Policy
 from planner.sweeping.policies import open_policy
-from planner.view import View
+from planner.view import Configuration, View
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.concluding import Conclusions
@@ -189,9 +189,9 @@ def stored_sweep(store: Store, policy: str, trials: int, workers: int, seed: int
         for number in range(trials):
             planned = row.candidates[number % len(cells)]
             n, B, trial_seed = planned.rollouts_per_prompt, planned.prompts_per_batch, number // len(cells)
-            config = spec.trial(n, B, planned.learning_rate, trial_seed).model_dump(mode="json")
+            config = spec.trial(Configuration(n, B), planned.learning_rate, trial_seed).model_dump(mode="json")
             new = Trial(
-                name=trial_name(n, B, trial_seed),
+                name=trial_name(Configuration(n, B), trial_seed),
                 rollouts_per_prompt=n,
                 prompts_per_batch=B,
                 learning_rate=planned.learning_rate,

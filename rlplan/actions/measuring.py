@@ -30,6 +30,7 @@ from planner.store.costs import replace_costs
 from planner.store.records import WHOLE
 from planner.store.schema import CostRecord
 from planner.store.sweeps import add_cost_records
+from planner.view import Configuration
 from rlplan.actions.calibrating import measured_steps
 from rlplan.actions.given_plan import given_candidate, given_plan
 from rlplan.actions.measured_steps import STEPS, MeasuredPhase, MeasuredSteps
@@ -102,7 +103,7 @@ def _configuration(
     spec = sweep_spec(plan, given.model_copy(update={"folder": folder, "approximate": True}))
     recipe = resolved.config.recipe
     rate = size.learning_rate(recipe.learning_rate, recipe.learning_rate_rollouts)
-    return spec.trial(n, B, rate, spec.seed), folder
+    return spec.trial(Configuration(n, B), rate, spec.seed), folder
 
 
 def _require_measurable(trainer: str, traits: RecipeTraits) -> None:

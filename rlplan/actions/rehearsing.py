@@ -30,6 +30,7 @@ from runner.storage.place import Place
 from runner.storage.saves import Saves
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.on_ray.placement import Placement
+from runner.sweep.planned import configuration_of
 from runner.sweep.planning import shortfall, trial_name
 from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import without_gpus
@@ -99,12 +100,8 @@ def _tried(asked: _Asked) -> Iterator[Finding]:
 
 
 def _trials(spec: SweepSpec, candidates: Sequence[Candidate]) -> dict[str, TrialConfig]:
-    trials = {}
-    for each in candidates:
-        n, B = each.rollouts_per_prompt, each.prompts_per_batch
-        name = trial_name(n, B, spec.seed, each.axes)
-        trials[name] = spec.trial(n, B, each.learning_rate, spec.seed, each.axes)
-    return trials
+    rates = {configuration_of(each): each.learning_rate for each in candidates}
+    return {trial_name(each, spec.seed): spec.trial(each, rate, spec.seed) for each, rate in rates.items()}
 
 
 def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator[Finding]:
@@ -193,7 +190,7 @@ def _final_run(playing: Playing, spec: SweepSpec, plan: Plan, seconds: float) ->
     first = next((each for each in plan.candidates if each.update_steps), None)
     if spec.final_gpus is None or first is None:
         return None
-    config = spec.trial(first.rollouts_per_prompt, first.prompts_per_batch, first.learning_rate, spec.seed, first.axes)
+    config = spec.trial(configuration_of(first), first.learning_rate, spec.seed)
     layout = f"{spec.final_gpus} {spec.resources.gpu} on {plural(spec.final_nodes, 'node')}"
     reason = playing.place("final", spec.as_final(config), seconds)
     if reason is None:

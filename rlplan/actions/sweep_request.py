@@ -31,7 +31,7 @@ from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell
 from runner.machine import cpu_cores
 from runner.storage.place import Place
-from runner.sweep.planned import about
+from runner.sweep.planned import about, configuration_of
 from runner.sweep.planning import SweepChoice, shortfall, sweep_spec, trial_name
 from runner.sweep.spec import Learnt, SweepSpec
 from runner.sweep.standing_in import without_gpus
@@ -78,7 +78,7 @@ def describe(request: SweepRequest) -> DryRun:
         with open_store(request.db, read_only=True) as store:
             spec, others = within_plan(store, plan, spec)
     trials = tuple(
-        PlannedTrial(trial_name(n, B, spec.seed, each.axes), n, B, each.pilot_steps, each.segment_steps, price)
+        PlannedTrial(trial_name(configuration_of(each), spec.seed), n, B, each.pilot_steps, each.segment_steps, price)
         for each in plan.candidates
         if each.pilot_steps
         for n, B, price in [(each.rollouts_per_prompt, each.prompts_per_batch, each.pilot_gpu_hours)]

@@ -142,21 +142,20 @@ def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
 def trial_of_final(board: Board, run: FinalRun) -> Trial:
     """Return the trial of a final run: its pilot's, or one like those of the sweep, on the final run's layout."""
     spec = board.spec
-    n, B, axes = run.configuration
     known = [each for each in board.trials.values() if each.configuration == run.configuration]
     trained = next((each for each in known if run.pilot is not None and each.trial == run.pilot.trial), None)
     like = trained or next(iter(known), None)
     if run.pilot is not None and run.pilot.config is not None:  # a former final run's
         config = run.pilot.config.model_copy(update={"learning_rate": run.learning_rate})
     elif like is None:
-        config = spec.trial(n, B, run.learning_rate, spec.seed, axes)
+        config = spec.trial(run.configuration, run.learning_rate, spec.seed)
     else:
         config = TrialConfig.model_validate(board.facts[like.trial].config)
     config = reaching(config, run.update_steps)
-    often = {"every_rollouts": n * B * run.segment_steps}
+    often = {"every_rollouts": config.rollouts_per_step * run.segment_steps}
     machine = config.machine if run.is_again else run.layout.machine(config.machine)
     config = config.model_copy(update={"validation": config.validation.model_copy(update=often), "machine": machine})
-    return trial_row(config, board.candidate(run.configuration), axes)
+    return trial_row(config, board.candidate(run.configuration), run.configuration.axes)
 
 
 def name_of_final(sweep: str, taken: list[str]) -> str:

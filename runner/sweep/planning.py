@@ -13,10 +13,10 @@ from planner.checking import Section, explained
 from planner.config.layers import DEFAULT
 from planner.config.trainer import COMMAND, TrainerChoice, chosen_trainer
 from planner.store.schema import Candidate, Plan, Trial
-from planner.view import Axes
+from planner.view import Axes, Configuration
 from runner.ports.trial import TrialConfig
 from runner.sweep.in_common import training_of
-from runner.sweep.planned import CPU, compared_models, nodes_of, pilot_gpus, tried_recipes
+from runner.sweep.planned import CPU, compared_models, configuration_of, nodes_of, pilot_gpus, tried_recipes
 from runner.sweep.spec import Resources, SweepSpec, cell_name
 from runner.sweep.standing_in import in_its_own_time
 from runner.tasks.hub import is_hub_name
@@ -137,7 +137,7 @@ def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) ->
 def _training_shares(plan: Plan) -> dict[str, float]:
     """Return the split of the GPUs that each row is priced for, by its cell; nothing of those that do all in turn."""
     shares = zip(plan.candidates, plan.hardware.get("training_shares", ()), strict=False)
-    named = ((cell_name(each.rollouts_per_prompt, each.prompts_per_batch, each.axes), share) for each, share in shares)
+    named = ((cell_name(configuration_of(each)), share) for each, share in shares)
     return {name: share for name, share in named if share is not None}
 
 
@@ -187,17 +187,15 @@ def _require_trainable(spec: SweepSpec, plan: Plan, alone: str | None = None, on
             try:
                 driver_of(config).check(config)
             except InputError as error:
-                n, B = each.rollouts_per_prompt, each.prompts_per_batch
-                raise type(error)(f"{plan.name}, {trial_name(n, B, spec.seed, each.axes)}: {error}") from error
+                name = trial_name(configuration_of(each), spec.seed)
+                raise type(error)(f"{plan.name}, {name}: {error}") from error
 
 
 def _kinds(spec: SweepSpec, plan: Plan, only: int | None = None) -> Iterator[tuple[TrialConfig, Candidate]]:
     """Yield every kind of trial of the plan, or one row's, with its candidate."""
     for each in plan.candidates:
         if (each.pilot_steps if only is None else each.rank == only) and spec.trains(each.axes):
-            n, B = each.rollouts_per_prompt, each.prompts_per_batch
-            config = spec.trial(n, B, each.learning_rate, spec.seed, each.axes)
-            yield config, each
+            yield spec.trial(configuration_of(each), each.learning_rate, spec.seed), each
 
 
 def _left_open(
@@ -245,8 +243,8 @@ def new_trial(
     spec: SweepSpec, candidate: Candidate, axes: Axes, learning_rate: float, seed: int | None = None
 ) -> Trial:
     """Return a trial of a candidate, whose axes and rate are its own unless the rate is searched for."""
-    seed = spec.seed if seed is None else seed
-    config = spec.trial(candidate.rollouts_per_prompt, candidate.prompts_per_batch, learning_rate, seed, axes)
+    asked = configuration_of(candidate)._replace(axes=axes)
+    config = spec.trial(asked, learning_rate, spec.seed if seed is None else seed)
     return trial_row(config, candidate, axes)
 
 
@@ -254,7 +252,7 @@ def trial_row(config: TrialConfig, candidate: Candidate, axes: Axes) -> Trial:
     """Return a trial of a configuration as it is stored."""
     n, B = config.rollouts_per_prompt, config.prompts_per_batch
     return Trial(
-        name=trial_name(n, B, config.seed, axes),
+        name=trial_name(Configuration(n, B, axes), config.seed),
         rollouts_per_prompt=n,
         prompts_per_batch=B,
         learning_rate=config.learning_rate,
@@ -266,9 +264,10 @@ def trial_row(config: TrialConfig, candidate: Candidate, axes: Axes) -> Trial:
     )
 
 
-def trial_name(rollouts_per_prompt: int, prompts_per_batch: int, seed: int, axes: Axes = ()) -> str:
+def trial_name(configuration: Configuration, seed: int) -> str:
     """Name a trial, and the folder that it keeps its files in."""
-    return f"n{rollouts_per_prompt}-B{prompts_per_batch}{suffix(axes)}-s{seed}"
+    n, B, axes = configuration
+    return f"n{n}-B{B}{suffix(axes)}-s{seed}"
 
 
 def shortfall(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> str | None:

@@ -12,7 +12,7 @@ from planner.config.tracking import TrackingSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 from planner.recipes.schema import Recipe
-from planner.view import Axes
+from planner.view import Axes, Configuration
 from runner.ports.trial import Machine, TaskChoice, TrialConfig
 
 
@@ -83,9 +83,10 @@ class Learnt(Section):
     about: dict[str, str]
 
 
-def cell_name(rollouts_per_prompt: int, prompts_per_batch: int, axes: Axes = ()) -> str:
+def cell_name(configuration: Configuration) -> str:
     """Name what trials have in common that cost alike: those of any learning rate and seed."""
-    return f"n{rollouts_per_prompt}-B{prompts_per_batch}{suffix(without(axes, LEARNING_RATE))}"
+    n, B, axes = configuration
+    return f"n{n}-B{B}{suffix(without(axes, LEARNING_RATE))}"
 
 
 class SweepSpec(Section):
@@ -136,19 +137,18 @@ class SweepSpec(Section):
         name = text_of(axes, RECIPE)
         return name is None or name in self.training.recipes or name == self.training.recipe.name
 
-    def trial(
-        self, rollouts_per_prompt: int, prompts_per_batch: int, learning_rate: float, seed: int, axes: Axes = ()
-    ) -> TrialConfig:
-        """Return the configuration of one trial."""
+    def trial(self, configuration: Configuration, learning_rate: float, seed: int) -> TrialConfig:
+        """Return what one trial of a configuration is run by."""
+        n, B, axes = configuration
         common, rule = self.training, self.training.validation
         model = common.models.get(text_of(axes, MODEL) or "", common.task.model)
-        every = rule.rollouts_between(rollouts_per_prompt * prompts_per_batch)
-        share = self.training_shares.get(cell_name(rollouts_per_prompt, prompts_per_batch, axes))
+        every = rule.rollouts_between(n * B)
+        share = self.training_shares.get(cell_name(configuration))
         given = {
             "task": common.task.model_copy(update={"model": model}),
             "recipe": self.recipe(axes),
-            "rollouts_per_prompt": rollouts_per_prompt,
-            "prompts_per_batch": prompts_per_batch,
+            "rollouts_per_prompt": n,
+            "prompts_per_batch": B,
             "growth": text_of(axes, GROWTH),
             "learning_rate": learning_rate,
             "seed": seed,

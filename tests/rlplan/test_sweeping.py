@@ -24,6 +24,7 @@ from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.fingerprint import configuration_fingerprint
+from runner.sweep.planned import configuration_of
 from runner.trainers.standin.life import course_of
 from tests.rlplan.stored_rows import rows
 from tests.runner.tasks.checkpoints import save_checkpoint
@@ -238,7 +239,7 @@ def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> No
     plan = plan_meant(timed)
     spec = spec_of(timed, plan)
     for each in [each for each in plan.candidates if each.pilot_steps]:
-        config = spec.trial(each.rollouts_per_prompt, each.prompts_per_batch, each.learning_rate, 0)
+        config = spec.trial(configuration_of(each), each.learning_rate, 0)
         took = course_of(config).seconds(40) / 40 / 600  # real seconds of a step
         assert 0.6 < took * spec.resources.slots / 3600 / each.pilot_price < 1.6
 
@@ -252,7 +253,7 @@ def test_a_trial_splits_its_gpus_as_its_row_is_priced(database: str) -> None:
     spec = spec_of(asked, plan)
     for row, priced in zip(plan.candidates, proposal.candidates, strict=True):
         placement = priced.cell.cost.placement
-        config = spec.trial(row.rollouts_per_prompt, row.prompts_per_batch, row.learning_rate, 0, row.axes)
+        config = spec.trial(configuration_of(row), row.learning_rate, 0)
         for machine, gpus in ((config.machine, 8), (spec.as_final(config).machine, 16)):
             assert machine.gpus == gpus
             assert machine.training_share == placement.trainer_gpus / 16

@@ -17,6 +17,7 @@ from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from runner.ports.simulation import Costs, SimulationChoice
 from runner.simulation.world import world_of
+from runner.sweep.planned import configuration_of
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 START_UP_SECONDS = 40.0
@@ -57,7 +58,7 @@ def played(sweep: SimulatedSweep, policy: str) -> Played:
     for row in sweep.plan.candidates:
         if not row.pilot_steps:
             continue
-        config = sweep.spec.trial(row.rollouts_per_prompt, row.prompts_per_batch, row.learning_rate, 0)
+        config = sweep.spec.trial(configuration_of(row), row.learning_rate, 0)
         course, most = world_of(config).course(config), max(row.pilot_steps, row.update_steps)
         points = [course.point(step) for step in course.scored_steps(-1, most)]
         cell = Configuration(row.rollouts_per_prompt, row.prompts_per_batch)
