@@ -229,17 +229,14 @@ class SweepDriver:
         if self._hopeless():
             reason = "every trial that ran has failed, and none has got anywhere"
         elif not any(trial.state in READY for trial in self._board.trials.values()):
-            reason = self._how_trials_ended()
+            counts = Counter(str(trial.state) for trial in self._board.trials.values())
+            kinds = f" ({', '.join(self._intake.failures)})" if self._intake.failures else ""
+            ends = (f"{count} {state}{kinds if state == 'failed' else ''}" for state, count in counts.most_common())
+            reason = f"every trial has ended: {', '.join(ends)}"
         else:
             left = self._board.ledger.left
             reason = f"no segment that the policy wants is paid for by the {left:.4g} GPU-hours that are left"
         self._journal.note("stop", None, reason)
-
-    def _how_trials_ended(self) -> str:
-        counts = Counter(str(trial.state) for trial in self._board.trials.values())
-        kinds = f" ({', '.join(self._intake.failures)})" if self._intake.failures else ""
-        parts = (f"{count} {state}{kinds if state == 'failed' else ''}" for state, count in counts.most_common())
-        return f"every trial has ended: {', '.join(parts)}"
 
     def _end_workers(self, reason: str) -> None:
         """End all workers, and charge every second of theirs."""

@@ -191,7 +191,9 @@ class _Batch:
 
     def add(self, *points: Point) -> None:
         """Take points; what was committed before the segment is passed over when it is trained again."""
-        self._points += [point for point in points if self._is_new(point)]
+        # A trial that stands at step 0 may never have run, so the base model's score is reported (again).
+        first = self._work.from_step
+        self._points += [each for each in points if each.optimizer_step > first or each.optimizer_step == first == 0]
         scored = any(point.score is not None for point in points)
         if scored or self._clock() - self._sent_at >= SECONDS_BETWEEN_REPORTS:
             self.send()
@@ -202,10 +204,6 @@ class _Batch:
             points, self._points = tuple(self._points), []
             self._report(points)
         self._sent_at = self._clock()
-
-    def _is_new(self, point: Point) -> bool:
-        # A trial that stands at step 0 may never have run, so the base model's score is reported (again).
-        return point.optimizer_step > self._work.from_step or point.optimizer_step == self._work.from_step == 0
 
 
 def _is_away(work: Work) -> bool:

@@ -88,6 +88,7 @@ class PointMaker:
         before, paid = (last.seconds, last.gpu_hours) if last is not None else (0.0, 0.0)
         seconds = max(before, self._before + self._pending_at - self._origin)
         made = (step - (last.optimizer_step if last is not None else 0)) * config.rollouts_per_step
+        other = max(0.0, seconds - before - sum(reading.seconds.values()))  # than what the trainer names
         length = reading.response_tokens
         metrics = {name: value for name, value in reading.metrics.items() if math.isfinite(value)}
         if length is None and made and (most := self._most_tokens()):  # an upper bound, and said to be one
@@ -103,7 +104,7 @@ class PointMaker:
             gpu_hours=paid + (seconds - before) * config.machine.gpus / SECONDS_PER_HOUR,
             score=reading.score,
             score_standard_error=self._error(reading),
-            metrics={**metrics, "seconds": {**_phases(reading, seconds - before), **self._start_up()}},
+            metrics={**metrics, "seconds": {**reading.seconds, "other": other, **self._start_up()}},
         )
         self._last = point
         return point
@@ -153,11 +154,6 @@ def recovered(config: TrialConfig, last: Point | None, readings: Sequence[Readin
         maker.goes_on_from(at)
     missing = [each for each in readings if stands < each.step <= to_step and (each.metrics or each.score is not None)]
     return [*maker.take(missing, 0.0), *maker.rest()]
-
-
-def _phases(reading: Reading, whole: float) -> dict[str, float]:
-    """Return where the time went: what the trainer names, and the rest."""
-    return {**reading.seconds, "other": max(0.0, whole - sum(reading.seconds.values()))}
 
 
 def _together(first: Reading | None, second: Reading) -> Reading:

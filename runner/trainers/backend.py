@@ -96,7 +96,7 @@ class DrivenBackend:
         self._opened()
         unread, self._unread = self._unread, []
         yield from self._noted(unread)
-        if self._scored and self._stands_at() >= segment.to_step:
+        if self._scored and (self._last.optimizer_step if self._last is not None else 0) >= segment.to_step:
             return
         running, maker = self._under_way(segment)
         try:
@@ -152,7 +152,10 @@ class DrivenBackend:
     def _require_done(self, code: int, running: Running, newest: int, to_step: int) -> None:
         """Raise TrainingError where it ended by itself with a failure, or before the segment's last step."""
         if code:
-            raise self._put_aside(running.failure(code), running.attempt)
+            failure, read = running.failure(code), running.attempt.checkpoint
+            if failure.kind == "checkpoint" and read is not None:
+                put_aside(read)  # so that the one before is taken next time
+            raise failure
         if newest < to_step:
             driver, attempt = self._driver, running.attempt
             why = driver.unheard(self._opened(), attempt) if isinstance(driver, Explaining) else None
@@ -239,12 +242,6 @@ class DrivenBackend:
         readings = [reading for source in self._driver.sources(config, over) for reading in source.read()]
         return recovered(config, last, readings, step)
 
-    def _put_aside(self, failure: TrainingError, attempt: Attempt) -> TrainingError:
-        """Have the checkpoint before taken next time, where this one cannot be read."""
-        if failure.kind == "checkpoint" and attempt.checkpoint is not None:
-            put_aside(attempt.checkpoint)
-        return failure
-
     def _noted(self, points: Iterable[Point]) -> Iterator[Point]:
         for point in points:
             self._last, self._scored = point, True
@@ -267,9 +264,6 @@ class DrivenBackend:
         made = points[-1].optimizer_step - points[0].optimizer_step if points else 0
         took = (points[-1].seconds - points[0].seconds) / made if made else _PRICES_HOLD_WITHIN * (priced or 0.0)
         return max(1, int(save_seconds / took)) if took > 0 else None
-
-    def _stands_at(self) -> int:
-        return self._last.optimizer_step if self._last is not None else 0
 
     def _end(self) -> None:
         running, self._running, self._maker = self._running, None, None

@@ -105,12 +105,8 @@ def hydra_word(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{{{','.join(f'{key}:{hydra_word(each)}' for key, each in value.items())}}}"
     if isinstance(value, str) and not _BARE.fullmatch(value):
-        return f"'{_QUOTED.sub(_escaped, value)}'"
+        return "'{}'".format(_QUOTED.sub(lambda found: 2 * found[1] + ("\\'" if found[2] else ""), value))
     return str(value)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return 2 * found[1] + ("\\'" if found[2] else "")
 
 
 def _result(expression: str, values: Mapping[str, Any]) -> Any:

@@ -99,7 +99,8 @@ def read_script(path: Path) -> Script:
     given = {each.lstrip("+").partition("=")[0]: each.partition("=")[0] for each in command.words if "=" in each}
     decided, foreign = _decided(command.trainer), []
     shell = _shell(path.expanduser())
-    own = _of_the_model(shell) if "model_args" in spec.options else frozenset[str]()
+    of_the_model = shell.values.get("MODEL_ARGS", "") if "model_args" in spec.options else ""
+    own = {flag for flag, _ in words_set(of_the_model.split())}
     for name, value in command.found.items():
         key = name.replace("_", "-") if form.dashes else name
         if key in form.options:
@@ -190,11 +191,6 @@ def _shell(path: Path) -> Shell:
     if path.suffix in (".py", *SUFFIXES):
         return Shell()
     return read_shell(path.read_text(encoding="utf-8", errors="replace"), path.parent)
-
-
-def _of_the_model(shell: Shell) -> frozenset[str]:
-    """Return the flags of a model's form, which [trainer.options] model_args has."""
-    return frozenset(key for key, _ in words_set(shell.values.get("MODEL_ARGS", "").split()))
 
 
 def _variables(shell: Shell, words: tuple[str, ...]) -> dict[str, str]:

@@ -114,15 +114,14 @@ class Running:
             newest = max(self._newest, *(reading.step for reading in new))
             self._silence.heard(now, max(1, newest - self._newest))
             self._newest = newest
-        elif self.exit_code() is None and self.waits_at() is None and (excess := self._excess(now)):
+            return new
+        pausing = self._newest % validation_steps(self._config) == 0 or self._newest >= self._to_step
+        excess = self._silence.excess(now, pausing=pausing)
+        if excess and self.exit_code() is None and self.waits_at() is None:
             self._dump_stacks()
             self.kill()
             raise TrainingError("hang", f"{excess}; its stacks are at the end of {self.attempt.log}", self.tail())
         return new
-
-    def _excess(self, now: float) -> str | None:
-        pausing = self._newest % validation_steps(self._config) == 0 or self._newest >= self._to_step
-        return self._silence.excess(now, pausing=pausing)
 
     def exit_code(self) -> int | None:
         """Return how it ended, None while it runs: the head's word, or that of the first which failed."""

@@ -213,6 +213,7 @@ class TableDriver:
             "holds": self._holds(config),
             "mark": layout.mark,
             "updates": self.each(config),
+            "names": [self.log.metrics[name][0] for name in ("loss", "response_tokens")],
         }
 
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:

@@ -8,15 +8,6 @@ from typing import Any
 
 from runner.trainers.standin.writing import Described, Plain, StepReport
 
-_NAMES = {  # of a step's loss and of the length of its responses
-    "openrlhf": ("policy_loss", "rollout/response_length_mean"),
-    "skyrl": ("policy/final_loss", "generate/avg_num_tokens"),
-    "trl": ("loss", "completions/mean_length"),
-    "nemo-rl": ("train/loss", "train/mean_gen_tokens_per_sample"),
-    "slime": ("train/pg_loss", "rollout/response_len/mean"),
-    "verl": ("actor/pg_loss", "response_length/mean"),
-}
-
 
 class Batches(Plain):
     """Lines with the trainer's names, as the program of ours writes them that runs in its process.
@@ -27,7 +18,7 @@ class Batches(Plain):
     def __init__(self, given: Mapping[str, Any]) -> None:
         """Take what the process was given."""
         super().__init__(given)
-        self._loss, self._length = _NAMES[given["format"]]
+        self._loss, self._length = given["names"]
         self._updates = int(given["updates"])
 
     def stands(self, step: int, at: float) -> None:
