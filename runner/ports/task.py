@@ -13,6 +13,11 @@ SPENT = (CALLS, DOLLARS)  # metrics that add up
 FAILED_SHARE = "failed_reward_share"  # metric of a point: of the rewards that were asked for
 
 
+def turns_of(prompt: Prompt) -> list[dict[str, str]]:
+    """Return a prompt as the turns of a chat, of which a text is the user's only one."""
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One prompt with what its reward needs to know; the id is stable across runs."""

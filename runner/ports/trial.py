@@ -100,6 +100,12 @@ class TrialConfig(Section):
         return self.trainer
 
     @property
+    def warmup(self) -> int:
+        """Updates over which the rate rises."""
+        own = self.recipe.optimizer.warmup_steps
+        return own if self.warmup_steps is None else self.warmup_steps
+
+    @property
     def rollouts_per_step(self) -> int:
         """N · B, of the full batch."""
         return self.rollouts_per_prompt * self.prompts_per_batch

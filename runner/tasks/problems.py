@@ -15,7 +15,7 @@ from typing import Any
 
 from budgets.errors import InputError
 from planner.config.task import ProblemSource
-from runner.ports.task import Messages, Problem, Prompt
+from runner.ports.task import Messages, Problem, Prompt, turns_of
 from runner.tasks.sources import SHAPE, rows_of
 
 LARGEST_HELD_OUT_SHARE = 0.25
@@ -53,8 +53,7 @@ def read_problems(
 
 def _with_system(problem: Problem, system: str | None) -> Problem:
     """Return the problem with a system message before its prompt, unless it has one."""
-    prompt = problem.prompt
-    messages = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else prompt
+    messages = turns_of(problem.prompt)
     if system is None or messages[0]["role"] == "system":
         return problem
     return replace(problem, prompt=({"role": "system", "content": system}, *messages))

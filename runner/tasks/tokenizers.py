@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from runner.ports.task import Ids, Prompt
+from runner.ports.task import Ids, Prompt, turns_of
 
 PAD_ID, END_ID, START_ID = 0, 1, 2
 CHARACTERS = "0123456789+-*/=,.;:()[]<>?! \n"
@@ -85,7 +85,7 @@ class ChatTokenizer:
     def encode_prompt(self, prompt: Prompt) -> Ids:
         """Return the tokens after which the model answers: one turn of the user, or the messages given."""
         if self.has_template:
-            ids: Ids = self._templated(_messages(prompt), answered=False)
+            ids: Ids = self._templated(turns_of(prompt), answered=False)
             return ids
         if not isinstance(prompt, str):
             raise InputError(
@@ -99,7 +99,7 @@ class ChatTokenizer:
         """Return a prompt as the model is to see it."""
         if not self.has_template:
             return str(prompt)
-        text: str = self._templated(_messages(prompt), answered=False, tokenize=False)
+        text: str = self._templated(turns_of(prompt), answered=False, tokenize=False)
         return text
 
     def encode(self, text: str) -> Ids:
@@ -144,10 +144,6 @@ class ChatTokenizer:
         except InputError:
             return fallback
         return next((id_ for id_ in reversed(closed) if id_ in known), fallback)
-
-
-def _messages(prompt: Prompt) -> list[dict[str, str]]:
-    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
 
 
 def load_tokenizer(path: str, template: str | None = None) -> ChatTokenizer:

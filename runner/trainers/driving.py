@@ -104,12 +104,6 @@ def opened_task(config: TrialConfig) -> Task:
     return task
 
 
-def warmup_steps(config: TrialConfig) -> int:
-    """Return the updates over which the rate rises."""
-    own = config.recipe.optimizer.warmup_steps
-    return own if config.warmup_steps is None else config.warmup_steps
-
-
 def validation_steps(config: TrialConfig) -> int:
     """Return the updates between validations."""
     return max(1, config.validation.every_rollouts // config.rollouts_per_step)

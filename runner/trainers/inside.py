@@ -104,11 +104,6 @@ def problems_in(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "problems.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def turns_of(prompt: Any) -> Any:
-    """Return a prompt as the turns of a chat, of which a text is the user's only one."""
-    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-
-
 def write_data(folder: Path, run: Mapping[str, Any], row: Callable[[int, dict[str, Any]], dict[str, Any]]) -> None:
     """Write the files to train (InOrder repeats and orders its rows) and to validate on.
 

@@ -33,7 +33,6 @@ from runner.trainers.driving import (
     require_equal_shares,
     rollouts_per_pass,
     started,
-    warmup_steps,
 )
 from runner.trainers.fitting import fitted
 from runner.trainers.following import LineSource
@@ -79,7 +78,7 @@ class TableDriver:
         judge = partial(self.differences, machine=config.machine)
         recipe = done_as(self.title, config.recipe, judge, approximate=config.driven_by.approximate)
         updates, made = config.recipe.schedule.updates_per_batch, recipe.schedule.updates_per_batch
-        warmup = config.warmup_steps if made == updates else -(-warmup_steps(config) * made // updates)
+        warmup = config.warmup_steps if made == updates else -(-config.warmup * made // updates)
         return config.model_copy(update={"recipe": recipe, "warmup_steps": warmup})
 
     def check(self, config: TrialConfig) -> None:

@@ -15,7 +15,7 @@ from runner.tasks.embedded import EMBEDDED
 from runner.tasks.hub import is_hub_name
 from runner.trainers.ability import clip_bounds
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import has_chat, run_names, save_steps, validation_steps, warmup_steps
+from runner.trainers.driving import has_chat, run_names, save_steps, validation_steps
 from runner.trainers.spec import TrainerSpec
 
 
@@ -44,7 +44,7 @@ def _of_trial(spec: TrainerSpec, config: TrialConfig) -> dict[str, Any]:
     return {
         **trial_values(config),
         "updates": updates,
-        "warmup_batches": -(-warmup_steps(config) // updates),  # where a batch has one rate for all of its updates
+        "warmup_batches": -(-config.warmup // updates),  # where a batch has one rate for all of its updates
         "validation": config.validation,
         "clip_low": low,
         "clip_high": high,
@@ -59,7 +59,7 @@ def trial_values(config: TrialConfig) -> dict[str, Any]:
         "prompts_per_batch": config.prompts_per_batch,
         "rollouts_per_step": config.rollouts_per_step,
         "learning_rate": config.learning_rate,
-        "warmup_steps": warmup_steps(config),
+        "warmup_steps": config.warmup,
         "seed": config.seed,
         "temperature": config.task.temperature,
         "top_p": config.task.top_p,

@@ -49,7 +49,7 @@ class Updater:
 
     def update(self, batch: Batch, step: int) -> dict[str, float]:
         """Make one optimizer step and return its metrics; a batch without rollouts leaves the weights alone."""
-        rate = self._learning_rate(step)
+        rate = self._config.learning_rate_at(step) * min(1.0, (step + 1) / max(1, self._config.warmup))
         groups = self._groups_with_gradient(batch)
         if not bool(batch.loss_mask.any()):
             return {"loss": 0.0, "grad_norm": 0.0, "learning_rate": rate}
@@ -161,11 +161,6 @@ class Updater:
         limit = self._recipe.optimizer.clip_norm
         norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), math.inf if limit is None else limit)
         return float(norm)
-
-    def _learning_rate(self, step: int) -> float:
-        warmup = self._config.warmup_steps
-        steps = self._recipe.optimizer.warmup_steps if warmup is None else warmup
-        return self._config.learning_rate_at(step) * min(1.0, (step + 1) / max(1, steps))
 
     def _skip(self, step: int, loss: float, norm: float) -> None:
         self._skipped += 1

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from budgets.errors import InputError
-from runner.ports.task import Prompt, Task
+from runner.ports.task import Prompt, Task, turns_of
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.spec import TrainerSpec
@@ -32,7 +32,7 @@ class NemoRlDriver(TableDriver):
 
 def text_of(prompt: Prompt) -> str:
     """Return what the user says; NeMo-RL's data processor takes one message, after a system message for all."""
-    messages = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else prompt
+    messages = turns_of(prompt)
     if [each["role"] for each in messages if each["role"] != "system"] != ["user"]:
         raise InputError("prompts of several turns with --trainer nemo-rl: its data processor takes one message")
     return messages[-1]["content"]

@@ -279,7 +279,7 @@ def prepare(run: dict[str, Any]) -> None:
 def text_of(tokenizer: Any, prompt: Any) -> str:
     """Return a prompt as the model is to see it, to which OpenRLHF adds nothing."""
     if tokenizer.chat_template:
-        from runner.trainers.inside import turns_of
+        from runner.ports.task import turns_of
 
         return str(tokenizer.apply_chat_template(turns_of(prompt), tokenize=False, add_generation_prompt=True))
     if not isinstance(prompt, str):

@@ -84,7 +84,7 @@ def row_of(number: int, problem: dict[str, Any]) -> dict[str, Any]:
 
     That environment's reward is then trained on, and is the score.
     """
-    from runner.trainers.inside import turns_of
+    from runner.ports.task import turns_of
 
     row = {"prompt": turns_of(problem["prompt"]), "env_class": NAME, "data_source": NAME, "number": number}
     own = problem.get("extra") or {}

@@ -21,7 +21,8 @@ from torch.utils.data import Sampler
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from runner.trainers.inside import answer_of, turns_of
+from runner.ports.task import turns_of
+from runner.trainers.inside import answer_of
 from runner.trainers.rewarding import Judge, judge_in
 from runner.trainers.trl.following import Follower
 from runner.training.prompts import PromptStream
