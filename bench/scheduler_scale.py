@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +136,8 @@ def measured(path: Path, policy: str, trials: int, seed: int, sources: int) -> M
             take_lease(session, sweep, driver, executor.clock.now())
         pool = Pool(teacher)
         timed = Timed(open_policy(policy, search=None, pool=pool))
-        conclusions = Conclusions(pool)
-        run = SweepDriver(store, sweep, driver, spec, executor, timed, conclusions, tick_seconds=60.0)
+        concluding = partial(Conclusions, pool)
+        run = SweepDriver(store, sweep, driver, spec, executor, timed, concluding, tick_seconds=60.0)
         outcome = run.run()
         wall = time.perf_counter() - began
         queries = {name: milliseconds(store, query) for name, query in QUERIES.items()}

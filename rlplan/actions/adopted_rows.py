@@ -160,11 +160,12 @@ def store_sweep(
         names = [session.get_one(Trial, trial).name for trial in stored]
     with store.read() as session:
         stands = sweep_state(session, name)
-    board, conclusions = Board(own, stands), Conclusions(Pool())
+    board = Board(own, stands)
     board.fresh |= set(board.trials)
     journal = Journal(store, stands.sweep.id, driver, clock, len(stands.trials))
-    conclusions.fits(board, journal)
-    conclusions.recommend(board, journal, so_far=ends is not SweepStatus.FINISHED)
+    conclusions = Conclusions(Pool(), board, journal)
+    conclusions.fits()
+    conclusions.recommend(so_far=ends is not SweepStatus.FINISHED)
     journal.end(ends)  # which lets go of the sweep
     return plan_name, name, names
 

@@ -244,7 +244,7 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSe
         executor = RayExecutor(*where, need.cpus, need.gpus, nodes, cluster.start_seconds, Placement.of(cluster))
         _require_room(spec, plan, *(executor.resources().largest(nodes) if seat.ray_address else machine()))
         with store.read() as session:
-            policy, conclusions = deciding(session, sweep, spec)
+            policy, concluding = deciding(session, sweep, spec)
         stops = seat.interrupts or Interrupts()
         driver = SweepDriver(
             store,
@@ -253,7 +253,7 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSe
             spec,
             executor,
             policy,
-            conclusions,
+            concluding,
             interrupted=lambda: stops.requested,
             require_folder=lambda: require_mark(Path(spec.folder)),
             silent_since=seat.silent_since,

@@ -40,15 +40,17 @@ GROWTH = 0.5  # of the scores that the answer so far rests on: with so many more
 class Conclusions:
     """Turns beliefs into rows."""
 
-    def __init__(self, pool: Pool, *, growth: float = GROWTH) -> None:
+    def __init__(self, pool: Pool, board: Board, journal: Journal, *, growth: float = GROWTH) -> None:
         """Conclude from the same worlds that the policy decides on."""
         self._pool, self._growth = pool, growth
+        self._board, self._journal = board, journal
         self._fitted: dict[int, int] = {}  # how many scores of a trial its last stored fit rests on
         self._known = 0  # scores that the stored fits rest on
         self._answered_on = 0  # so many of them, when the answer was last stored
 
-    def fits(self, board: Board, journal: Journal) -> None:
+    def fits(self) -> None:
         """Store a fit of every trial that has new scores and is not being trained right now."""
+        board = self._board
         running = {segment.trial for segment in board.running.values()}
         due = [trial for trial in board.fresh - running if self._fitted.get(trial, 0) < len(board.trials[trial].scores)]
         trials = [board.trials[trial] for trial in due if has_curve(board.trials[trial])]
@@ -59,10 +61,10 @@ class Conclusions:
             return
         took = 1000 * (time.perf_counter() - began) / len(known)
         for trial, belief in known.items():
-            journal.add_row(
+            self._journal.add_row(
                 Fit,
                 trial_id=trial,
-                made_at=journal.clock.now(),
+                made_at=self._journal.clock.now(),
                 model=MODEL,
                 verdict=belief.verdict,
                 upto_gpu_hours=belief.upto_gpu_hours,
@@ -79,17 +81,18 @@ class Conclusions:
             self._known += scores - self._fitted.get(trial, 0)
             self._fitted[trial] = scores
 
-    def so_far(self, board: Board, journal: Journal) -> None:
+    def so_far(self) -> None:
         """Store the answer as it stands, once there is clearly more to rest it on than when it was last stored.
 
         Every face of a sweep that runs shows this one: what each would work out by itself would be of another moment.
         """
         if self._known and self._known >= (1 + self._growth) * self._answered_on:
             self._answered_on = self._known
-            self.recommend(board, journal, so_far=True)
+            self.recommend(so_far=True)
 
-    def recommend(self, board: Board, journal: Journal, *, so_far: bool = False) -> None:
+    def recommend(self, *, so_far: bool = False) -> None:
         """Store the ranked allocations and the recommended one; nothing when no trial got beyond the base model."""
+        board, journal = self._board, self._journal
         board.reprice()
         try:
             draws = FEWER_DRAWS if so_far else DRAWS
@@ -113,10 +116,11 @@ class Conclusions:
             parts = ", ".join(f"{name} {percent(weight)}" for name, weight in weights.items() if name != NONE)
             text = f"of what is believed rests on earlier sweeps: {parts}; on none {percent(weights.get(NONE, 0.0))}"
             journal.note(LEARNT, None, text, weights=weights)
-        self._leave_behind(board, journal)
+        self._leave_behind()
 
-    def _leave_behind(self, board: Board, journal: Journal) -> None:
+    def _leave_behind(self) -> None:
         """Store what later sweeps can learn from this one; where that fails, its answer stands all the same."""
+        board, journal = self._board, self._journal
         if not tells(board):
             return
         try:

@@ -1,5 +1,6 @@
 """Who decides in a sweep and what is concluded: of its pilots, or of its final run."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -14,27 +15,29 @@ from planner.sweeping.final import FinalPolicy, left_by
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration, View
 from runner.sweep.answering import stored_board
+from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
+from runner.sweep.journal import Journal
 from runner.sweep.learnt import pool_of
 from runner.sweep.monitoring import FinalRunMonitor, Promised
 from runner.sweep.spec import SweepSpec
 
-Concluding = Conclusions | FinalRunMonitor
+Concluding = Callable[[Board, Journal], Conclusions | FinalRunMonitor]
 
 
 def deciding(session: Session, sweep: str, spec: SweepSpec) -> tuple[Policy, Concluding]:
-    """Return the policy of a stored sweep and what concludes from it; both fit the same curves in one pool."""
+    """Return the policy of a stored sweep and what makes its conclusions; both fit the same curves in one pool."""
     pool, row = pool_of(spec), sweep_named(session, sweep)
     final = final_of(session, row.id)
     if final is None:
-        return open_policy(spec.policy, search=spec.search, pool=pool), Conclusions(pool)
+        return open_policy(spec.policy, search=spec.search, pool=pool), partial(Conclusions, pool)
     pilots = session.get_one(Sweep, final.of_sweep_id)
     view = evidence(session, pilots, before=final.id)
     others = {number: trial for number, trial in view.trials.items() if number != final.from_trial_id}
     known = replace(view, trials=others)
     promised = Promised.of(session, final, _remedy(session, final, pilots))
     policy = FinalPolicy(partial(left_by, known, pool) if final.stop_when_won else None)
-    return policy, FinalRunMonitor(known, promised, pool)
+    return policy, partial(FinalRunMonitor, known, promised, pool)
 
 
 def evidence(session: Session, pilots: Sweep, before: int | None = None) -> View:

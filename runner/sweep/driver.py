@@ -62,7 +62,7 @@ class SweepDriver:
         spec: SweepSpec,
         executor: Executor,
         policy: Policy,
-        conclusions: Concluding,
+        concluding: Concluding,
         *,
         interrupted: Callable[[], bool] = lambda: False,
         require_folder: Callable[[], None] = lambda: None,
@@ -78,11 +78,12 @@ class SweepDriver:
         """
         clock = executor.clock
         stands, last, notes = _taken_over(store, sweep, driver, spec, clock, silent_since)
-        self._executor, self._conclusions, self._tick = executor, conclusions, tick_seconds
+        self._executor, self._tick = executor, tick_seconds
         self._interrupted = interrupted
         self._journal = Journal(store, stands.sweep.id, driver, clock, last, say, interrupted)
         self._requests = Requests(self._journal)
         self._board = Board(spec, stands)
+        self._conclusions = concluding(self._board, self._journal)
         self._tidying = Tidying(self._board)
         self._intake = Intake(self._board, self._journal)
         self._dispatcher = Dispatcher(self._board, self._journal, self._intake, executor, policy)
@@ -190,17 +191,17 @@ class SweepDriver:
         self._tidying.after_commit()
         self._dispatcher.start()
         with self._journal.going_on("the answer so far was"):
-            self._conclusions.so_far(self._board, self._journal)  # while the workers work
+            self._conclusions.so_far()  # while the workers work
 
     def _fit(self) -> None:
         with self._journal.going_on("the fits of the curves were"):
-            self._conclusions.fits(self._board, self._journal)
+            self._conclusions.fits()
 
     def _conclude(self, interrupted: bool) -> None:
         """Store what is believed in the end; a sweep whose last answer cannot be worked out has not ended."""
         self._fit()
         with self._journal.going_on("the answer so far was") if interrupted else nullcontext():
-            self._conclusions.recommend(self._board, self._journal, so_far=interrupted)
+            self._conclusions.recommend(so_far=interrupted)
 
     def _decide(self) -> None:
         self._intake.again(self._executor.clock.seconds())

@@ -92,109 +92,115 @@ class Promised:
 class FinalRunMonitor:
     """Takes the place of a sweep's conclusions in its final run."""
 
-    def __init__(self, known: View, promised: Promised, pool: Pool) -> None:
+    def __init__(self, known: View, promised: Promised, pool: Pool, board: Board, journal: Journal) -> None:
         """Judge by curves that are known, without that of the pilot which the run goes on from, and by its own."""
         self._known, self._promised, self._pool = known, promised, pool
+        self._board, self._journal = board, journal
         self._forecast_at, self._warned, self._has_won = promised.forecast_at, set(promised.warned), promised.has_won
         self._rival = promised.rival
         self._mark: tuple[int, int] | None = None
         self._updates, self._watched = UpdateWatch(), 0
-        self._best: BestCheckpoint | None = None
-        self._back = ""  # how to go back to the best checkpoint
+        facts = board.facts[self._run.trial]
+        config = TrialConfig.model_validate(facts.config)
+        self._best, self._back = BestCheckpoint(config, facts.folder), self._way_back(config)
 
-    def fits(self, board: Board, journal: Journal) -> None:
+    def fits(self) -> None:
         """Keep the best of what is saved before it goes on; nothing is stored before the turn's points are."""
-        self._keep(board, journal)
+        self._keep()
 
-    def so_far(self, board: Board, journal: Journal) -> None:
+    def so_far(self) -> None:
         """Judge what was stored since the last look."""
-        (trial,) = board.trials
-        with journal.store.read() as session:
-            wanted = select(func.count(), func.coalesce(func.max(Point.attempt), 0)).where(Point.trial_id == trial)
+        run = self._run
+        with self._journal.store.read() as session:
+            wanted = select(func.count(), func.coalesce(func.max(Point.attempt), 0)).where(Point.trial_id == run.trial)
             count, attempt = session.execute(wanted).one()
             if (mark := (count, attempt)) == self._mark:
                 return
-            points = points_of(session, trial)
+            points = points_of(session, run.trial)
         self._mark = mark
-        self._watch_updates(points, journal)
-        scored = _scored(points, board)
-        run = replace(board.trials[trial], scores=tuple(board.scores_of(trial, points)))  # also of a segment under way
+        self._watch_updates(points)
+        scored = _scored(points, self._board)
         if scored and scored[-1].x > self._forecast_at:
             self._forecast_at = int(scored[-1].x)
-            self._judge(scored, run, board, journal)
+            scores = tuple(self._board.scores_of(run.trial, points))  # also of a segment under way
+            self._judge(scored, replace(run, scores=scores))
 
-    def recommend(self, board: Board, journal: Journal, *, so_far: bool = False) -> None:
+    def recommend(self, *, so_far: bool = False) -> None:
         """Judge the last validation, and tell the end unless it was interrupted."""
-        journal.commit()
-        self.so_far(board, journal)
-        self._keep(board, journal, last=True)
+        self._journal.commit()
+        self.so_far()
+        self._keep(last=True)
         if so_far:
             return
-        (trial,) = board.trials
-        with journal.store.read() as session:
-            points = points_of(session, trial)
-        scored, run = _scored(points, board), board.trials[trial]
+        run = self._run
+        with self._journal.store.read() as session:
+            scored = _scored(points_of(session, run.trial), self._board)
         if scored:
-            summary, numbers = _ending(self._promised, scored, run, board.ledger.left)
-            journal.note(ENDING, None, summary, **numbers)
+            summary, numbers = _ending(self._promised, scored, run, self._board.ledger.left)
+            self._journal.note(ENDING, None, summary, **numbers)
 
-    def _keep(self, board: Board, journal: Journal, *, last: bool = False) -> None:
+    @property
+    def _run(self) -> TrialView:
+        """The only trial of a final run."""
+        (run,) = self._board.trials.values()
+        return run
+
+    @property
+    def _left(self) -> float:
+        """GPU-hours that are left, were it to stop now."""
+        return self._board.ledger.left + self._board.ledger.reserved
+
+    def _keep(self, *, last: bool = False) -> None:
         """Keep the checkpoint of the best score so far."""
-        (run,) = board.trials.values()
-        if self._best is None:
-            facts = board.facts[run.trial]
-            config = TrialConfig.model_validate(facts.config)
-            self._best = BestCheckpoint(config, facts.folder)
-            self._back = self._way_back(board, config)
+        run = self._run
         reason = (self._best.end if last else self._best.see)([each for each in run.scores if each.step <= run.step])
         if reason is not None:
-            journal.note(COPY_FAILED, None, reason)
+            self._journal.note(COPY_FAILED, None, reason)
 
-    def _way_back(self, board: Board, config: TrialConfig) -> str:
-        """Return what follows the advice of a fall: a storage keeps the last saves, which nothing outlives."""
-        if board.spec.storage is not None:
-            return f". Its last two saves lie in {board.spec.storage}, and no better one"
+    def _way_back(self, config: TrialConfig) -> str:
+        """Return how to go back to the best checkpoint; a storage has the last saves alone, which nothing outlives."""
+        if self._board.spec.storage is not None:
+            return f". Its last two saves lie in {self._board.spec.storage}, and no better one"
         sweep = self._promised.of_sweep
-        (run,) = board.trials.values()
-        rate = min(config.learning_rate / 2, board.candidate(run.configuration).learning_rate)
+        rate = min(config.learning_rate / 2, self._board.candidate(self._run.configuration).learning_rate)
         lower = f" --learning-rate {rate:.3g}" if takes_rate(config) else ""
         return (
             f". The best checkpoint is kept in its folder '{BEST}': after `rlplan stop {sweep}`, `rlplan launch "
             f"{sweep} --from-best{lower}` goes on from it"
         )
 
-    def _watch_updates(self, points: list[Point], journal: Journal) -> None:
+    def _watch_updates(self, points: list[Point]) -> None:
         for point in points:
             if point.optimizer_step > self._watched and point.metrics:
                 self._watched = point.optimizer_step
                 warned = self._updates.see(point.optimizer_step, point.metrics)
                 if warned is not None:
-                    self._warn(warned, journal)
+                    self._warn(warned)
 
-    def _judge(self, scored: list[Scored], run: TrialView, board: Board, journal: Journal) -> None:
-        forecast = self._outlook(run, board)
+    def _judge(self, scored: list[Scored], run: TrialView) -> None:
+        forecast = self._outlook(run)
         left = forecast.left if forecast is not None and run.step < run.most_steps else None
-        journal.note(VALIDATION, None, self._line(scored[-1], run, forecast), step=int(scored[-1].x))
+        self._journal.note(VALIDATION, None, self._line(scored[-1], run, forecast), step=int(scored[-1].x))
         if forecast is not None:
-            self._store(forecast, left, run, journal)
-            self._hold(forecast, journal)
-            self._replan(forecast.rival, board, journal)
-        self._rule(fall(scored), journal)
+            self._store(forecast, left, run)
+            self._hold(forecast)
+            self._replan(forecast.rival)
+        self._rule(fall(scored))
         if left is not None and left.won and not self._has_won:
             self._has_won = True
             saves = "`--stop-when-won` at the launch ends it here; `rlplan stop` does now, and the rest is kept"
             details = {"step": run.step, "share_left": left.share, "expected": left.expected}
-            journal.note(WON, None, f"{nothing_to_win(left)}; {saves}", **details)
+            self._journal.note(WON, None, f"{nothing_to_win(left)}; {saves}", **details)
 
-    def _outlook(self, run: TrialView, board: Board) -> EndForecast | None:
+    def _outlook(self, run: TrialView) -> EndForecast | None:
         """Forecast the end; None before the run has a curve."""
         if not has_curve(run):
             return None
-        left = max(0.0, board.ledger.left + board.ledger.reserved - board.start_ups.typical)
+        left = max(0.0, self._left - self._board.start_ups.typical)
         asked = ForecastQuery(run, end_of(run), self._promised.end.score, left)
         return outlook(self._known, asked, self._pool, DRAWS)
 
-    def _replan(self, rival: SwitchTarget | None, board: Board, journal: Journal) -> None:
+    def _replan(self, rival: SwitchTarget | None) -> None:
         """Say where another allocation passes the bar, and where it does no more; nothing switches by itself."""
         worth = rival if rival is not None and rival.is_worth_it else None
         name = None if worth is None else named_configuration(worth.configuration)
@@ -202,17 +208,16 @@ class FinalRunMonitor:
             return
         self._rival = name
         if worth is None:
-            journal.note(STAY, None, "no other allocation is expected to end more than 0.02 higher any more")
+            self._journal.note(STAY, None, "no other allocation is expected to end more than 0.02 higher any more")
             return
         n, B, _ = worth.configuration
         sweep = self._promised.of_sweep
         advice = (
-            f"with the {board.ledger.left + board.ledger.reserved:.3g} GPU-hours that are left, {name} is expected to "
-            f"end {worth.gain:.3f} higher, its start-up paid: more than the bar of {EQUIVALENCE_MARGIN:g}. "
-            f"`rlplan stop {sweep}`, "
-            f"then `rlplan launch {sweep} --switch` runs it"
+            f"with the {self._left:.3g} GPU-hours that are left, {name} is expected to end {worth.gain:.3f} higher, "
+            f"its start-up paid: more than the bar of {EQUIVALENCE_MARGIN:g}. `rlplan stop {sweep}`, then "
+            f"`rlplan launch {sweep} --switch` runs it"
         )
-        journal.note(SWITCH, None, advice, name=name, n=n, B=B, gain=worth.gain)
+        self._journal.note(SWITCH, None, advice, name=name, n=n, B=B, gain=worth.gain)
 
     def _line(self, now: Scored, run: TrialView, forecast: EndForecast | None) -> str:
         """Say in a line of 80 columns what came here and is expected of the end, beside what was promised."""
@@ -224,39 +229,39 @@ class FinalRunMonitor:
         expected = f"{forecast.end.score:.2f} ({forecast.end.low:.2f}–{forecast.end.high:.2f})"
         return f"{text}; end {expected}, promised {end.score:.2f}"
 
-    def _hold(self, forecast: EndForecast, journal: Journal) -> None:
+    def _hold(self, forecast: EndForecast) -> None:
         """Warn where a notable shortfall is nearly certain: this is right when it comes, and comes late."""
         if forecast.probability_below >= BROKEN:
             evidence = (
                 f"P(it ends {EQUIVALENCE_MARGIN:g} or more below the promised {self._promised.end.score:.3f}) is "
                 f"{forecast.probability_below:.2f}"
             )
-            self._warn_of(PROMISE, evidence, self._promised.remedy or "nothing else was recommended", journal)
+            self._warn_of(PROMISE, evidence, self._promised.remedy or "nothing else was recommended")
         elif PROMISE in self._warned:
-            self._clear(PROMISE, "the promise can be kept again", journal)
+            self._clear(PROMISE, "the promise can be kept again")
 
-    def _rule(self, warned: Warned | None, journal: Journal) -> None:
+    def _rule(self, warned: Warned | None) -> None:
         if warned is not None:
             if not self._warned.intersection(FALLS):
-                self._warn(warned, journal)
+                self._warn(warned)
             return
         for rule in self._warned.intersection(FALLS):
-            self._clear(rule, "the validation has come back to its best", journal)
+            self._clear(rule, "the validation has come back to its best")
 
-    def _warn(self, warned: Warned, journal: Journal) -> None:
+    def _warn(self, warned: Warned) -> None:
         advice = warned.advice
         if warned.rule in RUINED:
             advice += self._back
         if self._promised.remedy:
             advice += f"; {self._promised.remedy}"
-        self._warn_of(warned.rule, warned.evidence, advice, journal)
+        self._warn_of(warned.rule, warned.evidence, advice)
 
-    def _store(self, forecast: EndForecast, left: RemainingGain | None, run: TrialView, journal: Journal) -> None:
+    def _store(self, forecast: EndForecast, left: RemainingGain | None, run: TrialView) -> None:
         now = run.scores[-1]
-        journal.add_row(
+        self._journal.add_row(
             ForecastOfFinal,
             final_id=self._promised.final.id,
-            made_at=journal.clock.now(),
+            made_at=self._journal.clock.now(),
             step=now.step,
             gpu_hours=now.gpu_hours,
             score=now.score,
@@ -268,15 +273,15 @@ class FinalRunMonitor:
             probability_more=None if left is None else left.chance,
         )
 
-    def _warn_of(self, rule: str, evidence: str, advice: str, journal: Journal) -> None:
+    def _warn_of(self, rule: str, evidence: str, advice: str) -> None:
         if rule in self._warned:
             return
         self._warned.add(rule)
-        journal.note(WARNING, None, f"{rule}: {evidence}. What to do: {advice}", rule=rule, evidence=evidence)
+        self._journal.note(WARNING, None, f"{rule}: {evidence}. What to do: {advice}", rule=rule, evidence=evidence)
 
-    def _clear(self, rule: str, why: str, journal: Journal) -> None:
+    def _clear(self, rule: str, why: str) -> None:
         self._warned.discard(rule)
-        journal.note(CLEARED, None, f"{rule}: {why}", rule=rule)
+        self._journal.note(CLEARED, None, f"{rule}: {why}", rule=rule)
 
 
 def _scored(points: list[Point], board: Board) -> list[Scored]:

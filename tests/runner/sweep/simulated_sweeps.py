@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +107,9 @@ class SimulatedSweep:
         """Take the sweep over, whoever drove it, and be ready to run."""
         with store.write() as session:
             silent = take_lease(session, self.name, driver(number), executor.clock.now(), former_is_dead=True)
-        conclusions = Conclusions(Pool(), growth=self.growth)
+        concluding = partial(Conclusions, Pool(), growth=self.growth)
         options = {"tick_seconds": 5.0, "silent_since": silent, **options}
-        return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, conclusions, **options)
+        return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, concluding, **options)
 
     def run(self, policy: Policy, **options: Any) -> SweepOutcome:
         """Run the sweep from where it stands to its end."""

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
@@ -110,9 +111,9 @@ def test_a_driver_that_lost_its_sweep_before_its_first_turn_settles_nothing(tmp_
     given = sweep(tmp_path)
     run_until_killed(given, 4, number=2)
     before = state(given.path)
-    conclusions = Conclusions(Pool())
+    concluding = partial(Conclusions, Pool())
     with given.store() as store, pytest.raises(LeaseLostError, match="was taken over by process 2 on here"):
-        SweepDriver(store, given.name, driver(1), given.spec, given.executor(), open_policy("full"), conclusions)
+        SweepDriver(store, given.name, driver(1), given.spec, given.executor(), open_policy("full"), concluding)
     assert before == state(given.path)
 
 

@@ -26,7 +26,7 @@ def test_a_fit_that_fails_ends_nothing_and_is_noted_once(tmp_path: Path) -> None
     given = sweep(tmp_path, room=ROOM)
     with given.store() as store:
         running = given.driver(given.executor(), open_policy("full"), store)
-        running._conclusions = Stumbling(Pool())
+        running._conclusions = Stumbling(Pool(), running._board, running._journal)
         assert running.run().status is SweepStatus.FINISHED
     (noted,) = [each for each in rows(given, Decision) if each.action == "left-out"]
     assert noted.reason.startswith("the fits of the curves were left out: LinAlgError: Singular matrix")
@@ -56,7 +56,7 @@ def test_what_a_fit_that_fails_leaves_out_is_fitted_in_the_next_turn(tmp_path: P
     given = sweep(tmp_path, room=ROOM)
     with given.store() as store:
         running = given.driver(given.executor(), open_policy("full"), store)
-        running._conclusions = StumblingOften(Pool())
+        running._conclusions = StumblingOften(Pool(), running._board, running._journal)
         running.run()
     newest = {fit.trial_id: fit.upto_gpu_hours for fit in sorted(rows(given, Fit), key=lambda fit: fit.id)}
     ends: dict[int, float] = {}
