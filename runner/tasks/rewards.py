@@ -29,7 +29,6 @@ EXACT, MATH = "exact", "math"
 HTTP = ("http://", "https://")
 _MATH_FUNCTION = "runner.tasks.math_answers:score"
 _MATH_MEMORY_BYTES = 4 << 30  # 9^{9^{9^9}} would otherwise take all there is
-_CHUNK = 64  # responses handed over at once
 _TURNS = 4  # chunks for each process, so that all of them end at about the same time
 _MOST_PROCESSES = 16
 _MOST_CALLS = 256  # at once: what verl's example allows its sandbox, as the price of a judge has it
@@ -135,7 +134,7 @@ class Pool:
 class ProcessReward(Pool):
     """Scores responses by a function in processes of its own, one for each thread."""
 
-    _chunk = 64
+    _chunk = 64  # what is handed over at once costs less
 
     def __init__(
         self,

@@ -42,13 +42,12 @@ class DrivenBackend:
         self,
         driver: TrainerDriver,
         hosts: Sequence[Host] | None = None,
-        clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         look_seconds: float = _SECONDS_BETWEEN_LOOKS,
     ) -> None:
         """Take the machines of the trial, this one without others; files on shared storage are looked at so often."""
         self._driver, self._hosts = driver, tuple(hosts or (LocalHost(),))
-        self._clock, self._sleep, self._look_seconds = clock, sleep, look_seconds
+        self._sleep, self._look_seconds = sleep, look_seconds
         self._config: TrialConfig | None = None
         self._folder = Path()
         self._last: Point | None = None  # where the trial stands
@@ -120,10 +119,10 @@ class DrivenBackend:
             if code is not None or (waits_at is not None and (asked_at is not None or waits_at >= segment.to_step)):
                 break
             if asked_at is None and segment.stopping():
-                asked_at, asked_step = self._clock(), maker.newest
+                asked_at, asked_step = time.monotonic(), maker.newest
                 self._ask_to_stop(running)
             if asked_at is not None and (
-                self._clock() - asked_at > running.stop_seconds or self._is_saved(running, maker, asked_step)
+                time.monotonic() - asked_at > running.stop_seconds or self._is_saved(running, maker, asked_step)
             ):
                 running.kill()
             wait = _QUICKEST_LOOK if new else min(2 * wait, self._look_seconds)
@@ -230,7 +229,7 @@ class DrivenBackend:
         self._went_on_from = attempt.from_step
         self._maker = PointMaker(config, self._last)
         self._rewards = RewardReports(config, own, attempt.from_step)
-        self._running = Running(self._driver, config, attempt, self._hosts, self._clock)
+        self._running = Running(self._driver, config, attempt, self._hosts)
         return self._running, self._maker
 
     def _unheard(self, number: int, step: int) -> list[Point]:

@@ -156,15 +156,15 @@ class WorkerProcess:
             self._news.notify_all()
 
 
-def wait_until_free(gpus: float, seconds: float = _LONGEST_WAIT) -> None:
-    """Wait until the memory of a dead process's GPUs is free, or so long at most: what is then missing is no memory.
+def wait_until_free(gpus: float) -> None:
+    """Wait until the memory of a dead process's GPUs is free, for a while: what is then missing is no memory.
 
     Only whole GPUs are looked at, since a part of one has neighbours whose memory is in use rightly.
     """
     ids = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     if gpus < 1 or not ids:
         return
-    end = time.monotonic() + seconds
+    end = time.monotonic() + _LONGEST_WAIT
     while any(share > _FREE for share in _shares_in_use(ids)) and time.monotonic() < end:
         time.sleep(1.0)
 

@@ -37,7 +37,6 @@ class StepSource:
         self._rows: dict[int, dict[str, float]] = defaultdict(dict)
         self._scores: dict[int, Reading] = {}
         self._begins_at: float | None = None
-        self._reported: set[int] = set()
 
     def read(self) -> list[Reading]:
         """Return the steps of which all is known now."""

@@ -6,7 +6,6 @@ A copy lies in the trial's folder, where prime-rl's processes import it; `split`
 import random
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +19,6 @@ from runner.trainers.rewarding import Judge, judge_in  # noqa: E402
 __all__ = ["RlplanTaskset"]
 
 
-@cache
 def judge() -> Judge:
     """Return the judge of this trial."""
     return judge_in(str(FOLDER))
@@ -37,7 +35,6 @@ class RlplanData(vf.TaskData):
     """A problem by its place in the trial's file."""
 
     number: int
-    shaped: bool
 
 
 class RlplanTask(vf.Task[RlplanData, vf.State, vf.TaskConfig]):
@@ -47,7 +44,7 @@ class RlplanTask(vf.Task[RlplanData, vf.State, vf.TaskConfig]):
     async def rlplan(self, task: RlplanData, trace: Any) -> float:
         """Return what is trained on, or in a validation the plain score."""
         score = await judge().awaited(task.number, trace.last_reply)
-        return judge().shaped(score, trace.num_output_tokens) if task.shaped else score
+        return judge().worth(task.number, score, trace.num_output_tokens)
 
 
 class RlplanTaskset(vf.Taskset[RlplanTask, RlplanConfig]):
@@ -63,5 +60,5 @@ class RlplanTaskset(vf.Taskset[RlplanTask, RlplanConfig]):
         for number in numbers:
             prompt: Any = known.problems[number].prompt
             given = prompt if isinstance(prompt, str) else [dict(message) for message in prompt]
-            data = RlplanData(number=number, shaped=train, prompt=given)
+            data = RlplanData(number=number, prompt=given)
             yield RlplanTask(data, self.config.task)
