@@ -42,7 +42,14 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE = 0.5  # seconds from asking to killing
 _LONGEST = 10.0  # seconds after which what cannot be killed, such as a process stuck in a driver, is left
 
+_ROOT = str(Path(__file__).resolve().parents[1])  # of our packages
+
 _adopts = False
+
+
+def search_path() -> str:
+    """Return the PYTHONPATH of a process of ours: the packages need not be installed where this one found them."""
+    return os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
 
 
 def sweep_orphans(tag: str, worker: str | None = None, *, driver: str | None = None) -> int:
@@ -70,7 +77,7 @@ def sweep_after_death(tag: str, worker: str) -> "subprocess.Popen[bytes]":
     this process, since Ray kills a dead worker's children first.
     """
     guard = subprocess.Popen(
-        [sys.executable, "-c", _GUARD, str(Path(__file__).resolve().parents[1]), tag, worker],
+        [sys.executable, "-c", _GUARD, _ROOT, tag, worker],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

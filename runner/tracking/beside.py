@@ -16,6 +16,7 @@ from typing import IO
 
 from planner.config.tracking import TrackingSection
 from planner.store import open_store
+from runner.processes import search_path
 from runner.tracking.mirror import Mirror
 from runner.tracking.port import open_tracker
 
@@ -45,15 +46,13 @@ def beside(
 ) -> Iterator[None]:
     """Have a process run as long as the block does; what it prints is said, and its pipe's end is its sign to end."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     with log.open("ab") as errors:
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env={**os.environ, "RLPLAN_DB": address, "PYTHONPATH": path},
+            env={**os.environ, "RLPLAN_DB": address, "PYTHONPATH": search_path()},
             start_new_session=True,  # Ctrl-C at the terminal is the driver's alone
             text=True,
         )

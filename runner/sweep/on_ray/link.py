@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
-from runner.processes import DRIVER_TAG, SWEEP_TAG, end_session, sweep_orphans
+from runner.processes import DRIVER_TAG, SWEEP_TAG, end_session, search_path, sweep_orphans
 from runner.sweep.on_ray.cluster import CLIENT, ENVIRONMENT
 from runner.sweep.on_ray.messages import Message, RayStart, write
 from runner.trainers.in_own_ray import private_folder
@@ -144,10 +144,7 @@ class Restarts:
 
 
 def _environment(start: RayStart) -> dict[str, str]:
-    # The packages need not be installed where the driver finds them by its sys.path alone.
-    here = str(Path(__file__).resolve().parents[3])
-    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
-    own = {SWEEP_TAG: start.tag, DRIVER_TAG: start.driver, "PYTHONPATH": path}
+    own = {SWEEP_TAG: start.tag, DRIVER_TAG: start.driver, "PYTHONPATH": search_path()}
     if start.address is None and start.alone and "RAY_memory_monitor_refresh_ms" not in os.environ:
         own["RAY_memory_monitor_refresh_ms"] = "0"  # what fills the memory is no worker of Ray's, which it would kill
     if start.address is None and "RAY_AUTH_MODE" not in os.environ:
