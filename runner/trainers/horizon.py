@@ -10,7 +10,6 @@ from budgets.errors import InputError
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import refuse
 from runner.trainers.spec import TABLED, TrainerSpec
 from runner.training.building import rates_in_order
 
@@ -56,17 +55,3 @@ def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
         return config
     longer = trainer.model_copy(update={"options": {**trainer.options, "horizon_steps": to_step}})
     return config.model_copy(update={"trainer": longer})
-
-
-def require_shared(config: TrialConfig, options: Any, trainer: str, apart: int) -> None:
-    """Refuse a machine that such a trainer cannot use, or engines that do not fit; `apart`: those of vLLM alone."""
-    refuse(config, trainer, {"machine.compile": f"rlplan does not have {trainer} compile the model: set false"})
-    machine = config.machine
-    if machine.device != "cuda" or machine.engine != "vllm":
-        given = f"machine.device = '{machine.device}' and machine.engine = '{machine.engine}'"
-        raise InputError(f"{given}: {trainer} trains on GPUs, with vLLM; set 'cuda' and 'vllm'")
-    if (apart or machine.gpus) % (options.tensor_parallel or 1):
-        raise InputError(
-            f"[trainer.options] tensor_parallel = {options.tensor_parallel}: it must divide the "
-            f"{apart or machine.gpus} GPUs that vLLM has"
-        )

@@ -36,7 +36,7 @@ from runner.trainers.driving import (
 )
 from runner.trainers.fitting import fitted
 from runner.trainers.following import LineSource
-from runner.trainers.horizon import horizon_values, require_shared, require_within
+from runner.trainers.horizon import horizon_values, require_within
 from runner.trainers.inside import PARTS
 from runner.trainers.known import require_known
 from runner.trainers.laying import judged_files, nested, numbered_rows, parts, programs
@@ -95,8 +95,6 @@ class TableDriver:
         values["asynchronous"] = trains_apart(spec, config.recipe)
         values["train_gpus"] = training = training_gpus(spec, config, options)
         apart = config.machine.gpus - training
-        if spec.horizon:
-            require_shared(config, options, self.title, apart)
         for name, value in spec.values.items():
             values[name] = evaluated(value, values)
         values |= self.further(config, task, attempt, values)
