@@ -8,8 +8,6 @@ from types import ModuleType
 
 import pytest
 
-from runner.trainers.verl.driver import SAVING
-
 collect_ignore_glob = [] if find_spec("verl") else ["*.py"]
 
 if find_spec("verl"):
@@ -43,7 +41,7 @@ def estimator(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     folder = tmp_path_factory.mktemp("estimator")
     (folder / "advantage.json").write_text('{"scale": "group", "epsilon": 1e-4}')
     path = folder / "rlplan_verl.py"
-    path.write_text((OWN / "advantages.py").read_text())
+    path.write_text((OWN / "rlplan_verl.py").read_text())
     return program("rlplan_verl", path)
 
 
@@ -56,6 +54,7 @@ def saving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for kind in (PPOTrainerSync, PPOTrainerSeparateAsync):
         monkeypatch.setattr(kind, "on_step_end", kind.on_step_end)
     monkeypatch.setattr(ReplayBufferAsync, "_has_enough_samples", ReplayBufferAsync._has_enough_samples)
-    (tmp_path / f"{SAVING}.py").write_text((OWN / "saving.py").read_text())
-    monkeypatch.setitem(sys.modules, SAVING, program(SAVING, tmp_path / f"{SAVING}.py"))
+    path = tmp_path / "rlplan_saving.py"
+    path.write_text((OWN / path.name).read_text())
+    monkeypatch.setitem(sys.modules, path.stem, program(path.stem, path))
     return tmp_path

@@ -19,7 +19,6 @@ from runner.grpo import advantages as ours
 from runner.grpo.clips import k3
 from runner.grpo.objective import Tokens, objective, token_weights
 from runner.trainers.inside import SAVE_NOW
-from runner.trainers.verl.driver import SAVING
 from tests.trainers_verl import trials
 
 ACTOR = "actor_rollout_ref.actor"
@@ -105,7 +104,7 @@ def test_its_loss_is_ours(recipe: str) -> None:
 def test_it_saves_after_the_update_under_way_when_that_is_asked_for_unless_it_has(
     kind: type, engines: str, saving: Path
 ) -> None:
-    config = OmegaConf.create({"trainer": {"checkpoint_callback_class": f"{SAVING}.SaveNow"}})
+    config = OmegaConf.create({"trainer": {"checkpoint_callback_class": "rlplan_saving.SaveNow"}})
     trainer = MagicMock(checkpoint_callback=build_checkpoint_callback(config), timing_raw={}, global_steps=6)
     trainer.prev_step_profile = trainer.hybrid_rollout_config.enable_switch = False
 

@@ -20,13 +20,11 @@ from runner.trainers.driver import Attempt, Reading
 from runner.trainers.driving import require_chat
 from runner.trainers.following import Lines
 from runner.trainers.in_own_ray import gpus_here
-from runner.trainers.laying import programs
 from runner.trainers.spec import TrainerSpec
 from runner.trainers.table import RehearsedDriver
 from runner.training.building import open_stream
 from runner.training.trial import read_points
 
-SAVING = "rlplan_saving"  # what verl imports of ours in the process of its trainer
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 _ROWS = 1 << 16  # of the prompts in the order of a trial, after which it begins anew
 _VERL = load_trainer("verl")
@@ -55,11 +53,8 @@ class VerlDriver(RehearsedDriver):
         return {**options.settings, "trainer.logger": loggers}
 
     def laid(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, str]:
-        """Return the files, with the modules that verl imports of ours and the order of the prompts."""
-        modules = programs("verl", "advantages.py", "saving.py")
+        """Return the files, with the advantages that are wanted and the order of the prompts."""
         return super().laid(config, task, attempt, values) | {
-            "rlplan_verl.py": modules["advantages.py"],
-            f"{SAVING}.py": modules["saving.py"],
             "advantage.json": json.dumps(config.recipe.advantage.model_dump()),
             "order.json": json.dumps(open_stream(config, task).take(max(_ROWS, len(task.train)))),
         }

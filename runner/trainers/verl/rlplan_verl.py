@@ -1,4 +1,4 @@
-"""Our advantages as an estimator of verl's registry; copied into a trial's folder as a module that verl imports.
+"""Our advantages as an estimator of verl's registry; copied into a trial's folder, a module that verl imports.
 
 verl is told so by VERL_USE_EXTERNAL_MODULES. What `advantage.json` beside it says is a recipe's [advantage].
 """
