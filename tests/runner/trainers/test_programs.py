@@ -181,6 +181,38 @@ def test_slimes_reward_is_shaped_in_training_and_plain_in_a_validation(adapter: 
     assert worths == [1.0, -1.0, 1.0, 0.0]
 
 
+class Named:
+    """What verifiers has classes for: any names."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        self.given = given
+        vars(self).update(named)
+
+    def __class_getitem__(cls, _: Any) -> type:
+        return cls
+
+
+def test_prime_rls_reward_is_shaped_in_training_and_plain_in_a_validation(
+    made: Callable[..., TrialConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classes = ("TasksetConfig", "TaskData", "Task", "State", "TaskConfig", "Taskset")
+    v1 = SimpleNamespace(**{name: type(name, (Named,), {}) for name in classes}, reward=lambda function: function)
+    monkeypatch.setitem(sys.modules, "verifiers", SimpleNamespace(v1=v1))
+    monkeypatch.setitem(sys.modules, "verifiers.v1", v1)
+    laid(made("prime-rl", "dapo", prompts_per_batch=1), tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    taskset = program(tmp_path / "rlplan_taskset.py").RlplanTaskset
+
+    def worth(split: str, number: int, said: str) -> float:
+        tasks = taskset(config=SimpleNamespace(split=split, seed=0, task=None)).load()
+        (asked,) = [each for each in tasks if each.given[0].number == number]
+        reward: float = asyncio.run(asked.rlplan(asked.given[0], SimpleNamespace(last_reply=said, num_output_tokens=1)))
+        return reward
+
+    assert [worth("train", 0, said) for said in ("4", "5")] == [1.0, -1.0]
+    assert [worth("validation", 24, said) for said in ("4", "5")] == [1.0, 0.0]
+
+
 def test_slimes_advantages_are_ours_and_truncated_responses_are_left_out(adapter: ModuleType) -> None:
     worths = [1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0, 1.0]
     samples = [sample(0, group=place % 2, worth=worth) for place, worth in enumerate(worths)]
