@@ -34,6 +34,7 @@ class Flag:
     most: float | None = None
     below: float | None = None
     read: Callable[[str, str], Any] | None = None  # its text, under its name; by its type without this
+    word: str | None = None  # that it takes in place of a number
     is_argument: bool = False
     env: str | None = None
 
@@ -47,8 +48,8 @@ class Flag:
         else:
             flag, metavar = self.named(name), self.metavar
             if plain is not None:
-                metavar = metavar or f"<{plain.__name__}>"
-                said["parser"] = partial(_parsed, self.read or READ[plain], flag)
+                metavar = metavar or "|".join(filter(None, (f"<{plain.__name__}>", self.word)))
+                said["parser"] = partial(_parsed, self.read or READ[plain], flag, self.word)
             names = (flag,) if self.short is None else (flag, self.short)
             given = typer.Option(*names, metavar=metavar, **said)
         return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, given])
@@ -83,8 +84,13 @@ toggle = partial(flag, default=False)
 money = partial(flag, metavar="<gpu-hours>", read=gpu_hours, above=0, most=LARGEST_BUDGET_GPU_HOURS)
 
 
-def _parsed(read: Callable[[str, str], Any], flag: str, text: Any) -> Any:
-    return read(text, flag) if isinstance(text, str) else text  # a default is a number already
+def _parsed(read: Callable[[str, str], Any], flag: str, word: str | None, text: Any) -> Any:
+    if not isinstance(text, str) or text == word:  # a default is a number already
+        return text
+    try:
+        return read(text, flag)
+    except InputError as error:
+        raise InputError(f"{error}, or {word}" if word else str(error)) from error
 
 
 def _first_type(kind: Any) -> Any:

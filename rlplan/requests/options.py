@@ -1,7 +1,7 @@
 """Flags that several requests share, and what commands do with what was typed."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -68,8 +68,9 @@ learn_from = partial(
 )
 
 # How a budget is split, and what is compared beside n and B, for a plan and for a sweep that makes one.
+Share: TypeAlias = float | Literal["auto"]
 pilot_fraction = partial(
-    flag, "Share of the budget for pilots; 0: none. Without it, the best one.", key="pilot.fraction"
+    flag, "Share of the budget for pilots; 0: none, auto: the best one.", word="auto", key="pilot.fraction"
 )
 pilot_gpus = partial(flag, "How many GPUs a pilot gets; else the fewest at nearly the best price.", key="pilot.gpus")
 recipes = partial(flag, "Recipes to compare with each other.", "<a>,<b>", offer=completing.recipes, key="axes.recipes")

@@ -38,7 +38,7 @@ class ProposeRequest(StoredRequest):
     difficulty: str | None = options.difficulty()
     pass_rate: float | None = options.pass_rate()
     pass_rates_file: str | None = options.pass_rates_file()
-    pilot_fraction: float | None = options.pilot_fraction()
+    pilot_fraction: options.Share | None = options.pilot_fraction()
     pilot_gpus: int | None = options.pilot_gpus()
     baseline: str | None = flag(
         "What you would choose otherwise, always rows; else n=8,B=64 or n=8,B=128.", key="proposal.baseline"

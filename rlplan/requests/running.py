@@ -28,7 +28,7 @@ class SweepRequest(StoredRequest):
     budget: float | None = money("Propose for these GPU-hours first, then run that.", key="budget.gpu_hours")
     recipes: str | Sequence[str] | None = options.recipes()
     models: str | Sequence[str] | None = options.models()
-    pilot_fraction: float | None = options.pilot_fraction()
+    pilot_fraction: options.Share | None = options.pilot_fraction()
     pilot_gpus: int | None = options.pilot_gpus()
     config: Path | str | None = options.config()
     policy: str = options.policy()

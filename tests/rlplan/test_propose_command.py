@@ -224,6 +224,21 @@ def test_models_and_deadlines_are_said_with_what_they_take_for_granted(run: Run)
     assert float(price[1].replace(",", "")) == pytest.approx(2.5 * spent, rel=0.001)
 
 
+def test_the_flag_of_pilots_takes_what_its_key_takes(run: Run, tmp_path: Path) -> None:
+    asked = ("propose", "--task", "sum-easy", "--budget", "0.03")
+    (tmp_path / "rlplan.toml").write_text('[pilot]\nfraction = "auto"\n')
+    by_key = run.json(*asked)
+    (tmp_path / "rlplan.toml").write_text("[pilot]\nfraction = 0.4\n")
+    by_flag = run.json(*asked, "--pilot-fraction", "auto")
+    assert by_flag["pilot_gpu_hours"] == by_key["pilot_gpu_hours"] < run.json(*asked)["pilot_gpu_hours"]
+    assert run("sweep", *asked[1:], "--pilot-fraction", "auto", "--dry-run").code == 0
+    refused = run(*asked, "--pilot-fraction", "best")
+    assert (refused.code, refused.err) == (
+        2,
+        "rlplan: --pilot-fraction 'best' is not a number: write it as a plain number, such as 0.25, or auto\n",
+    )
+
+
 def test_the_grids_edge_is_said_where_row_1_is_there(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rlplan.toml").write_text("[grid]\nmost_rollouts_per_prompt = 16\n")
     assert "n = 16 is the largest of the grid ([grid])." in run("propose", "--budget", "5000").text
