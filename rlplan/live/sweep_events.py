@@ -66,28 +66,28 @@ def _segments(session: Session, sweep_id: int, trials: dict[int, TrialRow], sinc
         .where(of_sweep, or_(Segment.id > since.segment, Segment.id.in_(since.open_segments)))
         .order_by(Segment.id)
     )
-    granted = _granted(session, sweep_id, since)
+    decided = _decided(session, sweep_id, since)
     events = []
     for segment, first in session.execute(wanted):
         trial = trials[segment.trial_id]
         if segment.id > since.segment and first:
-            events.append((segment.started_at, f"{trial.name} {_beginning(segment, granted)}"))
+            events.append((segment.started_at, f"{trial.name} {_beginning(segment, decided)}"))
         if segment.outcome is SegmentOutcome.COMMITTED and segment.ended_at is not None:
             events.append((segment.ended_at, f"{trial.name} {_committed(segment, trial)}"))
     return events
 
 
-def _granted(session: Session, sweep_id: int, since: Position) -> dict[int | None, int]:
-    """Return up to which step each trial was started; a segment that has ended only says how far it came."""
+def _decided(session: Session, sweep_id: int, since: Position) -> dict[int | None, int]:
+    """Return up to which step each trial's start was decided; its segment may be granted less, and come less far."""
     wanted = select(Decision.trial_id, Decision.seen).where(Decision.sweep_id == sweep_id, Decision.action == "start")
     started = session.execute(wanted.where(Decision.number > since.decision)).all()
-    return {trial: seen["granted_to_step"] for trial, seen in started if "granted_to_step" in seen}
+    return {trial: seen["to_step"] for trial, seen in started if "to_step" in seen}
 
 
-def _beginning(segment: Segment, granted: dict[int | None, int]) -> str:
+def _beginning(segment: Segment, decided: dict[int | None, int]) -> str:
     if segment.attempt > 1:
         return f"goes on from step {steps(segment.from_step)}, attempt {segment.attempt}"
-    return f"starts, up to step {steps(granted.get(segment.trial_id, segment.to_step))}"
+    return f"starts, up to step {steps(decided.get(segment.trial_id, segment.to_step))}"
 
 
 def _committed(segment: Segment, trial: TrialRow) -> str:

@@ -170,7 +170,12 @@ class Dispatcher:
             self._end_unsaved(view)
             return
         verb = "continue" if view.step else "start"
-        details = {**action.why.figures, "granted_to_step": granted.to_step, "reserved_gpu_hours": granted.gpu_hours}
+        details = {
+            **action.why.figures,
+            "to_step": action.to_step,
+            "granted_to_step": granted.to_step,
+            "reserved_gpu_hours": granted.gpu_hours,
+        }
         self._intake.decide(action.trial, TrialState.RUNNING, verb, replace(action.why, figures=details))
         facts.segments += 1
         self._open(view.trial, view.step, granted)

@@ -85,7 +85,7 @@ class Seeder:
         verb, (n, B) = ("continue" if from_step else "start"), self.sizes[trial]
         moves = f"goes on from step {from_step} to" if from_step else "starts, up to"
         reason = f"n = {n}, B = {B} {moves} step {from_step + STEPS} for 29 GPU-hours: it gains most by the GPU-hour"
-        self.decide(verb, reason, trial, granted_to_step=from_step + STEPS)
+        self.decide(verb, reason, trial, to_step=from_step + STEPS, granted_to_step=from_step + STEPS - 1)
         self.open[trial] = samples.put(self.store, results.open_segment, trial, new, self.now())
         self.move(trial, TrialState.RUNNING)
         return self.open[trial]

@@ -215,10 +215,10 @@ def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> Non
     document = run.json("decisions", "--trial", "n32-B32-s0")
     assert document["sweep"] == "sweep-1"
     assert [each["action"] for each in document["decisions"]] == ["start", "continue", "prune"]
-    assert document["decisions"][0]["seen"] == {"p": 0.5, "granted_to_step": 10}
+    assert document["decisions"][0]["seen"] == {"p": 0.5, "to_step": 10, "granted_to_step": 9}
     rows = run("decisions", "--format", "csv").rows
     assert [int(row["number"]) for row in rows] == list(range(1, 17))
-    assert json.loads(rows[0]["seen"]) == {"p": 0.5, "granted_to_step": 10}
+    assert json.loads(rows[0]["seen"]) == {"p": 0.5, "to_step": 10, "granted_to_step": 9}
     unknown = run("decisions", "--trial", "n32-B32-s")
     assert (unknown.code, "did you mean 'n32-B32-s0'" in unknown.err) == (2, True)
     assert run("decisions", "--last", "0").code == 2

@@ -6,20 +6,24 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from planner.store.schema import SegmentOutcome, SweepStatus
+from planner.store.schema import Decision, SegmentOutcome, SweepStatus, Trial
 from planner.trials import TrialState
+from rlplan.actions.sweeping import start
 from rlplan.live.sweep_display import READY, STOPPING, Lines, Terminal
-from rlplan.live.sweep_running import Follower
+from rlplan.live.sweep_running import Follower, followed
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from tests.rlplan.pseudo_terminal import at_a_terminal
+from tests.rlplan.stored_rows import rows
 from tests.rlplan.sweep_rows import Seeder
+from tests.rlplan.test_sweeping import request
 
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -99,6 +103,18 @@ def test_a_start_names_the_step_of_its_decision_also_where_less_was_reached(
         "starts, up to step 10",
         "step 4: no score yet, ",
     ]
+
+
+@pytest.mark.usefixtures("simulated_workers")
+def test_a_sweep_says_of_each_start_what_its_decision_says(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    followed(partial(start, request(policy="rlplan", budget=0.03, db=database)), database)
+    told = re.findall(r"^(\S+) starts, up to step ([\d,]+)$", capsys.readouterr().err, re.MULTILINE)
+    starts = [each for each in rows(database, Decision) if each.action == "start"]
+    names = {each.id: each.name for each in rows(database, Trial)}
+    assert any(each.seen["granted_to_step"] < each.seen["to_step"] for each in starts)
+    decided = [(names[each.trial_id], *re.findall(r"starts, up to step ([\d,]+) ", each.reason)) for each in starts]
+    assert sorted(told) == sorted(decided)
+    assert len(told) > 1
 
 
 def test_an_unreadable_database_keeps_the_last_picture_and_is_told_once(
