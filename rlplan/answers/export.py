@@ -160,8 +160,13 @@ def _document(about: Mapping[str, Any], lists: Mapping[str, Iterable[Row]]) -> C
 
 def _write_csv(table: Table, file: BinaryIO) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
-    write_cells(text, table.columns, (map(_flat, map(row.get, table.columns)) for row in table.rows))
+    write_cells(text, table.columns, (_cells(row, table.columns) for row in table.rows))
     text.detach()
+
+
+def _cells(row: Row, columns: Sequence[str]) -> list[Any]:
+    cells = list(map(row.get, columns))
+    return cells if _AS_IT_IS.issuperset(map(type, cells)) else list(map(_flat, cells))  # nearly all are as they are
 
 
 def _parquet(table: Table) -> bytes:
@@ -183,7 +188,7 @@ def _parquet(table: Table) -> bytes:
 
 def _flat(value: Any) -> Any:
     """Return a value for one cell."""
-    if value.__class__ in _AS_IT_IS:  # nearly all are
+    if value.__class__ in _AS_IT_IS:
         return value
     if isinstance(value, Enum):
         return value.value

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from sqlalchemy import select
@@ -40,9 +41,11 @@ class PointRows:
         present = present_attempts(trials, totals_of(session, sweep.id))
         self._present = {each.name: present[each.id] for each in trials}
         columns: dict[str, None] = {}
-        documents: Iterable[tuple[Any, Any]] = every_point(session, sweep.id, measured=False)
-        for self._count, (trial, (further, metrics)) in enumerate(documents, start=1):
-            columns.update(dict.fromkeys((*self._head(trial), *POINT, *_further(further), *_metrics(metrics))))
+        for trial, documents in self._by_trial(measured=False):
+            columns |= dict.fromkeys((*self._head(trial), *POINT))
+            for _, (further, metrics) in documents:
+                self._count += 1
+                columns |= _further(further) | _metrics(metrics)
         self.columns = tuple(columns)
 
     def __len__(self) -> int:
@@ -51,14 +54,19 @@ class PointRows:
 
     def __iter__(self) -> Iterator[Row]:
         """Yield them by trial, step and attempt."""
-        points: Iterable[tuple[Any, Any]] = every_point(self._session, self._sweep.id)
-        for (name, step), of_step in groupby(points, key=lambda each: (each[0]["trial"], each[1][1])):
-            several = list(of_step)
-            counted = counting(self._present[name], step, [point for _, point in several])
-            for trial, point in several:
-                attempt, _, *measured, further, metrics = point
-                cells = dict(zip(POINT, (attempt, step, point is counted, *measured), strict=True))
-                yield self._head(trial) | cells | _further(further) | _metrics(metrics)
+        for trial, points in self._by_trial():
+            head, present = self._head(trial), self._present[trial["trial"]]
+            for step, of_step in groupby((point for _, point in points), key=attrgetter("step")):
+                several = list(of_step)
+                counted = counting(present, step, several)
+                for point in several:
+                    attempt, _, *measured, further, metrics = point
+                    cells = zip(POINT, (attempt, step, point is counted, *measured), strict=True)
+                    yield head | dict(cells) | _further(further) | _metrics(metrics)
+
+    def _by_trial(self, *, measured: bool = True) -> Iterator[tuple[Mapping[str, Any], Iterator[tuple[Any, Any]]]]:
+        points: Iterable[tuple[Any, Any]] = every_point(self._session, self._sweep.id, measured=measured)
+        return groupby(points, key=itemgetter(0))
 
     def _head(self, trial: Mapping[str, Any]) -> Row:
         return {"sweep": self._sweep.name, **{each: trial[each] for each in CELL}, **axis_cells(trial["axes"])}
@@ -172,4 +180,10 @@ def _further(stored: Mapping[str, Any] | None) -> Row:
 
 
 def _metrics(stored: Mapping[str, Any] | None) -> Row:
-    return {f"metrics.{name}": value for name, value in flattened(stored or {})}
+    row: Row = {}
+    for name, value in (stored or {}).items():
+        if value.__class__ is dict:
+            row |= flattened(value, f"metrics.{name}.")
+        else:  # most are: `flattened` takes twice as long for them, and there may be millions
+            row[f"metrics.{name}"] = value
+    return row
