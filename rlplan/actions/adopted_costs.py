@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
@@ -80,21 +80,14 @@ def times_their_price(records: Sequence[CostRecord], request: Request, known: Co
 def _row(
     entry: Entry, steps: tuple[Step, ...], request: Request, at: datetime, *, validations: bool
 ) -> CostRecord | None:
-    run, split = replace(entry.run, steps=steps), entry.split
-    gpus = entry.settings.gpus or 1
-    generators, trainers, colocated = split.of(gpus)
+    run, split, (n, B) = replace(entry.run, steps=steps), entry.split, entry.allocation
+    generators, trainers, colocated = split.of(entry.settings.gpus or 1)
     asynchronous = split.asynchronous and not colocated
-    seconds = {PHASES[name].value: took for name, took in run.phases().items() if name in PHASES}
-    if asynchronous:
-        seconds.pop(Phase.GENERATE.value, None)  # such a log times the waiting for rollouts
-    if not validations:
-        seconds.pop(Phase.EVALUATE.value, None)
-    whole = whole_seconds(entry.run, steps)
-    seconds |= {} if whole is None else {WHOLE: whole}
-    seconds = {name: took for name, took in seconds.items() if took > 0}
+    untold = {Phase.GENERATE} if asynchronous else set()  # such a log times the waiting for rollouts
+    untold |= set() if validations else {Phase.EVALUATE}
+    seconds = _seconds(run, whole_seconds(entry.run, steps), untold)
     if not seconds:
         return None
-    n, B = entry.allocation
     measured = run.typical("response_tokens") or entry.run.typical("response_tokens")
     mean = measured or request.workload.responses.mean
     return CostRecord(
@@ -121,3 +114,11 @@ def _row(
         engine_gpus=split.engine_gpus,
         response_assumed=not measured,
     )
+
+
+def _seconds(run: LoggedRun, whole: float | None, untold: Collection[Phase]) -> dict[str, float]:
+    """Return what typical steps took by phase, but for those that are untold, and as a whole."""
+    phases = {PHASES[name]: took for name, took in run.phases().items() if name in PHASES}
+    seconds = {phase.value: took for phase, took in phases.items() if phase not in untold}
+    seconds |= {} if whole is None else {WHOLE: whole}
+    return {name: took for name, took in seconds.items() if took > 0}

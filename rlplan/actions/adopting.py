@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -21,8 +21,8 @@ from planner.config import Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.config.trainer import BUILTIN
 from planner.proposals import Request
-from planner.store import open_store
-from planner.store.schema import CostRecord, SweepStatus
+from planner.store import Store, open_store
+from planner.store.schema import Candidate, CostRecord, SweepStatus
 from rlplan.actions.adopted_costs import cost_rows, times_their_price
 from rlplan.actions.adopted_rows import (
     calibrated,
@@ -42,6 +42,7 @@ from rlplan.wording.numbers import plural
 from rlplan.wording.terminal import tell
 from runner.sweep.planning import SweepChoice
 
+Priced = tuple[Entry, list[CostRecord]]  # a run, and what its steps took
 FINAL_RUN = 4.0  # times the longest run's GPU-hours: the final run, where neither it nor a budget is given
 _OF_WORKLOAD = ("workload.", "validation.problems", "validation.samples")  # what a file may know better than a log
 PILOT_SHARE = 0.2  # of a budget, unless the runs have taken more
@@ -175,63 +176,90 @@ def _entry(path: Path, request: AdoptRequest) -> Entry:
 
 def _store(request: AdoptRequest, found: ComparableRuns) -> Adopted:
     """Store what the runs' steps took, and those with a curve as trials of a sweep."""
-    entries, curves, notes = found.entries, found.curves, list(found.notes)
+    entries, curves = found.entries, found.curves
     money = _money(request, curves) if curves else Money(1.0, 1.0, 1.0)
     resolved = _configuration(request, found, money)
-    workload, now = build_request(resolved), datetime.now(UTC)
-    known_size = request.validation_problems is not None
-    costs = [cost_rows(entry, workload, now, validations=known_size) for entry in entries]
-    if others := [e.run.path.name for e in entries if e.settings.model != entries[0].settings.model]:
-        notes.append(f"{', '.join(others)}: of another model than {entries[0].run.path.name}, adopt them by themselves")
-        costs = [
-            c if e.settings.model == entries[0].settings.model else [] for e, c in zip(entries, costs, strict=True)
-        ]
-    stored = Adopted(entries, (None,) * len(entries), {}, (), prices=sum(bool(cost) for cost in costs))
-    if unscored := [entry.run.path.name for entry in entries if not entry.scored]:
-        notes.append(f"{', '.join(unscored)}: not validated after an update, so only what their steps took is stored")
-    if curves:
-        plan, candidates = plan_row(workload, resolved, curves, money.pilot_gpu_hours, money.final_gpu_hours)
-        choice = SweepChoice(
-            problems=request.problems,
-            model=request.checkpoint,
-            reward=request.reward,
-            validation=request.validation,
-            trainer=request.trainer,
-            folder=own_folder(request.folder, request.db),
-        )
-        require_runnable(plan, candidates, choice)  # before a database is made
+    workload = build_request(resolved)
+    priced = _priced(entries, workload, validations=request.validation_problems is not None)
+    other_trainer = request.trainer or resolved.config.trainer.name != BUILTIN  # which has problems of its own
+    trainable = bool(request.problems or other_trainer or resolved.config.workload.task)
+    pilots = plan_row(workload, resolved, curves, money.pilot_gpu_hours, money.final_gpu_hours) if curves else None
+    choice = _sweep_choice(request)
+    if pilots is not None:
+        require_runnable(*pilots, choice)  # before a database is made
+    stored = Adopted(entries, (None,) * len(entries), {}, (), prices=sum(bool(costs) for _, costs in priced))
     with open_store(request.db) as store:
-        if curves:
-            trained_by = request.trainer or resolved.config.trainer.name != BUILTIN  # which has problems of its own
-            goes_on = money.goes_on and bool(request.problems or trained_by or resolved.config.workload.task)
-            if money.goes_on and not goes_on:
-                notes.append(
-                    "nothing says what further trials would be trained on: with --problems and --checkpoint, or with "
-                    "--trainer, the sweep could go on"
-                )
-            if goes_on:
-                known = store.cost_records(gpu=workload.hardware.gpu.name, model=workload.workload.model.name)
-                priced = calibrated(workload, [*known, *(cost for each in costs for cost in each)])
-                candidates += open_candidates(priced, candidates)
-            pairs = [(entry, cost) for entry, cost in zip(entries, costs, strict=True) if entry.scored]
+        if pilots is not None:
+            plan, candidates = pilots
+            if goes_on := money.goes_on and trainable:
+                candidates += _open_candidates(store, workload, candidates, priced)
             ends = SweepStatus.INTERRUPTED if goes_on else SweepStatus.FINISHED
-            rows = (plan, candidates)
-            plan_name, sweep, names = store_sweep(store, rows, choice, pairs, request.validation_problems, ends)
+            scored = [each for each in priced if each[0].scored]
+            plan_name, sweep, names = store_sweep(
+                store, (plan, candidates), choice, scored, request.validation_problems, ends
+            )
             given = iter(names)
             trials = tuple(next(given) if entry.scored else None for entry in entries)
             stored = replace(stored, plan=plan_name, sweep=sweep, trials=trials)
         with store.write() as session:
-            for entry, cost in zip(entries, costs, strict=True):
-                if cost and not entry.scored:
-                    store_costs(session, entry, cost)
-    return replace(stored, notes=tuple(notes), times_price=_times_price(entries, workload, costs))
+            for entry, costs in priced:
+                if costs and not entry.scored:
+                    store_costs(session, entry, costs)
+    notes = (*found.notes, *_notes(entries, stuck=money.goes_on and not trainable))
+    return replace(stored, notes=notes, times_price=_times_price(priced, workload))
 
 
-def _times_price(entries: Sequence[Entry], request: Request, costs: Sequence[Sequence[CostRecord]]) -> float | None:
+def _sweep_choice(request: AdoptRequest) -> SweepChoice:
+    return SweepChoice(
+        problems=request.problems,
+        model=request.checkpoint,
+        reward=request.reward,
+        validation=request.validation,
+        trainer=request.trainer,
+        folder=own_folder(request.folder, request.db),
+    )
+
+
+def _priced(entries: Sequence[Entry], workload: Request, *, validations: bool) -> list[Priced]:
+    """Return each run with what its steps took; of another model than the first, nothing."""
+    now, model = datetime.now(UTC), entries[0].settings.model
+    return [
+        (each, cost_rows(each, workload, now, validations=validations) if each.settings.model == model else [])
+        for each in entries
+    ]
+
+
+def _open_candidates(
+    store: Store, workload: Request, taken: Sequence[Candidate], priced: Sequence[Priced]
+) -> list[Candidate]:
+    """Return what the sweep may try besides, at the prices that are known with those of the runs."""
+    known = store.cost_records(gpu=workload.hardware.gpu.name, model=workload.workload.model.name)
+    return open_candidates(calibrated(workload, [*known, *_records(priced)]), taken)
+
+
+def _notes(entries: Sequence[Entry], *, stuck: bool) -> Iterator[str]:
+    """Yield what to mind; the sweep is stuck where money is left and nothing says what to train."""
+    first = entries[0]
+    if others := [each.run.path.name for each in entries if each.settings.model != first.settings.model]:
+        yield f"{', '.join(others)}: of another model than {first.run.path.name}, adopt them by themselves"
+    if unscored := [each.run.path.name for each in entries if not each.scored]:
+        yield f"{', '.join(unscored)}: not validated after an update, so only what their steps took is stored"
+    if stuck:
+        yield (
+            "nothing says what further trials would be trained on: with --problems and --checkpoint, or with "
+            "--trainer, the sweep could go on"
+        )
+
+
+def _records(priced: Sequence[Priced]) -> list[CostRecord]:
+    return [record for _, costs in priced for record in costs]
+
+
+def _times_price(priced: Sequence[Priced], request: Request) -> float | None:
     """Return how many times their price steps took, by the prior of who trained them where that is one trainer."""
-    trainers = {entry.run.trainer for entry, each in zip(entries, costs, strict=True) if each}
+    trainers = {entry.run.trainer for entry, costs in priced if costs}
     known = prior(request.hardware.gpu, trainers.pop()) if len(trainers) == 1 else request.coefficients
-    return times_their_price([record for each in costs for record in each], request, known)
+    return times_their_price(_records(priced), request, known)
 
 
 def _money(request: AdoptRequest, curves: Sequence[Entry]) -> Money:

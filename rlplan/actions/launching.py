@@ -10,8 +10,6 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.axes import named_configuration, rate_factor
-from planner.recommending.answer import FinalAnswer
-from planner.recommending.choosing import Choice
 from planner.recommending.evidence import seed_sd
 from planner.recommending.promise import Promise, promise, promise_from_studies, score_share
 from planner.recommending.prospect import DRAWS
@@ -23,18 +21,25 @@ from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import move_trial, plan_named, sweep_named
 from planner.store.totals import spent_gpu_hours
 from planner.trials import TrialState
-from planner.view import FINAL_POLICY, Configuration
+from planner.view import FINAL_POLICY, Configuration, View
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.new_sweep import create
 from rlplan.actions.sweep_request import machine, spending_text
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive
-from rlplan.actions.wanted_final import Wanted, best_of_former, known_there, row_named, unswept, wanted_of
-from rlplan.reading.launching import pilot_of
+from rlplan.actions.wanted_final import (
+    Wanted,
+    best_of_former,
+    known_there,
+    row_named,
+    sizes_in,
+    unswept,
+    wanted_of,
+    wanted_of_sweep,
+)
 from rlplan.reading.plans import plan_meant
-from rlplan.reading.recommend_reading import Stored, recommended_for, stored
+from rlplan.reading.recommend_reading import Stored, stored
 from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.terminal import tell
-from rlplan.wording.typed_numbers import whole_number
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver, this_driver
 from runner.sweep.deciding import evidence
@@ -52,7 +57,6 @@ from runner.sweep.learnt import pool_of
 from runner.sweep.planned import pilot_gpus, run_in_prior
 from runner.sweep.planning import shortfall
 from runner.sweep.spec import SweepSpec
-from runner.trainers.horizon import reaching
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ def _ready(store: Store, request: LaunchRequest) -> tuple[Stored, LaunchRequest,
     if plan is not None:
         if request.switch or request.from_best:
             raise InputError(f"--switch and --from-best are for a sweep with a final run, and {plan.name} is a plan")
-        row = row_named(plan, request.row, _sizes(request.allocation))
+        row = row_named(plan, request.row, sizes_in(request.allocation))
         known = unswept(store, plan, row, request.training or SweepRequest(db=request.db))
         return known, request, _planned(store, known, request, wanted_of(row))
     if request.row is not None or request.training is not None:
@@ -117,7 +121,7 @@ def _ready(store: Store, request: LaunchRequest) -> tuple[Stored, LaunchRequest,
     known = _launchable(store, request)
     request, wanted = _switched(store, known, request), None
     if not known.board.trials:  # it was launched without pilots
-        wanted = wanted_of(row_named(store.plan(known.plan.name), None, _sizes(request.allocation)))
+        wanted = wanted_of(row_named(store.plan(known.plan.name), None, sizes_in(request.allocation)))
     return known, request, _planned(store, known, request, wanted)
 
 
@@ -151,7 +155,7 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
     if request.from_best:
         wanted = best_of_former(store, known, request.learning_rate)
     else:
-        wanted = wanted or _wanted(known, request, layout)
+        wanted = wanted or wanted_of_sweep(known, request.allocation, layout)
     with store.read() as session:
         beside = spent_beside(session, known.sweep.plan_id, known.sweep.id)
         money = _money(session, known, wanted.pilot, beside)
@@ -171,78 +175,34 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
         layout,
         request.validations,
     )
-    promised = (known.sweep.id is None and _published(known, run)) or promise(
-        pool_of(board.spec).joint_draws(view, DRAWS),
+    notes = list(wanted.notes)
+    if run.update_steps < run.wanted_steps:
+        rest = "the start-up and a margin for the last segment take the rest"
+        notes.insert(0, f"{run.update_steps:,} of the {run.wanted_steps:,} steps are run: {rest}")
+    if beside:
+        notes.append(f"{spending_text(beside, plan)}; {money:.4g} are left for this final run")
+    spec = spec_of_final(board.spec, run)
+    promised = _promised(known, run, view)
+    return Planned(known.sweep.name, run, promised, tuple(notes), shortfall(spec, plan, *machine()), spec, plan)
+
+
+def _promised(known: Stored, run: FinalRun, view: View) -> Promise:
+    """Return what is promised of a final run by what its sweep has seen, or by the plan before anything was trained."""
+    published = _published(known, run) if known.sweep.id is None else None
+    return published or promise(
+        pool_of(known.board.spec).joint_draws(view, DRAWS),
         run.configuration,
         run.update_steps * run.gpu_hours_per_step,
         seed_sd(view.trials.values()),
         score_share(view.trials.values()),
         None if run.pilot is None else run.pilot.trial,
     )
-    spec = spec_of_final(board.spec, run)
-    lacking = shortfall(spec, plan, *machine())
-    others = [f"{spending_text(beside, plan)}; {money:.4g} are left for this final run"] if beside else []
-    rest = "the start-up and a margin for the last segment take the rest"
-    short = f"{run.update_steps:,} of the {run.wanted_steps:,} steps are run: {rest}"
-    notes = (*([] if run.update_steps == run.wanted_steps else [short]), *wanted.notes, *others)
-    return Planned(known.sweep.name, run, promised, notes, lacking, spec, plan)
 
 
 def _published(known: Stored, run: FinalRun) -> Promise | None:
     """Return what the plan expects of a row before anything of it was trained; None where it cannot tell."""
     prior = run_in_prior(known.plan, known.board.spec, known.board.candidate(run.configuration))
     return None if prior is None else promise_from_studies(prior, rate_factor(run.configuration.axes), run.update_steps)
-
-
-def _wanted(known: Stored, request: LaunchRequest, layout: Layout) -> Wanted:
-    """Return the recommended final run, or the best of the allocation that is named."""
-    choice = _choice(recommended_for(known).answer, request.allocation)
-    pilot, note = _pilot(known, choice, layout)
-    price = choice.gpu_hours / choice.update_steps
-    return Wanted(choice.configuration, choice.update_steps, choice.learning_rate, price, pilot, (note,))
-
-
-def _pilot(known: Stored, choice: Choice, layout: Layout) -> tuple[FromPilot | None, str]:
-    """Return the pilot that the final run goes on from, whoever trained it, and what that means.
-
-    That is exact on the pilot's own layout, where the pilot's folder is at hand.
-    """
-    spec, base = known.board.spec, "it starts from the base model"
-    trained = spec.training.trainer is not None or spec.training.simulation is None
-    same = layout.machine(spec.training.machine) == spec.training.machine
-    at_hand = known.astray is None and spec.storage is None
-    continues = pilot_of(known.board, choice.configuration) if trained and same and at_hand else None
-    if continues is None:
-        return None, base
-    trial = next(number for number, each in known.board.trials.items() if each.name == continues.trial)
-    config = TrialConfig.model_validate(known.board.facts[trial].config)
-    if reaching(config, choice.update_steps) != config:
-        return None, f"{base}, for it needs longer data than its pilot had"
-    saving = f"whose {continues.gpu_hours:.3g} GPU-hours are not lost"
-    note = f"it goes on from update {continues.step:,} of {continues.trial}, {saving}"
-    return FromPilot(trial, Path(continues.folder), continues.step), note
-
-
-def _choice(answer: FinalAnswer, allocation: str | None) -> Choice:
-    """Return what is to be run: the recommended choice, or the best with the n and B that are named."""
-    if (sizes := _sizes(allocation)) is None:
-        return answer.chosen
-    for choice in answer.ranked:
-        if (choice.rollouts_per_prompt, choice.prompts_per_batch) == sizes:
-            if choice.update_steps < 1:
-                raise BudgetError(f"--allocation {allocation}: the final run's budget pays for no update of it")
-            return choice
-    known = ", ".join(f"n={each.rollouts_per_prompt},B={each.prompts_per_batch}" for each in answer.ranked)
-    raise InputError(f"--allocation {allocation}: the sweep's plan has none like it that can be run; it has {known}")
-
-
-def _sizes(allocation: str | None) -> tuple[int, int] | None:
-    if allocation is None:
-        return None
-    parts = dict(each.split("=", 1) for each in allocation.replace(" ", "").split(",") if "=" in each)
-    if set(parts) != {"n", "B"}:
-        raise InputError(f"--allocation {allocation}: give the rollouts per prompt and the prompts, as n=64,B=16")
-    return whole_number(parts["n"], "--allocation n"), whole_number(parts["B"], "--allocation B")
 
 
 def _money(session: Session, known: Stored, pilot: FromPilot | None, beside: Mapping[str, float]) -> float:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import fmean, stdev
 from typing import Any, Final, Literal
@@ -28,7 +28,7 @@ from rlplan.wording.documents import Key
 from rlplan.wording.frames import PREVIEWED
 from rlplan.wording.terminal import progress_shown
 from rlplan.wording.typed_numbers import plain_number
-from runner.simulation.drawn import DrawnWorld
+from runner.simulation.drawn import DrawnWorld, Setting
 from runner.sweep.learnt import experienced
 from runner.sweep.planned import about
 
@@ -59,6 +59,11 @@ class UnpilotedWorld:
     first_ranked: float
     random: float
     best: float
+
+    @property
+    def played(self) -> PlayedWorld:
+        """The world as row 1 leaves it, which is run then."""
+        return PlayedWorld(self.first_ranked, self.best, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,25 +204,17 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
     unpiloted = propose(asked.with_pilots(fraction=NO_PILOTS))
     first_ranked = unpiloted.candidates[0].cell.configuration
     workers = max(1, asked.pilot_hardware.parallel_trials)
-    piloted = [split for split in splits if split.fraction]
     outcomes: dict[float, list[PlayedWorld]] = {split.fraction: [] for split in splits}
     without: list[UnpilotedWorld] = []
-    began, most = clock(), request.draws or MOST_DRAWS
-    with progress_shown(f"playing {request.policy} in drawn worlds", most * len(piloted)) as progress:
-        for number in range(most):
-            world = DrawnWorld(setting, request.seed, number)
+    with progress_shown(f"playing {request.policy} in drawn worlds", _most(request) * len(splits)) as progress:
+        for number, world in enumerate(_worlds(request, setting, clock)):
             truth = world.truth(asked.budget_gpu_hours)
-            without.append(UnpilotedWorld(truth[first_ranked], fmean(truth.values()), max(truth.values())))
-            if NO_PILOTS in outcomes:
-                outcomes[NO_PILOTS].append(PlayedWorld(without[-1].first_ranked, without[-1].best, 0.0, 0.0))
-            for done, split in enumerate(piloted, start=1):
-                outcomes[split.fraction].append(_outcome(world, split, request, number, workers, teacher))
-                progress(number * len(piloted) + done)
-            if request.draws is None and number + 1 >= FEWEST_DRAWS and clock() - began > PATIENCE_SECONDS:
-                break
-    names = ", ".join(each.name for each in teacher.sources) if teacher is not None else ""
-    depends = f"how the worlds' curves depend on n and B is as {names} had it, as often as that is believed beforehand"
-    taught = [depends] if names else []
+            none = UnpilotedWorld(truth[first_ranked], fmean(truth.values()), max(truth.values()))
+            without.append(none)
+            for done, split in enumerate(splits, start=1):
+                played = _outcome(world, split, request, number, workers, teacher) if split.fraction else none.played
+                outcomes[split.fraction].append(played)
+                progress(number * len(splits) + done)
     return Preview(
         plan=plan.name,
         policy=request.policy,
@@ -230,8 +227,27 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
         outcomes={fraction: tuple(each) for fraction, each in outcomes.items()},
         without=tuple(without),
         first_ranked=first_ranked,
-        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *taught, *refused),
+        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *_taught(teacher), *refused),
     )
+
+
+def _most(request: PreviewRequest) -> int:
+    return request.draws or MOST_DRAWS
+
+
+def _worlds(request: PreviewRequest, setting: Setting, clock: Callable[[], float]) -> Iterator[DrawnWorld]:
+    """Yield as many worlds as are asked for; without a number, as many as patience lasts for."""
+    began = clock()
+    for number in range(_most(request)):
+        yield DrawnWorld(setting, request.seed, number)
+        if request.draws is None and number + 1 >= FEWEST_DRAWS and clock() - began > PATIENCE_SECONDS:
+            return
+
+
+def _taught(teacher: TransferPriors | None) -> Iterator[str]:
+    if teacher is not None and teacher.sources:
+        names = ", ".join(each.name for each in teacher.sources)
+        yield f"how the worlds' curves depend on n and B is as {names} had it, as often as that is believed beforehand"
 
 
 def _sound(request: PreviewRequest) -> tuple[float, ...]:

@@ -175,24 +175,12 @@ def _nothing_left(store: Store, row: Sweep, folder: str | Path | None) -> NotFou
     )
 
 
-def _go_on(
-    store: Store,
-    row: Sweep,
-    again: Sequence[int],
-    request: GoOnRequest,
-    seat: DriversSeat,
-) -> Finished:
+def _go_on(store: Store, row: Sweep, again: Sequence[int], request: GoOnRequest, seat: DriversSeat) -> Finished:
     begun = SweepSpec.model_validate(row.config)
     with store.read() as session:
         home = home_of(row, store.location, request.folder)
         plan = plan_named(session, session.get_one(Plan, row.plan_id).name)
-    changes = ["code"] if row.code_hash != code_fingerprint(begun.training.trainer) else []
-    changes += ["files (problems, reward or model)"] if row.config_hash != configuration_fingerprint(begun) else []
-    if changes and not request.accept_changes:
-        raise InputError(
-            f"{row.name} was begun with other {' and '.join(changes)} than there are now, and its curves would no "
-            "longer compare: go back to what it was begun with, or go on all the same with --accept-changes"
-        )
+    changes = _changes(row, begun, accepted=request.accept_changes)
     spec = begun.model_copy(update={"folder": str(home.folder)})
     here = spec if request.workers is None else _checked(spec, request.workers)
     _require_silence(store, row)
@@ -206,8 +194,7 @@ def _go_on(
         for trial in again:
             move_trial(session, trial, TrialState.PLANNED, now, "to be run again")
         if changes:
-            reason = f"went on although its {' and '.join(changes)} had changed"
-            record_decision(session, row.name, now, "accept-changes", reason)
+            record_decision(session, row.name, now, "accept-changes", f"went on although its {changes} had changed")
 
     def began(sweep: str) -> None:
         seat.began(sweep)
@@ -215,8 +202,19 @@ def _go_on(
             with store.write() as session:
                 record_decision(session, sweep, datetime.now(UTC), "folder", home.note)
 
-    seat_here = replace(seat, began=began, silent_since=silent_since)
-    return drive(store, row.name, here, plan, seat_here)
+    return drive(store, row.name, here, plan, replace(seat, began=began, silent_since=silent_since))
+
+
+def _changes(row: Sweep, begun: SweepSpec, *, accepted: bool) -> str:
+    """Return what is not as it was when a sweep was begun, in words; refused where nobody has accepted that."""
+    changes = ["code"] if row.code_hash != code_fingerprint(begun.training.trainer) else []
+    changes += ["files (problems, reward or model)"] if row.config_hash != configuration_fingerprint(begun) else []
+    if changes and not accepted:
+        raise InputError(
+            f"{row.name} was begun with other {' and '.join(changes)} than there are now, and its curves would no "
+            "longer compare: go back to what it was begun with, or go on all the same with --accept-changes"
+        )
+    return " and ".join(changes)
 
 
 def _settle(session: Session, sweep: str, home: Home, database: str) -> None:
@@ -233,35 +231,9 @@ def _settle(session: Session, sweep: str, home: Home, database: str) -> None:
 
 def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSeat) -> Finished:
     """Run a sweep whose lease the driver holds, until it is over or interrupted, and say how far it went."""
-    executor: RayExecutor | None = None
     try:
-        cluster = load_configuration(seat.config).config.cluster
-        seat.began(sweep)
-        tag = sweep_tag(spec.folder)  # of all its processes, the same for every driver that it ever has
-        sweep_orphans(tag)  # what a driver that was killed may have left
-        need, nodes = spec.resources, spec.training.machine.nodes
-        where = Path(spec.folder), spec.workers, tag, seat.ray_address
-        executor = RayExecutor(*where, need.cpus, need.gpus, nodes, cluster.start_seconds, Placement.of(cluster))
-        _require_room(spec, plan, *(executor.resources().largest(nodes) if seat.ray_address else machine()))
-        with store.read() as session:
-            policy, concluding = deciding(session, sweep, spec)
-        stops = seat.interrupts or Interrupts()
-        driver = SweepDriver(
-            store,
-            sweep,
-            seat.driver,
-            spec,
-            executor,
-            policy,
-            concluding,
-            interrupted=lambda: stops.requested,
-            require_folder=lambda: require_mark(Path(spec.folder)),
-            silent_since=seat.silent_since,
-            say=tell,
-        )
+        driver = _driver(store, sweep, spec, plan, seat)
     except BaseException:
-        if executor is not None:
-            executor.close()
         with store.write() as session:
             row = sweep_named(session, sweep)
             end_lease(session, row.id, seat.driver, SweepStatus.INTERRUPTED, datetime.now(UTC))
@@ -277,6 +249,38 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSe
         spent_gpu_hours=outcome.spent_gpu_hours + outcome.overrun_gpu_hours,
         notes=(over,) if outcome.overrun_gpu_hours > 0 else (),
     )
+
+
+def _driver(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSeat) -> SweepDriver:
+    """Return what drives a sweep, on workers that are there; where it cannot, the workers are let go."""
+    cluster = load_configuration(seat.config).config.cluster
+    seat.began(sweep)
+    tag = sweep_tag(spec.folder)  # of all its processes, the same for every driver that it ever has
+    sweep_orphans(tag)  # what a driver that was killed may have left
+    need, nodes = spec.resources, spec.training.machine.nodes
+    where = Path(spec.folder), spec.workers, tag, seat.ray_address
+    executor = RayExecutor(*where, need.cpus, need.gpus, nodes, cluster.start_seconds, Placement.of(cluster))
+    try:
+        _require_room(spec, plan, *(executor.resources().largest(nodes) if seat.ray_address else machine()))
+        with store.read() as session:
+            policy, concluding = deciding(session, sweep, spec)
+        stops = seat.interrupts or Interrupts()
+        return SweepDriver(
+            store,
+            sweep,
+            seat.driver,
+            spec,
+            executor,
+            policy,
+            concluding,
+            interrupted=lambda: stops.requested,
+            require_folder=lambda: require_mark(Path(spec.folder)),
+            silent_since=seat.silent_since,
+            say=tell,
+        )
+    except BaseException:
+        executor.close()
+        raise
 
 
 def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver | None) -> tuple[str, SweepSpec]:

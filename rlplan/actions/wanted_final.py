@@ -1,10 +1,13 @@
-"""What a final run is to be: a row of a plan in full, or what goes on from the best checkpoint of the one before."""
+"""What a final run is to be: what is recommended, a plan's row, or what goes on from the former's best checkpoint."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sqlalchemy import select
 
 from budgets.errors import BudgetError, InputError, NotFoundError
+from planner.recommending.answer import FinalAnswer
+from planner.recommending.choosing import Choice
 from planner.store import Store
 from planner.store.finals import BEST, ENDED, finals_of, pilots_of
 from planner.store.schema import Candidate, Plan, Sweep, SweepStatus, Trial
@@ -12,15 +15,19 @@ from planner.store.state import SweepState
 from planner.store.totals import Totals
 from planner.view import Configuration, View
 from rlplan.actions.sweep_request import spec_of
-from rlplan.reading.recommend_reading import Stored
+from rlplan.reading.launching import pilot_of
+from rlplan.reading.recommend_reading import Stored, recommended_for
 from rlplan.requests.running import SweepRequest
+from rlplan.wording.typed_numbers import whole_number
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver
 from runner.storage.mirror import newest_step
 from runner.sweep.board import Board
+from runner.sweep.finals import Layout
 from runner.sweep.home import home_of
 from runner.sweep.keeping import FromPilot, takes_rate
 from runner.sweep.planned import configuration_of
+from runner.trainers.horizon import reaching
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,58 @@ class Wanted:
     gpu_hours_per_step: float
     pilot: FromPilot | None
     notes: tuple[str, ...]
+
+
+def wanted_of_sweep(known: Stored, allocation: str | None, layout: Layout) -> Wanted:
+    """Return the recommended final run, or the best of the allocation that is named."""
+    choice = _choice(recommended_for(known).answer, allocation)
+    pilot, note = _pilot(known, choice, layout)
+    price = choice.gpu_hours / choice.update_steps
+    return Wanted(choice.configuration, choice.update_steps, choice.learning_rate, price, pilot, (note,))
+
+
+def _pilot(known: Stored, choice: Choice, layout: Layout) -> tuple[FromPilot | None, str]:
+    """Return the pilot that the final run goes on from, whoever trained it, and what that means.
+
+    That is exact on the pilot's own layout, where the pilot's folder is at hand.
+    """
+    spec, base = known.board.spec, "it starts from the base model"
+    trained = spec.training.trainer is not None or spec.training.simulation is None
+    same = layout.machine(spec.training.machine) == spec.training.machine
+    at_hand = known.astray is None and spec.storage is None
+    continues = pilot_of(known.board, choice.configuration) if trained and same and at_hand else None
+    if continues is None:
+        return None, base
+    trial = next(number for number, each in known.board.trials.items() if each.name == continues.trial)
+    config = TrialConfig.model_validate(known.board.facts[trial].config)
+    if reaching(config, choice.update_steps) != config:
+        return None, f"{base}, for it needs longer data than its pilot had"
+    saving = f"whose {continues.gpu_hours:.3g} GPU-hours are not lost"
+    note = f"it goes on from update {continues.step:,} of {continues.trial}, {saving}"
+    return FromPilot(trial, Path(continues.folder), continues.step), note
+
+
+def _choice(answer: FinalAnswer, allocation: str | None) -> Choice:
+    """Return what is to be run: the recommended choice, or the best with the n and B that are named."""
+    if (sizes := sizes_in(allocation)) is None:
+        return answer.chosen
+    for choice in answer.ranked:
+        if (choice.rollouts_per_prompt, choice.prompts_per_batch) == sizes:
+            if choice.update_steps < 1:
+                raise BudgetError(f"--allocation {allocation}: the final run's budget pays for no update of it")
+            return choice
+    known = ", ".join(f"n={each.rollouts_per_prompt},B={each.prompts_per_batch}" for each in answer.ranked)
+    raise InputError(f"--allocation {allocation}: the sweep's plan has none like it that can be run; it has {known}")
+
+
+def sizes_in(allocation: str | None) -> tuple[int, int] | None:
+    """Return the n and B of an allocation as it is typed."""
+    if allocation is None:
+        return None
+    parts = dict(each.split("=", 1) for each in allocation.replace(" ", "").split(",") if "=" in each)
+    if set(parts) != {"n", "B"}:
+        raise InputError(f"--allocation {allocation}: give the rollouts per prompt and the prompts, as n=64,B=16")
+    return whole_number(parts["n"], "--allocation n"), whole_number(parts["B"], "--allocation B")
 
 
 def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> Wanted:

@@ -2,7 +2,8 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from planner.axes import format_axes
 from rlplan.actions.adopting import Adopted, AdoptedRun, adopt
@@ -23,13 +24,25 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
     alike = Counter(row.entry.run.path.name for row in rows)
     # With where it is, if others are called so too.
     names = {path: path.name if alike[path.name] == 1 else str(path) for path in (row.entry.run.path for row in rows)}
-    columns: list[Column[AdoptedRun]] = [
+    shown = rows if in_full else rows[:ROWS]
+    yield table_of(shown, _columns(adopted, names, in_full=in_full), canvas)
+    if hidden := len(rows) - len(shown):
+        yield canvas.line(f"{plural(hidden, 'run')} not shown", "dim")
+    lacking = [f"{names[path]}: not read, so give {', '.join(flags)}." for path, flags in adopted.missing.items()]
+    for text in lacking if in_full else lacking[:SHOWN_LINES]:
+        yield from canvas.lines(text)
+    yield from next_steps([*_steps(adopted, shown, invocation)], canvas)
+
+
+def _columns(adopted: Adopted, names: Mapping[Path, str], *, in_full: bool) -> list[Column[AdoptedRun]]:
+    varied = any(row.entry.axes for row in adopted.rows)
+    return [
         Column("run", lambda row: names[row.entry.run.path], Cells.PATHS),
         Column("trainer", lambda row: row.entry.run.trainer or "-", Cells.NAMES),
         Column("n", lambda row: _or_ask(row.entry.settings.rollouts_per_prompt)),
         Column("B", lambda row: _or_ask(row.entry.settings.prompts_per_batch)),
         Column("lr", lambda row: "?" if (lr := row.entry.settings.learning_rate) is None else rate(lr)),
-        Column("axes", lambda row: format_axes(row.entry.axes), Cells.NAMES, shown=any(row.entry.axes for row in rows)),
+        Column("axes", lambda row: format_axes(row.entry.axes), Cells.NAMES, shown=varied),
         Column("GPUs", lambda row: _or_ask(row.entry.settings.gpus)),
         Column("steps", lambda row: f"{row.entry.run.last_step:,}"),
         Column("GPU-h", lambda row: "?" if row.entry.settings.gpus is None else hours(row.entry.gpu_hours)),
@@ -38,27 +51,21 @@ def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[
         Column("score is", lambda row: row.entry.run.score or "-", Cells.PATHS, shown=in_full, gives_way=True),
         Column("trial", lambda row: row.trial or "-", Cells.NAMES, shown=in_full and adopted.sweep is not None),
     ]
-    shown = rows if in_full else rows[:ROWS]
-    yield table_of(shown, columns, canvas)
-    if hidden := len(rows) - len(shown):
-        yield canvas.line(f"{plural(hidden, 'run')} not shown", "dim")
-    lacking = [f"{names[path]}: not read, so give {', '.join(flags)}." for path, flags in adopted.missing.items()]
-    for text in lacking if in_full else lacking[:SHOWN_LINES]:
-        yield from canvas.lines(text)
+
+
+def _steps(adopted: Adopted, shown: Sequence[AdoptedRun], invocation: Invocation) -> Iterator[NextStep]:
+    """Yield what can be typed next: the answer of a sweep, else what stores the runs or does without their settings."""
     if adopted.sweep is not None:
-        steps = [
-            invocation.step("recommend", adopted.sweep, "what to run, and how sure that is"),
-            invocation.step("rank", adopted.sweep, "all of them, ranked"),
-        ]
-    else:  # to explain them once more would store them once more
+        yield invocation.step("recommend", adopted.sweep, "what to run, and how sure that is")
+        yield invocation.step("rank", adopted.sweep, "all of them, ranked")
+        return  # to explain them once more would store them once more
+    if adopted.missing:
         runs = shlex.join(["rlplan", "fit", *(str(row.entry.run.path) for row in shown)])
-        steps = [
-            NextStep(runs, "their curves, which need no settings")
-            if adopted.missing
-            else invocation.without("stores them", "--dry-run")
-        ]
-        steps += [] if in_full else [invocation.explained("which series are the scores")]
-    yield from next_steps(steps, canvas)
+        yield NextStep(runs, "their curves, which need no settings")
+    else:
+        yield invocation.without("stores them", "--dry-run")
+    if not invocation.explain:
+        yield invocation.explained("which series are the scores")
 
 
 def _what(adopted: Adopted) -> str:

@@ -126,12 +126,7 @@ class Replay(Answer):
 
 def answer(request: ReplayRequest) -> Replay:
     """Play a policy over the runs of a table; BudgetError when the budget pays for no score."""
-    text = str(request.budget).strip()  # such as 50, or 10% of the full grid
-    is_share, amount = text.endswith("%"), plain_number(text.removesuffix("%"), "--budget")
-    if not (math.isfinite(amount) and amount > 0):
-        raise InputError(
-            f"--budget {amount:g}: give GPU-hours above 0 for all pilots together, such as 50, or 10% of the full grid"
-        )
+    amount, is_share = _budget_of(request)
     open_policy(request.policy, search=None)  # refuses what is not known, before a large table is read
     name = Path(request.table) if is_path(request.table) else Path(NAME)
     read = read_recorded(name) if is_path(request.table) else recorded_in(table_of(request.table), name)
@@ -139,12 +134,7 @@ def answer(request: ReplayRequest) -> Replay:
     require_learner(request.policy, sources)
     learnt = learnt_from(sources, apart_from=name)
     teacher = TransferPriors(learnt, read.about) if learnt else None
-    if recorded.length < (1 - AROUND) * request.target:
-        least = min(run.length for run in recorded.runs)
-        raise InputError(
-            f"--target {request.target:g}: the longest run of '{name}' ends at {recorded.length:g} GPU-hours, "
-            f"and no run says what comes after; give at most {recorded.length:g}; all runs reach {least:g}"
-        )
+    _require_reached(recorded, request.target, name)
     full_cost = recorded.full_cost(request.target)
     budget = amount / 100 * full_cost if is_share else amount
     with progress_shown(f"replaying {request.policy}", request.repeat * budget) as progress:
@@ -170,6 +160,27 @@ def answer(request: ReplayRequest) -> Replay:
         learnt=learnt,
         weights=replays[0][1],
     )
+
+
+def _budget_of(request: ReplayRequest) -> tuple[float, bool]:
+    """Return the budget as it is typed, such as 50 or 10%, and whether it is a share of the full grid, in percent."""
+    text = str(request.budget).strip()
+    amount = plain_number(text.removesuffix("%"), "--budget")
+    if not (math.isfinite(amount) and amount > 0):
+        raise InputError(
+            f"--budget {amount:g}: give GPU-hours above 0 for all pilots together, such as 50, or 10% of the full grid"
+        )
+    return amount, text.endswith("%")
+
+
+def _require_reached(recorded: Recorded, target: float, name: Path) -> None:
+    """Refuse a target beyond what any run has recorded."""
+    if recorded.length < (1 - AROUND) * target:
+        least = min(run.length for run in recorded.runs)
+        raise InputError(
+            f"--target {target:g}: the longest run of '{name}' ends at {recorded.length:g} GPU-hours, "
+            f"and no run says what comes after; give at most {recorded.length:g}; all runs reach {least:g}"
+        )
 
 
 def _play_all(
@@ -212,6 +223,25 @@ def _notes(request: ReplayRequest, recorded: Recorded, played: tuple[Played, ...
 
 def parts(replays: Replay, _: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw what was chosen, what the best would have been, and the trace or a row for each seed."""
+    yield from _heading(replays, canvas)
+    yield ""
+    if len(replays.played) > 1:
+        yield draw.table_of(enumerate(replays.played, start=replays.request.seed), SEEDS, canvas)
+        yield ""
+        yield from canvas.lines(
+            f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
+            f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
+            f"{replays.best_at_target:.3f}."
+        )
+        return
+    yield from canvas.lines(_summary(replays, replays.first))
+    if replays.first.trace:
+        yield ""
+        yield draw.table_of(replays.first.trace, MARKS, canvas)
+
+
+def _heading(replays: Replay, canvas: Canvas) -> Iterator[Part]:
+    """Say what is played over, at what cost, and what was learnt before."""
     request, recorded = replays.request, replays.read.recorded
     name = Path(request.table).name if is_path(request.table) else NAME
     axes = f", told apart by n, B, {', '.join(replays.read.axes)}" if replays.read.axes else ""
@@ -228,32 +258,17 @@ def parts(replays: Replay, _: Invocation, canvas: Canvas) -> Iterator[Part]:
         weighed = f"; weights after the first seed's last score: {weights}."
         unweighed = ": none of it was weighed, for no score was paid for."
         yield from canvas.lines(f"Learnt from {sources}{weighed if weights else unweighed}", "dim")
-    yield ""
-    if len(replays.played) > 1:
-        columns: Sequence[Column[tuple[int, Played]]] = (
-            Column("seed", lambda seeded: seeded[0]),
-            Column("GPU-hours", lambda seeded: aligned_hours(seeded[1].gpu_hours_spent)),
-            Column("score", lambda seeded: f"{seeded[1].score_at_target:.3f}"),
-            Column("regret", lambda seeded: f"{seeded[1].regret:.3f}"),
-            Column("decisions", lambda seeded: f"{seeded[1].decisions:,}"),
-            Column("chosen", lambda seeded: named_configuration(seeded[1].chosen), Cells.TEXTS),
-        )
-        yield draw.table_of(enumerate(replays.played, start=request.seed), columns, canvas)
-        yield ""
-        yield from canvas.lines(
-            f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
-            f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
-            f"{replays.best_at_target:.3f}."
-        )
-        return
-    played = replays.played[0]
-    yield from canvas.lines(_summary(replays, played))
-    if played.trace:
-        yield ""
-        yield draw.table_of(played.trace, MARKS, canvas)
 
 
 WEIGHED = {NONE: "no source"}
+SEEDS: Sequence[Column[tuple[int, Played]]] = (
+    Column("seed", lambda seeded: seeded[0]),
+    Column("GPU-hours", lambda seeded: aligned_hours(seeded[1].gpu_hours_spent)),
+    Column("score", lambda seeded: f"{seeded[1].score_at_target:.3f}"),
+    Column("regret", lambda seeded: f"{seeded[1].regret:.3f}"),
+    Column("decisions", lambda seeded: f"{seeded[1].decisions:,}"),
+    Column("chosen", lambda seeded: named_configuration(seeded[1].chosen), Cells.TEXTS),
+)
 MARKS: Sequence[Column[ChoiceMark]] = (
     Column("GPU-hours", lambda mark: aligned_hours(mark.gpu_hours)),
     Column("regret", lambda mark: f"{mark.regret:.3f}"),

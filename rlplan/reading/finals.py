@@ -21,6 +21,7 @@ from planner.store.finals import (
     VALIDATION,
     WARNING,
     Final,
+    ForecastOfFinal,
     final_of,
     finals_of,
     forecasts_of,
@@ -87,18 +88,26 @@ class FinalStanding:
     promised: PredictedScore
     band: tuple[tuple[float, float, float, float], ...]
     scores: tuple[Validated, ...]
-    here: PredictedScore | None  # what was promised for the newest validation
     expected: PredictedScore | None  # the end, as it is believed now
     probability_below: float | None
     left: Left | None
     warnings: tuple[Warning, ...]
     switch: str | None  # why another allocation is expected to end clearly higher, and how to run it
-    best: Validated | None
     best_folder: str | None
     kept: Validated | None  # what lies there: the best of those whose checkpoints were left
     line: str | None  # where it is, in a sentence
     end: dict[str, Any] | None  # promised against reached, once it has ended
     ending: str | None
+
+    @property
+    def here(self) -> PredictedScore | None:
+        """What was promised for the newest validation."""
+        return promised_at(self.band, self.scores[-1].step / self.update_steps) if self.scores else None
+
+    @property
+    def best(self) -> Validated | None:
+        """The validation with the highest score."""
+        return max(self.scores, key=lambda each: each.score, default=None)
 
     @property
     def ended(self) -> bool:
@@ -126,15 +135,8 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
     scores, events = _scores(session, sweep, trial), _events(session, sweep.id)
     newest = {each.action: each for each in events}
     validated, ended = newest.get(VALIDATION), newest.get(ENDING)
-    believed = forecasts_of(session, final.id)
-    now = believed[-1] if believed else None
-    band = tuple((share, score, low, high) for share, score, low, high in final.promised_band)
-    best = max(scores, key=lambda each: each.score, default=None)
+    now = next(reversed(forecasts_of(session, final.id)), None)
     folder = Path(str(sweep.config.get("folder", ""))) / trial.name / BEST
-    last = scores[-1] if scores else None
-    left = None
-    if now is not None and now.expected_gain is not None and now.probability_more is not None:
-        left = Left(1 - now.step / final.update_steps, now.expected_gain, now.probability_more)
     return FinalStanding(
         sweep=sweep.name,
         of_sweep=session.get_one(Sweep, final.of_sweep_id).name,
@@ -147,21 +149,25 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         priced_gpu_hours=final.promised_gpu_hours,
         budget_gpu_hours=float(sweep.config["pilot_gpu_hours"]),
         promised=PredictedScore(final.promised_score, final.promised_low, final.promised_high),
-        band=band,
+        band=tuple((share, score, low, high) for share, score, low, high in final.promised_band),
         scores=scores,
-        here=None if last is None else promised_at(band, last.step / final.update_steps),
         expected=None if now is None else PredictedScore(now.end_score, now.end_low, now.end_high),
         probability_below=None if now is None else now.probability_below,
-        left=left,
+        left=_left(now, final.update_steps),
         warnings=_warnings(events),
         switch=switch_of(session, sweep.id)[2] or None,
-        best=best,
         best_folder=str(folder) if folder.is_dir() else None,
         kept=_saved_score(folder, scores),
         line=validated.reason if validated else None,
         end=ended.seen if ended else None,
         ending=ended.reason if ended else None,
     )
+
+
+def _left(now: ForecastOfFinal | None, update_steps: int) -> Left | None:
+    if now is None or now.expected_gain is None or now.probability_more is None:
+        return None
+    return Left(1 - now.step / update_steps, now.expected_gain, now.probability_more)
 
 
 def _scores(session: Session, sweep: Sweep, trial: Trial) -> tuple[Validated, ...]:
