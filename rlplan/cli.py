@@ -50,7 +50,7 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
         dashboard,
         command(reading.ExportRequest),
     ),
-    "From foreign": (
+    "Runs made elsewhere": (
         command(foreign.FitRequest),
         command(foreign.CompareRequest),
         command(foreign.WatchRequest),

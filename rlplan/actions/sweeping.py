@@ -169,9 +169,12 @@ def _nothing_left(store: Store, row: Sweep, folder: str | Path | None) -> NotFou
             home = home_of(row, store.location, folder)
             _settle(session, row.name, home, store.location)
         noted = f"; its folder is {home.folder} from now on"
+    with store.read() as session:
+        wanted = select(Trial.id).where(Trial.sweep_id == row.id, Trial.state == TrialState.FAILED)
+        failed = session.scalars(wanted.limit(1)).first() is not None
+    again = f"; `rlplan retry {row.name}` runs its failed trials again" if failed else ""
     return NotFoundError(
-        f"{row.name} has ended ({row.status}): nothing is left to do{noted}. `rlplan status {row.name}` shows it; "
-        f"`rlplan retry {row.name}` runs its failed trials again"
+        f"{row.name} has ended ({row.status}): nothing is left to do{noted}. `rlplan status {row.name}` shows it{again}"
     )
 
 

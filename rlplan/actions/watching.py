@@ -67,14 +67,17 @@ class WatchEvent:
     so_far = Key[ProgressData | None](lambda each: each.progress and ProgressData(each.progress), name="progress")
 
 
-def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) -> Iterator[WatchEvent]:
+def followed(
+    request: WatchRequest, wait: Callable[[float], None] = time.sleep, say: Callable[[str], None] = lambda text: None
+) -> Iterator[WatchEvent]:
     """Yield every validation once, as the log grows; it ends after a warning, and with `once` after what is there.
 
-    A log that cannot be read yet, since nothing is in it, is waited for.
+    A log that cannot be read yet, since nothing is in it, is waited for; `say` hears of it.
     """
     run = Path(request.run)
     known: dict[tuple[str, str], int] = {}
     before: int | None = None
+    first, lacking = True, "no validation is in it"
     while True:
         found: list[WatchEvent] = []
         size = None if request.once else _unended(run)
@@ -83,9 +86,15 @@ def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) 
             found = _looked(run, request, known, held)
             if found:
                 found[-1] = replace(found[-1], progress=_progress(run, request))
-        except InputError:
+        except InputError as error:
             if request.once or not run.exists():
                 raise
+            lacking = str(error).partition(". ")[0]
+        if first and not request.once:
+            say(f"following {run} until it warns; Ctrl-C ends this")
+            if not found:
+                say(f"nothing to follow yet: {lacking}; it is looked at every {request.every:g} s")
+        first = False
         yield from found
         if request.once or any(each.warned for each in found):
             return

@@ -24,6 +24,7 @@ from rlplan.wording.frames import RANKED, columns
 from rlplan.wording.numbers import aligned_hours, hours
 from rlplan.wording.terminal import tell
 
+LEAST_SHARE = 0.001  # of what was spent, that is worth a word
 SPENT_AS = {SegmentOutcome.COMMITTED.value: "trained"}  # an outcome's name is the database's, not the reader's
 
 
@@ -143,7 +144,8 @@ def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Par
 
 def _spending(picture: Picture) -> str:
     money = picture.money
-    uses = [(SPENT_AS.get(kind, kind), gpu_hours) for kind, gpu_hours in money.by_use.items() if gpu_hours]
+    seen = LEAST_SHARE * money.spent
+    uses = [(SPENT_AS.get(kind, kind), gpu_hours) for kind, gpu_hours in money.by_use.items() if gpu_hours > seen]
     went = ", ".join(f"{kind} {aligned_hours(gpu_hours)}" for kind, gpu_hours in uses)
     return (
         f"The pilots spent {aligned_hours(money.spent)} of {hours(money.pilot_gpu_hours)} GPU-hours"

@@ -94,6 +94,8 @@ def _run(found: Answer, invocation: Invocation) -> NextStep:
         return invocation.step("resume", found.sweep, "goes on with the pilots")
     if found.asked_for:
         return invocation.step("recommend", found.sweep, "for the final run of the plan")
+    if found.final is not None:
+        return invocation.step("status", found.final, "how its final run stands")
     return invocation.step("launch", found.sweep, "runs it against this forecast")
 
 
@@ -127,9 +129,12 @@ def _in_full(found: Answer, beside: Sequence[str], canvas: Canvas) -> Iterator[P
     yield from listed("Mind", [capital(caution.text) for caution in answer.cautions])
     yield ""
     yield canvas.line("To run it", "bold")
-    if found.launch.command is not None:
-        yield Unbroken(wrapped_command(found.launch.command, canvas.width))
-    yield from canvas.lines(f"{capital(found.launch.note)}.", "dim")
+    if found.final is not None:
+        yield from canvas.lines(f"{found.final} is its final run.", "dim")
+    else:
+        if found.launch.command is not None:
+            yield Unbroken(wrapped_command(found.launch.command, canvas.width))
+        yield from canvas.lines(f"{capital(found.launch.note)}.", "dim")
     state = "" if found.status.value == "finished" else f", which is {found.status.value}"
     over = overrun(found.spent_gpu_hours, found.pilot_gpu_hours)
     beyond = f", {aligned_hours(over)} too many" if over else ""

@@ -100,7 +100,7 @@ def _outlook(sheet: Sheet) -> str:
     when = "" if forecast.at is None else f" ({'fitted' if answer is None else 'answered'} {moment(forecast.at)})"
     return (
         f"{scored}. At {hours(forecast.target_gpu_hours)} {whose} is expected to score {expected}, "
-        f"{100 * forecast.level:g} % interval{chance}{when}. Its curve{upto}: {forecast.verdict}."
+        f"{100 * forecast.level:g} % interval{chance}{when}. Its curve{upto}: {forecast.verdict.replace('-', ' ')}."
     )
 
 

@@ -90,7 +90,7 @@ def _table(rows: Sequence[ListedSweep], canvas: Canvas) -> Part:
     columns: Sequence[Column[ListedSweep]] = (
         Column("sweep", attrgetter("sweep"), Cells.NAMES),
         Column("plan", attrgetter("plan"), Cells.NAMES),
-        Column("trains", attrgetter("workload"), Cells.NAMES),
+        Column("trains", attrgetter("workload"), Cells.NAMES, gives_way=True),
         Column("policy", attrgetter("policy"), Cells.NAMES, shown=wide),
         Column("state", attrgetter("state"), Cells.NAMES),
         Column("trials", lambda row: f"{row.trials:,}", shown=wide),
@@ -200,7 +200,8 @@ def _next(picture: Picture, final: FinalStanding | None, invocation: Invocation)
     elif not picture.at_rest:
         yield invocation.step("status --watch", picture.sweep, "follows it")
     elif picture.answer is not None:
-        yield invocation.step("recommend", picture.sweep, "how sure that is, and how to run it")
+        how = "how sure that is" if final is not None else "how sure that is, and how to run it"
+        yield invocation.step("recommend", picture.sweep, how)
     elif any(trial.state is TrialState.FAILED for trial in picture.trials):
         yield invocation.step("retry", picture.sweep, "runs what failed again")
     else:

@@ -68,9 +68,7 @@ class Watched(Answer):
         number, newest = 0, deque[str](maxlen=None if invocation.explain else NEWEST)
         if format is Format.CSV:
             writer.writeheader()
-        if not self.asked.once:
-            tell(f"following {self.asked.run} until it warns; Ctrl-C ends this")
-        for each in self:
+        for each in followed(self.asked, say=tell):
             number += 1
             warned, progress = warned or each.warned is not None, each.progress or progress
             for note in each.notes:

@@ -1,7 +1,7 @@
 """What `rlplan recommend` says, callable from Python: the answer for a stored sweep, and how to run it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -19,9 +19,9 @@ from planner.recommending.cautions import Caution
 from planner.recommending.choosing import Choice
 from planner.recommending.facts import ConfigurationFacts
 from planner.store import Store, open_store
-from planner.store.finals import ENDED, pilots_of
+from planner.store.finals import ENDED, finals_of, pilots_of
 from planner.store.records import RankedRow
-from planner.store.schema import Plan, Sweep, SweepStatus
+from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from planner.view import Axes, Configuration
@@ -33,7 +33,7 @@ from rlplan.wording.commands import typed_here
 from rlplan.wording.documents import Key, Read, View
 from rlplan.wording.formats import DEFAULT_DATABASE
 from rlplan.wording.frames import CHOICES
-from rlplan.wording.numbers import moment, probability, steps
+from rlplan.wording.numbers import hours, moment, probability, steps
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.home import AstrayError, home_of
@@ -119,6 +119,7 @@ class Recommended(Answer):
     kept: StoredAnswer | None = field(repr=False)  # that it is; None where it was worked out now
     asked_for: bool = field(default=False, repr=False)  # a final run other than the sweep's own
     database: str = field(default=DEFAULT_DATABASE, repr=False)  # as a command names it
+    final: str | None = field(default=None, repr=False)  # the one that there is: no other is launched
 
     found = Read[FinalAnswer]("answer", "The answer itself, with other budgets and the frontier.")
     best = Read[Choice](
@@ -196,7 +197,17 @@ def recommended(
     """
     with open_store(database, read_only=True) as store, store.read() as session:
         known = stored_in(session, store.location, pilots_of(session, sweep_named(session, sweep)).name)
-    return recommended_for(known, _final(known.board, budget, target))
+        finals = {
+            row.name: (row.status, _configuration_of(session, row)) for _, row in finals_of(session, known.sweep.id)
+        }
+    found = recommended_for(known, _final(known.board, budget, target))
+    own = [name for name, (state, of) in finals.items() if state not in ENDED or of == found.best.configuration]
+    return replace(found, final=own[-1] if own and not found.asked_for else None)
+
+
+def _configuration_of(session: Session, final: Sweep) -> Configuration:
+    trial = session.scalars(select(Trial).where(Trial.sweep_id == final.id)).one()
+    return Configuration(trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +321,7 @@ def outlook(answer: FinalAnswer) -> list[str]:
     lines, enough = [answer.at_other_budgets], answer.enough
     if enough is not None:
         lines.append(
-            f"A final run of {enough.gpu_hours:.3g} GPU-hours "
+            f"A final run of {hours(enough.gpu_hours)} GPU-hours "
             f"({percent(enough.gpu_hours / answer.target_gpu_hours)}) with n = {enough.rollouts_per_prompt}, B = "
             f"{enough.prompts_per_batch} should already reach {enough.expected_score:.2f}, at most 0.02 less"
         )

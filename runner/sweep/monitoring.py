@@ -136,7 +136,8 @@ class FinalRunMonitor:
         with self._journal.store.read() as session:
             scored = _scored(points_of(session, run.trial), self._board)
         if scored:
-            summary, numbers = _ending(self._promised, scored, run, self._board.ledger.left)
+            ledger = self._board.ledger  # what was set aside for idle workers is left over too
+            summary, numbers = _ending(self._promised, scored, run, ledger.budget - ledger.spent)
             self._journal.note(ENDING, None, summary, **numbers)
 
     @property

@@ -88,6 +88,21 @@ def test_sweeps_of_one_plan_share_its_budget_and_say_so(swept_folder: Path, tmp_
         start(again)
 
 
+def test_a_final_run_that_has_ended_is_where_its_answer_leads(run: Run, launched: str) -> None:
+    assert next_of(run("recommend", "--db", launched).out)[0][:3] == ["rlplan", "status", "sweep-1-final"]
+    whole = run("recommend", "--explain", "--db", launched).text
+    assert "sweep-1-final is its final run." in whole
+    other = run("recommend", "--explain", "--target", "0.1", "--db", launched).text
+    assert "is its final run" not in other
+    again = run("resume", "--db", launched)
+    assert (again.code, "retry" in again.err) == (3, False)
+    with open_store(launched) as store:
+        money, final = picture(store, "sweep-1-final").money, final_of_sweep(store, "sweep-1-final")
+    assert final is not None
+    assert final.end is not None
+    assert final.end["left_gpu_hours"] == pytest.approx(money.pilot_gpu_hours - money.spent)
+
+
 def open_plan(database: str, name: str | None) -> Plan:
     with open_store(database, read_only=True) as store:
         return store.plan(name)

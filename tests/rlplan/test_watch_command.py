@@ -51,6 +51,36 @@ def test_who_follows_a_run_is_told_how_that_ends(run: Run, tmp_path: Path) -> No
     ran = run("watch", str(table(tmp_path / "run.csv", FALLEN)), "--answers", "2000")
     assert ran.code == 5
     assert "run.csv until it warns; Ctrl-C ends this" in ran.err
+    missing = run("watch", "run.log")
+    assert (missing.code, missing.err) == (3, "rlplan: no file 'run.log'\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "'{}' is empty"),
+        ("step,score\n", "'{}' holds a header but no rows"),
+        ("step:1 - critic/score/mean:0\n", "'{}'"),
+    ],
+)
+def test_a_log_with_nothing_in_it_yet_is_waited_for_and_that_is_said_once(tmp_path: Path, text: str, said: str) -> None:
+    log, heard, looks = tmp_path / "run.csv", list[str](), list[float]()
+    log.write_text(text)
+
+    def wait(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) > 1:
+            table(log, FALLEN)
+
+    events = list(followed(WatchRequest(log, answers=2000), wait, heard.append))
+    assert len(looks) == 2
+    assert any(each.warned for each in events)
+    assert [each.partition(":")[0] for each in heard] == [
+        f"following {log} until it warns; Ctrl-C ends this",
+        "nothing to follow yet",
+    ]
+    assert said.format(log) in heard[1]
+    assert heard[1].endswith("; it is looked at every 10 s")
 
 
 def test_json_is_a_line_a_validation_with_what_is_left(run: Run, tmp_path: Path) -> None:
