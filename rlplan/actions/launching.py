@@ -155,7 +155,7 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
     if request.from_best:
         wanted = best_of_former(store, known, request.learning_rate)
     else:
-        wanted = wanted or wanted_of_sweep(known, request.allocation, layout)
+        wanted = wanted or wanted_of_sweep(known, request.allocation)
     with store.read() as session:
         beside = spent_beside(session, known.sweep.plan_id, known.sweep.id)
         money = _money(session, known, wanted.pilot, beside)

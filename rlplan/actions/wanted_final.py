@@ -15,7 +15,7 @@ from planner.store.state import SweepState
 from planner.store.totals import Totals
 from planner.view import Configuration, View
 from rlplan.actions.sweep_request import spec_of
-from rlplan.reading.launching import pilot_of
+from rlplan.reading.launching import beginning
 from rlplan.reading.recommend_reading import Stored, recommended_for
 from rlplan.requests.running import SweepRequest
 from rlplan.wording.typed_numbers import whole_number
@@ -23,11 +23,9 @@ from runner.ports.trial import TrialConfig
 from runner.processes import has_driver
 from runner.storage.mirror import newest_step
 from runner.sweep.board import Board
-from runner.sweep.finals import Layout
 from runner.sweep.home import home_of
 from runner.sweep.keeping import FromPilot, takes_rate
 from runner.sweep.planned import configuration_of
-from runner.trainers.horizon import reaching
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +40,15 @@ class Wanted:
     notes: tuple[str, ...]
 
 
-def wanted_of_sweep(known: Stored, allocation: str | None, layout: Layout) -> Wanted:
+def wanted_of_sweep(known: Stored, allocation: str | None) -> Wanted:
     """Return the recommended final run, or the best of the allocation that is named."""
-    choice = _choice(recommended_for(known).answer, allocation)
-    pilot, note = _pilot(known, choice, layout)
+    choice, training = _choice(recommended_for(known).answer, allocation), known.board.spec.training
+    pilot, note = None, "it starts from the base model"
+    if training.trainer is not None or training.simulation is None:
+        pilot, note = beginning(known.board, choice.configuration, choice.update_steps, known.astray)
+    start = None if pilot is None else FromPilot(pilot.number, Path(pilot.folder), pilot.step)
     price = choice.gpu_hours / choice.update_steps
-    return Wanted(choice.configuration, choice.update_steps, choice.learning_rate, price, pilot, (note,))
-
-
-def _pilot(known: Stored, choice: Choice, layout: Layout) -> tuple[FromPilot | None, str]:
-    """Return the pilot that the final run goes on from, whoever trained it, and what that means.
-
-    That is exact on the pilot's own layout, where the pilot's folder is at hand.
-    """
-    spec, base = known.board.spec, "it starts from the base model"
-    trained = spec.training.trainer is not None or spec.training.simulation is None
-    same = layout.machine(spec.training.machine) == spec.training.machine
-    at_hand = known.astray is None and spec.storage is None
-    continues = pilot_of(known.board, choice.configuration) if trained and same and at_hand else None
-    if continues is None:
-        return None, base
-    trial = next(number for number, each in known.board.trials.items() if each.name == continues.trial)
-    config = TrialConfig.model_validate(known.board.facts[trial].config)
-    if reaching(config, choice.update_steps) != config:
-        return None, f"{base}, for it needs longer data than its pilot had"
-    saving = f"whose {continues.gpu_hours:.3g} GPU-hours are not lost"
-    note = f"it goes on from update {continues.step:,} of {continues.trial}, {saving}"
-    return FromPilot(trial, Path(continues.folder), continues.step), note
+    return Wanted(choice.configuration, choice.update_steps, choice.learning_rate, price, start, (note,))
 
 
 def _choice(answer: FinalAnswer, allocation: str | None) -> Choice:

@@ -2,7 +2,7 @@
 
 import shlex
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
@@ -11,9 +11,11 @@ from planner.trials import TrialState
 from planner.view import Configuration
 from rlplan.wording.commands import SECRET, typed_here
 from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.numbers import hours
 from runner.ports.trial import Machine, TrialConfig
 from runner.storage.mirror import checkpoints_of
 from runner.sweep.board import Board
+from runner.trainers.horizon import reaching
 from runner.training import checkpoints
 
 
@@ -31,6 +33,7 @@ class Final:
 class Pilot:
     """A trial that the final run can go on with."""
 
+    number: int = field(repr=False)
     trial: str
     folder: str
     step: int
@@ -59,28 +62,45 @@ def launch(board: Board, sweep: str, database: str, chosen: Final, astray: str |
     `database` is where the sweep is stored; `astray` says why its folder, and so every pilot, is not to be had.
     """
     spec = board.spec
-    pilot = pilot_of(board, chosen.configuration) if astray is None else None
     if spec.training.simulation is not None:
         return Launch(None, chosen.gpu_hours, None, "the sweep is of a simulated world: there is nothing to train")
-    if pilot is not None and pilot.step >= chosen.update_steps:
-        note = f"{pilot.trial} in {pilot.folder} has made {pilot.step:,} updates already: it is the final run"
-        return Launch(None, 0.0, pilot, note)
+    longest = pilot_of(board, chosen.configuration) if astray is None else None
+    if longest is not None and longest.step >= chosen.update_steps:
+        note = f"{longest.trial} in {longest.folder} has made {longest.step:,} updates already: it is the final run"
+        return Launch(None, 0.0, longest, note)
     n, B, _ = chosen.configuration
     named = ("--allocation", f"n={n},B={B}") if chosen.by_name else ()
     command = ("rlplan", "launch", sweep, *named, *_where(database))
     machine = None if spec.training.trainer is None else spec.training.machine
     if machine is not None and spec.final_gpus is not None:
         machine = machine.model_copy(update={"gpus": spec.final_gpus, "nodes": spec.final_nodes})
-    if pilot is None or spec.final_gpus is not None or spec.storage is not None:
-        trained = any(each.step for each in board.trials.values() if each.configuration == chosen.configuration)
-        lost = f"; {astray}" if astray and trained else ""
-        return Launch(command, chosen.gpu_hours, None, f"it starts from the base model{lost}", machine)
+    pilot, note = beginning(board, chosen.configuration, chosen.update_steps, astray)
+    if pilot is None:
+        return Launch(command, chosen.gpu_hours, None, note, machine)
     left = max(0.0, chosen.gpu_hours - pilot.gpu_hours)
-    note = (
-        f"it goes on from step {pilot.step:,} of {pilot.trial}, whose {pilot.gpu_hours:.3g} GPU-hours are not lost: "
-        f"{left:.3g} are still to be paid"
+    return Launch(command, left, pilot, f"{note}: {left:.3g} are still to be paid", machine)
+
+
+def beginning(
+    board: Board, configuration: Configuration, update_steps: int, astray: str | None
+) -> tuple[Pilot | None, str]:
+    """Return the pilot that a final run goes on from, whoever trained it, and what that means.
+
+    That is exact on the pilot's own layout, where the pilot's folder is at hand.
+    """
+    spec, base = board.spec, "it starts from the base model"
+    at_hand = astray is None and spec.storage is None and spec.final_gpus is None
+    pilot = pilot_of(board, configuration) if at_hand else None
+    if pilot is None:
+        trained = any(each.step for each in board.trials.values() if each.configuration == configuration)
+        return None, f"{base}; {astray}" if astray and trained else base
+    config = TrialConfig.model_validate(board.facts[pilot.number].config)
+    if reaching(config, update_steps) != config:
+        return None, f"{base}, for it needs longer data than its pilot had"
+    return (
+        pilot,
+        f"it goes on from step {pilot.step:,} of {pilot.trial}, whose {hours(pilot.gpu_hours)} GPU-hours are not lost",
     )
-    return Launch(command, left, pilot, note, machine)
 
 
 def _where(database: str) -> tuple[str, ...]:
@@ -103,7 +123,7 @@ def pilot_of(board: Board, configuration: Configuration) -> Pilot | None:
     if longest is None:
         return None
     reached = longest.scores[-1].gpu_hours if longest.scores else 0.0
-    return Pilot(longest.name, str(board.facts[longest.trial].folder), longest.step, reached)
+    return Pilot(longest.trial, longest.name, str(board.facts[longest.trial].folder), longest.step, reached)
 
 
 def _is_saved(board: Board, trial: int) -> bool:

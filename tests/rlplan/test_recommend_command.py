@@ -11,6 +11,7 @@ from planner.store import open_store
 from planner.store.schema import Recommendation
 from planner.view import Configuration
 from rlplan.reading.launching import Final, launch
+from runner.ports.trial import TrialConfig
 from runner.sweep.answering import stored_board
 from runner.sweep.board import Board
 from tests.rlplan.conftest import Run
@@ -110,6 +111,24 @@ def test_a_pilot_that_has_gone_all_the_way_is_the_final_run(run: Run, tmp_path: 
 def board_of(path: Path) -> Board:
     with open_store(path, read_only=True) as store, store.read() as session:
         return stored_board(session, SWEEP)
+
+
+def test_a_pilot_whose_data_are_too_short_is_not_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    board = board_of(ended(tmp_path / "rlplan.db", saved=True))
+    longest = max(board.trials.values(), key=lambda trial: trial.step)
+    chosen = Final(longest.configuration, update_steps=10 * longest.step, gpu_hours=1.0)
+    found = launch(board, SWEEP, "rlplan.db", chosen)
+    assert found.continues is not None
+    assert found.note.startswith(f"it goes on from step {longest.step:,} of {found.continues.trial}, whose ")
+
+    def lengthened(config: TrialConfig, steps: int) -> TrialConfig:
+        """Stand in for a trainer whose order of problems depends on how long its data are."""
+        return config.model_copy(update={"seed": steps})
+
+    monkeypatch.setattr("rlplan.reading.launching.reaching", lengthened)
+    found = launch(board, SWEEP, "rlplan.db", chosen)
+    assert found.continues is None
+    assert found.note == "it starts from the base model, for it needs longer data than its pilot had"
 
 
 def test_the_final_run_of_somebody_elses_trainer_has_its_own_layout(tmp_path: Path) -> None:
