@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
-from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview, preview
+from rlplan.actions.previewing import FEWEST_DRAWS, NO_PILOTS, Estimate, FractionSummary, Preview, preview
 from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, share
 
@@ -61,6 +61,9 @@ def _explained(found: Preview, canvas: Canvas) -> Iterator[Part]:
 
 def _best(found: Preview) -> Iterator[str]:
     """Say which share is the best, and before all else when it is none."""
+    if found.draws == 1 and len(found.outcomes) > 1:
+        yield f"One simulated sweep tells no share from another: give --draws {FEWEST_DRAWS} or more."
+        return
     shares = {each.pilot_fraction: each for each in found.summaries}
     best, alike = shares[found.best_fraction], list(found.as_good)
     piloted = max(

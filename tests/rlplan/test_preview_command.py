@@ -27,6 +27,14 @@ def planned(run: Run) -> Run:
     return run
 
 
+def test_one_world_says_of_no_share_that_it_is_better_or_level(planned: Run) -> None:
+    asked = ("preview", "--policy", "full", "--pilot-fractions", "0,0.2,0.4", "--draws")
+    assert "One simulated sweep tells no share from another: give --draws 3 or more." in planned(*asked, "1").text
+    several = planned(*asked, "3").text
+    assert "tells no share" not in several
+    assert re.search(r"No measurable difference|Best share|Pilots cost more", several)
+
+
 def test_json_has_every_fraction_with_its_figures_and_their_errors(planned: Run) -> None:
     document = planned.json("preview", *QUICK, "--pilot-fractions", "0.2,0.1")
     assert (document["plan"], document["policy"], document["draws"], document["seed"]) == ("plan-1", "full", 2, 0)
