@@ -6,7 +6,6 @@ from pathlib import Path
 from sqlalchemy import select
 
 from budgets.errors import BudgetError, InputError, NotFoundError
-from planner.recommending.answer import FinalAnswer
 from planner.recommending.choosing import Choice
 from planner.store import Store
 from planner.store.finals import BEST, ENDED, finals_of, pilots_of
@@ -18,6 +17,7 @@ from rlplan.actions.sweep_request import spec_of
 from rlplan.reading.launching import beginning
 from rlplan.reading.recommend_reading import Stored, recommended_for
 from rlplan.requests.running import SweepRequest
+from rlplan.wording.numbers import some_of
 from rlplan.wording.typed_numbers import whole_number
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver
@@ -26,6 +26,8 @@ from runner.sweep.board import Board
 from runner.sweep.home import home_of
 from runner.sweep.keeping import FromPilot, takes_rate
 from runner.sweep.planned import configuration_of
+
+NAMED = 6  # allocations, in a refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Wanted:
 
 def wanted_of_sweep(known: Stored, allocation: str | None) -> Wanted:
     """Return the recommended final run, or the best of the allocation that is named."""
-    choice, training = _choice(recommended_for(known).answer, allocation), known.board.spec.training
+    choice, training = _choice(known, allocation), known.board.spec.training
     pilot, note = None, "it starts from the base model"
     if training.trainer is not None or training.simulation is None:
         pilot, note = beginning(known.board, choice.configuration, choice.update_steps, known.astray)
@@ -51,17 +53,21 @@ def wanted_of_sweep(known: Stored, allocation: str | None) -> Wanted:
     return Wanted(choice.configuration, choice.update_steps, choice.learning_rate, price, start, (note,))
 
 
-def _choice(answer: FinalAnswer, allocation: str | None) -> Choice:
+def _choice(known: Stored, allocation: str | None) -> Choice:
     """Return what is to be run: the recommended choice, or the best with the n and B that are named."""
-    if (sizes := sizes_in(allocation)) is None:
+    answer, sizes = recommended_for(known).answer, sizes_in(allocation)
+    if sizes is None:
         return answer.chosen
     for choice in answer.ranked:
         if (choice.rollouts_per_prompt, choice.prompts_per_batch) == sizes:
             if choice.update_steps < 1:
                 raise BudgetError(f"--allocation {allocation}: the final run's budget pays for no update of it")
             return choice
-    known = ", ".join(f"n={each.rollouts_per_prompt},B={each.prompts_per_batch}" for each in answer.ranked)
-    raise InputError(f"--allocation {allocation}: the sweep's plan has none like it that can be run; it has {known}")
+    there = some_of([f"n={each.rollouts_per_prompt},B={each.prompts_per_batch}" for each in answer.ranked], NAMED)
+    raise InputError(
+        f"--allocation {allocation}: the sweep's plan has none like it that can be run; it has {there}: `rlplan rank "
+        f"{known.sweep.name}` lists them"
+    )
 
 
 def sizes_in(allocation: str | None) -> tuple[int, int] | None:

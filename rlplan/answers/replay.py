@@ -221,19 +221,27 @@ def _notes(request: ReplayRequest, recorded: Recorded, played: tuple[Played, ...
     return notes
 
 
-def parts(replays: Replay, _: Invocation, canvas: Canvas) -> Iterator[Part]:
+def parts(replays: Replay, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw what was chosen, what the best would have been, and the trace or a row for each seed."""
+    several = len(replays.played) > 1
     yield from _heading(replays, canvas)
     yield ""
-    if len(replays.played) > 1:
-        yield draw.table_of(enumerate(replays.played, start=replays.request.seed), SEEDS, canvas)
-        yield ""
-        yield from canvas.lines(
-            f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
-            f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
-            f"{replays.best_at_target:.3f}."
-        )
-        return
+    yield from _seeds(replays, canvas) if several else _trace(replays, canvas)
+    further = ("each seed's trace", "--format", "json") if several else ("with other seeds too", "--repeat", "5")
+    yield from draw.next_steps([invocation.with_flags(*further)], canvas)
+
+
+def _seeds(replays: Replay, canvas: Canvas) -> Iterator[Part]:
+    yield draw.table_of(enumerate(replays.played, start=replays.request.seed), SEEDS, canvas)
+    yield ""
+    yield from canvas.lines(
+        f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
+        f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
+        f"{replays.best_at_target:.3f}."
+    )
+
+
+def _trace(replays: Replay, canvas: Canvas) -> Iterator[Part]:
     yield from canvas.lines(_summary(replays, replays.first))
     if replays.first.trace:
         yield ""

@@ -41,7 +41,7 @@ def duration(wall_hours: float) -> str:
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.2g} {unit}" if seconds < 99.5 * size else f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.0f} s"
+    return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.2g} s"
 
 
 def rate(value: float | None) -> str:

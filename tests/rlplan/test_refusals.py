@@ -114,7 +114,7 @@ def names(folder: Path) -> list[str]:
         ("launch sweep-9", 3, "there is no sweep 'sweep-9'"),
         ("launch --validations 0", 2, "--validations 0"),
         ("launch --allocation n=4", 2, "give the rollouts per prompt and the prompts"),
-        ("launch --allocation n=3,B=5", 2, "has none like it that can be run; it has n="),
+        ("launch --allocation n=3,B=5", 2, "n=16,B=8 and 24 more: `rlplan rank sweep-1` lists them"),
         ("launch plan-2 --print verll", 2, "did you mean 'verl'"),
         ("launch plan-2 --print verl --row 900", 2, "rows 1 to "),
         ("dashboard --host 0.0.0.0", 2, "--token auto"),

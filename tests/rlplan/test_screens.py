@@ -14,9 +14,11 @@ from rlplan.answers.ended import Ended
 from rlplan.cli import app
 from rlplan.wording.draw import Invocation
 from rlplan.wording.formats import Format
+from tests.planner.replaying.tables import grid
 from tests.rlplan.adopted_runs import FIVE, folders
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import write
+from tests.rlplan.test_replay_command import write as write_runs
 
 # No reader should need one of these twice.
 DIALECT = re.compile(
@@ -40,6 +42,8 @@ SCREENS = (
     "adopt runs/run-0 runs/run-1 runs/run-2 runs/run-3 runs/run-4 --gpu h100 --dry-run",
     "doctor",
     "watch one.csv --once",
+    "replay runs.csv --budget 30% --target 100",
+    "replay runs.csv --budget 30% --target 100 --policy random --repeat 2",
     "launch --dry-run",
     "sweep --dry-run --task sum-easy --budget 0.3",
 )
@@ -53,6 +57,7 @@ def folder(swept_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     shutil.copytree(swept_folder, made, dirs_exist_ok=True)
     write(made / "one.csv")
     folders(made / "runs", FIVE)
+    write_runs(made / "runs.csv", grid(cells=8, seeds=2, points=20))
     return made
 
 

@@ -17,6 +17,8 @@ from rlplan.wording.typed_numbers import gpu_hours, whole_number
         (
             duration,
             {
+                0.0: "0 s",
+                0.09 / 3600: "0.09 s",
                 10 / 3600: "10 s",
                 99.6 / 60: "100 min",
                 0.05: "3 min",
