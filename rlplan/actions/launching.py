@@ -54,7 +54,7 @@ from runner.sweep.finals import (
 )
 from runner.sweep.keeping import FromPilot, copy_pilot
 from runner.sweep.learnt import pool_of
-from runner.sweep.planned import pilot_gpus, run_in_prior
+from runner.sweep.planned import configuration_of, pilot_gpus, run_in_prior
 from runner.sweep.planning import shortfall
 from runner.sweep.spec import SweepSpec
 
@@ -260,8 +260,7 @@ def _require_new(session: Session, sweep: Sweep, configuration: Configuration, *
                 f"{row.name} was launched already ({row.status}): `rlplan resume {row.name}` goes on with it"
             )
         trial = session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one()
-        own = (trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)
-        if own == tuple(configuration):
+        if configuration_of(trial) == configuration:
             raise NotFoundError(
                 f"{row.name} has run {named_configuration(configuration)} to its end ({final.update_steps:,} "
                 f"updates): nothing is left to launch; `rlplan status {row.name}` shows it"

@@ -108,7 +108,7 @@ def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> 
     if rate == trial.learning_rate and takes_rate(config):
         notes.append("at the same learning rate it may do again what it did: --learning-rate gives a lower one")
     return Wanted(
-        configuration=Configuration(trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes),
+        configuration=configuration_of(trial),
         update_steps=final.update_steps,
         learning_rate=rate,
         gpu_hours_per_step=final.gpu_hours_per_step,

@@ -29,9 +29,9 @@ from planner.store.finals import (
 )
 from planner.store.schema import Decision, Sweep, Trial
 from planner.store.totals import totals_of
-from planner.view import Configuration
 from planner.watching.promised import PredictedScore, promised_at
 from rlplan.wording.documents import Key
+from runner.sweep.planned import configuration_of
 from runner.training.trial import read_points
 
 KINDS = (WARNING, CLEARED, VALIDATION, ENDING)
@@ -141,7 +141,7 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         sweep=sweep.name,
         of_sweep=session.get_one(Sweep, final.of_sweep_id).name,
         status=str(sweep.status),
-        name=named_configuration(Configuration(trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)),
+        name=named_configuration(configuration_of(trial)),
         step=totals.committed_step.get(trial.id, 0),
         update_steps=final.update_steps,
         from_step=final.from_step,

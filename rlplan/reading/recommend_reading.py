@@ -37,6 +37,7 @@ from rlplan.wording.numbers import hours, moment, probability, steps
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.home import AstrayError, home_of
+from runner.sweep.planned import configuration_of
 
 
 def _of_answer(name: str) -> Callable[[Any], Any]:
@@ -197,17 +198,14 @@ def recommended(
     """
     with open_store(database, read_only=True) as store, store.read() as session:
         known = stored_in(session, store.location, pilots_of(session, sweep_named(session, sweep)).name)
-        finals = {
-            row.name: (row.status, _configuration_of(session, row)) for _, row in finals_of(session, known.sweep.id)
-        }
+        finals = [
+            (row, session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one())
+            for _, row in finals_of(session, known.sweep.id)
+        ]
     found = recommended_for(known, _final(known.board, budget, target))
-    own = [name for name, (state, of) in finals.items() if state not in ENDED or of == found.best.configuration]
+    chosen = found.best.configuration
+    own = [row.name for row, trial in finals if row.status not in ENDED or configuration_of(trial) == chosen]
     return replace(found, final=own[-1] if own and not found.asked_for else None)
-
-
-def _configuration_of(session: Session, final: Sweep) -> Configuration:
-    trial = session.scalars(select(Trial).where(Trial.sweep_id == final.id)).one()
-    return Configuration(trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)
 
 
 @dataclass(frozen=True, slots=True)
