@@ -112,7 +112,7 @@ def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
     """Say what is done otherwise than a recipe or a script says."""
     notes = [*approximated(spec.model_dump(mode="json")), *_left_out(spec)]
     trainer = spec.training.trainer
-    if trainer is not None and ENVIRONMENT in trainer.options:
+    if trainer is not None and isinstance(trainer.options.get(ENVIRONMENT), Mapping):
         notes.append("problems, rewards and scores are the environment's; of [task] only lengths and sampling count")
     if (rank := (machine := spec.training.machine).lora_rank) is not None:
         notes.append(f"LoRA on every projection: rank {rank}, alpha {machine.lora_alpha}; all other weights stay")

@@ -66,6 +66,18 @@ def require_judged(failed: int, of: int, reason: str) -> None:
         )
 
 
+def scores_of(problems: Sequence[Problem], answers: Sequence[JudgedResponse], failed_score: float) -> Scores:
+    """Return what is said of each response put together, with the first failure of each kind."""
+    values = [failed_score if answer.score is None else answer.score for answer in answers]
+    failures = Counter(answer.failure for answer in answers if answer.failure)
+    metrics = [answer.metrics for answer in answers]
+    notes: dict[str, str] = {}
+    for problem, answer in zip(problems, answers, strict=True):
+        if answer.failure:
+            notes.setdefault(answer.failure, f"problem '{problem.id}': {answer.failure}: {answer.message}")
+    return Scores(values, dict(failures), tuple(notes.values()), metrics if any(metrics) else ())
+
+
 def make_reward(choice: "TaskChoice", seed: int = 0, sharers: int = 1) -> Reward:
     """Return the reward that a task asks for, with its function loaded; InputError says why it cannot be.
 
@@ -118,14 +130,7 @@ class Pool:
             for each in waiting:
                 each.cancel()
             raise
-        values = [self._failed_score if answer.score is None else answer.score for answer in answers]
-        failures = Counter(answer.failure for answer in answers if answer.failure)
-        metrics = [answer.metrics for answer in answers]
-        notes: dict[str, str] = {}
-        for problem, answer in zip(problems, answers, strict=True):
-            if answer.failure:
-                notes.setdefault(answer.failure, f"problem '{problem.id}': {answer.failure}: {answer.message}")
-        return Scores(values, dict(failures), tuple(notes.values()), metrics if any(metrics) else ())
+        return scores_of(problems, answers, self._failed_score)
 
     def close(self) -> None:
         """Stop what is behind it; scoring again starts it anew."""

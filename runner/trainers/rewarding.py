@@ -16,8 +16,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from budgets.errors import TrainingError
-from runner.ports.task import Problem, spent_in
-from runner.tasks.rewards import ExactReward, make_reward
+from runner.ports.task import Problem, Scores, spent_in
+from runner.tasks.reward_child import JudgedResponse
+from runner.tasks.reward_process import answer_of, described
+from runner.tasks.rewards import ExactReward, make_reward, scores_of
 
 REPORTS = "reward-reports"  # a folder in the trial's: a file for each process whose rewards say more than scores
 _MOST_WAITING = 256  # responses of one process whose scores are waited for at once
@@ -35,6 +37,7 @@ class Judge:
         self._shaping, self._longest = given["shaping"], given["longest"]
         sys.path += [path for path in given["paths"] if path not in sys.path]
         choice: Any = SimpleNamespace(**given["reward"])
+        self._range, self._failed_score = choice.reward_range, choice.failed_reward
         self._reports = folder / REPORTS / f"{socket.gethostname()}-{os.getpid()}.jsonl"
         seed, sharers = given["seed"], given["sharers"]
         self._reward = ExactReward(strip=False) if choice.embedded else make_reward(choice, seed, sharers)
@@ -47,6 +50,19 @@ class Judge:
         except TrainingError as error:
             self._report(kind=error.kind, reason=str(error))
             raise
+        return self._counted(numbers, scored)
+
+    def earned(self, numbers: Sequence[int], rewards: Sequence[Any]) -> list[float]:
+        """Return the plain scores that the rewards of environments mean, and report likewise; some may be errors."""
+        answers = [
+            (None, "raised", described(each), {}) if isinstance(each, Exception) else answer_of(each, *self._range)
+            for each in rewards
+        ]
+        problems = [self.problems[number] for number in numbers]
+        judged = [JudgedResponse(*answer) for answer in answers]
+        return self._counted(numbers, scores_of(problems, judged, self._failed_score))
+
+    def _counted(self, numbers: Sequence[int], scored: Scores) -> list[float]:
         validating = [number >= self.train_problems for number in numbers]
         pairs = zip(validating, scored.metrics, strict=True) if scored.metrics else ()
         metrics = [spent_in(each) if validates else each for validates, each in pairs]

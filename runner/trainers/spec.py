@@ -24,6 +24,7 @@ _HEADS = {"whole": memory.WHOLE, "chunked": memory.CHUNKED, "fused": memory.FUSE
 _TRAIN_GPUS = "GPUs that train where others generate at the same time; else as the plan's price has"
 _KINDS: dict[str, Any] = {
     "text": str,
+    "texts": list[str],
     "count": Count,
     "share": Positive,
     "switch": bool,
@@ -35,7 +36,7 @@ _KINDS: dict[str, Any] = {
 class Option(Section):
     """A key of [trainer.options]."""
 
-    kind: Literal["text", "count", "share", "switch", "number", "table"] = "text"
+    kind: Literal["text", "texts", "count", "share", "switch", "number", "table"] = "text"
     of: list[str] = Field([], description="the texts that it may be")
     default: Any = None
     required: bool = False

@@ -224,6 +224,22 @@ def test_an_environment_of_the_trainers_is_swept_without_problems(database: str,
         describe(SweepRequest(**asked, db=database))
 
 
+def test_an_environment_of_trls_is_swept_with_the_problems(database: str, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(f'{{"prompt": "what is {n}", "answer": "{n}"}}\n' for n in range(30)))
+    own = '[task]\nprompt_length = 16\n[trainer]\nname = "trl"\n[trainer.options]\nenvironment = "games:Wordle"\n'
+    (tmp_path / "rlplan.toml").write_text(own)
+    further = {
+        "workload.model": ("--model", "qwen2.5-7b"),
+        "workload.response_tokens": ("--response-tokens", 8),
+        "hardware.gpu": ("--gpu", "h100"),
+    }
+    asked = {"budget": 500, "further": further, "config": tmp_path / "rlplan.toml", "problems": str(rows)}
+    told = describe(SweepRequest(**asked, model=str(save_checkpoint(tmp_path / "model")), db=database))
+    assert told.trials
+    assert not any("the environment's" in note for note in told.notes)
+
+
 def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> None:
     """A real second counts for many, prices are the plan's, and none of this machine's GPUs is occupied."""
     further = {"trainer.options": ("rlplan.toml", {"time_scale": 600}), "trainer.name": ("rlplan.toml", "standin")}

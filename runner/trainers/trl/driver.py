@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,15 +23,26 @@ class TrlDriver(RehearsedDriver):
 
     gated = True
 
+    def given(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
+        """Return an attempt's values; with tools a prompt may be as long as the user says."""
+        longest = config.task.prompt_length
+        if longest is not None and config.driven_by.options.keys() & {"environment", "tools"}:
+            task = replace(task, max_prompt_tokens=longest)
+        return super().given(config, task, attempt)
+
     def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return where its processes meet, the order of the prompts, and what a checkpoint says beside its state."""
+        """Return where its processes meet, the order of the prompts, what a checkpoint says, and what is played in."""
+        options = values["options"]
         return {
             "hosts": attempt.hosts,
             "port": meeting_port(attempt),
             "threads": int(config.driven_by.environment.get("OMP_NUM_THREADS", config.machine.threads)),
-            "accelerate": _existing(values["options"].accelerate),
+            "accelerate": _existing(options.accelerate),
             "pass_rates": rates_in_order(config, task),
             "saved_length": _saved_length(attempt.checkpoint),
+            "environment": options.environment and _reference("environment", options.environment),
+            "tools": [_reference("tools", each) for each in options.tools or ()],
+            "prompt_length": config.task.prompt_length,
         }
 
     def plan(
@@ -49,6 +61,21 @@ def _existing(path: str | None) -> str | None:
     if not file.is_file():
         raise InputError(f"[trainer.options] accelerate = '{path}': there is no file {file}")
     return str(file)
+
+
+def _reference(option: str, given: str) -> str:
+    """Return a name that TRL's own environment can load, where a file's is absolute."""
+    place, _, name = given.rpartition(":")
+    if not place or not name.isidentifier():
+        raise InputError(
+            f"[trainer.options] {option} = '{given}': give it as package.module:name or path/to/file.py:name"
+        )
+    file = Path(place).expanduser().absolute()
+    if not place.endswith(".py"):
+        return given
+    if not file.is_file():
+        raise InputError(f"[trainer.options] {option} = '{given}': there is no file {file}")
+    return f"{file}:{name}"
 
 
 def _saved_length(checkpoint: Path | None) -> float | None:

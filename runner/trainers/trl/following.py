@@ -6,6 +6,7 @@ It runs in TRL's environment, in every process of the trial.
 import copy
 import json
 import os
+import random
 import shutil
 import sys
 import time
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate.utils import gather_object
 from transformers import TrainerCallback
@@ -25,7 +27,7 @@ GOING = "going.json"  # by the first process, for the others: up to which step t
 TO_KEEP = 2
 QUICK, SLOW = 0.02, 1.0  # seconds between looks at the gate, at first and in the end: a tenth of how long it waits
 
-Scores = Callable[[list[int], list[list[int]]], list[float]]
+Scores = Callable[[list[int]], list[float]]  # of the trainer's last rollouts, by the numbers of their problems
 
 
 class Follower(TrainerCallback):
@@ -59,7 +61,7 @@ class Follower(TrainerCallback):
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Give the update the random numbers that are its own."""
-        torch.manual_seed(derive(self._run["seed"], "trl", state.global_step, self._rank))
+        _seed(derive(self._run["seed"], "trl", state.global_step, self._rank))
         self._step_began, self._trainer.generating_seconds = time.monotonic(), 0.0
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -108,23 +110,12 @@ class Follower(TrainerCallback):
         rows = [problem for problem in range(len(self._prompts)) for _ in range(plan["samples"])]
         each = -(-len(rows) // self._count)  # as many for every process: it may be a collective that answers
         mine = [(place, rows[place % len(rows)]) for place in range(self._rank * each, (self._rank + 1) * each)]
-        torch.manual_seed(derive(self._run["seed"], "validation", step, self._rank))
-        answers: list[list[int]] = []
+        _seed(derive(self._run["seed"], "validation", step, self._rank))
+        judged: list[tuple[float, int, bool]] = []
         for start in range(0, each, plan["rows"]):
-            answers += self._answers(
-                [problem for _, problem in mine[start : start + plan["rows"]]], plan["temperature"], plan["top_p"]
-            )
-        first = self._run["train_problems"]
-        scores = self._scores([first + problem for _, problem in mine], answers)
-        found = {}
-        for place, score, length, whole in gather_object(
-            [
-                (place, score, len(ids), ids[-1:] == [self._run["end_id"]])
-                for (place, _), score, ids in zip(mine, scores, answers, strict=True)
-            ]
-        ):
-            if place < len(rows):
-                found[place] = (score, length, whole)
+            judged += self._judged([problem for _, problem in mine[start : start + plan["rows"]]])
+        places = [place for place, _ in mine]
+        found = dict(gather_object(list(zip(places, judged, strict=True))))
         self._spent["evaluate"] = time.monotonic() - began
         scored = [found[place] for place in range(len(rows))]
         samples = plan["samples"]
@@ -135,10 +126,14 @@ class Follower(TrainerCallback):
         }
         return {"scores": groups, "metrics": beside}
 
-    def _answers(self, problems: list[int], temperature: float, top_p: float) -> list[list[int]]:
-        """Sample one response to each problem with whatever the training samples with."""
-        trainer = self._trainer
-        ids = trainer._tokenize_prompts([self._prompts[problem] for problem in problems])[0]
+    def _judged(self, problems: list[int]) -> list[tuple[float, int, bool]]:
+        """Return score and length of one response to each problem, and whether it was not cut off.
+
+        Whatever the training samples with, and as many turns as that has, make them.
+        """
+        trainer, plan = self._trainer, self._run["validation"]
+        temperature, top_p = plan["temperature"], plan["top_p"]
+        numbers = [self._run["train_problems"] + problem for problem in problems]
         config, sampler = getattr(trainer, "generation_config", None), getattr(trainer, "vllm_generation", None)
         if config is not None:
             trainer.generation_config = copy.deepcopy(config)
@@ -148,13 +143,20 @@ class Follower(TrainerCallback):
         if sampler is not None:
             sampler.temperature, sampler.top_p = temperature, top_p
         try:
-            answers: list[list[int]] = trainer._generate_single_turn(ids, None, {}, 1)[0]
+            trainer.answer(
+                [
+                    {"prompt": self._prompts[problem], "number": number}
+                    for problem, number in zip(problems, numbers, strict=True)
+                ]
+            )
         finally:
             if config is not None:
                 trainer.generation_config = config
             if sampler is not None:
                 sampler.temperature, sampler.top_p = trainer.temperature, trainer.top_p
-        return answers
+        rollouts = trainer.rollouts
+        whole = [ids[-1:] == [self._run["end_id"]] for ids in rollouts.ids]
+        return list(zip(self._scores(numbers), rollouts.lengths(), whole, strict=True))
 
     def _say(self, step: int, **what: Any) -> None:
         if self._metrics_writer is not None:
@@ -196,6 +198,13 @@ class Follower(TrainerCallback):
             return
         while _read(FOLDER / GOING) != going:
             _pause(since)
+
+
+def _seed(number: int) -> None:
+    """Begin all random numbers anew, an environment's too."""
+    torch.manual_seed(number)
+    random.seed(number)
+    np.random.seed(number % 2**32)
 
 
 def _prune() -> None:

@@ -19,12 +19,14 @@ from datasets import Dataset
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Sampler
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig
+from trl.chat_template_utils import add_response_schema
 
 from runner.ports.task import turns_of
 from runner.trainers.inside import answer_of
 from runner.trainers.rewarding import Judge, judge_in
 from runner.trainers.trl.following import Follower
+from runner.trainers.trl.playing import Player, loaded, with_fields
 from runner.training.prompts import PromptStream
 
 FOLDER = Path.cwd()  # the trial's, where start.py starts it
@@ -63,17 +65,23 @@ class Order(Sampler[int]):
 class Rewards:
     """rlplan's rewards in the form that TRL calls: what is trained on, and beside it the plain share that is right."""
 
+    trainer: Player
+
     def __init__(self, run: dict[str, Any], judge: Judge, tokenizer: Any) -> None:
         self._judge, self._tokenizer, self._run = judge, tokenizer, run
         self._plain: list[float] = []
 
-    def scores(self, numbers: list[int], ids: list[list[int]]) -> list[float]:
-        """Return the score of each response, 0 to 1."""
-        return self._judge.scores(numbers, [answer_of(self._tokenizer, each, self._run) for each in ids])
+    def scores(self, numbers: list[int]) -> list[float]:
+        """Return the score of each of the last rollouts, 0 to 1: its environment's, or that of its last turn."""
+        earned = self.trainer.earned()
+        if earned is not None:
+            return self._judge.earned(numbers, earned)
+        turns = self.trainer.rollouts.last_turns()
+        return self._judge.scores(numbers, [answer_of(self._tokenizer, each, self._run) for each in turns])
 
     def reward(self, completion_ids: list[list[int]], number: list[int], **_: Any) -> list[float]:
         """Return what is trained on."""
-        self._plain = self.scores(number, completion_ids)
+        self._plain = self.scores(number)
         return [self._judge.shaped(score, len(ids)) for score, ids in zip(self._plain, completion_ids, strict=True)]
 
     def pass_rate(self, **_: Any) -> list[float]:
@@ -81,7 +89,7 @@ class Rewards:
         return self._plain
 
 
-class Trial(GRPOTrainer):
+class Trial(Player):
     """GRPOTrainer with the plan's order, warm-up and weight decay; everything else is TRL's."""
 
     def __init__(self, run: dict[str, Any], **given: Any) -> None:
@@ -143,17 +151,38 @@ def rehearsed(run: dict[str, Any]) -> None:
         world_size = property(lambda _: run["launch"]["processes"])
 
     Rehearsed(**run["settings"] | ({} if torch.cuda.is_available() else {"use_cpu": True}))
+    sys.path += json.loads((FOLDER / "reward.json").read_text(encoding="utf-8"))["paths"]
+    if playing(run, []):
+        tokenizer = tokenizer_of(run)
+        if all(getattr(tokenizer, name, None) is None for name in ("response_template", "response_schema")):
+            add_response_schema(tokenizer)
 
 
-def built(run: dict[str, Any]) -> Trial:
-    """Put TRL's trainer together."""
-    judge = judge_in(str(FOLDER))
+def playing(run: dict[str, Any], problems: list[Any]) -> dict[str, Any]:
+    """Return the tools and the environment that there are."""
+    found: dict[str, Any] = {}
+    if run["tools"]:
+        found["tools"] = [loaded("tools", each) for each in run["tools"]]
+    if run["environment"]:
+        found["environment_factory"] = with_fields(loaded("environment", run["environment"]), problems)
+    return found
+
+
+def tokenizer_of(run: dict[str, Any]) -> Any:
+    """Return the tokenizer, whose end is that of a turn."""
     tokenizer = AutoTokenizer.from_pretrained(run["tokenizer"], padding_side="left")
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(run["end_id"])
     if run["chat_template"]:
         tokenizer.chat_template = run["chat_template"]
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def built(run: dict[str, Any]) -> Trial:
+    """Put TRL's trainer together."""
+    judge = judge_in(str(FOLDER))
+    tokenizer = tokenizer_of(run)
     settings = GRPOConfig(**run["settings"])  # first: with FSDP one process alone then reads the weights
     model = AutoModelForCausalLM.from_pretrained(run["model"], dtype=torch.float32)
     model.generation_config.eos_token_id = run["end_id"]
@@ -168,7 +197,9 @@ def built(run: dict[str, Any]) -> Trial:
         reward_funcs=[rewards.reward, rewards.pass_rate],
         train_dataset=Dataset.from_dict({"prompt": [asked[index] for index in train], "number": list(train)}),
         processing_class=tokenizer,
+        **playing(run, judge.problems),
     )
+    rewards.trainer = trainer
     trainer.remove_callback(PrinterCallback)  # following.py writes what it would print
     trainer.add_callback(Follower(run, trainer, asked[run["train_problems"] :], rewards.scores))
     return trainer

@@ -282,7 +282,8 @@ def test_what_runs_in_trls_interpreter_needs_nothing_else_of_ours(tmp_path: Path
     numpy = Path(str(find_spec("numpy").origin)).parents[1]
     modules = [part[:-3].replace("/", ".") for part in (*PARTS, *JUDGE.spec.files.parts) if part.endswith(".py")]
     modules = [module for module in modules if not module.endswith("__init__")]
-    modules.remove("runner.trainers.trl.following")  # it needs torch: tests/trl imports it
+    for own in ("following", "playing"):  # which need torch and TRL: tests/trl imports them
+        modules.remove(f"runner.trainers.trl.{own}")
     code = f"import sys; sys.path[:0] = [{str(tmp_path / 'parts')!r}]; sys.path.append({str(numpy)!r})\n"
     code += "".join(f"import {module}\n" for module in (*modules, "runner.trainers.rewarding"))
     code += f"assert {str(tmp_path)!r} in runner.tasks.rewards.__file__"
