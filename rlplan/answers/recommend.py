@@ -59,6 +59,7 @@ def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Par
     if (rival := answer.runner_up) is not None:
         name = named_configuration(rival.choice.configuration)
         beside.insert(0, f"Runner-up: {name}, {chance(rival.probability_wins)} likely to end higher.")
+    beside += [_usual(each, chosen) for each in found.usual]
     if invocation.explain:
         yield from above
         yield from _in_full(found, beside, canvas)
@@ -84,6 +85,14 @@ def _how_sure(found: Answer) -> Iterator[str]:
         yield f"It continues pilot {pilot.trial}: {hours(pilot.gpu_hours)} GPU-hours are already paid."
     else:
         yield answer.valued
+
+
+def _usual(usual: Choice, chosen: Choice) -> str:
+    """Say what somebody who tries nothing out would take, and where it should end with the same GPU-hours."""
+    if usual.configuration == chosen.configuration:
+        return "It is the usual choice."
+    score = interval(usual.expected_score, usual.score_low, usual.score_high)
+    return f"The usual choice, {named_configuration(usual.configuration)}, is expected at {score}."
 
 
 def _run(found: Answer, invocation: Invocation) -> NextStep:

@@ -1,9 +1,10 @@
 """What `rlplan recommend` says, callable from Python: the answer for a stored sweep, and how to run it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
+from planner.config.schema import named_sizes
 from planner.percent import percent
 from planner.pooling.draws import JointDraws
-from planner.recommending.answer import FinalAnswer, RunnerUp, answer_data, restored
+from planner.recommending.answer import FinalAnswer, RunnerUp, answer_data, choice_data, restored
 from planner.recommending.cautions import Caution
 from planner.recommending.choosing import Choice
 from planner.recommending.facts import ConfigurationFacts
@@ -118,6 +120,7 @@ class Recommended(Answer):
     answer: FinalAnswer = field(repr=False)
     launch: Launch = field(repr=False)
     kept: StoredAnswer | None = field(repr=False)  # that it is; None where it was worked out now
+    usual: tuple[Choice, ...] = field(default=(), repr=False)  # the plan's usual choices, as far as they can be run
     asked_for: bool = field(default=False, repr=False)  # a final run other than the sweep's own
     database: str = field(default=DEFAULT_DATABASE, repr=False)  # as a command names it
     final: str | None = field(default=None, repr=False)  # the one that there is: no other is launched
@@ -145,6 +148,9 @@ class Recommended(Answer):
     level = Key[Sequence[ConfigurationData]](_of_answer("level"), "any of these will do")
     alike = Key[Sequence[ChoiceData]](
         _of_answer("equivalent"), "what the evidence does not tell from the best", name="equivalent"
+    )
+    beside = Key[Sequence[ChoiceData]](
+        lambda each: list(map(choice_data, each.usual)), "the usual choices, with the same GPU-hours", name="usual"
     )
     budgets = Key[Sequence[BudgetData]](_of_answer("budgets"))
     frontier = Key[Sequence[BudgetData]](_of_answer("frontier"))
@@ -264,9 +270,19 @@ def recommended_for(
         answer=answer,
         launch=launch(board, known.sweep.name, known.database, final, known.astray),
         kept=saved,
+        usual=tuple(_usual(answer.ranked, known.plan.config)),
         asked_for=target_gpu_hours is not None,
         database=typed_here(known.database),
     )
+
+
+def _usual(ranked: Iterable[Choice], config: Mapping[str, Any]) -> Iterator[Choice]:
+    """Yield each usual choice of a plan that the sweep has, without further axes where it has it so."""
+    plain = sorted(ranked, key=lambda each: len(each.axes))
+    baseline = config.get("proposal", {}).get("baseline")
+    for sizes in named_sizes(baseline) if baseline else ():
+        same = (each for each in plain if (each.rollouts_per_prompt, each.prompts_per_batch) == sizes)
+        yield from islice(same, 1)
 
 
 def left_out_of(ranking: Iterable[RankedRow]) -> dict[Configuration, ConfigurationFacts]:

@@ -48,6 +48,17 @@ def test_the_document_is_the_whole_answer(run: Run, tmp_path: Path) -> None:
     assert float(rows[0]["expected_score"]) == found["ranking"][0]["expected_score"]
 
 
+def test_the_usual_choice_stands_beside_the_answer(run: Run, tmp_path: Path) -> None:
+    ended(tmp_path / "rlplan.db")
+    found, text = run.json("recommend"), run("recommend").text
+    sizes = [(each["rollouts_per_prompt"], each["prompts_per_batch"]) for each in found["usual"]]
+    assert sizes == [(8, 64)]
+    for each in found["usual"]:
+        assert each in [{key: row[key] for key in each} for row in found["ranking"]]
+        assert each["name"] != found["recommendation"]["name"]
+        assert f"The usual choice, {each['name']}, is expected at {each['expected_score']:.2f} (" in text
+
+
 def test_another_target_and_a_whole_budget(run: Run, tmp_path: Path) -> None:
     ended(tmp_path / "rlplan.db")
     plain = run.json("recommend")
