@@ -92,11 +92,12 @@ class FinalAnswer:
         ]
         if not others:
             return "The choice is the same from ¼ to 4 × this budget"
-        named = [(each.factor, named_configuration(each.choice.configuration)) for each in others if each.choice]
-        return "; ".join(
-            f"{'At' if place == 0 else 'at'} {factor:g} × this budget take {name}"
-            for place, (factor, name) in enumerate(named)
-        )
+        taken: dict[str, list[str]] = {}
+        for each in others:
+            if each.choice:
+                taken.setdefault(named_configuration(each.choice.configuration), []).append(f"{each.factor:g}")
+        text = "; ".join(f"at {' and '.join(times)} × this budget take {name}" for name, times in taken.items())
+        return f"A{text[1:]}"
 
     @property
     def what(self) -> str:

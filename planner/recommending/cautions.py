@@ -14,6 +14,7 @@ from planner.recommending.facts import ConfigurationFacts, octaves_between
 from planner.recommending.prospect import Prospect
 
 FAR_TIMES = 8.0  # times the longest pilot, from which on a prediction is called far
+MOST_TIMES = 1000  # that are told as a number
 RISKY = 0.10  # risk to collapse
 UNSURE = 0.5  # P(within 0.02 of the best), below which the pilots have told too little
 NEIGHBOUR = 1.5  # octaves
@@ -54,10 +55,11 @@ def _learning(prospect: Prospect) -> Iterator[Caution]:
 
 def _evidence(prospect: Prospect, facts: ConfigurationFacts) -> Iterator[Caution]:
     if facts.has_own_curve and prospect.target_gpu_hours > FAR_TIMES * facts.reached_gpu_hours:
+        times = min(prospect.target_gpu_hours / facts.reached_gpu_hours, MOST_TIMES)
         yield Caution(
             "extrapolation",
             f"its longest pilot took {facts.reached_gpu_hours:.3g} GPU-hours: the forecast reaches "
-            f"{prospect.target_gpu_hours / facts.reached_gpu_hours:.0f} × as far",
+            f"{'more than ' if times == MOST_TIMES else ''}{times:,.0f} × as far",
         )
 
 

@@ -12,6 +12,7 @@ from planner.percent import percent
 from planner.sweeping.actions import Why
 from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named
 from planner.sweeping.chances import Chances
+from planner.sweeping.grants import MARGIN
 from planner.sweeping.offers import Offer
 from planner.view import Configuration, TrialView, View
 
@@ -114,7 +115,7 @@ def _what_is_so(view: View, worth: Sequence[Offer], *, confident: bool) -> str:
         name = named_configuration(least.configuration)
         return (
             f"too little is left: the cheapest useful segment, {name} up to step {least.to_step:,}, needs "
-            f"{hours(least.price)} GPU-hours with its start-up, and a margin: more pilot GPU-hours would pay for it"
+            f"{hours(MARGIN * least.price)} GPU-hours with its start-up and a margin: more would pay for it"
         )
     if not view.open_cells and not any(trial.ready for trial in view.trials.values()):
         return "nothing is left to train: every trial is at its last step"

@@ -110,9 +110,10 @@ def final_run(
     segment = max(1, min(update_steps, paid) // validations)
     steps = min(update_steps, paid) // segment * segment  # so that the last update is validated
     if steps <= begun:
+        first = "update" if segment == 1 else f"{segment:,} updates"
         raise BudgetError(
             f"a final run of {named_configuration(configuration)} needs at least {idle + last:.3g} GPU-hours for its "
-            f"first {segment:,} updates with its start-up, and {budget_gpu_hours:.3g} are left of the plan's budget: "
+            f"first {first} with its start-up, and {budget_gpu_hours:.3g} are left of the plan's budget: "
             f"make a plan with a larger one{'' if pilot is None else pilot.stays}"
         )
     priced = learning_rate, gpu_hours_per_step, start_up, budget_gpu_hours

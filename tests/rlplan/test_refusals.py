@@ -61,6 +61,7 @@ def names(folder: Path) -> list[str]:
         (f"{PROPOSE} --budget 5k", 2, "--budget '5k' is not a number of GPU-hours above zero: write it out"),
         (f"{PROPOSE} --budget 1e12", 2, "at most 1,000,000,000"),
         (PROPOSE, 2, "no budget given: say how many GPU-hours there are, such as --budget 5000"),
+        (f"{PROPOSE} --task sum-easy", 2, "how many GPU-hours there are, such as --budget 0.03"),
         ("report", 2, "Missing argument 'out', as in `rlplan report report.html sweep-1`. Run `rlplan report --help`"),
         ("fit", 2, "Missing argument 'files', as in `rlplan fit run.csv "),
         (f"{PROPOSE} --budget 3", 4, "The smallest budget that would do is"),

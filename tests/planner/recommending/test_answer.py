@@ -116,7 +116,7 @@ def test_it_is_said_where_another_budget_changes_the_choice_and_where_not() -> N
     assert answered(sigmoids(TOPS)).at_other_budgets == "The choice is the same from ¼ to 4 × this budget"
     late = sigmoids({(8, 32): 0.7, (64, 32): 0.8}, middle={(8, 32): 1.0, (64, 32): 60.0}, sd=0.02)
     found = answered(late)
-    assert found.at_other_budgets == "At 2 × this budget take n = 64, B = 32; at 4 × this budget take n = 64, B = 32"
+    assert found.at_other_budgets == "At 2 and 4 × this budget take n = 64, B = 32"
     assert [each.choice and each.choice.rollouts_per_prompt for each in found.budgets] == [8, 8, 8, 64, 64]
 
 
@@ -132,6 +132,7 @@ def test_the_cheapest_choice_that_is_nearly_as_good_is_enough() -> None:
 
 CAUTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"reached_gpu_hours": 4.0}, "extrapolation", "took 4 GPU-hours: the forecast reaches 25 × as far"),
+    ({"reached_gpu_hours": 1e-6}, "extrapolation", "the forecast reaches more than 1,000 × as far"),
     (
         {"gpu_hours_per_step": 0.01},
         "epochs",
