@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.store import open_store
+from planner.store.records import RankedRow
 from planner.store.schema import SegmentOutcome
+from planner.store.sweeps import plan_named
 from rlplan.actions.sweeping import Finished
 from rlplan.answers.rank import ranked_table
 from rlplan.exits import ExitCode
@@ -16,6 +18,7 @@ from rlplan.reading.sweep_data import StatusData
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import remains, sentence, time_of
+from rlplan.reading.usual_choice import usual_among, usual_sentence
 from rlplan.wording.answers import Answer
 from rlplan.wording.commands import command
 from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, next_steps
@@ -41,7 +44,11 @@ class Ended(Answer):
         name = self.finished.sweep
         with open_store(self.database, read_only=True) as store:
             sweep, final = picture(store, name), final_of_sweep(store, name)
-        return FinalEnd(final) if final is not None and final.sweep == name else SweepEnd(sweep, final)
+            with store.read() as session:
+                settings = plan_named(session, sweep.plan).config
+        if final is not None and final.sweep == name:
+            return FinalEnd(final)
+        return SweepEnd(sweep, final, usual_among(sweep.answer.ranking if sweep.answer else (), settings))
 
     @property
     def document(self) -> "FinalEnd | StatusData":
@@ -76,6 +83,7 @@ class SweepEnd(Answer):
 
     picture: Picture
     final: FinalStanding | None
+    usual: tuple[RankedRow, ...] = ()
 
     @property
     def listed(self) -> Sequence[Any]:
@@ -127,6 +135,8 @@ def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Par
         yield from next_steps([invocation.step(verb, picture.sweep, does) for verb, does in steps], canvas)
         return
     yield from canvas.lines(sentence(picture.answer), "bold")
+    for each in end.usual:
+        yield from canvas.lines(usual_sentence(each, picture.answer.ranking[0]))
     yield from canvas.lines(_spending(picture))
     yield ""
     yield ranked_table(picture.answer.ranking[:ROWS], canvas)

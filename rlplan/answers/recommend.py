@@ -12,6 +12,7 @@ from rlplan.reading.recommend_reading import Recommended as Answer
 from rlplan.reading.recommend_reading import outlook, recommended
 from rlplan.reading.sweep_picture import overrun
 from rlplan.reading.sweep_words import level_with_it
+from rlplan.reading.usual_choice import usual_sentence
 from rlplan.requests.reading import RecommendRequest
 from rlplan.wording.columns import SIZE, axes_column
 from rlplan.wording.commands import wrapped_command
@@ -59,7 +60,7 @@ def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Par
     if (rival := answer.runner_up) is not None:
         name = named_configuration(rival.choice.configuration)
         beside.insert(0, f"Runner-up: {name}, {chance(rival.probability_wins)} likely to end higher.")
-    beside += [_usual(each, chosen) for each in found.usual]
+    beside += [usual_sentence(each, chosen) for each in found.usual]
     if invocation.explain:
         yield from above
         yield from _in_full(found, beside, canvas)
@@ -85,14 +86,6 @@ def _how_sure(found: Answer) -> Iterator[str]:
         yield f"It continues pilot {pilot.trial}: {hours(pilot.gpu_hours)} GPU-hours are already paid."
     else:
         yield answer.valued
-
-
-def _usual(usual: Choice, chosen: Choice) -> str:
-    """Say what somebody who tries nothing out would take, and where it should end with the same GPU-hours."""
-    if usual.configuration == chosen.configuration:
-        return "It is the usual choice."
-    score = interval(usual.expected_score, usual.score_low, usual.score_high)
-    return f"The usual choice, {named_configuration(usual.configuration)}, is expected at {score}."
 
 
 def _run(found: Answer, invocation: Invocation) -> NextStep:

@@ -1,10 +1,9 @@
 """What `rlplan recommend` says, callable from Python: the answer for a stored sweep, and how to run it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
-from planner.config.schema import named_sizes
 from planner.percent import percent
 from planner.pooling.draws import JointDraws
 from planner.recommending.answer import FinalAnswer, RunnerUp, answer_data, choice_data, restored
@@ -30,6 +28,7 @@ from planner.view import Axes, Configuration
 from rlplan.reading.launching import Final, Launch, Pilot, launch
 from rlplan.reading.sweep_picture import Source, StoredAnswer
 from rlplan.reading.sweep_reading import stored_answer
+from rlplan.reading.usual_choice import usual_among
 from rlplan.wording.answers import Answer
 from rlplan.wording.commands import typed_here
 from rlplan.wording.documents import Key, Read, View
@@ -270,19 +269,10 @@ def recommended_for(
         answer=answer,
         launch=launch(board, known.sweep.name, known.database, final, known.astray),
         kept=saved,
-        usual=tuple(_usual(answer.ranked, known.plan.config)),
+        usual=usual_among(answer.ranked, known.plan.config),
         asked_for=target_gpu_hours is not None,
         database=typed_here(known.database),
     )
-
-
-def _usual(ranked: Iterable[Choice], config: Mapping[str, Any]) -> Iterator[Choice]:
-    """Yield each usual choice of a plan that the sweep has, without further axes where it has it so."""
-    plain = sorted(ranked, key=lambda each: len(each.axes))
-    baseline = config.get("proposal", {}).get("baseline")
-    for sizes in named_sizes(baseline) if baseline else ():
-        same = (each for each in plain if (each.rollouts_per_prompt, each.prompts_per_batch) == sizes)
-        yield from islice(same, 1)
 
 
 def left_out_of(ranking: Iterable[RankedRow]) -> dict[Configuration, ConfigurationFacts]:

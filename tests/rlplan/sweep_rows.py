@@ -40,7 +40,8 @@ class Seeder:
     def __init__(self, store: Store, **settings: Any) -> None:
         self.store = store
         self.minutes = 0.0
-        plan = samples.plan(hardware={"gpu": "h100", "gpus": 64, "gpus_per_trial": 8})
+        hardware = {"gpu": "h100", "gpus": 64, "gpus_per_trial": 8}
+        plan = samples.plan(hardware=hardware, config={"proposal": {"baseline": "n=128,B=64 or n=8,B=128"}})
         sizes = {(n, B) for n, B, *_ in TRIALS}
         candidates = [samples.candidate(i + 1, n, B, pilot_steps=40) for i, (n, B) in enumerate(sorted(sizes))]
         store.save_plan(plan, candidates, created_at=NOON)

@@ -80,6 +80,7 @@ def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, databa
         == """\
 Run n = 512, B = 32 for 571 steps at learning rate 4e-6. Expected score 0.74
 (0.68–0.79) after 3,997 GPU-hours.
+The usual choice, n = 128, B = 64, is expected at 0.71 (0.65–0.76).
 The pilots spent 326 of 1,000 GPU-hours (trained 319, idle 4.50, failed 3.00),
 614 left; sweep-1 took 90 min.
 
