@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from budgets.errors import TrainingError
 from planner.config.trainer import TrainerChoice
 from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
@@ -19,7 +18,7 @@ from runner.trainers.trl import following, train
 from runner.trainers.trl.driver import JUDGE
 from runner.trainers.trl.playing import Rollouts
 from tests.trl.chats import CALLS, IDS, save_chat_model
-from tests.trl.test_trainer import computed, kill, opened, weights
+from tests.trl.test_trainer import assert_equal_weights, computed, disturbed, opened
 
 # TRL 1.16 asks transformers 5 for this by its old name.
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -90,21 +89,9 @@ def test_killed_between_two_segments_it_goes_on_as_the_same_trial(model: str, tm
     with opened(config, tmp_path / "whole") as undisturbed:
         whole = list(undisturbed.train(8))
     calls = sum(note["did"] == "raise_by" for note in notes(tmp_path / "whole" / "trainer"))
-    folder = tmp_path / "disturbed"
-    with opened(config, folder) as first:
-        points = list(first.train(5))
-        first.save()
-        more = first.train(1000)
-        next(more)
-        kill(folder)
-        with pytest.raises(TrainingError):
-            list(more)
-    with opened(config, folder) as second:
-        assert second.step == 5
-        points += second.train(8)
+    points = disturbed(config, tmp_path / "disturbed", (5,), 8)
     assert computed(points) == computed(whole)
-    ours, theirs = weights(folder, 8), weights(tmp_path / "whole", 8)
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert_equal_weights(tmp_path, 8)
     assert calls > 8 * 16  # in nearly all rollouts of eight updates and five validations
     scores = [point.score for point in whole if point.score is not None]
     assert len(scores) == 5

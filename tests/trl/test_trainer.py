@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -89,6 +89,30 @@ def kill(folder: Path) -> None:
         os.kill(int(process.name), signal.SIGKILL)
 
 
+def disturbed(config: TrialConfig, folder: Path, saved: Sequence[int], to_step: int) -> list[Point]:
+    """Train with a save at each of some steps, kill it after the last, go on to the end, and return all points."""
+    points: list[Point] = []
+    with opened(config, folder) as first:
+        for step in saved:
+            points += first.train(step)
+            first.save()
+        more = first.train(1000)
+        next(more)
+        kill(folder)
+        with pytest.raises(TrainingError):
+            list(more)
+    with opened(config, folder) as second:
+        assert second.step == saved[-1]
+        return [*points, *second.train(to_step)]
+
+
+def assert_equal_weights(folder: Path, step: int) -> None:
+    """Compare a trial that was disturbed with one that was not, bit by bit."""
+    ours, theirs = weights(folder / "disturbed", step), weights(folder / "whole", step)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
 @pytest.mark.parametrize(
     ("recipe", "processes"), [("plain", 1), ("gspo", 1), ("plain", 2)], ids=["plain", "gspo", "two processes"]
 )
@@ -97,24 +121,9 @@ def test_held_stopped_killed_and_resumed_it_is_the_same_trial(recipe: str, proce
     config = trial(chosen, processes)
     with opened(config, tmp_path / "whole") as undisturbed:
         whole = list(undisturbed.train(12))
-    folder = tmp_path / "disturbed"
-    with opened(config, folder) as first:
-        points = list(first.train(3))
-        first.save()
-        points += first.train(9)  # it had waited at the gate
-        first.save()
-        more = first.train(1000)
-        next(more)
-        kill(folder)
-        with pytest.raises(TrainingError):
-            list(more)
-    with opened(config, folder) as second:
-        assert second.step == 9
-        points += second.train(12)
+    points = disturbed(config, tmp_path / "disturbed", (3, 9), 12)  # which waits at the gate between
     assert computed(points) == computed(whole)
-    ours, theirs = weights(folder, 12), weights(tmp_path / "whole", 12)
-    assert ours.keys() == theirs.keys()
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert_equal_weights(tmp_path, 12)
 
 
 def test_a_torn_checkpoint_is_passed_over_for_the_one_before(tmp_path: Path) -> None:
