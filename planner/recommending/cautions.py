@@ -58,7 +58,7 @@ def _evidence(prospect: Prospect, facts: ConfigurationFacts) -> Iterator[Caution
         times = min(prospect.target_gpu_hours / facts.reached_gpu_hours, MOST_TIMES)
         yield Caution(
             "extrapolation",
-            f"its longest pilot took {facts.reached_gpu_hours:.3g} GPU-hours: the forecast reaches "
+            f"its longest pilot trained for {facts.reached_gpu_hours:.3g} GPU-hours: the forecast reaches "
             f"{'more than ' if times == MOST_TIMES else ''}{times:,.0f} × as far",
         )
 

@@ -83,7 +83,7 @@ def _how_sure(found: Answer) -> Iterator[str]:
         f"{level_with_it(len(answer.level), len(answer.equivalent))}"
     )
     if pilot is not None:
-        yield f"It continues pilot {pilot.trial}: {hours(pilot.gpu_hours)} GPU-hours are already paid."
+        yield f"It continues pilot {pilot.trial}, trained for {hours(pilot.gpu_hours)} GPU-hours already."
     else:
         yield answer.valued
 
@@ -113,7 +113,7 @@ def _choices(answer: FinalAnswer, rows: int, canvas: Canvas) -> Part:
         Column("expected score", lambda each: interval(each.expected_score, each.score_low, each.score_high)),
         Column("within 0.02", lambda each: chance(each.probability_within_002)),
         Column("best", lambda each: chance(each.probability_best), gives_way=True),
-        Column("pilot GPU-h", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
+        Column("trained GPU-h", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
     )
     return table_of(shown, columns, canvas)
 
@@ -161,7 +161,7 @@ def _alike(answer: FinalAnswer, canvas: Canvas) -> Part:
         Column("P(best)", lambda choice: probability(choice.probability_best)),
         Column("P(0.02)", lambda choice: probability(choice.probability_within_002)),
         Column("short", lambda choice: f"{choice.expected_regret:.3f}"),
-        Column("piloted", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
+        Column("trained", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
         Column("seeds", attrgetter("seeds_seen"), shown=wide),
         Column("collapse", lambda choice: f"{choice.collapse_risk:.2f}", shown=wide),
         Column("learning rate", lambda choice: f"{choice.learning_rate:.2g}", shown=wide),

@@ -146,6 +146,7 @@ def test_beside_parts_of_nodes_a_trial_of_six_loses_one_and_goes_on_elsewhere(
         assert "is gone" in failed.message
         watched.until(lambda: worker in {gone.worker for gone in watched.of(Gone)})
         watched.until(lambda: len(executor.resources().nodes) == 7)
+        watched.until(lambda: executor.workers == 7)  # Ray has taken back what the lost worker had
         with pytest.raises(InputError, match=r"8 nodes with 1 CPUs and 8 GPUs each.*7 machines: 4 CPUs, 8 GPUs each"):
             executor.assign(large(8, 8, 64))
 

@@ -32,6 +32,29 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoNodes]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def test_no_worker_is_charged_for_a_second_before_it_was_asked_for(cluster: TwoNodes, tmp_path: Path) -> None:
+    works = Works(tmp_path, patience=1.0)
+    executor = RayExecutor(tmp_path / "sweep", 2, TAG, cluster.address)
+    watched = Watched(executor, works)
+
+    def idle_seconds() -> float:
+        """How long Ray has had a process ready for whom it may concern."""
+        processes = [psutil.Process(pid) for pid in tagged({f"{SWEEP_TAG}={cluster.tag}"})]
+        born = [process.create_time() for process in processes if process.name() == "ray::IDLE"]
+        return max((time.time() - each for each in born), default=0.0)
+
+    try:
+        executor.open()
+        watched.until(lambda: executor.workers == 2 and idle_seconds() > 10)
+        asked_at = time.monotonic()
+        watched.run(works(trial=1, to_step=1), works(trial=2, to_step=1))
+        waited = time.monotonic() - asked_at
+        assert len(watched.of(Began)) == 2
+        assert all(0 < began.worker_seconds < waited for began in watched.of(Began))
+    finally:
+        executor.close()
+
+
 def test_what_a_killed_node_ran_runs_again_on_the_other(cluster: TwoNodes, tmp_path: Path) -> None:
     works = Works(tmp_path, sleep=0.01, patience=1.0)
     executor = RayExecutor(tmp_path / "sweep", 8, TAG, cluster.address)

@@ -53,7 +53,7 @@ def connect(
         num_gpus=gpus,
         include_dashboard=False,
         _temp_dir=temporary,
-        # A worker's life is charged, so no process is started before it is needed.
+        # No process is started before somebody needs it.
         _system_config={"prestart_worker_first_driver": False, "enable_worker_prestart": False},
         **common,
     )

@@ -21,6 +21,7 @@ from runner.sweep.on_ray.worker_process import WorkerProcess
 
 _SECONDS_OF_A_SWEEP = 10.0
 _SECONDS_BETWEEN_SIGNS = 5.0  # that workers have of the session, and of the driver behind it
+_KEY = "RLPLAN_WORKER_KEY"  # no two workers have the same in their environment
 _CALLS_AT_ONCE = 16  # of one worker: for its news, and for what it is told meanwhile
 
 
@@ -80,7 +81,11 @@ class Session:
             there = PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
             # Who is cut off for a moment is called again: it hears and says nothing twice.
             calls = {"max_concurrency": _CALLS_AT_ONCE, "max_task_retries": -1}
-            actor = ray.remote(WorkerProcess).options(**size, **calls, scheduling_strategy=there).remote(self._start)
+            # All that a worker's process lives is charged, and Ray has some ready that nobody asked for: variables that
+            # none of those has make it start one.
+            alone = {"env_vars": {_KEY: key}}
+            options = {**size, **calls, "runtime_env": alone, "scheduling_strategy": there}
+            actor = ray.remote(WorkerProcess).options(**options).remote(self._start)
             actor.tell.remote({"do": "grant", "work": work})
         except Exception as error:  # whatever Ray refuses, the segment is given again
             self._broken(key, error)

@@ -131,7 +131,7 @@ def test_the_cheapest_choice_that_is_nearly_as_good_is_enough() -> None:
 
 
 CAUTIONS: list[tuple[dict[str, Any], str, str]] = [
-    ({"reached_gpu_hours": 4.0}, "extrapolation", "took 4 GPU-hours: the forecast reaches 25 × as far"),
+    ({"reached_gpu_hours": 4.0}, "extrapolation", "trained for 4 GPU-hours: the forecast reaches 25 × as far"),
     ({"reached_gpu_hours": 1e-6}, "extrapolation", "the forecast reaches more than 1,000 × as far"),
     (
         {"gpu_hours_per_step": 0.01},
