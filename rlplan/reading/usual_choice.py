@@ -25,10 +25,10 @@ def usual_among(ranked: Iterable[Ranked], config: Mapping[str, Any]) -> tuple[Ra
 
 def usual_sentence(usual: Choice | RankedRow, chosen: Choice | RankedRow) -> str:
     """Say where it should end with the same GPU-hours."""
+    named = f"The usual choice, {named_configuration(_of(usual))}, is"
     if _of(usual) == _of(chosen):
-        return "It is the usual choice."
-    score = interval(usual.expected_score, usual.score_low, usual.score_high)
-    return f"The usual choice, {named_configuration(_of(usual))}, is expected at {score}."
+        return f"{named} the one to run."
+    return f"{named} expected at {interval(usual.expected_score, usual.score_low, usual.score_high)}."
 
 
 def _of(row: Choice | RankedRow) -> Configuration:
