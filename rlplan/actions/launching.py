@@ -159,6 +159,7 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
     with store.read() as session:
         beside = spent_beside(session, known.sweep.plan_id, known.sweep.id)
         money = _money(session, known, wanted.pilot, beside)
+        wanted = wanted.for_all_of(money)
         if not request.from_best:
             _require_new(session, known.sweep, wanted.configuration, switching=request.switch)
         view = board.view(0) if known.sweep.id is None else evidence(session, known.sweep)
@@ -263,7 +264,8 @@ def _require_new(session: Session, sweep: Sweep, configuration: Configuration, *
         if configuration_of(trial) == configuration:
             raise NotFoundError(
                 f"{row.name} has run {named_configuration(configuration)} to its end ({final.update_steps:,} "
-                f"updates): nothing is left to launch; `rlplan status {row.name}` shows it"
+                f"updates), as `rlplan status {row.name}` shows: `rlplan launch {sweep.name} --from-best` goes on with "
+                "what is left of the budget"
             )
 
 

@@ -11,7 +11,7 @@ from planner.store import Store
 from planner.store.finals import BEST, ENDED, finals_of, pilots_of
 from planner.store.schema import Candidate, Plan, Sweep, SweepStatus, Trial
 from planner.store.state import SweepState
-from planner.store.totals import Totals
+from planner.store.totals import Totals, totals_of
 from planner.view import Configuration, View
 from rlplan.actions.sweep_request import spec_of
 from rlplan.reading.launching import beginning
@@ -26,6 +26,7 @@ from runner.sweep.board import Board
 from runner.sweep.home import home_of
 from runner.sweep.keeping import FromPilot, takes_rate
 from runner.sweep.planned import configuration_of
+from runner.trainers.horizon import reaching
 
 NAMED = 6  # allocations, in a refusal
 
@@ -40,6 +41,15 @@ class Wanted:
     gpu_hours_per_step: float
     pilot: FromPilot | None
     notes: tuple[str, ...]
+    was_done: bool = False  # by the final run before, which had GPU-hours left
+
+    def for_all_of(self, gpu_hours: float) -> "Wanted":
+        """Return it as long as the GPU-hours pay for, where it was done before and the trainer's data reach so far."""
+        if not self.was_done or self.pilot is None or self.pilot.config is None:
+            return self
+        steps = self.pilot.step + int(gpu_hours / self.gpu_hours_per_step)
+        is_short = reaching(self.pilot.config, steps) != self.pilot.config
+        return self if is_short or steps <= self.update_steps else replace(self, update_steps=steps)
 
 
 def wanted_of_sweep(known: Stored, allocation: str | None) -> Wanted:
@@ -104,16 +114,21 @@ def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> 
     if rate != trial.learning_rate and not takes_rate(config):
         trainer = config.trainer.name if config.trainer else ""
         raise InputError(f"--learning-rate: {trainer} goes on at the rate of its checkpoint; leave it out")
+    with store.read() as session:
+        totals = totals_of(session, row.id)
+    done = totals.committed_step.get(trial.id, 0) >= final.update_steps
+    price = totals.spent / (final.update_steps - final.from_step) if done else final.gpu_hours_per_step
     notes = [f"it goes on from update {step:,} of {row.name}, whose best checkpoint that is"]
-    if rate == trial.learning_rate and takes_rate(config):
+    if rate == trial.learning_rate and takes_rate(config) and not done:
         notes.append("at the same learning rate it may do again what it did: --learning-rate gives a lower one")
     return Wanted(
         configuration=configuration_of(trial),
         update_steps=final.update_steps,
         learning_rate=rate,
-        gpu_hours_per_step=final.gpu_hours_per_step,
+        gpu_hours_per_step=price,
         pilot=FromPilot(trial.id, folder, step, config),
         notes=tuple(notes),
+        was_done=done,
     )
 
 

@@ -12,7 +12,7 @@ from rlplan.actions.sweeping import Finished
 from rlplan.answers.rank import ranked_table
 from rlplan.exits import ExitCode
 from rlplan.live.sweep_running import stopped
-from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep
+from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep, going_on
 from rlplan.reading.finals import FinalStanding
 from rlplan.reading.sweep_data import StatusData
 from rlplan.reading.sweep_picture import Picture
@@ -118,6 +118,7 @@ class FinalEnd(Answer):
         steps = [
             invocation.step("status", self.final.sweep, "its scores beside the forecast"),
             invocation.step("report report.html", self.final.sweep, "all of it as one page"),
+            *going_on(self.final, invocation),
         ]
         yield from final_lines(self.final, canvas)
         yield from next_steps(steps, canvas)

@@ -11,7 +11,7 @@ from planner.store import open_store
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import missing, sweep_named
 from planner.trials import TrialState
-from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep
+from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep, going_on
 from rlplan.printing.sweep_screen import SHOWN_DECISIONS, budget_bar, chosen, decision_lines, table, title
 from rlplan.reading.finals import FinalStanding, Record, record_of, record_text
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
@@ -202,6 +202,7 @@ def _next(picture: Picture, final: FinalStanding | None, invocation: Invocation)
     elif picture.answer is not None:
         how = "how sure that is" if final is not None else "how sure that is, and how to run it"
         yield invocation.step("recommend", picture.sweep, how)
+        yield from going_on(final, invocation) if final is not None else ()
     elif any(trial.state is TrialState.FAILED for trial in picture.trials):
         yield invocation.step("retry", picture.sweep, "runs what failed again")
     else:

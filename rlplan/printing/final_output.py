@@ -8,7 +8,7 @@ from planner.store.sweeps import sweep_named
 from rlplan.reading.finals import FinalStanding, final_standing
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_words import last_line
-from rlplan.wording.draw import Canvas, Part
+from rlplan.wording.draw import Canvas, Invocation, NextStep, Part
 from rlplan.wording.numbers import hours, some_of
 from rlplan.wording.terminal import capital
 
@@ -37,6 +37,12 @@ def final_lines(final: FinalStanding, canvas: Canvas) -> Iterator[Part]:
             where = f"; its checkpoint is gone, and {other}, is kept in {final.best_folder}"
         so_far = "" if final.ended else " so far"
         yield from canvas.lines(f"Best{so_far}: {final.best.score:.3f} at update {final.best.step:,}{where}", "dim")
+
+
+def going_on(final: FinalStanding, invocation: Invocation) -> Iterator[NextStep]:
+    """Name what goes on with the GPU-hours that a final run has left over."""
+    if (unused := final.unused_gpu_hours) is not None:
+        yield invocation.step("launch --from-best", final.of_sweep, f"trains on with the {hours(unused)} left")
 
 
 NAMED_FAILURES = 3  # trials of a class that are named

@@ -1,7 +1,7 @@
 """How a final run stands: how far it is, against what was promised, what was warned of, and how it ended."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,6 +35,7 @@ from runner.sweep.planned import configuration_of
 from runner.training.trial import read_points
 
 KINDS = (WARNING, CLEARED, VALIDATION, ENDING)
+WORTH_GOING_ON = 0.1  # of what a final run took
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,15 @@ class FinalStanding:
     line: str | None  # where it is, in a sentence
     end: dict[str, Any] | None  # promised against reached, once it has ended
     ending: str | None
+    storage: str | None = field(default=None, repr=False)  # where copies are, of which the best is none
+
+    @property
+    def unused_gpu_hours(self) -> float | None:
+        """What is left of the budget after all updates, where the best can be gone on from and it is clearly some."""
+        end = self.end or {"share": 0.0}
+        if end["share"] < 1 or self.goes_wrong or self.storage is not None or self.best_folder is None:
+            return None
+        return end["left_gpu_hours"] if end["left_gpu_hours"] >= WORTH_GOING_ON * end["gpu_hours"] else None
 
     @property
     def here(self) -> PredictedScore | None:
@@ -161,6 +171,7 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         line=validated.reason if validated else None,
         end=ended.seen if ended else None,
         ending=ended.reason if ended else None,
+        storage=sweep.config.get("storage"),
     )
 
 

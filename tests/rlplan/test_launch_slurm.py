@@ -92,6 +92,28 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
     assert checkpoints.resumed(Path(own.config["folder"]) / again.name, config, checkpoints.PLAIN).state["step"] == step
 
 
+def test_a_final_run_that_is_done_goes_on_with_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_store("rlplan.db") as store, store.write() as session:
+        session.execute(update(Plan).values(budget_gpu_hours=2 * Plan.budget_gpu_hours))
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
+    launch(LaunchRequest(validations=20, db="rlplan.db"))
+    (done,) = rows("rlplan.db", Final)
+    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+        row, trial = newest(session)
+    best = Path(row.config["folder"]) / trial.name / "best"
+    best.mkdir(parents=True)
+    checkpoints.save(best, done.update_steps, {"config": trial.config, "step": done.update_steps}, checkpoints.PLAIN)
+    assert "rlplan launch --from-best sweep-1  trains on with the " in run("status").out
+
+    longer = describe(asked := LaunchRequest(validations=20, from_best=True, db="rlplan.db"))
+    assert longer.run.update_steps > 1.2 * done.update_steps
+    assert not any("learning rate" in note for note in longer.notes)
+    assert launch(asked).sweep == "sweep-1-final-2"
+    assert spent_of("rlplan.db") <= rows("rlplan.db", Plan)[0].budget_gpu_hours
+    assert rows("rlplan.db", ForecastOfFinal)[-1].step == longer.run.update_steps
+    assert "--from-best" not in run("status").out  # nothing worth going on for is left
+
+
 def newest(session: Session) -> tuple[Sweep, Trial]:
     """Return the newest final run, and its trial."""
     row = session.query(Sweep).order_by(Sweep.id.desc()).first()

@@ -162,7 +162,7 @@ def test_a_final_run_that_was_interrupted_is_what_resume_goes_on_with(swept: str
 
 
 def test_what_has_ended_is_not_launched_again_and_what_another_costs_must_be_left(launched: str) -> None:
-    with pytest.raises(NotFoundError, match="nothing is left to launch"):
+    with pytest.raises(NotFoundError, match=r"`rlplan launch sweep-1 --from-best` goes on with what is left"):
         launch(LaunchRequest(db=launched))
     cells = {(each.rollouts_per_prompt, each.prompts_per_batch) for each in rows(launched, Trial)}
     n, B = min(cells - {sizes(launched)})
