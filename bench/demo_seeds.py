@@ -35,7 +35,7 @@ def rlplan(folder: Path, *words: str) -> dict[str, Any]:
 
 
 def demo(folder: Path, seed: int, given: argparse.Namespace) -> dict[str, Any]:
-    """Run the demo and the usual choice, and return the line of the table."""
+    """Run the demo, and return its part of a line of the table."""
     began, of_task = time.monotonic(), ("--task", given.task)
     split = ("--pilot-fraction", str(given.pilot_fraction))
     rlplan(folder, "propose", *of_task, "--budget", str(given.budget), *split)

@@ -100,7 +100,7 @@ def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> 
         if has_driver(row):
             raise InputError(f"{row.name} is still running: `rlplan stop {row.name}` first, which saves it")
         trial = session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one()
-        folder = home_of(row, store.location).folder / trial.name / BEST
+        folder, totals = home_of(row, store.location).folder / trial.name / BEST, totals_of(session, row.id)
     if known.board.spec.storage is not None:
         raise InputError(
             f"--from-best: what {row.name} has saved lies in {known.board.spec.storage}, where the last two saves are "
@@ -114,8 +114,6 @@ def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> 
     if rate != trial.learning_rate and not takes_rate(config):
         trainer = config.trainer.name if config.trainer else ""
         raise InputError(f"--learning-rate: {trainer} goes on at the rate of its checkpoint; leave it out")
-    with store.read() as session:
-        totals = totals_of(session, row.id)
     done = totals.committed_step.get(trial.id, 0) >= final.update_steps
     price = totals.spent / (final.update_steps - final.from_step) if done else final.gpu_hours_per_step
     notes = [f"it goes on from update {step:,} of {row.name}, whose best checkpoint that is"]
