@@ -21,7 +21,7 @@ from planner.store.schema import Sweep, SweepStatus
 from rlplan.doctor.finding import Finding, bad, mind, ok
 from rlplan.doctor.machine import GIB, Disk, disk_of, size
 from rlplan.wording.commands import command, typed_here
-from runner.processes import by_tag, has_driver, sweep_tag
+from runner.processes import SWEEP_TAG, has_driver, sweep_tag, tagged
 from runner.sweep.home import is_anothers
 
 ANSWER_SECONDS = 3.0
@@ -155,8 +155,7 @@ def _read(database: str) -> Read:
         ):
             count = session.scalar(select(func.count()).select_from(Sweep)) or 0
             rows = session.scalars(select(Sweep).where(Sweep.status == SweepStatus.RUNNING).order_by(Sweep.id))
-            tags = by_tag()
-            return "current", "", count, tuple(_as_found(row, tags, store.location) for row in rows)
+            return "current", "", count, tuple(_as_found(row, store.location) for row in rows)
     except NotFoundError as error:
         return "absent", str(error), 0, ()
     except StoreUnavailableError as error:
@@ -165,12 +164,13 @@ def _read(database: str) -> Read:
         return "refused", str(error), 0, ()
 
 
-def _as_found(row: Sweep, tags: dict[str, set[int]], database: str) -> Running:
+def _as_found(row: Sweep, database: str) -> Running:
     now = datetime.now(UTC)
     alive = has_driver(row, now)
     silent = 0.0 if row.heartbeat_at is None else max(0.0, (now - row.heartbeat_at).total_seconds())
     folder = str(row.config.get("folder", ""))
-    left = () if alive or is_anothers(folder, database) else tuple(sorted(tags.get(sweep_tag(folder), ())))
+    ended = not alive and not is_anothers(folder, database)
+    left = tuple(sorted(tagged({f"{SWEEP_TAG}={sweep_tag(folder)}"}))) if ended else ()
     return Running(row.name, f"process {row.driver_pid} on {row.driver_host}", alive, silent, left)
 
 
