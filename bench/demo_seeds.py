@@ -4,9 +4,9 @@
         [-- FLAGS OF SWEEP]
 
 For each seed: `rlplan propose`, `sweep` and `launch` in a folder of its own, then the plan's usual choice by `rlplan
-train`, with that seed and the steps that the final run's GPU-hours buy at the price that the sweep measured: a plan
-without pilots would sell it what the catalogue's price buys, which may be a fifth. A line a seed; what is done already
-is read, not run again. GPU-hours are worker-hours of this machine: nothing else may run on it meanwhile, or the budget
+launch PLAN`, with that seed and the steps that the final run's GPU-hours buy at the price that the sweep measured. The
+catalogue's price may buy a fifth: that plan gets the budget of so many steps. A line a seed; what is done already is
+read, not run again. GPU-hours are worker-hours of this machine: nothing else may run on it meanwhile, or the budget
 buys less training.
 """
 
@@ -57,9 +57,15 @@ def demo(folder: Path, seed: int, given: argparse.Namespace) -> dict[str, Any]:
 def usual(folder: Path, seed: int, given: argparse.Namespace) -> dict[str, Any]:
     """Run what somebody runs who tries nothing out, for the final run's GPU-hours."""
     row = rlplan(folder, "recommend")["usual"][0]
-    sizes = ("-n", row["rollouts_per_prompt"], "-B", row["prompts_per_batch"], "--steps", row["update_steps"])
-    trial = rlplan(folder, "train", "--task", given.task, *map(str, sizes), "--seed", str(seed), "--db", "usual.db")
-    return {"usual": round(trial["score"], 3), "of": f"{row['name']}, {trial['step']:,} steps"}
+    n, B = row["rollouts_per_prompt"], row["prompts_per_batch"]
+    of_task, hours = ("--task", given.task, "--pilot-fraction", "0", "--db", "usual.db"), given.budget
+    for _ in range(2):  # the second plan is as long as the row
+        plan = rlplan(folder, "propose", *of_task, "--budget", str(hours))
+        cells = {(cell["rollouts_per_prompt"], cell["prompts_per_batch"]): cell for cell in plan["candidates"]}
+        hours *= row["update_steps"] / cells[n, B]["update_steps"]
+    flags = ("--allocation", f"n={n},B={B}", "--seed", str(seed), "--db", "usual.db")
+    last = rlplan(folder, "launch", plan["plan"], *flags)["final"]["scores"][-1]
+    return {"usual": round(last["score"], 3), "of": f"{row['name']}, {last['step']:,} steps"}
 
 
 def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from rlplan.api.running import resume as resume
     from rlplan.api.running import retry as retry
     from rlplan.api.running import run as run
-    from rlplan.api.running import train as train
     from rlplan.api.sweep import Sweep as Sweep
 
     __version__: str
@@ -64,7 +63,7 @@ _NAMES = {
     "rlplan.answers.replay": "Replay",
     "rlplan.api.book": "Book open",
     "rlplan.api.functions": "adopt check compare fit fits forget_prices preview price propose replay watch",
-    "rlplan.api.running": "launch resume retry run train",
+    "rlplan.api.running": "launch resume retry run",
     "rlplan.api.sweep": "Sweep",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

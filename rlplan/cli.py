@@ -38,7 +38,6 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
         command(running.PauseRequest),
         command(running.StopRequest),
         command(running.LaunchRequest),
-        command(running.TrainRequest),
     ),
     "Read": (
         command(reading.StatusRequest),

@@ -1,15 +1,14 @@
-"""A plan whose allocations are given, not proposed: of runs that were adopted, and of a single run."""
+"""A plan whose allocations are given, not proposed: of runs that were adopted, or measured."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 
 from budgets.allocation import Allocation
-from budgets.memory import Placement
 from budgets.signal import signal_fraction
 from planner.config import Resolved, resolved_values
 from planner.proposals import Request, Variant
 from planner.store.schema import Candidate, Plan
-from rlplan.reading.plan_data import HardwareData, WorkloadData, training_shares
+from rlplan.reading.plan_data import HardwareData, WorkloadData
 from rlplan.wording.documents import plain
 
 
@@ -19,12 +18,8 @@ def given_plan(
     candidates: Sequence[Candidate],
     pilot: float,
     final: float,
-    placements: Iterable[Placement] = (),
 ) -> Plan:
-    """Return the row of a plan with these candidates, and the GPU-hours of pilots and of the final run.
-
-    `placements` are how the GPUs of each candidate are split, where it is priced for that.
-    """
+    """Return the row of a plan with these candidates, and the GPU-hours of pilots and of the final run."""
     return Plan(
         budget_gpu_hours=pilot + final,
         pilot_gpu_hours=pilot,
@@ -32,7 +27,7 @@ def given_plan(
         recipe=", ".join(dict.fromkeys(variant.traits.name for variant in request.all_variants)),
         difficulty=request.difficulty,
         workload=plain(WorkloadData(request)),
-        hardware=plain(HardwareData(request)) | training_shares(placements),
+        hardware=plain(HardwareData(request)),
         config=resolved_values(request, resolved),
         assumptions=[],
         outlook=[],

@@ -1,9 +1,9 @@
-"""Runs sweeps, final runs and single runs from Python: what the commands of these names do."""
+"""Runs sweeps and final runs from Python: what the commands of these names do."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from rlplan.actions import launching, sweeping, training
+from rlplan.actions import launching, sweeping
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import Finished
 from rlplan.api.book import Book
@@ -11,7 +11,7 @@ from rlplan.api.functions import function, which
 from rlplan.api.sweep import Sweep
 from rlplan.live.sweep_running import Began, followed
 from rlplan.requests.request import StoredRequest
-from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest, TrainRequest
+from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.arguments import arguments_named
 
 OF_SHELL = ("rehearse", "slurm", "sbatch", "dry_run", "wait", "print_for")  # in Python it runs, here and now
@@ -35,10 +35,6 @@ def _launch(asked: LaunchRequest) -> Sweep:
     return _run(launching.launch, replace(asked, sweep=sweep, db=database))
 
 
-def _train(asked: TrainRequest) -> Sweep:
-    return _run(training.train, asked)
-
-
 def _run(drive: Callable[..., Finished], asked: StoredRequest) -> Sweep:
     heard: list[Interrupts] = []
 
@@ -60,4 +56,3 @@ run = function("run", SweepRequest, _start, OF_SHELL)
 resume = function("resume", ResumeRequest, _go_on, OF_SHELL)
 retry = function("retry", RetryRequest, _go_on, OF_SHELL)
 launch = function("launch", LaunchRequest, _launch, OF_SHELL)
-train = function("train", TrainRequest, _train)

@@ -1,11 +1,10 @@
 """A proposal as plain data: for the database, for JSON and for CSV."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from budgets.memory import Placement
 from budgets.workload import Validation
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.metrics import Interval
@@ -223,14 +222,9 @@ def new_plan(
 
 
 def _hardware(proposal: Proposal) -> dict[str, Any]:
-    shares = training_shares(each.cell.cost.placement for each in proposal.candidates)
-    return {**plain(HardwareData(proposal.request)), **shares}
-
-
-def training_shares(placements: Iterable[Placement]) -> dict[str, list[float | None]]:
-    """Return how the GPUs of a plan's rows are split, for its hardware; nothing where no row splits them."""
-    shares = [each.training_share for each in placements]
-    return {"training_shares": shares} if any(shares) else {}
+    """Return the hardware with how the GPUs of each row are split, where one splits them."""
+    shares = [candidate.cell.cost.placement.training_share for candidate in proposal.candidates]
+    return {**plain(HardwareData(proposal.request)), **({"training_shares": shares} if any(shares) else {})}
 
 
 def new_candidates(proposal: Proposal) -> list[schema.Candidate]:

@@ -111,6 +111,7 @@ approximate = partial(toggle, "Let --trainer do a recipe as nearly as it can, an
 
 # Of who drives a sweep, here or by Slurm.
 accept = partial(toggle, "Go on although the code or the settings are not what they were.")
+new_folder = partial(flag, "Checkpoints and logs; on a cluster, shared storage.", "<folder>")
 own_folder = partial(flag, "Where the sweep's folder lies, if it was moved.", "<folder>")
 ray_address = partial(flag, "A Ray cluster; this machine without it.", "auto|<host>:<port>|ray://…")
 workers = partial(flag, "Trials that run at once; as many as the plan's hardware holds.")

@@ -1,4 +1,4 @@
-"""What is asked of the commands that run something: a sweep, its final run, one run alone."""
+"""What is asked of the commands that run something: a sweep, or a final run."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rlplan.requests import options
-from rlplan.requests.completing import plans_and_sweeps, recipes, tasks, trials
+from rlplan.requests.completing import plans_and_sweeps, tasks, trials
 from rlplan.requests.flags import argument, flag, money, toggle
 from rlplan.requests.request import StoredRequest
 
-OF_TRAINING = ("trainer", "problems", "model", "reward", "validation", "approximate", "simulation")
+OF_TRAINING = (
+    *("trainer", "problems", "model", "reward", "validation", "approximate", "simulation"),
+    *("seed", "engine", "device", "weights", "micro_batch_tokens", "folder"),
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class SweepRequest(StoredRequest):
     seed: int = options.seed()
     workers: int | None = options.workers()
     ray_address: str | None = options.ray_address()
-    folder: Path | None = flag("Checkpoints and logs; on a cluster, shared storage.", "<folder>")
+    folder: Path | None = options.new_folder()
     storage: str | None = flag("A copy of each trial's checkpoints and points, such as s3://bucket/path.", "<url>")
     learn_from: list[str] | None = options.learn_from()
     retries: int = flag("Times in a row that a lost trial is tried again.", default=3)
@@ -162,6 +165,12 @@ class LaunchRequest(StoredRequest):
     model: str | None = options.model()
     reward: str | None = options.reward()
     validation: str | None = options.validation()
+    seed: int = options.seed()
+    engine: str | None = options.engine()
+    device: str | None = options.device()
+    weights: str | None = options.weights()
+    micro_batch_tokens: int | None = options.micro_batch()
+    folder: Path | None = options.new_folder()
     approximate: bool = options.approximate()
     slurm: bool = options.slurm()
     sbatch: list[str] | None = options.sbatch()
@@ -173,46 +182,3 @@ class LaunchRequest(StoredRequest):
         """How a plan's row is trained; None where nothing is said of it, for a sweep has its own settings."""
         given = {name: value for name in OF_TRAINING if (value := getattr(self, name))}
         return SweepRequest(db=self.db, ray_address=self.ray_address, **given) if given else None
-
-
-@dataclass(frozen=True)
-class TrainRequest(StoredRequest):
-    """Train a model with GRPO, as a sweep of one trial; Ctrl-C saves the state, `rlplan resume` goes on.
-
-    Example: rlplan train --task sum-easy --recipe grpo -n 16 -B 32 --steps 100
-    """
-
-    EXPLAINS = False
-
-    _: KW_ONLY
-    task: str | None = flag("An embedded task, or a JSONL file of problems.", "<name>|<file>", offer=tasks)
-    recipe: str | None = flag(
-        "A recipe, such as grpo, dapo or scalerl, or a .toml file.", offer=recipes, key="recipe.name"
-    )
-    rollouts_per_prompt: int = flag("Responses to each prompt.", default=16, short="-n", least=2)
-    prompts_per_batch: int = flag("Prompts of an update.", default=32, short="-B", least=1)
-    growth: str | None = flag("Let the batch grow to B by a factor, such as 4x.", "<factor>x", key="axes.growths")
-    steps: int = flag("Update steps.", default=100, least=1)
-    learning_rate: float | None = flag("Otherwise the configuration's, scaled with √(n·B).", above=0)
-    warmup: int | None = flag("Update steps of warm-up; else the recipe's.", least=0)
-    temperature: float | None = flag("Of the sampling; 1.", above=0, key="task.temperature")
-    seed: int = options.seed()
-    model: str | None = options.model()
-    reward: str | None = options.reward()
-    response_tokens: int | None = flag("Most tokens of a response.", least=1, key="workload.response_tokens")
-    validation: str | None = options.validation()
-    problems: int | None = flag("Validation problems.", least=1, key="validation.problems")
-    samples: int | None = flag("Answers to each; the score is their mean.", least=1, key="validation.samples")
-    validate_every: int | None = flag(
-        "Rollouts between validations; about 20 validations.", "<rollouts>", least=1, key="validation.every_rollouts"
-    )
-    engine: str | None = options.engine()
-    device: str | None = options.device()
-    threads: int | None = flag("CPU threads.", least=1)
-    weights: str | None = options.weights()
-    micro_batch_tokens: int | None = options.micro_batch()
-    compile: bool = toggle("Compile the decoder; worth it for long runs.")
-    checkpoint_every: int | None = flag("Update steps between checkpoints; at each validation.", "<steps>", least=1)
-    budget: float | None = money("Most GPU-hours that it may take; else its price's upper end.")
-    folder: Path | None = flag("Checkpoints and logs; else beside the database.", "<folder>")
-    config: Path | str | None = options.config()

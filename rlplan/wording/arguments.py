@@ -13,7 +13,7 @@ _FLAG = r"--([a-z]+(?:-[a-z]+)*)( (?=-?[\d'\"]|[A-Z]{2}))?"
 _SPOKEN = re.compile(rf"`rlplan ([a-z]+)([^`]*)`|(?<=Run: )rlplan ([a-z]+)(.*)|{_FLAG}")
 # What does in Python what a command does; what is not here only the shell can do.
 _FUNCTIONS = {
-    **{name: f"rlplan.{name}" for name in ("check", "fit", "launch", "propose", "resume", "retry", "train")},
+    **{name: f"rlplan.{name}" for name in ("check", "fit", "launch", "propose", "resume", "retry")},
     "sweep": "rlplan.run",
 }
 _READ = {"status": "", "rank": ".ranked()", "recommend": ".recommend()", "decisions": ".decisions()"}

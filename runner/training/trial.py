@@ -1,4 +1,4 @@
-"""A trial that is in memory, for a sweep's worker and for `rlplan train`: trained, recorded point by point, saved."""
+"""A trial that is in memory, for a sweep's worker: trained, recorded point by point, saved."""
 
 import json
 import math

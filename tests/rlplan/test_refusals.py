@@ -22,7 +22,7 @@ from tests.runner.trainers.test_fitting import shaped
 
 READERS = ("status --all", "recommend", "rank", "show n1", "decisions", "export new.csv", "preview", "pause", "stop")
 DRIVERS = ("sweep", "launch", "resume", "retry", "sweep --dry-run", "launch --dry-run")
-PROPOSE, PLAN, TRAIN = "propose --db new.db", "propose --db new.db --budget 5000", "train --task sum-easy"
+PROPOSE, PLAN = "propose --db new.db", "propose --db new.db --budget 5000"
 REPLAY = "replay runs.csv --budget 100 --target 100"
 
 
@@ -84,17 +84,11 @@ def names(folder: Path) -> list[str]:
         (f"{PLAN} --recipe none.toml", 2, "recipe none.toml does not exist; shipped are cispo, dapo"),
         (f"{PLAN} --recipe typo.toml", 2, "unknown key 'objective.clip_hgh': did you mean 'clip_high'"),
         (f"{PLAN} --recipe cosine.toml", 2, "depends on the run's length"),
-        ("train", 2, "no task given: --task takes sum-easy, sum-hard, sum-steps, or the path of a JSONL file"),
-        ("train --task sum-esy", 2, "unknown task 'sum-esy': did you mean 'sum-easy'"),
-        (f"{TRAIN} -n 1", 2, "--rollouts-per-prompt 1: it must be at least 2"),
-        (f"{TRAIN} -n 8.5", 2, "--rollouts-per-prompt '8.5' is not a whole number"),
-        (f"{TRAIN} --steps 0", 2, "--steps 0: it must be at least 1"),
-        (f"{TRAIN} --seed -1", 2, "--seed -1: it must be at least 0"),
-        (f"{TRAIN} --learning-rate 0", 2, "--learning-rate 0: it must be above 0"),
-        (f"{TRAIN} --device gpu", 2, "--device: machine.device = 'gpu' should be 'cpu' or 'cuda'"),
-        (f"{TRAIN} --recipe grop", 2, "unknown recipe 'grop': did you mean 'grpo'"),
-        (f"{TRAIN} --growth slow", 2, "growth 'slow' cannot be read: give the last batch over the first"),
-        (f"{TRAIN} --checkpoint-every 0", 2, "--checkpoint-every 0: it must be at least 1"),
+        ("launch plan-2 --seed -1", 2, "--seed -1: it must be at least 0"),
+        ("launch plan-2 --row 1.5", 2, "--row '1.5' is not a whole number"),
+        ("launch plan-2 --learning-rate 0", 2, "--learning-rate 0: it must be above 0"),
+        ("sweep --task sum-easy --budget 1 --device gpu", 2, "machine.device = 'gpu' should be 'cpu' or 'cuda'"),
+        (f"{PLAN} --recipe grop", 2, "unknown recipe 'grop': did you mean 'grpo'"),
         ("rank sweep-9", 3, "there is no sweep or plan 'sweep-9'; there are: plan-1, plan-2, sweep-1"),
         ("rank --sort scor", 2, "unknown sort key 'scor': did you mean 'score'"),
         ("rank --status puased", 2, "unknown status 'puased': did you mean 'paused'"),
