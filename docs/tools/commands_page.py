@@ -1,28 +1,30 @@
 """Writes docs/commands.md: every command with what its `--help` says."""
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from rlplan.cli import app
 
 PAGE = Path(__file__).parents[1] / "commands.md"
-TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "FORCE_COLOR": None}
+SHARED = ("--db", "--format", "--explain", "--config")  # described once, at the head of the page
 
 HEAD = """\
 # Commands
 
-Every command, as `rlplan COMMAND --help` prints it. `make docs` writes this page anew; do not edit it by hand.
+What `rlplan COMMAND --help` says of every command. `make docs` writes this page anew; do not edit it by hand.
 
 What all of them share:
 
-- A command that prints data takes `--format table|json|csv`. JSON is one document on stdout; progress, logs and
-  warnings go to stderr. A table fits the terminal and can be piped.
+- `--format table|json|csv` says how a result is printed. JSON is one document on stdout; progress, logs and warnings
+  go to stderr. A table fits the terminal and can be piped.
 - `--db`, or `RLPLAN_DB`, is the results database: a path or an SQLAlchemy URL, `rlplan.db` in the working directory
   without it. Give a URL with a password in `RLPLAN_DB`: others see arguments, and printed commands leave it out.
+- `--explain` prints the whole answer: what it rests on, and all of its lines.
+- `--config` is a configuration file; `./rlplan.toml` is read without it.
 - A plan or sweep that is not named is the newest one.
 - Exit codes: 0 done; 2 bad input or usage; 3 not found (also a file to read), or nothing to do; 4 the budget does not
   suffice; 5 finished with failed trials, or a warning of `watch` or `check`; 130 interrupted, and the state is saved; 1
@@ -34,13 +36,32 @@ What all of them share:
 def page() -> str:
     """Return the page's text."""
     group: Any = get_command(app)
-    commands = ((name, _help(name)) for name in group.list_commands(None))
-    return HEAD + "".join(f"\n## rlplan {name}\n\n```text\n{text}\n```\n" for name, text in commands)
+    names = group.list_commands(None)
+    return HEAD + "".join("\n".join(_section(name, group.get_command(None, name))) + "\n" for name in names)
 
 
-def _help(name: str) -> str:
-    printed = CliRunner().invoke(app, [name, "--help"], env=TERMINAL).stdout
-    return "\n".join(line.rstrip() for line in printed.splitlines()).strip("\n")
+def _section(name: str, command: Any) -> Iterator[str]:
+    """Yield the lines of a command: what it does, an example, and its arguments and flags, but for shared ones."""
+    summary, _, example = (command.help or "").partition("Example:")
+    yield f"\n## rlplan {name}\n"
+    yield " ".join(summary.split()) + "\n"
+    if example:
+        yield f"```text\n{' '.join(example.split())}\n```\n"
+    parameters = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+    for parameter in parameters:
+        if parameter.opts[0] not in SHARED:
+            yield _line(parameter)
+    if shared := [f"`{parameter.opts[0]}`" for parameter in parameters if parameter.opts[0] in SHARED]:
+        yield f"- Shared: {', '.join(shared)}."
+
+
+def _line(parameter: Any) -> str:
+    names = ", ".join([*parameter.opts, *parameter.secondary_opts])
+    value = f" {parameter.metavar}" if parameter.metavar and parameter.param_type_name == "option" else ""
+    required = " Required." if parameter.required else ""
+    default = parameter.default if not callable(parameter.default) else None
+    shown = f" Default: {default}." if default not in (None, False, True, "", ()) else ""
+    return f"- `{names}{value}`: {parameter.help or ''}{required}{shown}"
 
 
 def main() -> None:
