@@ -29,7 +29,7 @@ ONLY   :=  # of the long tests: a folder or a file
 export OMP_NUM_THREADS := 1  # two processes of two threads each only wait for each other
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup setup-all demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-stops bench-decisions bench-experience bench-coverage bench-live bench-finals bench-bad-finals bench-pruned allocbench base-models docs clean
+.PHONY: help setup setup-all demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-sweeps bench-stops bench-decisions bench-coverage bench-finals bench-bad-finals allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -141,23 +141,17 @@ coverage:  ## what the last `make test` left out of what decides, stores and dri
 
 bench: setup  ## measure the bars of this stage; CURVES=folder adds real learning curves
 	-$(BIN)/python bench/startup.py
-	-$(BIN)/python bench/store_insert.py
 	-$(BIN)/python bench/cost_check.py
 	-$(BIN)/python bench/fit_speed.py
 	-$(BIN)/python bench/extrapolation.py $(CURVES) --synthetic 100
 
-bench-training: setup $(TRL)/.installed $(VLLM)/.installed  ## measure training: learning, throughput against TRL, decoding against vLLM
+bench-training: setup $(TRL)/.installed  ## measure training: learning, and throughput against TRL
 	-$(BIN)/python bench/grpo_throughput.py --trl-python $(TRL)/bin/python
 	-$(BIN)/python bench/grpo_throughput.py --trl-python $(TRL)/bin/python --task random
-	-$(BIN)/python bench/decode_speed.py --vllm-python $(VLLM)/bin/python
 	-$(BIN)/python bench/it_learns.py
 
 bench-gpu:  ## everything that wants a GPU, within nine minutes and with what is installed; without a GPU in a tiny shape
 	$(or $(wildcard $(BIN)/python),python3) bench/gpu.py --trl-python $(TRL)/bin/python
-
-bench-faces: setup  ## measure what is looked at: how soon a report opens in Chromium, how soon the dashboard answers
-	-$(BIN)/python bench/report_opening.py
-	-$(BIN)/python bench/dashboard_latency.py
 
 bench-sweeps: setup  ## measure sweeps: busy workers beside plain Ray Tune, and 10,000 trials on 1,000 simulated GPUs
 	-$(BIN)/python bench/sweep_overhead.py
@@ -170,9 +164,6 @@ REPEATS := 30
 bench-decisions: setup $(PEERS)/.installed  ## regret against GPU-hours beside the peers' own code, on recorded and drawn tables (hours)
 	-$(BIN)/python bench/decisions.py --repeats $(REPEATS) --workers 1 8 --slow-repeats 0 --out build/decisions
 
-bench-experience: setup  ## regret with and without what an earlier sweep has learnt, also a misleading one (an hour)
-	-$(BIN)/python bench/experience.py --repeats 6
-
 bench-coverage: setup  ## whether intervals hold 2 to 50 times beyond the pilots and of runs given up, and chances after plays (minutes)
 	-$(BIN)/python -m bench.coverage
 	-$(BIN)/python -m bench.chances
@@ -182,24 +173,16 @@ $(PEERS)/.installed:
 	$(PEERS)/bin/python $(PIP) syne-tune==0.16.0 huggingface_hub hpbandster==0.7.4 'ConfigSpace>=1.2,<2' 'optuna>=5,<6'
 	@touch $@
 
-LIVE := bench-live
-bench-live: setup  ## the whole loop on the embedded tasks, ten times (a quarter of an hour on a quiet machine)
-	-$(BIN)/python bench/live.py --db-folder $(LIVE)
-
 bench-finals: setup  ## ten final runs after sweeps of sum-easy: promises kept, prices, what stopping early saves (half an hour)
 	-$(BIN)/python bench/finals.py
 
 bench-bad-finals: setup  ## three final runs that go wrong (a rate, a reward, a NaN): caught, and gone back from (ten minutes)
 	-$(BIN)/python bench/bad_finals.py
 
-bench-pruned: setup  ## trains what twenty live sweeps gave up to the end: how many beat their bound (hours, over many sittings)
-	-$(BIN)/python bench/live.py --db-folder $(LIVE) --pruned
-
 ALLOCBENCH := allocbench
-allocbench: setup  ## make the table of real runs, over as many sittings as it takes (hours), and its page
+allocbench: setup  ## make the tables of real runs, over as many sittings as it takes (hours)
 	$(BIN)/python bench/allocbench.py make --folder $(ALLOCBENCH)
 	$(BIN)/python bench/allocbench.py export --folder $(ALLOCBENCH)
-	$(BIN)/python bench/allocbench.py findings --page bench/results/allocbench.md
 
 docs: setup  ## build the documentation's site into build/site, after writing docs/commands.md anew
 	$(BIN)/python docs/tools/commands_page.py

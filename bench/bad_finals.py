@@ -18,10 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).parent.parent))
-
 from bench.allocating.own_tasks import SETTINGS
+from bench.commands import RLPLAN, rlplan
 from planner.config.layers import task_file
 from runner.ports.task import Problem
 from runner.tasks.embedded import embedded_task
@@ -62,34 +60,23 @@ class Case:
         return self.rule in CAUGHT_BY[self.name] and abs(self.back - self.best) <= SAME
 
 
-def rlplan(folder: Path, *words: str) -> str:
-    """Run a command to its end, and return what it prints; a warning that stands, or a failed run, is no error here."""
-    done = subprocess.run(["rlplan", *words], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 5):
-        sys.exit(f"rlplan {' '.join(words)} in {folder}: {done.stderr[-2000:]}")
-    return done.stdout
-
-
 def final_in(folder: Path) -> dict[str, Any] | None:
     """Return the newest final run as `status` has it."""
-    shown = subprocess.run(
-        ["rlplan", "status", "--format", "json"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    found: dict[str, Any] | None = json.loads(shown.stdout).get("final") if shown.returncode == 0 else None
-    return found
+    final: dict[str, Any] | None = rlplan(folder, "status", accepted=(0, 3, 5)).get("final")
+    return final
 
 
 def followed(folder: Path, words: Sequence[str], until: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Launch, and stop as soon as a condition holds of the final run; return how it stood when it had let go."""
     before = final_in(folder)
     with (folder / "launch.log").open("a") as log:
-        run = subprocess.Popen(["rlplan", *words], cwd=folder, stdout=log, stderr=log)
+        run = subprocess.Popen([RLPLAN, *words], cwd=folder, stdout=log, stderr=log)
         ends = time.monotonic() + PATIENCE_SECONDS
         while run.poll() is None:
             seen = final_in(folder)
             is_new = seen is not None and (before is None or seen["sweep"] != before["sweep"])
             if seen is not None and is_new and until(seen):
-                subprocess.run(["rlplan", "stop"], cwd=folder, capture_output=True, check=False)
+                subprocess.run([RLPLAN, "stop"], cwd=folder, capture_output=True, check=False)
                 run.wait(PATIENCE_SECONDS)
                 break
             if time.monotonic() > ends:
@@ -152,7 +139,7 @@ def played(folder: Path, name: str, budget: float) -> Case:
     found = [each for each in bad["warnings"] if each["rule"] != "promise"]
     if not found:
         sys.exit(f"{name}: no warning was given; see {folder}")
-    told = json.loads(rlplan(folder, "decisions", bad["sweep"], "--format", "json"))["decisions"]
+    told = rlplan(folder, "decisions", bad["sweep"])["decisions"]
     place = next(
         place for place, each in enumerate(told) if each["action"] == "warning" and each["seen"]["rule"] != "promise"
     )
@@ -182,8 +169,7 @@ def played(folder: Path, name: str, budget: float) -> Case:
 
 def planned_rate(folder: Path) -> float:
     """Return the learning rate that was recommended."""
-    shown = json.loads(rlplan(folder, "recommend", "--format", "json"))
-    return float(shown["recommendation"]["learning_rate"])
+    return float(rlplan(folder, "recommend")["recommendation"]["learning_rate"])
 
 
 def main() -> int:

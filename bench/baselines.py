@@ -13,9 +13,9 @@ import numpy as np
 from scipy.optimize import curve_fit
 from scipy.stats import norm
 
-from bench.scoring import LEVELS
 from planner.curves.curve import Curve, Vector
 
+LEVELS: Vector = (np.arange(100) + 0.5) / 100  # of quantiles: the middles of 100 equal parts
 FREE_MARGIN = 3.0
 PUBLISHED_SKIP = 0.015  # 1.5k of the 100k GPU-hours
 PUBLISHED_MIDDLES = (0.001, 0.4)  # 100 to 40,000 of the 100k GPU-hours
@@ -24,7 +24,7 @@ PUBLISHED_ASYMPTOTES = (0.45, 0.80)
 
 @dataclass(frozen=True)
 class Prediction:
-    """A value, and where the method knows its uncertainty the quantiles at scoring.LEVELS."""
+    """A value, and where the method knows its uncertainty the quantiles at LEVELS."""
 
     point: float
     quantiles: Vector | None = None
@@ -42,11 +42,6 @@ def each(predict: Single) -> Method:
 def last_value(curve: Curve, at: float) -> Prediction:
     """Predict that it stays at the last score."""
     return Prediction(float(curve.y[-1]))
-
-
-def recent_mean(curve: Curve, at: float) -> Prediction:
-    """Predict that it stays at the mean of the last tenth of the points, one at least."""
-    return Prediction(float(curve.y[-max(1, curve.y.size // 10) :].mean()))
 
 
 def power_law(curve: Curve, at: float) -> Prediction:

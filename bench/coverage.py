@@ -6,31 +6,57 @@ Three quarters of a table's cells have a pilot up to the target over the distanc
 is held against what their runs score there. Then the policy is played with shares of the full grid's cost: of each run
 that it gave up, the interval at that moment; of all that it trained, those at the end.
 Constants of planner/pooling were chosen on the simulated tables and AllocBench's sum-easy alone ("chosen on");
-the others count. Its widths are those of all families, each of them left out in turn (bench/widths.py).
+the others count. Its widths are those of all families, each of them left out in turn (bench/results/decisions.md).
 """
 
 import argparse
-import json
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from bench.covering.pilots import Belief, beliefs
-from bench.covering.played import Play, played
 from bench.deciding import tables
+from bench.deciding.pilots import DRAWS, Belief, belief, beliefs
+from planner.pooling.draws import JointDraws
+from planner.pooling.pool import Pool
+from planner.replaying.game import Game
+from planner.replaying.recorded import Recorded
+from planner.sweeping.actions import Action, Policy, Prune
+from planner.sweeping.policies import open_policy
+from planner.view import View
 
 DISTANCES = (2.0, 5.0, 10.0, 20.0, 50.0)
 SHARES = (0.02, 0.05, 0.10, 0.20)
 POINTS = 400  # of a drawn run, so that a fiftieth of it has some
 BANDS = ((1.0, 1.5), (1.5, 3.0), (3.0, 7.0), (7.0, 15.0), (15.0, 30.0), (30.0, 1e9))  # of distance, in plays
-PASSES = ((1, 3), (3, 6), (6, 13), (13, 10**9))  # scores of a run
 HEADER = f"{'':36}{'runs':>7}{'bias':>9}{'coverage':>10}{'above':>8}{'below':>8}{'width':>8}{'CRPS':>8}"
+
+
+@dataclass
+class _Watched:
+    """A policy whose prunings are kept, each with what was known."""
+
+    policy: Policy
+    name: str
+    pruned: list[tuple[Prune, View]] = field(default_factory=list)
+
+    def decide(self, view: View) -> Sequence[Action]:
+        """Decide as the policy does."""
+        actions = self.policy.decide(view)
+        self.pruned += [(action, view) for action in actions if isinstance(action, Prune)]
+        return actions
+
+
+@dataclass(frozen=True)
+class Play:
+    """What was believed of the runs given up, when they were, and of all that were trained, at the end."""
+
+    pruned: list[Belief]
+    ended: list[Belief]
 
 
 def main() -> None:
@@ -53,8 +79,6 @@ def main() -> None:
             for distance in given.distances:
                 line(f"  {distance:g} ×", [one for one in piloted if one.table == name and near(one, distance)])
             line("  pruned", [one for play in plays for one in play.pruned if one.table == name])
-    if given.out:
-        given.out.write_text(json.dumps([asdict(one) for one in piloted]))
 
 
 def parsed() -> argparse.Namespace:
@@ -66,7 +90,6 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--shares", nargs="*", type=float, default=list(SHARES), help="of the grid; none: no plays")
     parser.add_argument("--by-table", action="store_true")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, help="a file for every belief, in JSON")
     return parser.parse_args()
 
 
@@ -77,6 +100,38 @@ def measured(task: tuple[str, int, Sequence[float], Sequence[float]]) -> tuple[l
     found = [one for distance in distances for one in beliefs(name, recorded, target, distance, repeat)]
     recorded, target = tables.table(name, repeat)
     return found, [played(name, recorded, target, share, repeat) for share in shares]
+
+
+def played(table: str, recorded: Recorded, target: float, share: float, seed: int) -> Play:
+    """Play the policy with a share of the full grid's cost."""
+    pool = Pool()
+    watched = _Watched(open_policy("rlplan", search=None, pool=pool), "rlplan")
+    budget = share * recorded.full_cost(target)
+    game = Game(recorded, budget=budget, target=target, seed=seed, workers=1)
+    for view in game.views(watched):
+        last = view
+    truth = {
+        number: run.score_near(target)
+        for number, run in zip(last.trials, recorded.in_order(seed), strict=True)
+        if run.length >= 0.9 * target
+    }
+    pruned = []
+    for action, view in watched.pruned:
+        worlds = pool.joint_draws(view, DRAWS)
+        pruned += [one for trial, one in _beliefs(table, worlds, view, truth) if trial == action.trial]
+    ended = [one for _, one in _beliefs(table, pool.joint_draws(last, DRAWS), last, truth)]
+    return Play(pruned, ended)
+
+
+def _beliefs(table: str, worlds: JointDraws, view: View, truth: Mapping[int, float]) -> Iterator[tuple[int, Belief]]:
+    """Yield what is believed of every run that has been trained, by its trial, where its truth is known."""
+    curves = np.arange(len(worlds.runs.of))
+    ends = worlds.observed(worlds.runs.of, curves, np.ones((len(curves), 1)))[:, :, 0].clip(0.0, 1.0)
+    for curve, number in enumerate(worlds.runs.trials):
+        if number in truth:
+            scores = [seen for seen in view.trials[number].scores if seen.gpu_hours > 0]
+            distance = view.target_gpu_hours / scores[-1].gpu_hours
+            yield number, belief(table, distance, len(scores), ends[:, curve], truth[number])
 
 
 def family_of(table: str) -> str:
@@ -98,30 +153,14 @@ def show(family: str, piloted: Sequence[Belief], plays: Sequence[Play], distance
             here = [one for one in own if one.table.startswith(kind) and near(one, distance)]
             line(f"{kind}, {distance:g} ×", [one for one in here if one.seen])
             line(f"{kind}, {distance:g} ×, no pilot", [one for one in here if not one.seen])
-    pruned, ended = (
-        [one for play in plays for one in of(play) if family_of(one.table) == family] for of in (_pruned, _ended)
-    )
+    pruned = [one for play in plays for one in play.pruned if family_of(one.table) == family]
+    ended = [one for play in plays for one in play.ended if family_of(one.table) == family]
     for kind in sorted({one.table.partition("/")[0] for one in own}):
         line(f"pruned, {kind}", [one for one in pruned if one.table.startswith(kind)])
     for what, those in (("pruned", pruned), ("trained", ended)):
         line(f"{what}, all", those)
-        _bands(f"{what}, distance", those, BANDS, lambda one: one.distance)
-        _bands(f"{what}, scores", those, PASSES, lambda one: one.scores)
-
-
-def _pruned(play: Play) -> list[Belief]:
-    return play.pruned
-
-
-def _ended(play: Play) -> list[Belief]:
-    return play.ended
-
-
-def _bands(
-    name: str, those: Sequence[Belief], bands: Sequence[tuple[float, float]], of: Callable[[Belief], float]
-) -> None:
-    for low, high in bands:
-        line(f"  {name} {low:g} to {high:g}", [one for one in those if low <= of(one) < high])
+        for low, high in BANDS:
+            line(f"  {what}, distance {low:g} to {high:g}", [one for one in those if low <= one.distance < high])
 
 
 def line(name: str, those: Sequence[Belief]) -> None:

@@ -34,37 +34,12 @@ ROOT = Path(__file__).parent.parent
 SHARES = (0.02, 0.05, 0.10, 0.20, 0.50)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What is played."""
-
-    shares: tuple[float, ...]
-    own_shares: tuple[float, ...]
-    workers: tuple[int, ...]
-    policies: tuple[str, ...]
-    peers: tuple[str, ...]
-    slow_repeats: int
-    python: Path
-    cache: Path
-
-
 def main() -> None:
     """Play everything, print the tables and write them."""
     arguments = parsed()
-    shares = tuple(arguments.budgets)
-    thirds = () if arguments.no_thirds else tuple(share / 3 for share in shares)
-    settings = Settings(
-        shares,
-        tuple(sorted({*shares, *thirds})),
-        tuple(arguments.workers),
-        tuple(arguments.policies),
-        tuple(arguments.peers),
-        arguments.slow_repeats,
-        arguments.peers_python,
-        arguments.cache,
-    )
+    shares = arguments.budgets
     names = pairs.names(arguments.tables)
-    tasks = [(name, repeat, settings) for repeat in range(arguments.repeats) for name in names]
+    tasks = [(name, repeat, arguments) for repeat in range(arguments.repeats) for name in names]
     began = time.perf_counter()
     done: list[Outcome] = []
     with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
@@ -110,7 +85,13 @@ def parsed() -> argparse.Namespace:
     return arguments
 
 
-def played(task: tuple[str, int, Settings]) -> list[Outcome]:
+def own_shares(arguments: argparse.Namespace) -> list[float]:
+    """Return the shares of the full grid's cost that ours is played with."""
+    thirds = [] if arguments.no_thirds else [share / 3 for share in arguments.budgets]
+    return sorted({*arguments.budgets, *thirds})
+
+
+def played(task: tuple[str, int, argparse.Namespace]) -> list[Outcome]:
     """Play all methods over one table."""
     name, repeat, settings = task
     recorded, target = pairs.table_of(name, repeat)
@@ -135,7 +116,7 @@ class Game:
 
     table: str
     repeat: int
-    settings: Settings
+    settings: argparse.Namespace
     full: float
     regrets: Sequence[float]
 
@@ -146,7 +127,7 @@ def _own(
     """Play one of rlplan's policies with every budget, under a name of its own."""
     policy, name, teacher = played_as
     settings = game.settings
-    for share in settings.own_shares if policy == ours.RLPLAN else settings.shares:
+    for share in own_shares(settings) if policy == ours.RLPLAN else settings.budgets:
         answers = ours.answers(
             policy,
             recorded,
@@ -165,7 +146,7 @@ def _own(
 def _with_final_run(game: Game, recorded: Recorded, target: float, policy: str, workers: int) -> Iterator[Outcome]:
     """Spend the money of pilots and final run together, the usual choice all of it on training."""
     best = max(recorded.truth(target).values())
-    for share in game.settings.shares:
+    for share in game.settings.budgets:
         budget, began = share * game.full, time.process_time()
         if not ours.is_recorded(recorded, target + budget):
             continue
@@ -185,14 +166,14 @@ def _peers(game: Game, recorded: Recorded, target: float) -> Iterator[Outcome]:
     server = None
     guess = sum(game.regrets) / len(game.regrets)  # of a method that has seen nothing yet
     for job in tasking.jobs(
-        digest, peers, [share * game.full for share in settings.shares], game.repeat, settings.workers
+        digest, peers, [share * game.full for share in settings.budgets], game.repeat, settings.workers
     ):
         choices, seconds = cache.known(job), 0.0
         if choices is None:
-            server = server or tasking.Server(settings.python, cache)
+            server = server or tasking.Server(settings.peers_python, cache)
             choices, seconds = server.answer(job)
             cache.keep(job, choices)
-        for share, chosen in zip(settings.shares, choices, strict=True):
+        for share, chosen in zip(settings.budgets, choices, strict=True):
             for rule in tasking.RULES:
                 regret = game.regrets[chosen[rule]] if chosen else guess
                 method = Method(job.peer, job.reach, rule)

@@ -12,8 +12,6 @@ buys less training.
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -21,17 +19,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-RLPLAN = str(Path(sys.executable).with_name("rlplan"))
+from bench.commands import rlplan
+
 COLUMNS = ("seed", "recommended", "promised", "reached", "held", "usual", "ahead", "of", "pruned", "minutes")
-
-
-def rlplan(folder: Path, *words: str) -> dict[str, Any]:
-    """Return the document that a command prints; exit code 5 is a warning at its end."""
-    done = subprocess.run([RLPLAN, *words, "--format", "json"], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 5):
-        raise SystemExit(f"demo_seeds: rlplan {' '.join(words)}: {done.stderr.strip().splitlines()[-1]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 def demo(folder: Path, seed: int, given: argparse.Namespace) -> dict[str, Any]:

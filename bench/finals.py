@@ -9,13 +9,13 @@ validation at which nothing was left to win, and the mean of the last three scor
 """
 
 import argparse
-import json
 import statistics
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from bench.commands import rlplan
 
 BAR_KEPT, BAR_SAVED, BAR_LOST = 0.8, 0.10, 0.005
 LAST = 3  # validations whose mean is the score of a moment
@@ -40,22 +40,14 @@ class Final:
         return self.promised["low"] <= self.reached <= self.promised["high"]
 
 
-def rlplan(folder: Path, *words: str) -> str:
-    """Run a command in a folder, and return what it prints; 5, a warning that stands, is no failure here."""
-    done = subprocess.run(["rlplan", *words], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 3, 5):
-        sys.exit(f"rlplan {' '.join(words)} in {folder}: {done.stderr[-2000:]}")
-    return done.stdout
-
-
 def ended(folder: Path, seed: int, task: str, budget: float) -> Final:
     """Sweep and launch, unless that was done, and return what became of the final run."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "rlplan.db").exists():
         rlplan(folder, "sweep", "--task", task, "--budget", str(budget), "--seed", str(seed))
-    rlplan(folder, "launch", "--format", "json")
-    final = json.loads(rlplan(folder, "status", "--format", "json"))["final"]
-    told = json.loads(rlplan(folder, "decisions", final["sweep"], "--format", "json"))["decisions"]
+    rlplan(folder, "launch", accepted=(0, 3, 5))
+    final = rlplan(folder, "status")["final"]
+    told = rlplan(folder, "decisions", final["sweep"])["decisions"]
     won = next((each["seen"]["step"] for each in told if each["action"] == "won"), None)
     return read(final, won, seed)
 

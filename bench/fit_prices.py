@@ -29,7 +29,6 @@ from planner.pricing.measured_runs import PHASE_COLUMNS, MeasuredRun, measured_r
 ROWS = Path(__file__).parent / "data" / "measured_steps.csv"
 TARGET = Path(__file__).parent.parent / "budgets" / "catalogue" / "efficiencies.toml"
 NAMES = tuple(CONSTANTS)
-TRAIN = NAMES.index("train")
 CONSTANT_SD = np.array([PRIOR_LOG_SD[CONSTANTS[name][-1]] for name in NAMES])
 TRAINER_SD, WORKLOAD_SD = 0.20, 0.25  # of the factors: frameworks, and workloads of one, differ by × 1.2 to 1.6
 STEP_NOISE, PHASE_NOISE = 0.10, 0.30  # what releases leave of one workload's steps; phases are cut differently
@@ -41,30 +40,9 @@ TAIL_WIDTH = float(TAIL.ppf(0.95)) / Z90
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Form:
-    """What is fitted: with a factor for each trainer or without, log-probabilities with a constant of their own or not.
-
-    Such a constant is one more of `NAMES`; what is shipped has none, since it lowers no left-out error.
-    """
-
-    name: str
-    trainers: bool = True
-    recompute: bool = False
-
-    def weights(self, p: Vector) -> Vector:
-        """Return what each part of a step is multiplied with: the constants, the recomputed passes, the rest."""
-        recomputed = p[len(NAMES)] if self.recompute else p[TRAIN]
-        return np.exp([*p[: len(NAMES)], recomputed, 0.0])
-
-
-SHIPPED = Form("five constants and a factor for each trainer")
-FORMS = (
-    SHIPPED,
-    Form("the same without the trainers' factors", trainers=False),
-    Form("six constants (recomputing apart), no factors", trainers=False, recompute=True),
-    Form("six constants and the factors", recompute=True),
-)
+def part_factors(p: Vector) -> Vector:
+    """Return what each part of a step is multiplied with: the constants, and 1 for the rest."""
+    return np.exp([*p[: len(NAMES)], 0.0])
 
 
 @dataclass(frozen=True)
@@ -76,7 +54,7 @@ class Example:
     @cached_property
     def _phases(self) -> Mapping[Phase, Vector]:
         base = self.run.base_seconds(Coefficients())
-        return {phase: _by_part(phase, seconds) for phase, seconds in base.items()}
+        return {phase: _by_part(seconds) for phase, seconds in base.items()}
 
     def _sum(self, phases: Iterable[Phase]) -> Vector:
         return np.sum([self._phases[phase] for phase in phases], axis=0)
@@ -85,13 +63,13 @@ class Example:
     def sides(self) -> tuple[Vector, Vector]:
         """Seconds of generators and of trainers; of a trainer alone its update. The last entry grows with nothing."""
         if self.alone:
-            return np.zeros(len(NAMES) + 2), self.columns["update_seconds"]
+            return np.zeros(len(NAMES) + 1), self.columns["update_seconds"]
         return self._sum(GENERATOR_SIDE), self._sum(TRAINER_SIDE)
 
     @cached_property
     def columns(self) -> dict[str, Vector]:
         """Seconds of each published phase; none contains the fixed ones, which trainers time nowhere or apart."""
-        timed = np.array([*(name != "fixed" for name in NAMES), True, True])
+        timed = np.array([*(name != "fixed" for name in NAMES), True])
         return {column: timed * self._sum(PHASE_COLUMNS[column]) for column in self.run.seconds_by_column}
 
     def log_seconds(self, weights: Vector) -> float:
@@ -106,8 +84,7 @@ class Example:
         parts = generating + training
         if self.run.traits.asynchronous:
             parts = generating if generating.sum() > training.sum() else training
-        parts[TRAIN] += parts[len(NAMES)]
-        return np.asarray(parts[: len(NAMES)] / parts[[*range(len(NAMES)), -1]].sum())
+        return np.asarray(parts[: len(NAMES)] / parts.sum())
 
     def tells(self, constant: int) -> bool:
         """Whether a constant has a part in the run."""
@@ -134,12 +111,9 @@ class Example:
         return math.log(self.run.seconds or self.run.seconds_by_column["update_seconds"])
 
 
-def _by_part(phase: Phase, seconds: Mapping[Driver, float]) -> Vector:
+def _by_part(seconds: Mapping[Driver, float]) -> Vector:
     parts = [sum(seconds.get(driver, 0.0) for driver in CONSTANTS[name]) for name in NAMES]
-    rest, recomputed = sum(seconds.values()) - sum(parts), 0.0
-    if phase in (Phase.OLD_LOG_PROBS, Phase.REFERENCE):
-        parts[TRAIN], recomputed = 0.0, parts[TRAIN]
-    return np.array([*parts, recomputed, rest])
+    return np.array([*parts, sum(seconds.values()) - sum(parts)])
 
 
 def examples(rows: Path = ROWS) -> list[Example]:
@@ -158,15 +132,13 @@ def _priced(row: Mapping[str, str]) -> MeasuredRun | None:
     return run if measured and not run.length_log_sd else None
 
 
-def fit(known: Sequence[Example], form: Form = SHIPPED) -> Efficiencies:
+def fit(known: Sequence[Example]) -> Efficiencies:
     """Return the constants and the trainers' factors that explain the examples best."""
-    p, trainers = _estimate(known, form)
+    p, trainers = _estimate(known)
     constants = {
         name: FittedFactor(float(p[i]), float(CONSTANT_SD[i]), _groups(each for each in known if each.tells(i)))
         for i, name in enumerate(NAMES)
     }
-    if form.recompute:
-        constants["recompute"] = FittedFactor(float(p[len(NAMES)]), 0.0, 0)
     factors = {}
     for name, value in trainers.items():
         own = _groups(each for each in known if each.run.trainer == name)
@@ -175,15 +147,15 @@ def fit(known: Sequence[Example], form: Form = SHIPPED) -> Efficiencies:
     return Efficiencies(constants, factors, 0.0, 0.0)
 
 
-def _estimate(known: Sequence[Example], form: Form) -> tuple[Vector, dict[str, float]]:
+def _estimate(known: Sequence[Example]) -> tuple[Vector, dict[str, float]]:
     """Return the most likely logarithms of the constants and of the trainers' factors."""
-    names = len(NAMES) + form.recompute
-    trainers = sorted({each.run.trainer for each in known}) if form.trainers else []
+    names = len(NAMES)
+    trainers = sorted({each.run.trainer for each in known})
     groups = sorted({each.group for each in known})
     timed = [(each, column) for each in known if not each.alone for column in each.columns]
     generating, training = (np.stack([each.sides[side] for each in known]) for side in (0, 1))
     split = np.array([each.run.traits.asynchronous for each in known])
-    phases = np.reshape([each.columns[column] for each, column in timed], (-1, len(NAMES) + 2))
+    phases = np.reshape([each.columns[column] for each, column in timed], (-1, names + 1))
     measured = [each.log_measured for each in known]
     measured += [math.log(each.run.seconds_by_column[column]) for each, column in timed]
     owners = [*known, *(each for each, _ in timed)]
@@ -191,11 +163,10 @@ def _estimate(known: Sequence[Example], form: Form) -> tuple[Vector, dict[str, f
         [[*(each.run.trainer == name for name in trainers), *(each.group == own for own in groups)] for each in owners]
     )
     noise = np.array([STEP_NOISE] * len(known) + [PHASE_NOISE] * len(timed))
-    sds = np.array([*CONSTANT_SD, *[CONSTANT_SD[TRAIN]] * form.recompute])
-    sds = np.array([*sds, *[TRAINER_SD] * len(trainers), *[WORKLOAD_SD] * len(groups)])
+    sds = np.array([*CONSTANT_SD, *[TRAINER_SD] * len(trainers), *[WORKLOAD_SD] * len(groups)])
 
     def residuals(p: Vector) -> Vector:
-        weights = form.weights(p)
+        weights = part_factors(p)
         first, second = generating @ weights, training @ weights
         whole = np.where(split, np.maximum(first, second), first + second)
         predicted = np.log([*whole, *(phases @ weights)]) + members @ p[names:]
@@ -215,7 +186,6 @@ class LeftOut:
 
     example: Example
     fitted: Efficiencies
-    form: Form
 
     @property
     def trainer_known(self) -> bool:
@@ -231,10 +201,6 @@ class LeftOut:
     def log_miss(self) -> float:
         """The logarithm of predicted ÷ measured."""
         return self.log_predicted - self.example.log_measured
-
-    def log_phase(self, column: str) -> float:
-        """Return the logarithm of the predicted seconds of a published phase."""
-        return math.log(float(self.example.columns[column] @ self._weights)) + self._offset
 
     def variance(self, constants: float, scatter: float) -> float:
         """Return the variance of the prediction, to first order: so many times the constants' widths, and a scatter."""
@@ -255,15 +221,15 @@ class LeftOut:
 
     @cached_property
     def _weights(self) -> Vector:
-        return self.form.weights(np.array([each.log_value for each in self.fitted.constants.values()]))
+        return part_factors(np.array([each.log_value for each in self.fitted.constants.values()]))
 
 
-def left_out(known: Sequence[Example], by: Callable[[Example], str], form: Form = SHIPPED) -> list[LeftOut]:
+def left_out(known: Sequence[Example], by: Callable[[Example], str]) -> list[LeftOut]:
     """Predict every run from the others: of other workloads, other trainers, or other generations."""
     found = []
     for group in sorted({by(each) for each in known}):
-        rest = fit([each for each in known if by(each) != group], form)
-        found += [LeftOut(each, rest, form) for each in known if by(each) == group]
+        rest = fit([each for each in known if by(each) != group])
+        found += [LeftOut(each, rest) for each in known if by(each) == group]
     return found
 
 

@@ -17,8 +17,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from bench.covering.pilots import scores_until
 from bench.deciding import ours, tables
+from bench.deciding.pilots import scores_until
 from planner.pooling.pool import Pool
 from planner.sweeping.final import left_by
 from planner.trials import TrialState

@@ -3,9 +3,11 @@
 python -m bench.memory > bench/results/memory.md
 """
 
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 
 from budgets import catalogue
 from budgets.hardware import Gpu
@@ -16,6 +18,7 @@ from planner.config.request import build_step
 from runner.trainers.catalogue import named_driver
 from runner.trainers.render import rendered
 
+EXAMPLES = Path(__file__).parent / "data" / "memory_examples.csv"
 MODELS = ("qwen2.5-1.5b", "qwen3-8b", "qwen3-32b", "llama-3.3-70b", "qwen3-30b-a3b")
 TOKENS = {"8k": 8192, "32k": 32768 - 1024}  # of a response; the longest prompt of a sweep has 1,024
 PROMPT = 1024
@@ -37,72 +40,38 @@ class Example:
     model: str
     gpus: int
     longest: int
-    width: int = 1
-    offload: bool = False
-    engine_gpus: int | None = None
-    share: float | None = None
-    checkpointing: bool = True
-    generators: int = 0  # GPUs that only generate
+    width: int
+    offload: bool
+    engine_gpus: int | None
+    share: float | None
+    generators: int  # GPUs that only generate
 
 
-EXAMPLES = (
-    Example("verl", "examples/grpo_trainer/run_qwen3-8b.sh", "qwen3-8b", 8, 1536, engine_gpus=2, share=0.6),
-    Example("verl", "examples/grpo_trainer/run_qwen3-32b_npu.sh", "qwen3-32b", 32, 4096, 4, share=0.7),
-    Example(
-        "verl", "examples/tuning/70b/qwen2-70b_grpo_32_h800_fsdp_vllm.sh", "llama-3.3-70b", 32, 1024, 1, True, 16, 0.6
-    ),
-    Example(
-        "OpenRLHF", "examples/scripts/train_prorlv2_math_hybrid_engine.sh", "qwen2.5-1.5b", 8, 9216, 1, False, 1, 0.75
-    ),
-    Example("OpenRLHF", "examples/scripts/train_dapo_ray_hybrid_engine.sh", "qwen3-8b", 8, 2048, 1, False, 2, 0.6),
-    Example("SkyRL", "examples/train/mini_swe_agent/run_mini_swe_8B.sh", "qwen3-8b", 8, 34816, 2, False, 2, 0.8),
-    Example(
-        "SkyRL", "examples/train/algorithms/dapo/run_dapo_qwen2.5_32b_aime.sh", "qwen3-32b", 16, 22528, 4, False, 4, 0.8
-    ),
-    Example("SkyRL", "examples/train/mini_swe_agent/run_mini_swe_30B.sh", "qwen3-30b-a3b", 16, 34816, 4, False, 4, 0.8),
-    Example(
-        "NeMo-RL", "examples/configs/recipes/llm/grpo-deepscaler-1.5b-8K.yaml", "qwen2.5-1.5b", 8, 8192, 1, True, 1, 0.6
-    ),
-    Example(
-        "NeMo-RL",
-        "examples/configs/recipes/llm/grpo-deepscaler-1.5b-24K.yaml",
-        "qwen2.5-1.5b",
-        8,
-        24576,
-        2,
-        True,
-        1,
-        0.8,
-    ),
-    Example("NeMo-RL", "examples/configs/grpo_math_8B.yaml", "qwen3-8b", 8, 4096, 1, False, 1, 0.6, False),
-    Example(
-        "NeMo-RL",
-        "examples/configs/recipes/llm/grpo-qwen2.5-32b-32n8g-fsdp2tp8-actckpt-long.v3.yaml",
-        "qwen3-32b",
-        256,
-        16384,
-        8,
-        False,
-        4,
-        0.6,
-    ),
-    Example("slime", "scripts/run-qwen3-32B.sh", "qwen3-32b", 8, 9216, 8, True, 8, 0.7),
-    Example("slime", "scripts/run-qwen3-30B-A3B.sh", "qwen3-30b-a3b", 8, 9216, 4, True, 8, 0.7),
-    Example(
-        "prime-rl",
-        "examples/advanced/qwen3-30b-a3b/math.toml",
-        "qwen3-30b-a3b",
-        32,
-        32768,
-        engine_gpus=8,
-        generators=16,
-    ),
-    Example("prime-rl", "examples/basic/hendrycks-sanity/rl.toml", "qwen2.5-1.5b", 8, 16384, generators=4),
-)
 SOURCES = (
     "verl b178a3cd5, OpenRLHF 3c3be623, SkyRL a9564572e, prime-rl 559b44772, NeMo-RL 7ea279abf, slime 624b824a8; TRL "
     "f2cd57710 has an FSDP2 configuration (`trl/accelerate_configs/fsdp2.yaml`) and no script for these models."
 )
+
+
+def examples() -> list[Example]:
+    """Read the scripts of the trainers that are driven."""
+    with EXAMPLES.open(encoding="utf-8", newline="") as file:
+        return [
+            Example(
+                trainer=row["trainer"],
+                path=row["path"],
+                model=row["model"],
+                gpus=int(row["gpus"]),
+                longest=int(row["longest"]),
+                width=int(row["width"]),
+                offload=row["offload"] == "yes",
+                engine_gpus=int(row["engine_gpus"]) if row["engine_gpus"] else None,
+                share=float(row["share"]) if row["share"] else None,
+                generators=int(row["generators"]),
+            )
+            for row in csv.DictReader(file)
+            if row["trainer"] in DRIVERS
+        ]
 
 
 def offered(model: str, tokens: int, kind: Gpu) -> int | None:
@@ -188,7 +157,7 @@ def main() -> None:
         for trainer in DRIVERS if gpus else ():
             print(row(trainer, model, length, kind, gpus or 1))
     print(BESIDE)
-    for example in EXAMPLES:
+    for example in examples():
         print(beside(example))
 
 

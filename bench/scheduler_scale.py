@@ -1,12 +1,10 @@
 """Sweeps of 100, 1,000 and 10,000 trials on up to 1,000 simulated GPUs: how long a decision takes, and all of it.
 
-    python bench/scheduler_scale.py [--policies rlplan asha] [--trials 100 1000 10000] [--sources 0] [--seed 0]
+    python bench/scheduler_scale.py [--policies rlplan asha] [--trials 100 1000 10000] [--seed 0]
 
 The world is simulated (response surfaces, costs, lost workers) and so is its clock; the driver, the policy, the ledger
 and the database are the ones that a real sweep has. Latency is the wall time of a policy's answer to one question, and
-beside it the time of its core, which other programs disturb less. The sizes grow tenfold: growth is the exponent of p50
-and p99 over the number of trials between the first and the last. With sources, rlplan learns from so many complete
-tables of other worlds.
+beside it the time of its core, which other programs disturb less.
 """
 
 import argparse
@@ -27,11 +25,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
-from sqlalchemy import text
 
-from bench.deciding import tables
-from planner.experience.extracting import experience_of_runs
-from planner.experience.teaching import TransferPriors
 from planner.pooling.pool import Pool
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
@@ -50,13 +44,6 @@ BAR_SECONDS, BAR_DECISION_MS = 300.0, 50.0
 GROUPS, BATCHES = (8, 16, 32, 64, 128, 256, 512, 1024), (32, 64, 128, 256, 512)
 VALIDATION_STEPS, SEGMENT_STEPS, PILOT_STEPS = 4, 100, 400
 SECONDS_PER_ROLLOUT, SECONDS_PER_UPDATE = 0.002, 20.0
-QUERIES = {
-    "ranked allocations": "SELECT * FROM ranked_allocations LIMIT 20",
-    "last decisions": "SELECT * FROM decisions ORDER BY number DESC LIMIT 20",
-    "states": "SELECT state, count(*) FROM trials GROUP BY state",
-    "one curve": "SELECT optimizer_step, score FROM points WHERE trial_id = 7 ORDER BY optimizer_step",
-    "money": "SELECT outcome, sum(charged_gpu_hours) FROM segments GROUP BY outcome",
-}
 
 
 @dataclass
@@ -87,7 +74,6 @@ class Measured:
 
     policy: str
     trials: int
-    sources: int
     wall_seconds: float
     simulated_hours: float
     decisions: int
@@ -97,35 +83,19 @@ class Measured:
     megabytes: float
     spent: float
     budget: float
-    queries_ms: dict[str, float]
 
 
 def main() -> None:
-    """Run every size with every policy and print the tables."""
+    """Run every size with every policy, and print a line for each."""
     given = arguments()
     for policy in given.policies:
-        for sources in given.sources if policy == "rlplan" else [0]:
-            rows = []
-            for trials in given.trials:
-                with tempfile.TemporaryDirectory() as folder:
-                    rows.append(measured(Path(folder) / "rlplan.db", policy, trials, given.seed, sources))
-                show(rows[-1])
-            growth(rows)
+        for trials in given.trials:
+            with tempfile.TemporaryDirectory() as folder:
+                show(measured(Path(folder) / "rlplan.db", policy, trials, given.seed))
 
 
-def taught(sources: int, seed: int) -> TransferPriors | None:
-    """Return what so many other worlds teach."""
-    names = tables.names(tables.SIMULATED)
-    found = [
-        experience_of_runs(f"world {number}", tables.table(names[number % len(names)], seed + number)[0], {})
-        for number in range(sources)
-    ]
-    return TransferPriors(tuple(found), {}) if found else None
-
-
-def measured(path: Path, policy: str, trials: int, seed: int, sources: int) -> Measured:
+def measured(path: Path, policy: str, trials: int, seed: int) -> Measured:
     """Drive one sweep to its end."""
-    teacher = taught(sources, seed)
     workers = min(1000, max(10, trials // 10))
     began = time.perf_counter()
     with open_store(path) as store:
@@ -134,18 +104,16 @@ def measured(path: Path, policy: str, trials: int, seed: int, sources: int) -> M
         driver = Driver("bench", "here", 1)
         with store.write() as session:
             take_lease(session, sweep, driver, executor.clock.now())
-        pool = Pool(teacher)
+        pool = Pool()
         timed = Timed(open_policy(policy, search=None, pool=pool))
         concluding = partial(Conclusions, pool)
         run = SweepDriver(store, sweep, driver, spec, executor, timed, concluding, tick_seconds=60.0)
         outcome = run.run()
         wall = time.perf_counter() - began
-        queries = {name: milliseconds(store, query) for name, query in QUERIES.items()}
     took, core = 1000 * np.array(timed.seconds), 1000 * np.array(timed.core_seconds)
     return Measured(
         policy=policy,
         trials=trials,
-        sources=sources,
         wall_seconds=wall,
         simulated_hours=executor.clock.seconds() / 3600,
         decisions=outcome.decisions,
@@ -155,7 +123,6 @@ def measured(path: Path, policy: str, trials: int, seed: int, sources: int) -> M
         megabytes=path.stat().st_size / 2**20,
         spent=outcome.spent_gpu_hours + outcome.overrun_gpu_hours,
         budget=spec.pilot_gpu_hours,
-        queries_ms=queries,
     )
 
 
@@ -253,42 +220,18 @@ def candidate(rank: int, n: int, B: int, price: float) -> Candidate:
     )
 
 
-def milliseconds(store: Store, query: str) -> float:
-    """Return the median time of a query."""
-    took = []
-    for _ in range(5):
-        began = time.perf_counter()
-        with store.read() as session:
-            session.execute(text(query)).all()
-        took.append(1000 * (time.perf_counter() - began))
-    return float(np.median(took))
-
-
 def show(row: Measured) -> None:
     """Print one sweep."""
     fast, slow = row.wall_seconds <= BAR_SECONDS, row.p99_ms > BAR_DECISION_MS
     print(
-        f"{row.policy:9} {row.trials:6,} trials  {row.sources} sources  {row.wall_seconds:6.1f} s "
-        f"({'met' if fast else 'MISSED'}: "
-        f"{BAR_SECONDS:.0f} s)  {row.simulated_hours:7.1f} simulated hours  {row.decisions:6,} decisions  "
+        f"{row.policy:9} {row.trials:6,} trials  {row.wall_seconds:6.1f} s "
+        f"({'met' if fast else 'MISSED'}: {BAR_SECONDS:.0f} s)  {row.simulated_hours:7.1f} simulated hours  "
+        f"{row.decisions:6,} decisions  "
         f"p50 {row.p50_ms:6.2f} ms  p99 {row.p99_ms:6.2f} ms{' (over 50)' if slow else ''}  "
         f"of a core {row.core_ms[0]:.2f} and {row.core_ms[1]:.2f} ms  {row.megabytes:6.1f} MB  "
-        f"spent {row.spent:,.1f} of {row.budget:,.1f} GPU-hours"
+        f"spent {row.spent:,.1f} of {row.budget:,.1f} GPU-hours",
+        flush=True,
     )
-    print("          " + "  ".join(f"{name} {took:.1f} ms" for name, took in row.queries_ms.items()), flush=True)
-
-
-def growth(rows: list[Measured]) -> None:
-    """Print how the figures grow with the number of trials; n log n is an exponent of little more than 1."""
-    if len(rows) < 2:
-        return
-    octaves = math.log(rows[-1].trials / rows[0].trials)
-    nlogn = (
-        math.log(rows[-1].trials * math.log(rows[-1].trials) / (rows[0].trials * math.log(rows[0].trials))) / octaves
-    )
-    for name in ("p50_ms", "p99_ms"):
-        exponent = math.log(getattr(rows[-1], name) / getattr(rows[0], name)) / octaves
-        print(f"  {rows[0].policy}: {name} grows with the power {exponent:.2f} of the trials (n log n: {nlogn:.2f})")
 
 
 def arguments() -> argparse.Namespace:
@@ -296,7 +239,6 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policies", nargs="+", default=["rlplan", "asha"])
     parser.add_argument("--trials", nargs="+", type=int, default=[100, 1000, 10_000])
-    parser.add_argument("--sources", nargs="+", type=int, default=[0], help="tables that rlplan learns from")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 

@@ -58,17 +58,8 @@ def main() -> None:
 def sweep(folder: Path, given: argparse.Namespace) -> dict[str, float]:
     """Run our sweep from the command line, and read from its database where the time went."""
     database = folder / "rlplan.db"
-    command = [
-        "sweep",
-        "--task",
-        "sum-easy",
-        "--budget",
-        str(given.budget),
-        "--policy",
-        given.policy,
-        "--workers",
-        str(WORKERS),
-    ]
+    settings = ["--budget", str(given.budget), "--policy", given.policy, "--workers", str(WORKERS)]
+    command = ["sweep", "--task", "sum-easy", *settings]
     run([str(Path(sys.executable).with_name("rlplan")), *command, "--db", str(database), "--format", "json"])
     with sqlite3.connect(database) as connection:
         segments = connection.execute("SELECT started_at, ended_at, charged_gpu_hours FROM segments").fetchall()

@@ -151,18 +151,8 @@ def next_arguments(part: Part, seed: int, now: Standing, how: How) -> list[str] 
         return ["resume", now.sweep, *(["--accept-changes"] if how.accept_changes else []), *common]
     if now.plan is None:
         raise InputError(f"{part.database} has no plan of {part.budget} GPU-hours: `make` proposes one first")
-    return [
-        "sweep",
-        now.plan,
-        "--policy",
-        "full",
-        "--seed",
-        str(seed),
-        "--folder",
-        _runs(part),
-        *part.training_flags,
-        *common,
-    ]
+    chosen = ["sweep", now.plan, "--policy", "full", "--seed", str(seed), "--folder", _runs(part)]
+    return [*chosen, *part.training_flags, *common]
 
 
 def make(parts: list[Part], seeds: list[int], how: How) -> int:

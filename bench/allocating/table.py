@@ -1,21 +1,16 @@
-"""The table of AllocBench: runs, and the gzipped CSV files that hold their validation points."""
+"""Writes the table of AllocBench: gzipped CSV files that hold the validation points of runs."""
 
 import csv
 import gzip
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from budgets.errors import InputError
-from planner.curves.curve import Curve
-
 Vector = NDArray[np.float64]
-Cell = tuple[int, int]  # (n, B)
 
 COLUMNS = (
     "run",
@@ -57,15 +52,6 @@ class Run:
         """What tells it from the other runs of its task."""
         return f"{self.recipe}-n{self.n}-B{self.B}-s{self.seed}"
 
-    @property
-    def cell(self) -> Cell:
-        """(n, B)."""
-        return self.n, self.B
-
-    def curve(self, x: str = "gpu_hours") -> Curve:
-        """Return the learning curve against a column."""
-        return Curve.of(self.name, getattr(self, x), self.score, bounded=True)
-
 
 def write(runs: Iterable[Run], path: Path) -> int:
     """Write runs as one table; return its bytes. Equal runs give equal bytes."""
@@ -83,24 +69,3 @@ def write(runs: Iterable[Run], path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
     return path.stat().st_size
-
-
-def read(path: Path) -> list[Run]:
-    """Read a table."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    if not rows:
-        raise InputError(f"'{path}' has no rows: make it with `python bench/allocbench.py export`")
-    return [_run(list(part)) for _, part in groupby(rows, key=lambda row: row["run"])]
-
-
-def _run(rows: Sequence[dict[str, str]]) -> Run:
-    first = rows[0]
-    return Run(
-        task=first["task"],
-        recipe=first["recipe"],
-        n=int(first["rollouts_per_prompt"]),
-        B=int(first["prompts_per_batch"]),
-        seed=int(first["seed"]),
-        **{column: np.array([float(row[column]) for row in rows]) for column in _MEASURED},
-    )

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bench.deciding.held_out import MAKERS, Course, Draft, Vector
-from bench.deciding.measuring import measured, places, recorded, wandering
+from bench.deciding.measuring import measured, places, wandering
 from planner.replaying.recorded import Recorded
 
 FALL = 0.03  # of the target: how fast a run that collapses does
@@ -22,7 +22,7 @@ def drawn(name: str, seed: int, points: int | None = None) -> tuple[Recorded, fl
         for course in draft.courses
         for run in range(draft.seeds)
     ]
-    return recorded(runs), draft.target
+    return Recorded(tuple(runs)), draft.target
 
 
 def _mean(course: Course, draft: Draft, at: Vector, rng: np.random.Generator) -> Vector:

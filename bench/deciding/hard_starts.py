@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from bench.deciding.measuring import measured, places, recorded
+from bench.deciding.measuring import measured, places
 from planner.replaying.recorded import Recorded
 from planner.view import Configuration
 
@@ -36,4 +36,4 @@ def hard_starts(seed: int, points: int | None = None) -> tuple[Recorded, float]:
         own = middle * np.exp2(OCTAVES_OFF * off) * np.exp(rng.normal(0, OWN) + rng.normal(0, SEED))
         mean = base + (top - base) / (1 + (own / np.maximum(at, 1e-9)) ** exponent)
         runs.append(measured(Configuration(n, B), 0, at, mean, ANSWERS, rng))
-    return recorded(runs), TARGET
+    return Recorded(tuple(runs)), TARGET

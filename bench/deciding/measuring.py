@@ -1,12 +1,12 @@
 """Turns mean curves into recorded runs: seeds that differ, a finite validation set, and points along the way."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.replaying.recorded import Recorded, RecordedRun
+from planner.replaying.recorded import RecordedRun
 from planner.view import Configuration
 
 Vector = NDArray[np.float64]
@@ -30,11 +30,6 @@ def measured(
     for _, value in configuration.axes:
         name += f"-{value}"
     return RecordedRun(name, configuration, seed, at, scores, np.sqrt(smoothed * (1 - smoothed) / answers))
-
-
-def recorded(runs: Sequence[RecordedRun]) -> Recorded:
-    """Return the table of some runs."""
-    return Recorded(tuple(runs))
 
 
 def wandering(count: int, sd: float, rng: np.random.Generator) -> Vector:

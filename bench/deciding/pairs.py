@@ -7,9 +7,9 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
-from bench.deciding import ours, tables
+from bench.deciding import tables
 from planner.experience.experience import Experience
-from planner.experience.extracting import experience_of, experience_of_runs
+from planner.experience.extracting import experience_of_runs
 from planner.experience.teaching import TransferPriors
 from planner.replaying.recorded import Recorded
 
@@ -93,21 +93,6 @@ def names(wanted: list[str]) -> list[str]:
 def learnt(source: str, seed: int) -> Experience:
     """Return what a complete table says; a drawn one is another draw than the one of that seed that is played."""
     return experience_of_runs(source, tables.table(source, seed + OTHER_DRAW)[0], about(source))
-
-
-@functools.lru_cache(maxsize=8)
-def learnt_by_sweep(source: str, seed: int, share: float) -> Experience:
-    """Return what a sweep says that spent a share of the full grid's cost: curves of some, as far as they were trained.
-
-    It is our own policy's, with the seed of the draw.
-    """
-    recorded, target = tables.table(source, seed + OTHER_DRAW)
-    budget = share * recorded.full_cost(target)
-    _, seen = ours.seen_to_the_end(
-        *ours.opened(ours.RLPLAN), recorded, budget=budget, target=target, seed=seed + OTHER_DRAW, workers=1
-    )
-    curves = [(trial.configuration, trial.scores) for trial in seen.trials.values()]
-    return experience_of(source, curves, target, about(source))
 
 
 def about(table: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from bench.deciding.measuring import measured, places, recorded
+from bench.deciding.measuring import measured, places
 from planner.replaying.recorded import Recorded
 from planner.view import Configuration
 from runner.ports.simulation import Pathologies, SimulationChoice
@@ -68,4 +68,4 @@ def simulated(name: str, seed: int, points: int | None = None) -> tuple[Recorded
         rollouts = at * per_hour * (n * B / (n * B + scenario.overhead))
         mean = np.array([shape.score(float(count)) for count in rollouts])
         runs.append(measured(Configuration(n, B), run, at, mean, scenario.answers, rng))
-    return recorded(runs), scenario.target
+    return Recorded(tuple(runs)), scenario.target

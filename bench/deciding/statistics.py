@@ -38,12 +38,6 @@ def estimated(values: Sequence[tuple[str, float]]) -> Estimate:
     return Estimate(float(np.mean(means)), math.sqrt(sum(variances)) / len(means), len(values), over_tables)
 
 
-def mean_with_error(values: Sequence[float]) -> str:
-    """Return the mean of plays and its standard error as text, all plays counting alike."""
-    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
-    return f"{np.mean(values):.4f}±{error:.4f}"
-
-
 Key = tuple[str, int, float]  # method's name, workers, share
 
 

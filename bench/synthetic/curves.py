@@ -30,8 +30,12 @@ class SyntheticCurve:
 
 @dataclass(frozen=True)
 class Shape:
-    """One course of `courses` at random, how it is measured, and the scales that its scores may have."""
+    """One course of `courses` at random, how it is measured, and the scales that its scores may have.
 
+    Of a hundred runs most rise and saturate: a judgement from public runs, not a census.
+    """
+
+    per_hundred: int
     courses: tuple[Callable[[Generator], Course], ...]
     noise: Callable[[Generator], Noise] = noise.typical
     scales: tuple[tuple[float, float], ...] = (PASS_RATE,)
@@ -40,45 +44,24 @@ class Shape:
 _ORDINARY = (courses.sigmoid, courses.saturating, courses.shoulder, courses.power_law)
 
 SHAPES = {
-    "sigmoid": Shape((courses.sigmoid,)),
-    "saturating": Shape((courses.saturating,)),
-    "power-law": Shape((courses.power_law,)),
-    "log-linear": Shape((courses.log_linear,)),
-    "shoulder": Shape((courses.shoulder,)),
-    "second-rise": Shape((courses.second_rise,)),
-    "slide": Shape((courses.slide,)),
-    "collapse": Shape((courses.collapse,)),
-    "ceiling": Shape((courses.ceiling,)),
-    "dead": Shape((courses.dead,)),
-    "zero": Shape((courses.zero,)),
-    "late-start": Shape((courses.late_start,)),
-    "evaluation-noise": Shape(_ORDINARY, noise.evaluation),
-    "heavy-noise": Shape(_ORDINARY, noise.small_batch),
-    "autocorrelated": Shape(_ORDINARY, noise.autocorrelated),
-    "reward-scale": Shape((*_ORDINARY, courses.late_start), scales=REWARD_SCALES),
-    "outliers": Shape(_ORDINARY, noise.with_outliers),
+    "sigmoid": Shape(14, (courses.sigmoid,)),
+    "saturating": Shape(16, (courses.saturating,)),
+    "power-law": Shape(6, (courses.power_law,)),
+    "log-linear": Shape(6, (courses.log_linear,)),
+    "shoulder": Shape(6, (courses.shoulder,)),
+    "second-rise": Shape(3, (courses.second_rise,)),
+    "slide": Shape(8, (courses.slide,)),
+    "collapse": Shape(4, (courses.collapse,)),
+    "ceiling": Shape(6, (courses.ceiling,)),
+    "dead": Shape(3, (courses.dead,)),
+    "zero": Shape(2, (courses.zero,)),
+    "late-start": Shape(4, (courses.late_start,)),
+    "evaluation-noise": Shape(4, _ORDINARY, noise.evaluation),
+    "heavy-noise": Shape(6, _ORDINARY, noise.small_batch),
+    "autocorrelated": Shape(4, _ORDINARY, noise.autocorrelated),
+    "reward-scale": Shape(5, (*_ORDINARY, courses.late_start), scales=REWARD_SCALES),
+    "outliers": Shape(3, _ORDINARY, noise.with_outliers),
 }
-
-PER_HUNDRED = {
-    "sigmoid": 14,
-    "saturating": 16,
-    "power-law": 6,
-    "log-linear": 6,
-    "shoulder": 6,
-    "second-rise": 3,
-    "slide": 8,
-    "collapse": 4,
-    "ceiling": 6,
-    "dead": 3,
-    "zero": 2,
-    "late-start": 4,
-    "evaluation-noise": 4,
-    "heavy-noise": 6,
-    "autocorrelated": 4,
-    "reward-scale": 5,
-    "outliers": 3,
-}
-"""Runs of each shape in a hundred: most rise and saturate. A judgement from public runs, not a census."""
 
 
 def draw(shape: str, rng: Generator) -> SyntheticCurve:
@@ -102,7 +85,7 @@ def draw(shape: str, rng: Generator) -> SyntheticCurve:
 
 
 def suite(rng: Generator, per_shape: float) -> list[SyntheticCurve]:
-    """Draw `per_shape` curves for each shape on average, shared out as PER_HUNDRED says, named shape-1, shape-2, …."""
+    """Draw `per_shape` curves for each shape on average, shared out by `per_hundred` and named shape-1, shape-2, …."""
     if not per_shape > 0:
         raise InputError(f"{per_shape} curves per shape: give a number above 0")
     drawn = []
@@ -114,8 +97,9 @@ def suite(rng: Generator, per_shape: float) -> list[SyntheticCurve]:
 
 
 def _counts(total: int) -> dict[str, int]:
-    """Share out a number of curves by PER_HUNDRED: the largest remainders get what rounding down leaves."""
-    exact = {shape: total * weight / sum(PER_HUNDRED.values()) for shape, weight in PER_HUNDRED.items()}
+    """Share out a number of curves by `per_hundred`: the largest remainders get what rounding down leaves."""
+    weights = sum(shape.per_hundred for shape in SHAPES.values())
+    exact = {name: total * shape.per_hundred / weights for name, shape in SHAPES.items()}
     counts = {shape: int(share) for shape, share in exact.items()}
     by_remainder = sorted(exact, key=lambda shape: counts[shape] - exact[shape])
     for shape in by_remainder[: total - sum(counts.values())]:

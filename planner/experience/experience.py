@@ -56,7 +56,7 @@ def is_transferred(term: CoefficientTerm) -> bool:
 
 
 # What remains of a source's weight for each property that both name and that differs. All of these are assumed [A]:
-# they are but what counts before curves do, whose evidence overrules them (`bench/experience.py` plays pairs).
+# they are but what counts before curves do, whose evidence overrules them (bench/results/experience.md).
 WEIGHT_IF_DIFFERENT: Final = {"model": 0.5, "task": 0.8, "difficulty": 0.5, "recipe": 0.9, "trainer": 0.9}
 # And for each factor of ten between the final runs, or the sizes of the models, beyond the first.
 WEIGHT_PER_DECADE: Final = 0.6

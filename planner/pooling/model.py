@@ -32,7 +32,7 @@ SCATTERS = (0.5, 1.5, 4.5)  # times those below
 SCATTER_WEIGHTS = (0.5, 0.3, 0.2)
 DRIFT_WEIGHTS = (0.5, 0.5)
 # What configurations deviate by of their own. This and the widths of `features` are where complete tables of 17
-# families are about the likeliest, also with each left out in turn (`python -m bench.widths`).
+# families are about the likeliest, also with each left out in turn (bench/results/decisions.md).
 SCATTER: Vector = np.array([0.12, 0.16, 0.05])
 COMMON = 1.0  # how far all curves depart alike, in terms of how far each does
 START_SD = 0.15

@@ -42,7 +42,7 @@ def test_adapters_train_as_fast_as_all_weights() -> None:
         if name.replace("-lora", "") in runs
     ]
     assert len(pairs) == 13
-    weights = np.ones(len(CONSTANTS) + 2)
+    weights = np.ones(len(CONSTANTS) + 1)
     for full, adapted in pairs:
         measured = adapted.log_measured - full.log_measured
         assert abs(adapted.log_seconds(weights) - full.log_seconds(weights) - measured) <= np.log(1.15)

@@ -11,7 +11,7 @@ from datasets import Dataset
 from transformers import AutoTokenizer, LlamaForCausalLM, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from bench.grpo_side import RATE, WARM_STEPS, report, score
+from bench.grpo_throughput import RATE, WARM_STEPS, report, score
 
 
 class Steps(TrainerCallback):
