@@ -27,7 +27,6 @@ from runner.processes import sweep_orphans, sweep_tag
 from runner.rehearsal.node_files import try_folder
 from runner.rehearsal.playing import Played, Playing, standin_spec
 from runner.storage.place import Place
-from runner.storage.saves import Saves
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.on_ray.placement import Placement
 from runner.sweep.planned import configuration_of
@@ -94,7 +93,7 @@ def _tried(asked: _Asked) -> Iterator[Finding]:
         shutil.rmtree(folder, ignore_errors=True)
         if url is not None:
             with suppress(RlplanError):  # what was wrong with it has been said
-                Saves(Place(url)).clear()
+                Place(url).clear()
         with suppress(OSError):
             folder.parent.rmdir()  # where nothing else lies
 

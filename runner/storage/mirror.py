@@ -38,61 +38,36 @@ class Mirror:
     def fetch(self, from_step: int) -> list[str]:
         """Have the folder hold what can be gone on from, and return what a reader should know of that."""
         shutil.rmtree(self._folder / ASIDE, ignore_errors=True)
-        stands_here = from_step in (0, newest_step(self._config, self._folder))
+        has_step = from_step in (0, newest_step(self._config, self._folder))
         try:
-            found = self._marked(may_do_without=stands_here)
+            saves = self._marked(() if has_step else _PAUSES)
         except CheckpointError as error:
-            if stands_here:
+            if has_step:
                 return [f"goes on from what this machine has: {error}"]
             raise
-        if not found or self._shared() == found[0].name:
+        if not saves or self._shared() == saves[0].name:
             return []
-        self._require_room(found[0])
+        self._require_room(saves[0])
         notes = []
-        for save in found:
+        for save in saves:
             try:
                 self._saves.fetch(save, self._folder, self._make_room)
             except CheckpointError as error:
                 notes.append(f"a save is passed over: {error}")
                 continue
-            self._share(save)
+            replace_file(self._folder / SHARED, save.name)
             return notes
         if newest_step(self._config, self._folder) is None:
             raise CheckpointError(f"none of the saves of the trial can be gone on from: {'; '.join(notes)}")
         return notes
 
-    def _require_room(self, save: Save) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        needed = sum(size for size, _ in save.files.values())
-        if shutil.disk_usage(self._folder).free < needed:
-            raise CheckpointError(
-                f"a segment is not begun, for the copy that it goes on from finds no room: {room(self._folder, needed)}"
-            )
-
-    def _marked(self, *, may_do_without: bool) -> list[Save]:
-        """Return the saves, after a while where nothing can be done without them and the storage does not answer."""
-        for pause in () if may_do_without else _PAUSES:
+    def _marked(self, pauses: Sequence[float]) -> list[Save]:
+        """Return the saves, asked for again after each pause while the storage does not answer."""
+        for pause in pauses:
             with suppress(CheckpointError):
                 return list(self._saves.marked())
             self._sleep(pause)
         return list(self._saves.marked())
-
-    def store(self, segment: int, given_up: Callable[[], bool] = never) -> tuple[str | None, list[str]]:
-        """Store the newest complete checkpoint with its points, and return its URL, or else what went wrong.
-
-        One that is given up on the way is passed over: a later save is stored in its place.
-        """
-        found = checkpoints_of(self._config, self._folder)
-        if not found:
-            return None, []
-        step, parts = found[0]
-        if self._stored is None or (self._stored.segment, self._stored.step) != (segment, step):
-            try:
-                self._stored = self._saves.put(segment, step, self._folder, parts, given_up)
-            except (CheckpointError, OSError) as error:  # the folder still has it, and the next save may succeed
-                return None, [] if given_up() else [f"step {step} is saved on this machine alone: {error}"]
-            self._share(self._stored)
-        return f"{self._saves.place.url}/{self._stored.name}", []
 
     def _shared(self) -> str | None:
         """Return what the folder shares with the place; nothing where its checkpoints are gone."""
@@ -101,13 +76,34 @@ class Mirror:
                 return (self._folder / SHARED).read_text(encoding="utf-8")
         return None
 
-    def _share(self, save: Save) -> None:
-        replace_file(self._folder / SHARED, save.name)
+    def _require_room(self, save: Save) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        size = sum(bytes_ for bytes_, _ in save.files.values())
+        if shutil.disk_usage(self._folder).free < size:
+            raise CheckpointError(
+                f"a segment is not begun, for the copy that it goes on from finds no room: {room(self._folder, size)}"
+            )
 
     def _make_room(self) -> None:
         """Remove what this machine has of a course that was given up, or of an older time."""
         (self._folder / SHARED).unlink(missing_ok=True)
         remove_checkpoints(self._config, self._folder)
+
+    def store(self, segment: int, given_up: Callable[[], bool] = never) -> tuple[str | None, list[str]]:
+        """Store the newest complete checkpoint with its points, and return its URL, or else what went wrong.
+
+        One that is given up on the way is passed over: a later save is stored in its place.
+        """
+        step, parts = next(iter(checkpoints_of(self._config, self._folder)), (0, ()))
+        if not parts:
+            return None, []
+        if self._stored is None or (self._stored.segment, self._stored.step) != (segment, step):
+            try:
+                self._stored = self._saves.put(segment, step, self._folder, parts, given_up)
+            except (CheckpointError, OSError) as error:  # the folder still has it, and the next save may succeed
+                return None, [] if given_up() else [f"step {step} is saved on this machine alone: {error}"]
+            replace_file(self._folder / SHARED, self._stored.name)
+        return f"{self._saves.place.url}/{self._stored.name}", []
 
 
 def checkpoints_of(config: TrialConfig, folder: Path) -> list[tuple[int, Sequence[Path]]]:

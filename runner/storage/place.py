@@ -1,37 +1,27 @@
 """A folder at a URL of fsspec, whose errors are told in one line that says what to do."""
 
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from budgets.errors import CheckpointError, InputError
 
-MEMORY = "memory"
 # Where folders are made of themselves; to make one there would be to make a bucket.
 _BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss"})
 _PACKAGES = {"s3": "s3fs (pip install 'rlplan[s3]')", "s3a": "s3fs (pip install 'rlplan[s3]')", "gs": "gcsfs"}
-# What the libraries behind fsspec raise beside OSError, where they are loaded at all.
-_THEIRS = (
-    ("botocore.exceptions", "BotoCoreError"),
-    ("botocore.exceptions", "ClientError"),
-    ("aiohttp", "ClientError"),
-    ("google.auth.exceptions", "GoogleAuthError"),
-    ("gcsfs.retry", "HttpError"),
-    ("azure.core.exceptions", "AzureError"),
-)
 _KEYS = re.compile(r"(?:key|password|secret|signature|token)[^=&]*=|\bsig=", re.IGNORECASE)
 _PROBE = "rlplan-was-here"
 
 
 class Place:
-    """A folder that may lie on another machine; its files are named by their path below it."""
+    """A folder that may be on another machine; its files are named by their path below it."""
 
     def __init__(self, url: str) -> None:
         """Refuse a URL that no library of this environment can open; nothing is asked of the storage yet."""
+        import fsspec  # noqa: PLC0415 (only sweeps with a URL need it)
+
         self.url = url.rstrip("/")
         parts = urlsplit(url)
         self._scheme = parts.scheme
@@ -42,35 +32,26 @@ class Place:
                 f"--storage {self._scheme}://… holds a key or names who you are, and would be stored and shown with "
                 "the sweep: leave that to the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             )
-        self._fs, self._root = self._opened()
-
-    def _opened(self) -> tuple[Any, str]:
-        import fsspec  # noqa: PLC0415 (only sweeps with a URL need it)
-
         try:
-            fs, root = fsspec.core.url_to_fs(self.url, use_listings_cache=False)
+            self._fs, root = fsspec.core.url_to_fs(self.url, use_listings_cache=False)
         except ImportError as error:
-            needed = _PACKAGES.get(self._scheme, f"the package for {self._scheme}://, of which fsspec says: {error}")
-            raise InputError(f"--storage {self.url} needs {needed} in this environment") from error
+            package = _PACKAGES.get(self._scheme, f"the package for {self._scheme}://, of which fsspec says: {error}")
+            raise InputError(f"--storage {self.url} needs {package} in this environment") from error
         except ValueError as error:
             raise InputError(f"--storage {self.url} is of no kind that fsspec knows: {error}") from error
-        return fs, root.rstrip("/")
-
-    def below(self, name: str) -> "Place":
-        """Return a folder in it."""
-        return Place(f"{self.url}/{name}")
+        self._root = root.rstrip("/")
 
     def require_usable(self) -> None:
         """Refuse a place that cannot be written to and read from, before anything is stored."""
-        if self._scheme == MEMORY:
+        if self._scheme == "memory":
             raise InputError(f"--storage {self.url} ends with the process that writes to it: give another")
         try:
             self.write(_PROBE, b"whole")
-            read = self.read(_PROBE)
+            text = self.read(_PROBE)
             self.remove(_PROBE)
         except CheckpointError as error:
             raise InputError(str(error)) from error
-        if read != b"whole":
+        if text != b"whole":
             raise InputError(f"--storage {self.url} reads something else than was written to it: give another")
 
     def names(self) -> dict[str, int]:
@@ -78,11 +59,11 @@ class Place:
         with self._translate_errors("be listed"):
             self._fs.invalidate_cache()
             try:
-                found = self._fs.find(self._root, detail=True)
+                files = self._fs.find(self._root, detail=True)
             except FileNotFoundError:
                 return {}
             start = len(self._fs._strip_protocol(self._root)) + 1
-            return {path[start:]: int(each["size"] or 0) for path, each in found.items()}
+            return {path[start:]: int(file["size"] or 0) for path, file in files.items()}
 
     def read(self, name: str) -> bytes:
         """Return what a small file holds."""
@@ -108,11 +89,15 @@ class Place:
             self._fs.get_file(f"{self._root}/{name}", str(path))
 
     def remove(self, *names: str) -> None:
-        """Remove files; one that is gone already is passed over."""
+        """Remove files, those in folders last: the marks of saves first. One that is gone already is passed over."""
         with self._translate_errors("be changed"):
-            for name in names:
+            for name in sorted(names, key=lambda name: (name.count("/"), name)):
                 with suppress(FileNotFoundError):
                     self._fs.rm_file(f"{self._root}/{name}")
+
+    def clear(self) -> None:
+        """Remove all files."""
+        self.remove(*self.names())
 
     def _make_folder_of(self, name: str) -> None:
         if self._scheme not in _BUCKETS:
@@ -120,26 +105,16 @@ class Place:
 
     @contextmanager
     def _translate_errors(self, what: str) -> Iterator[None]:
+        """Raise CheckpointError, in one line that says what to do, for whatever a library behind fsspec raises."""
         try:
             yield
-        except _raised() as error:
-            raise CheckpointError(f"the storage {self.url} cannot {what}: {_cause(error, self._scheme)}") from error
-
-
-def _raised() -> tuple[type[BaseException], ...]:
-    """Return what storages raise; asked for only once something was raised."""
-    loaded = ((sys.modules.get(module), name) for module, name in _THEIRS)
-    return (OSError, *(getattr(module, name) for module, name in loaded if module is not None))
-
-
-def _cause(error: BaseException, scheme: str) -> str:
-    """Say in one line why, and what to do."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    kind = type(error).__name__
-    if "Credentials" in kind or "credentials" in text or "GoogleAuth" in kind:
-        return f"it was asked without credentials ({text}); give them by the environment, on every machine that trains"
-    if isinstance(error, PermissionError):
-        return f"it refuses these credentials ({text}); let them read, write, list and delete there"
-    if isinstance(error, FileNotFoundError) and scheme in _BUCKETS:
-        return f"there is no such bucket ({text}); make it, or name another"
-    return text
+        except Exception as error:
+            text, kind = " ".join(str(error).split()) or type(error).__name__, type(error).__name__
+            if "Credentials" in kind or "credentials" in text or "GoogleAuth" in kind:
+                text = f"it was asked without credentials ({text}); give them by the environment, on every machine "
+                text += "that trains"
+            elif isinstance(error, PermissionError):
+                text = f"it refuses these credentials ({text}); let them read, write, list and delete there"
+            elif isinstance(error, FileNotFoundError) and self._scheme in _BUCKETS:
+                text = f"there is no such bucket ({text}); make it, or name another"
+            raise CheckpointError(f"the storage {self.url} cannot {what}: {text}") from error

@@ -12,7 +12,6 @@ from planner.trials import TrialState
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import remove_checkpoints
 from runner.storage.place import Place
-from runner.storage.saves import Saves
 from runner.sweep.board import Board
 from runner.training import checkpoints
 
@@ -47,4 +46,4 @@ def remove_saved(folder: Path, values: dict[str, Any], storage: str | None = Non
         remove_checkpoints(TrialConfig.model_validate(values), folder)
     if storage is not None:
         with suppress(RlplanError):  # it does not answer now; the next driver tries again
-            Saves(Place(storage)).clear()
+            Place(storage).clear()

@@ -28,7 +28,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 @pytest.fixture
 def saves(place: Place) -> Saves:
-    return Saves(place.below("n8-B4-s0"))
+    return Saves(Place(f"{place.url}/n8-B4-s0"))
 
 
 def trial(folder: Path, step: int) -> list[Path]:
@@ -79,7 +79,7 @@ def test_two_saves_stay_and_what_a_dead_worker_left_goes(saves: Saves, tmp_path:
         saves.put(segment, 10 * segment, tmp_path / str(segment), trial(tmp_path / str(segment), segment))
     assert [save.name for save in saves.marked()] == ["00000004-00000040", "00000003-00000030"]
     assert {name[:17] for name in saves.place.names()} == {"00000003-00000030", "00000004-00000040"}
-    saves.clear()
+    saves.place.clear()
     assert saves.place.names() == {}
 
 
