@@ -6,16 +6,16 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Literal
 
 from budgets.errors import InputError
 
-PROGRAM = Path(__file__).with_name("reward_process.py")
+_PROGRAM = Path(__file__).with_name("reward_process.py")
 _START_SECONDS = 60.0
 _CHUNK_BYTES = 1 << 16
 _REAP_SECONDS = 5.0
@@ -30,6 +30,7 @@ class Order:
     memory_bytes: int | None  # most address space; None: no limit
     path: Sequence[str]  # where modules are looked for
     between: tuple[float, float] = (0.0, 1.0)  # the numbers that mean a score of 0 and of 1
+    seconds: float = 5.0  # that the answer to a response may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +56,18 @@ class RewardChild:
 
     def __init__(self, order: Order) -> None:
         """Start it and load the function; InputError says what is wrong with it, OSError that there is no process."""
-        self._received = b""
         self._closed = False
         self._connection, channel = socket.socketpair()
+        self._answers = self._connection.makefile("rb", buffering=_CHUNK_BYTES)
         watched, self._keepalive = os.pipe()
         safe = ["-P"] if hasattr(sys.flags, "safe_path") else []  # Python 3.10, as some trainers have, knows none
-        command = [sys.executable, *safe, str(PROGRAM), str(channel.fileno()), str(watched)]
+        command = [sys.executable, *safe, str(_PROGRAM), str(watched)]
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=(channel.fileno(), watched), start_new_session=True
+                command, stdin=channel.fileno(), pass_fds=(watched,), start_new_session=True
             )
         except BaseException:
-            self._connection.close()
-            os.close(self._keepalive)
+            self._let_go()
             raise
         finally:
             channel.close()
@@ -77,22 +77,25 @@ class RewardChild:
         except BaseException:
             self.close()
             raise
+        self._limit(order.seconds)
 
     @property
     def idle(self) -> bool:
         """Whether it lives and waits for work: then there is nothing to read from it."""
-        try:
-            self._connection.settimeout(0)
-            self._connection.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return not self._received
-        except OSError:
-            pass
-        return False
+        return not self._closed and not wait([self._connection], 0)
 
-    def receive(self, seconds: float) -> JudgedResponse:
+    def send(self, value: object) -> None:
+        """Hand over an order, or responses with their problems, whose answers are then received one by one."""
+        try:
+            self._connection.sendall(json.dumps(value).encode("ascii") + b"\n")
+        except TimeoutError:
+            raise ChildLost("timed-out", f"the reward's process took no work for {self._seconds:g} s") from None
+        except OSError:
+            raise ChildLost("died", self._death()) from None
+
+    def receive(self) -> JudgedResponse:
         """Return the answer to the next response, or raise ChildLost when it does not come in time or at all."""
-        line = self._line(seconds)
+        line = self._line()
         try:
             return JudgedResponse(*json.loads(line))
         except (ValueError, TypeError):
@@ -112,50 +115,42 @@ class RewardChild:
         self._closed = True
         with suppress(subprocess.TimeoutExpired):  # the system may keep a process that waits for a dead disk
             self._process.wait(_REAP_SECONDS)
+        self._let_go()
+
+    def _let_go(self) -> None:
         os.close(self._keepalive)
+        self._answers.close()
         self._connection.close()
 
     def _open(self, order: Order) -> None:
         try:
-            self.send(asdict(order), _START_SECONDS)
-            reply = json.loads(self._line(_START_SECONDS))
+            self._limit(_START_SECONDS)
+            self.send(asdict(order))
+            reply = json.loads(self._line())
         except ChildLost as lost:
             if lost.kind == "timed-out":
                 raise TimeoutError(f"reward '{order.function}' took longer than {_START_SECONDS:g} s to load") from None
-            reason = str(lost)
-        else:
-            if "ready" in reply:
-                return
-            reason = reply["refused"]
-        raise InputError(
-            f"reward '{order.function}' cannot be loaded: {reason}. Give exact, math, or a Python function as "
-            "package.module:name or path/to/file.py:name"
-        )
+            reply = {"refused": str(lost)}
+        if "refused" in reply:
+            raise InputError(
+                f"reward '{order.function}' cannot be loaded: {reply['refused']}. Give exact, math, or a Python "
+                "function as package.module:name or path/to/file.py:name"
+            )
 
-    def send(self, value: object, seconds: float) -> None:
-        """Hand over an order, or responses with their problems, whose answers are then received one by one."""
+    def _limit(self, seconds: float) -> None:
+        self._seconds = seconds
         self._connection.settimeout(seconds)
-        try:
-            self._connection.sendall(json.dumps(value).encode("ascii") + b"\n")
-        except TimeoutError:
-            raise ChildLost("timed-out", f"the reward's process took no work for {seconds:g} s") from None
-        except OSError:
-            raise ChildLost("died", self._death()) from None
 
-    def _line(self, seconds: float) -> bytes:
-        deadline = time.monotonic() + seconds
-        while b"\n" not in self._received:
-            self._connection.settimeout(max(0.0, deadline - time.monotonic()))
-            try:
-                chunk = self._connection.recv(_CHUNK_BYTES)
-            except (TimeoutError, BlockingIOError):
-                raise ChildLost("timed-out", f"the reward took longer than {seconds:g} s") from None
-            except OSError:
-                chunk = b""
-            if not chunk:
-                raise ChildLost("died", self._death())
-            self._received += chunk
-        line, _, self._received = self._received.partition(b"\n")
+    def _line(self) -> bytes:
+        line = b""
+        try:
+            line = self._answers.readline()
+        except TimeoutError:
+            raise ChildLost("timed-out", f"the reward took longer than {self._seconds:g} s") from None
+        except OSError:  # a connection that it has reset
+            pass
+        if not line.endswith(b"\n"):
+            raise ChildLost("died", self._death())
         return line
 
     def _death(self) -> str:

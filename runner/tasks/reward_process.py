@@ -28,12 +28,12 @@ Answer = tuple[float | None, str | None, str | None, dict[str, float]]
 _LONGEST_MESSAGE = 300
 
 
-def main(channel: int, keepalive: int) -> None:
-    """Serve until the other end of the channel is closed; end at once when that of the lifeline is."""
+def main(keepalive: int) -> None:
+    """Serve until the other end of the channel, the standard input, is closed; end at once when the lifeline's is."""
     _die_with(keepalive)
-    os.set_inheritable(channel, False)  # a program that a reward starts must not keep the channel open
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    with socket.socket(fileno=channel) as connection, connection.makefile("rb") as lines:
+    with socket.socket(fileno=os.dup(0)) as connection, connection.makefile("rb") as lines, open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)  # a function, and what it starts, reads nothing and prints to the standard error
+        os.dup2(2, 1)
         try:
             order = json.loads(lines.readline())
             function = _prepared(order)
@@ -139,5 +139,5 @@ def _line(value: object) -> bytes:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]))
     os._exit(0)  # threads that a reward left behind must not keep it alive

@@ -160,8 +160,8 @@ class ProcessReward(Pool):
         super().__init__(self._by_process, failed_score, processes)
         here = os.getcwd()
         path = [place or here for place in sys.path]
-        self._order = Order(function, seed, memory_bytes, path if here in path else [*path, here], between)
-        self._seconds = seconds
+        path = path if here in path else [*path, here]
+        self._order = Order(function, seed, memory_bytes, path, between, seconds)
         self._idle: list[RewardChild] = []
         self._busy: set[RewardChild] = set()
         self._loaded = False  # once it was, the function is not to blame where it no longer can be
@@ -190,9 +190,9 @@ class ProcessReward(Pool):
                 raise TrainingError("lost", "the reward was closed while it judged")
             child = self._taken()
             try:
-                child.send(items[len(answers) :], self._seconds)
+                child.send(items[len(answers) :])
                 while len(answers) < len(items):
-                    answers.append(child.receive(self._seconds))
+                    answers.append(child.receive())
             except ChildLost as lost:
                 answers.append(JudgedResponse(None, lost.kind, str(lost)))
                 child.close()

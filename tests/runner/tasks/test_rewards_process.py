@@ -61,7 +61,7 @@ def test_what_a_hanging_function_started_is_killed_with_it(reward: ProcessReward
 def test_an_interrupted_batch_leaves_no_answers_for_the_next(reward: ProcessReward, monkeypatch) -> None:
     reward.start()
     (child,) = reward._idle
-    monkeypatch.setattr(child, "receive", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(child, "receive", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         reward.score([PROBLEM] * 3, ["equal 4"] * 3)
     assert reward.score([PROBLEM] * 3, ["equal 5", "equal 4", "equal 5"]).values == [0.0, 1.0, 0.0]
