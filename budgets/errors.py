@@ -4,7 +4,7 @@ A message names what was given, what is allowed and what to do.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class RlplanError(Exception):
@@ -12,16 +12,33 @@ class RlplanError(Exception):
 
 
 class InputError(RlplanError, ValueError):
-    """What was given is not allowed."""
+    """What was given is not allowed.
+
+    `{learning_rate}` in a text stands for an argument, which each face spells: the command line, and so `str`, as
+    `--learning-rate 0.1`, Python as `learning_rate=0.1`.
+    """
+
+    def __init__(self, text: str, **arguments: object) -> None:
+        """Name the arguments of a text, each with its value, or with None where the name alone is meant."""
+        self.text, self.arguments = text, arguments
+        super().__init__(self.spelled(lambda name: f"--{name.replace('_', '-')}", " "))
+
+    def spelled(self, name_of: Callable[[str], str], between: str) -> str:
+        """Return the text with its arguments as a face spells them."""
+        text = self.text
+        for name, value in self.arguments.items():
+            value_part = "" if value is None else f"{between}{value}"
+            text = text.replace(f"{{{name}}}", name_of(name) + value_part)
+        return text
 
 
 class UnknownNameError(InputError):
     """There is nothing of that name; the message offers the nearest that exist."""
 
-    def __init__(self, kind: str, given: str, known: Iterable[str], remedy: str = "") -> None:
+    def __init__(self, kind: str, given: str, known: Iterable[str], remedy: str = "", **arguments: object) -> None:
         sentence = suggest(given, known)
         end = "" if sentence.endswith("?") or not remedy else "."
-        super().__init__(f"unknown {kind} '{given}': {sentence}{end} {remedy}".rstrip())
+        super().__init__(f"unknown {kind} '{given}': {sentence}{end} {remedy}".rstrip(), **arguments)
 
 
 class ConfigError(InputError):

@@ -47,9 +47,11 @@ def explained(
     `sources` names the place that each dotted key comes from, and `elsewhere` that of a mistake in none of them;
     `further_keys` are top-level keys of the file which the model does not hold.
     """
-    return ConfigError(
-        "; ".join(_explain(problem, model, sources, fallback, further_keys) for problem in error.errors())
-    )
+    flags = [source for source in sources.values() if source.startswith("--") and " " not in source]
+    arguments = {flag: flag[2:].replace("-", "_") for flag in flags}
+    places = {key: f"{{{arguments[source]}}}" if source in arguments else source for key, source in sources.items()}
+    text = "; ".join(_explain(problem, model, places, fallback, further_keys) for problem in error.errors())
+    return ConfigError(text, **dict.fromkeys(arguments.values()))
 
 
 def _explain(

@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     from rlplan.answers.plan import Plan as Plan
     from rlplan.answers.recommend import Answer as Answer
     from rlplan.answers.replay import Replay as Replay
-    from rlplan.api.book import Book as Book
-    from rlplan.api.book import open as open
     from rlplan.api.functions import adopt as adopt
     from rlplan.api.functions import check as check
     from rlplan.api.functions import compare as compare
     from rlplan.api.functions import fit as fit
     from rlplan.api.functions import fits as fits
     from rlplan.api.functions import forget_prices as forget_prices
+    from rlplan.api.functions import launch as launch
     from rlplan.api.functions import preview as preview
     from rlplan.api.functions import price as price
     from rlplan.api.functions import propose as propose
     from rlplan.api.functions import replay as replay
+    from rlplan.api.functions import resume as resume
+    from rlplan.api.functions import retry as retry
+    from rlplan.api.functions import run as run
     from rlplan.api.functions import watch as watch
-    from rlplan.api.running import launch as launch
-    from rlplan.api.running import resume as resume
-    from rlplan.api.running import retry as retry
-    from rlplan.api.running import run as run
-    from rlplan.api.sweep import Sweep as Sweep
+    from rlplan.api.results import Book as Book
+    from rlplan.api.results import Sweep as Sweep
+    from rlplan.api.results import open as open
 
     __version__: str
 
@@ -61,10 +61,10 @@ _NAMES = {
     "rlplan.answers.plan": "Candidate Plan",
     "rlplan.answers.recommend": "Answer",
     "rlplan.answers.replay": "Replay",
-    "rlplan.api.book": "Book open",
-    "rlplan.api.functions": "adopt check compare fit fits forget_prices preview price propose replay watch",
-    "rlplan.api.running": "launch resume retry run",
-    "rlplan.api.sweep": "Sweep",
+    "rlplan.api.functions": """
+        adopt check compare fit fits forget_prices launch preview price propose replay resume retry run watch
+    """,
+    "rlplan.api.results": "Book Sweep open",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

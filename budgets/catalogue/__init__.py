@@ -76,7 +76,7 @@ def model_named(name: str) -> str:
     known = names("models")
     if found := [each for each in known if within(each)]:
         return max(found, key=len)
-    raise UnknownNameError("model", name, known, "Give --model NAME, or a folder with its config.json")
+    raise UnknownNameError("model", name, known, "Give {model}, or a folder with its config.json", model="NAME")
 
 
 def names(catalogue: str) -> list[str]:

@@ -146,7 +146,7 @@ def _score(
     if given:
         wanted = next((name for name in given if name in counts), given[0])
         table = next((each for each in tables if wanted in each.columns), tables[0])
-        return resolve(wanted, table, "--score"), "as asked for", ()
+        return resolve(wanted, table, "score"), "as asked for", ()
     if trainer is None:
         own = next((name for name in ("score", "metric", "accuracy") if name in counts), None)
         return own, "by its name", ()

@@ -36,7 +36,7 @@ def build_request(resolved: Resolved) -> Request:
     budget = config.budget.gpu_hours
     if budget is None:
         example = 0.03 if config.hardware.gpu == "cpu" else 5000
-        raise InputError(f"no budget given: say how many GPU-hours there are, such as --budget {example:g}")
+        raise InputError("no budget given: say how many GPU-hours there are, such as {budget}", budget=f"{example:g}")
     difficulty, pass_rates = difficulty_and_rates(config)
     if (counted := counted_prompts(resolved, pass_rates)) is not None:
         counting = config.workload.model_copy(update={"prompt_set_size": counted})

@@ -154,7 +154,7 @@ def with_layout(request: Request) -> Request:
     """Return the request with the GPUs of a pilot decided, or checked where they were given."""
     given = request.pilots.gpus
     if given is not None and given not in (legal := legal_layouts(request)):
-        raise InputError(_refused(request, given, legal))
+        raise InputError(_refused(request, given, legal), pilot_gpus=given)
     gpus = given or (request.hardware.gpus_per_trial if request.pilots.fraction == 0 else _chosen(request))
     return request.with_pilots(gpus=gpus)
 
@@ -217,7 +217,7 @@ def _refused(request: Request, given: int, legal: list[int]) -> str:
         else ""
     )
     return (
-        f"--pilot-gpus {given}: a pilot gets an even part of a node of {hardware.gpu.gpus_per_node} or whole nodes, as "
+        f"{{pilot_gpus}}: a pilot gets an even part of a node of {hardware.gpu.gpus_per_node} or whole nodes, as "
         f"many as {models} fits and at most the {hardware.gpus_per_trial} of the final run{ratio}; the nearest that "
         f"will do is {nearest}"
     )

@@ -54,10 +54,18 @@ def with_log(flags: Mapping[str, tuple[str, Any]], log: str | Path | None) -> Ma
     from planner.adopting.records import read_run  # noqa: PLC0415 (for a log alone)
 
     if flags.get(MEAN_RESPONSE, ("", None))[1] is not None:
-        raise InputError(f"--from-log {log} and --mean-response-tokens say the same thing twice: leave one out")
+        raise InputError(
+            "{from_log} and {mean_response_tokens} say the same thing twice: leave one out",
+            from_log=log,
+            mean_response_tokens=None,
+        )
     mean = read_run(Path(log)).typical("response_tokens")
     if mean is None:
-        raise InputError(f"--from-log {log}: no response lengths are in it; give --mean-response-tokens instead")
+        raise InputError(
+            "{from_log}: no response lengths are in it; give {mean_response_tokens} instead",
+            from_log=log,
+            mean_response_tokens=None,
+        )
     return {**flags, MEAN_RESPONSE: (f"--from-log {log}", mean)}
 
 

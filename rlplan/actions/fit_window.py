@@ -39,11 +39,15 @@ def require_sound(asked: FitRequest) -> None:
     if asked.law is not None and asked.answers is not None:
         raise InputError(f"--answers is not for --law {asked.law}, which weighs all points alike: leave it out")
     if fraction is not None and until is not None:
-        raise InputError(f"--fit-fraction {fraction:g} and --fit-until {until:g} both say where to stop: give one")
+        raise InputError(
+            "{fit_fraction} and {fit_until} both say where to stop: give one",
+            fit_fraction=f"{fraction:g}",
+            fit_until=f"{until:g}",
+        )
     if plot is not None and Path(plot).suffix.casefold() != PLOT_SUFFIX:
-        raise InputError(f"--plot {plot}: a plot is a page, so give it a name that ends with .html")
+        raise InputError("{plot}: a plot is a page, so give it a name that ends with .html", plot=plot)
     if plot is not None and not Path(plot).parent.is_dir():
-        raise InputError(f"--plot {plot}: there is no folder '{Path(plot).parent}'; make it first")
+        raise InputError(f"{{plot}}: there is no folder '{Path(plot).parent}'; make it first", plot=plot)
     targets_of(asked)
 
 
@@ -57,5 +61,5 @@ def targets_of(asked: FitRequest) -> tuple[Target, ...]:
     targets = tuple(Target("end") if text == "end" else Target(text, x=number_in(text)) for text in texts)
     for target in targets:
         if target.x is not None and not (math.isfinite(target.x) and target.x > 0):
-            raise InputError(f"--predict-at '{target.label}': give an x above 0, or 'end'")
+            raise InputError("{predict_at}: give an x above 0, or 'end'", predict_at=f"'{target.label}'")
     return targets

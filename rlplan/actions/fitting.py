@@ -20,7 +20,6 @@ from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.requests.foreign import FitRequest
 from rlplan.wording.answers import Several
-from rlplan.wording.arguments import ArgumentLines
 from rlplan.wording.documents import Key, Read, View, plain
 from rlplan.wording.frames import FITS
 from rlplan.wording.numbers import interval
@@ -71,7 +70,7 @@ class Fit(FitJob):
         lambda each: list(map(HeldPrediction, each.predictions, each.observed)), name="predictions"
     )
     noise_sd = Key[float]("fit.noise_sd", "The standard deviation of a score around the curve.")
-    notes = ArgumentLines("fit.notes", "What was done to the points, and what to mind.")
+    notes = Read[Sequence[str]]("fit.notes", "What was done to the points, and what to mind.")
     lines = Key[Sequence[str]]("fit.notes", name="notes")
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -95,7 +94,6 @@ class Fits(Several[Fit]):
 
     DRAWN = "rlplan.answers.fit"
     COLUMNS = FITS
-    NOTEBOOK = ("curve", "verdict", "x", "mean", "low", "high", "evidence")
     MEMBERS, NAMED = "curves", "curve"
 
     curves: tuple[Fit, ...]

@@ -21,7 +21,6 @@ from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.actions.fitting import fit_jobs, gathered
 from rlplan.requests.foreign import CompareRequest, FitRequest
 from rlplan.wording.answers import Several
-from rlplan.wording.arguments import ArgumentLines
 from rlplan.wording.documents import Key, Read
 from rlplan.wording.frames import COMPARED, LAWS
 from rlplan.wording.numbers import interval
@@ -58,7 +57,7 @@ class LawFit:
         lambda each: each.fit.parameters(each.level), "By the literature's names, each with an interval."
     )
     noise_sd = Key[float | None](lambda each: each.fit.draws and each.fit.draws.noise_sd)
-    notes = ArgumentLines("fit.notes", "What was done to the points, and what to mind.")
+    notes = Read[Sequence[str]]("fit.notes", "What was done to the points, and what to mind.")
     lines = Key[Sequence[str]]("fit.notes", name="notes")
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -184,7 +183,7 @@ def compare_recipes(asked: CompareRequest) -> RecipeComparison:
             # By its stem, and by its folder too where another has the same.
             alone = {other for other, _ in tables if other.stem == file.stem} == {file}
             return {file.stem if alone else str(file.parent / file.stem): table}
-        name = resolve(by, table, "--by", text=True)
+        name = resolve(by, table, "by", text=True)
         return laws.parts_by(table, name, table.text[name] if name in table.text else table.columns[name])
 
     found = _grouped(tables, parts_of, request, errors)

@@ -43,10 +43,6 @@ class Plan(Answer):
     """A budget's allocations, priced and ranked, and its split into pilots and final run; stored under `name`."""
 
     COLUMNS = CANDIDATES
-    NOTEBOOK = (
-        *("rank", "rollouts_per_prompt", "prompts_per_batch", "update_steps"),
-        *("gpu_hours_per_step", "pilot_steps", "expected_score"),
-    )
 
     database: str  # a URL may hold a password
     data: Mapping[str, Any]  # its document

@@ -113,7 +113,6 @@ class Standing(Answer):
     """How a sweep stands, with all of its trials or those that are asked for."""
 
     COLUMNS = TRIALS
-    NOTEBOOK = ("trial", "state", "step", "gpu_hours_spent", "score", "expected_score", "score_low", "score_high")
 
     picture: Picture
     final: FinalStanding | None = None

@@ -1,7 +1,6 @@
 """`rlplan watch`: what a run that is followed says, a line a validation, or JSON lines."""
 
 import csv
-import html
 import json
 import shlex
 import sys
@@ -47,9 +46,6 @@ class Watched(Answer):
         return f"{self.asked.run}: iterate over it for each validation" + (
             ", or take frame() of what is there" if self.asked.once else "; once=True ends with what is there"
         )
-
-    def _repr_html_(self) -> str:  # of a run that goes on only what it is: the next look may be minutes away
-        return super()._repr_html_() if self.asked.once else html.escape(str(self))
 
     @property
     def document(self) -> Sequence[WatchEvent]:

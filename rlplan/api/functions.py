@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from inspect import Parameter, cleandoc, signature
+from inspect import cleandoc, signature
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_type_hints, overload
 
 from budgets.errors import suggest
 from planner.curves.reading.tabular import Tabular
+from rlplan.actions import launching, sweeping
 from rlplan.actions.adopting import Adopted
 from rlplan.actions.fitting import Fits
+from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.law_fitting import FittedLaws, compare_recipes
 from rlplan.actions.previewing import Preview
+from rlplan.actions.sweeping import Finished
 from rlplan.answers.adopt import answer as answer_adopt
 from rlplan.answers.check import answer as answer_check
 from rlplan.answers.fit import answer as answer_fit
@@ -22,48 +25,97 @@ from rlplan.answers.price import answer as answer_price
 from rlplan.answers.propose import answer as answer_propose
 from rlplan.answers.replay import answer as answer_replay
 from rlplan.answers.watch import answer as answer_watch
-from rlplan.api.book import Book
-from rlplan.api.sweep import Sweep
+from rlplan.api.results import Book, Sweep, arguments_named
+from rlplan.live.sweep_running import Began, followed
 from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.requests.foreign import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest
 from rlplan.requests.planning import PreviewRequest, PriceRequest, ProposeRequest
-from rlplan.requests.request import Request, flags_of
-from rlplan.wording.arguments import arguments_named
+from rlplan.requests.request import Request, StoredRequest, flags_of
+from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.formats import database_at
 
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
+Asked = TypeVar("Asked", bound=StoredRequest)
+OF_SHELL = ("rehearse", "slurm", "sbatch", "dry_run", "wait", "print_for")  # in Python it runs, here and now
 
 
 def function(
     name: str, request: Callable[P, R], answer: Callable[[R], A], without: Sequence[str] = ()
 ) -> Callable[P, A]:
-    """Return the function that answers a request, and whose errors speak of arguments; it has no flags `without`."""
-    taken, kinds = signature(request), get_type_hints(request)
-    flags = flags_of(cast(type[Request], request))
-    without = [name for name in taken.parameters if name in without or name not in flags]
+    """Return the function that answers a request, and whose errors name arguments; it has no flags `without`."""
+    request_signature, types = signature(request), get_type_hints(request)
+    flags = {key: flag for key, flag in flags_of(cast(type[Request], request)).items() if key not in without}
+    parameters = [
+        parameter.replace(annotation=types[key])
+        for key, parameter in request_signature.parameters.items()
+        if key in flags
+    ]
+    public = request_signature.replace(parameters=parameters, return_annotation=signature(answer).return_annotation)
 
-    shown = [each.replace(annotation=kinds[name]) for name, each in taken.parameters.items() if name not in without]
-    returned = getattr(answer, "__annotations__", {}).get("return", Parameter.empty)
-    public = taken.replace(parameters=shown, return_annotation=returned)
-
-    def call(*given: P.args, **named: P.kwargs) -> A:
-        if unknown := next((each for each in named if each not in public.parameters), None):
-            found = suggest(unknown, public.parameters)
-            raise TypeError(f"{name}() got an unexpected keyword argument '{unknown}': {found}")
+    def call(*values: P.args, **named: P.kwargs) -> A:
+        if unknown := next((key for key in named if key not in public.parameters), None):
+            nearest = suggest(unknown, public.parameters)
+            raise TypeError(f"{name}() got an unexpected keyword argument '{unknown}': {nearest}")
         with arguments_named():
-            return answer(request(*given, **named))
+            return answer(request(*values, **named))
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = _documented(request, without)
+    arguments = (f"    {key}: {flag.help}" for key, flag in flags.items())
+    call.__doc__ = "\n".join((cleandoc(request.__doc__ or ""), "", "Args:", *arguments))
     vars(call).update(__signature__=public)  # what `help` shows
     return call
 
 
-def _documented(request: Any, without: Sequence[str]) -> str:
-    lines = (f"    {name}: {flag.help}" for name, flag in flags_of(request).items() if name not in without)
-    return "\n".join((cleandoc(request.__doc__), "", "Args:", *lines))
+def located(request: Asked, key: str) -> Asked:
+    """Return a request whose plan or sweep may be an object: by its name, in its own database if no other is named."""
+    item = getattr(request, key)
+    if not isinstance(item, Plan | Sweep):
+        return request
+    database = item.database if request.db == database_at(None) else request.db
+    return replace(request, **cast(Any, {key: item.name, "db": database}))
+
+
+def _adopted(request: AdoptRequest) -> Sweep | Adopted:
+    """Return the sweep that the runs became, or what was read of them where there is none."""
+    adopted = answer_adopt(request)
+    return adopted if adopted.sweep is None else Book(request.db).sweep(adopted.sweep)
+
+
+def _previewed(request: PreviewRequest) -> Preview:
+    return answer_preview(located(request, "plan"))
+
+
+def _started(request: SweepRequest) -> Sweep:
+    return _followed(sweeping.start, located(request, "plan"))
+
+
+def _resumed(request: ResumeRequest | RetryRequest) -> Sweep:
+    request = located(request, "sweep")
+    if isinstance(request, RetryRequest) and isinstance(request.trial, str):
+        request = replace(request, trial=[request.trial])
+    return _followed(sweeping.go_on, request)
+
+
+def _launched(request: LaunchRequest) -> Sweep:
+    return _followed(launching.launch, located(request, "sweep"))
+
+
+def _followed(drive: Callable[..., Finished], request: StoredRequest) -> Sweep:
+    """Run a sweep to its end; KeyboardInterrupt where it was interrupted here, and not stopped from elsewhere."""
+    handlers: list[Interrupts] = []
+
+    def listening(*, interrupts: Interrupts, began: Began) -> Finished:
+        handlers.append(interrupts)
+        return drive(request, interrupts=interrupts, began=began)
+
+    finished = followed(listening, request.db)
+    if finished.interrupted and any(handler.requested for handler in handlers):
+        raise KeyboardInterrupt(
+            f"{finished.sweep} was stopped and its state is saved; go on with rlplan.resume({finished.sweep!r})"
+        )
+    return Sweep(Book(request.db), finished.sweep)
 
 
 class Fitting(Protocol[P]):
@@ -80,24 +132,6 @@ def _fitting(request: Callable[P, FitRequest]) -> Fitting[P]:
     return cast(Fitting[P], function("fit", request, answer_fit))
 
 
-def _adopted(asked: AdoptRequest) -> Sweep | Adopted:
-    """Return the sweep that the runs became; what was read of them where there is none."""
-    found = answer_adopt(asked)
-    return found if found.sweep is None else Book(asked.db).sweep(found.sweep)
-
-
-def which(given: Any, database: str) -> tuple[str | None, str]:
-    """Return the name of a plan or sweep, and its own database where no other is named."""
-    if isinstance(given, Plan | Sweep):
-        return given.name, given.database if database == database_at(None) else database
-    return given, database
-
-
-def _previewed(asked: PreviewRequest) -> Preview:
-    plan, database = which(asked.plan, asked.db)
-    return answer_preview(replace(asked, plan=plan, db=database))
-
-
 adopt = function("adopt", AdoptRequest, _adopted)
 watch = function("watch", WatchRequest, answer_watch)
 fit = _fitting(FitRequest)
@@ -108,9 +142,12 @@ propose = function("propose", ProposeRequest, answer_propose)
 preview = function("preview", PreviewRequest, _previewed)
 price = function("price", PriceRequest, answer_price)
 replay = function("replay", ReplayRequest, answer_replay)
+run = function("run", SweepRequest, _started, OF_SHELL)
+resume = function("resume", ResumeRequest, _resumed, OF_SHELL)
+retry = function("retry", RetryRequest, _resumed, OF_SHELL)
+launch = function("launch", LaunchRequest, _launched, OF_SHELL)
 
 
 def forget_prices(run: str | Path, *, db: str | Path | None = None) -> int:
     """Take back what a run, by its path or name, or a sweep taught of prices; return how many records were removed."""
-    found = price(forget=str(run), db=database_at(db))
-    return int(found["records"])
+    return int(price(forget=str(run), db=database_at(db))["records"])

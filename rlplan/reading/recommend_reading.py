@@ -308,8 +308,10 @@ def _final(board: Board, budget: float | None, target: float | None) -> float | 
         return target
     if target is not None:
         raise InputError(
-            "--budget and --target are both given: --target is the final run alone, --budget is all GPU-hours with the "
-            "pilots'; leave one of them out"
+            "{budget} and {target} are both given: {target} is the final run alone, {budget} is all GPU-hours with the "
+            "pilots'; leave one of them out",
+            budget=None,
+            target=None,
         )
     left = budget - board.ledger.charged
     if left <= 0:

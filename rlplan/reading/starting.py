@@ -87,5 +87,5 @@ def _row(found: Ranking, rank: int) -> RankedRow:
     taken = next((each for each in found.ranking if each.rank == rank), None)
     if taken is None:
         of = found.sweep or found.plan
-        raise InputError(f"--row {rank}: {of} has rows 1 to {found.allocations}; `rlplan rank {of}` shows them")
+        raise InputError(f"{{row}}: {of} has rows 1 to {found.allocations}; `rlplan rank {of}` shows them", row=rank)
     return taken

@@ -70,7 +70,7 @@ class Flag:
         if value is None or not held or (math.isfinite(value) and all(holds(value, bound) for bound, _, holds in held)):
             return
         allowed = " and ".join(f"{word} {bound:,.10g}" for bound, word, _ in held)
-        raise InputError(f"{self.named(name)} {value:g}: it must be {allowed}")
+        raise InputError(f"{{{name}}}: it must be {allowed}", **{name: f"{value:g}"})
 
 
 def flag(help: str, metavar: str | None = None, default: Any = None, **more: Any) -> Any:

@@ -1,25 +1,23 @@
-"""Answers: what a command finds is one frozen object, of which JSON, CSV, frames and notebooks are made here."""
+"""Answers: what a command finds is one frozen object, of which JSON, CSV and frames are made here."""
 
 import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, overload
 
 from budgets.errors import UnknownNameError
 from rlplan.exits import ExitCode
-from rlplan.wording.arguments import ArgumentLines
-from rlplan.wording.documents import plain
+from rlplan.wording.documents import Read, plain
 from rlplan.wording.draw import Canvas, Invocation, Part, drawn, print_drawn
 from rlplan.wording.file_writing import write_csv
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 from rlplan.wording.frames import Columns, Frame, Library, make_frame, spread
 from rlplan.wording.terminal import tell
 
-SHOWN, WIDTH = 12, 100  # rows in a notebook, and columns of what `print` shows
+WIDTH = 100  # columns of what `print` shows
 
 
 class Answer:
@@ -30,7 +28,6 @@ class Answer:
     ROWS: ClassVar[str] = ""  # the path of the rows; without one it is a single row itself
     KEYS: ClassVar[tuple[str, ...]] = ()  # fields that each row of CSV begins with
     TOLD: ClassVar[str] = ""  # the field of notes
-    NOTEBOOK: ClassVar[tuple[str, ...]] = ()  # the columns that a notebook shows, where they are not all
 
     @property
     def code(self) -> ExitCode:
@@ -92,7 +89,7 @@ class Answer:
 
     @property
     def summary(self) -> str:
-        """What stands above its rows in a notebook."""
+        """Its first line."""
         return str(self).partition("\n")[0]
 
     def __repr__(self) -> str:
@@ -101,27 +98,6 @@ class Answer:
     def __str__(self) -> str:
         called = Invocation((), getattr(self, "database", DEFAULT_DATABASE), explain=True)
         return drawn(lambda canvas: self.parts(called, canvas), WIDTH).rstrip("\n")
-
-    def _repr_html_(self) -> str:
-        columns, rows = self.table()
-        names = self.NOTEBOOK or tuple(columns)
-        cells = [[_short(row[name]) for name in names] for row in rows[:SHOWN]]
-        return page_part(self.summary, names, cells, hidden=len(rows) - len(cells))
-
-
-def _short(cell: Any) -> str:
-    return "" if cell is None else f"{cell:.3g}" if isinstance(cell, float) else str(cell)
-
-
-def page_part(heading: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, hidden: int = 0) -> str:
-    """Return a heading, a table, and a line that says how many rows are not shown."""
-    head = "".join(f"<th>{escape(each)}</th>" for each in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escape(each)}</td>" for each in row) + "</tr>" for row in rows)
-    more = f"<p>… and {hidden:,} more</p>" if hidden > 0 else ""
-    return (
-        f"<div><p>{escape(heading)}</p>"
-        f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>'
-    )
 
 
 Member = TypeVar("Member")
@@ -137,7 +113,7 @@ class Several(Answer, Sequence[Member]):
     failed: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
     drawn: tuple[str, ...] = field(default=(), kw_only=True, repr=False)  # what was drawn, in a sentence
 
-    failures = ArgumentLines("failed", "A line for each file or curve that could not be read.")
+    failures = Read[tuple[str, ...]]("failed", "A line for each file or curve that could not be read.")
 
     @property
     def code(self) -> ExitCode:

@@ -84,7 +84,9 @@ def _curves(table: Table, x: str | None, y: str | None, by: str | None, *, perce
         if (~np.isnan(scores[rows])).any():
             usable.append((part, rows, spliced))
     if not usable:
-        raise InputError(f"no curve that --by tells apart in '{table.name}' holds a score: name another column")
+        raise InputError(
+            f"no curve that {{by}} tells apart in '{table.name}' holds a score: name another column", by=None
+        )
     axis = columns.axis or _guess_axis(table, [rows for _, rows, _ in usable], columns)
     if guessed := [f"x is '{axis}'"] * (x is None) + [f"the score is '{columns.score}'"] * (y is None):
         notes.append("guessed: " + ", ".join(guessed))
@@ -103,11 +105,11 @@ def _curves(table: Table, x: str | None, y: str | None, by: str | None, *, perce
 
 def _choose(table: Table, x: str | None, y: str | None, by: str | None) -> _Columns:
     """Settle the score first, then the counter and the axis, which must be there wherever the score is."""
-    axis = None if x is None else resolve(x, table, "--x")
-    score = _score(table, {axis, *named(table, by or "")}) if y is None else resolve(y, table, "--y")
+    axis = None if x is None else resolve(x, table, "x")
+    score = _score(table, {axis, *named(table, by or "")}) if y is None else resolve(y, table, "y")
     scored = ~np.isnan(table.columns[score])
     if not scored.any():
-        raise InputError(f"column '{score}' of '{table.name}' holds no numbers: name another with --y")
+        raise InputError(f"column '{score}' of '{table.name}' holds no numbers: name another with {{y}}", y=None)
     others = {name: values for name, values in table.columns.items() if name != score}
     complete = [name for name, values in others.items() if np.isfinite(values[scored]).all()]
     if axis is not None and axis in _known(COUNTERS, complete):

@@ -48,9 +48,11 @@ def split(table: Table, by: str | None, scored: Rows, counter: Vector, taken: se
     jointly = len(settings) > 1 and _tells_apart(_codes(table, [*runs, *settings])[scored], steps)
     if singly or jointly:
         choices = [",".join([*runs, name]) for name in singly] or [",".join([*runs, *settings])]
+        ways = " or ".join(f"{{by}} {choice}" for choice in choices[:LISTED])
         raise InputError(
             f"'{table.name}' seems to mix several curves: its steps repeat, and {listing(singly or settings)} change "
-            f"with them. Tell them apart with --by {' or --by '.join(choices[:LISTED])} (--by '' if it is one curve)"
+            f"with them. Tell them apart with {ways} ({{by}} '' if it is one curve)",
+            by=None,
         )
     if runs:
         return _parts(table, runs[:1], scored)
@@ -65,7 +67,7 @@ def named(table: Table, by: str) -> list[str]:
     """Find the columns that `by` names: one, or several with commas between them."""
     everything = {*table.columns, *table.text}
     given = [by] if by in everything else [part.strip() for part in by.split(",") if part.strip()]
-    return [resolve(part, table, "--by", text=True) for part in given]
+    return [resolve(part, table, "by", text=True) for part in given]
 
 
 def _codes(table: Table, columns: list[str]) -> Codes:
@@ -125,11 +127,12 @@ def _parts(table: Table, columns: list[str], scored: Rows) -> tuple[list[Part], 
     groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
     groups = [rows for rows in groups if rows.size and codes[rows[0]] >= 0]
     if not groups:
-        raise InputError(f"column {joined} of '{table.name}' is blank: choose another with --by")
+        raise InputError(f"column {joined} of '{table.name}' is blank: choose another with {{by}}", by=None)
     if len(groups) > _MOST_CURVES:
         raise InputError(
-            f"--by {joined} would make {len(groups)} curves of '{table.name}', above {_MOST_CURVES}: "
-            "name the column that tells the runs apart"
+            f"{{by}} would make {len(groups)} curves of '{table.name}', above {_MOST_CURVES}: "
+            "name the column that tells the runs apart",
+            by=joined,
         )
     groups.sort(key=lambda rows: int(rows[0]))
     blank = int((codes[scored] < 0).sum())

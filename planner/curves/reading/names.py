@@ -58,8 +58,8 @@ def columns_like(pattern: str, names: Iterable[str]) -> list[str]:
     ]
 
 
-def resolve(given: str, table: Table, flag: str, *, text: bool = False) -> str:
-    """Find the column that a person named: exactly, in another case, or by the end of its path if one alone has it."""
+def resolve(given: str, table: Table, argument: str, *, text: bool = False) -> str:
+    """Find the column that an argument names: exactly, in another case, or by the end of a path that one alone has."""
     names = [*table.columns, *table.text] if text else list(table.columns)
     if given in names:
         return given
@@ -70,16 +70,17 @@ def resolve(given: str, table: Table, flag: str, *, text: bool = False) -> str:
         return found[0]
     if found:
         raise InputError(
-            f"{flag} '{given}' fits several columns of '{table.name}': {listing(found)}. Write one in full"
+            f"{{{argument}}} fits several columns of '{table.name}': {listing(found)}. Write one in full",
+            **{argument: f"'{given}'"},
         )
     if given in table.text:
         raise InputError(
             f"column '{given}' of '{table.name}' holds text, not numbers; columns of numbers are "
-            f"{listing(table.columns)}: name one with {flag}"
+            f"{listing(table.columns)}: name one with {{{argument}}}",
+            **{argument: None},
         )
-    raise UnknownNameError(
-        "column", given, _worth_naming(folded, names), f"Name a column of '{table.name}' with {flag}"
-    )
+    remedy = f"Name a column of '{table.name}' with {{{argument}}}"
+    raise UnknownNameError("column", given, _worth_naming(folded, names), remedy, **{argument: None})
 
 
 def guess_score(table: Table, open_names: list[str]) -> str | None:
@@ -95,7 +96,9 @@ def guess_score(table: Table, open_names: list[str]) -> str | None:
             if len(found) == 1:
                 return found[0]
             if found:
-                raise InputError(f"'{table.name}' has several scores: {listing(found)}; choose one with --y NAME")
+                raise InputError(
+                    f"'{table.name}' has several scores: {listing(found)}; choose one with {{y}}", y="NAME"
+                )
     others = {name for pattern in (*AXES, *RUNS) for name in columns_like(pattern, open_names)}
     rest = [name for name in proper if name not in others]
     return rest[0] if len(rest) == 1 else None
@@ -108,10 +111,14 @@ def unguessed(what: str, table: Table) -> InputError:
         for name in matching(pattern, [*table.text, *without]):
             wrong = next(filter(_is_text, table.text.get(name, ())), None)
             holds = f"holds {wrong!r}, which is no number" if wrong else "holds no finite number"
-            return InputError(f"column '{name}' of '{table.name}' {holds}: mend that, or name another with --y NAME")
+            return InputError(
+                f"column '{name}' of '{table.name}' {holds}: mend that, or name another with {{y}}", y="NAME"
+            )
     return InputError(
         f"no column of '{table.name}' is known as the {what}; its columns of numbers are {listing(table.columns)}. "
-        "Name them with --x NAME --y NAME"
+        "Name them with {x} {y}",
+        x="NAME",
+        y="NAME",
     )
 
 

@@ -9,7 +9,7 @@ import rlplan
 from rlplan.actions import sweeping
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import Finished
-from rlplan.api.book import Book
+from rlplan.api.results import Book
 from rlplan.live.sweep_running import Began
 from rlplan.requests.running import SweepRequest
 from runner.ports.simulation import SimulationChoice

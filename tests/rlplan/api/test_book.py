@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rlplan
-from rlplan.api.book import Book
+from rlplan.api.results import Book
 from rlplan.wording.frames import PLANS, SWEEPS
 from tests.rlplan.api.conftest import columns_of
 from tests.rlplan.conftest import Run
@@ -53,7 +53,7 @@ def test_a_closed_book_says_so_and_what_was_read_stays(book: Book) -> None:
     assert "closed" in repr(book)
     assert len(sweep.trials("rows")) == 7
     asked: list[Any] = [book.plans, book.sweeps, book.plan, book.sweep, sweep.points, sweep.ranked, sweep.recommend]
-    for question in [*asked, sweep.refresh, sweep.plot]:
+    for question in [*asked, sweep.refresh]:
         with pytest.raises(rlplan.StoreError, match="is closed: open it again"):
             question()
 
@@ -95,6 +95,7 @@ def test_a_stored_plan_is_the_plan_that_was_proposed(monkeypatch: pytest.MonkeyP
         ({"budget": 100, "gpu": "h10"}, rlplan.UnknownNameError, "h10"),
         ({"budget": 100, "config": "none.toml"}, rlplan.ConfigError, "none.toml"),
         ({}, rlplan.InputError, "such as budget=5000"),
+        ({"budget": 100, "gpus": 0}, rlplan.ConfigError, "^gpus: hardware.gpus = 0 should be"),
     ],
 )
 def test_errors_speak_of_arguments(given: dict[str, Any], kind: type[Exception], said: str) -> None:

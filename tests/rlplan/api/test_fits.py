@@ -82,7 +82,6 @@ def test_a_law_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
     (law,) = laws
     assert [row["what"] for row in laws.frame("rows")] == ["R0", "A", "B", "C_mid", "prediction"]
     assert "LawFit of one: R0=" in repr(law)
-    assert "C_mid" in laws._repr_html_()
     with pytest.raises(rlplan.InputError, match="law group-size needs 'rollouts_per_prompt'"):
         rlplan.fit(path, law="group-size")
 
@@ -99,8 +98,7 @@ def test_recipes_in_a_frame_are_compared() -> None:
     assert compared.to_dict()["recipes"][0]["name"] == "a"
     assert compared.frame("rows")[1]["tie_group"] == 2
     assert "a ends " in repr(compared)
-    assert "probability_best" in compared._repr_html_()
-    with pytest.raises(rlplan.InputError, match="Name a column of 'frame' with by"):
+    with pytest.raises(rlplan.InputError, match="Name a column of 'frame' with --by"):
         rlplan.compare(rows, by="variety")
 
 
@@ -146,7 +144,6 @@ def test_a_replay_of_a_frame_is_that_of_its_file(run: Run, tmp_path: Path) -> No
     trace = of_file.to_dict()["trace"]
     assert [row["regret"] for row in of_file.frame("rows")] == [mark["regret"] for mark in trace]
     assert "axis_recipe" in of_file.frame().columns
-    assert "asha" in of_file._repr_html_()
     assert max(len(repr(each)) for each in (of_file, of_file.played[0])) <= 1000
     assert of_file.notes == of_frame.notes
 
@@ -161,8 +158,6 @@ def test_what_is_watched_shows_itself_without_waiting_for_its_run(tmp_path: Path
     (tmp_path / "run.csv").write_text("step,score\n" + "".join(f"{x},{x / 99}\n" for x in range(9)))
     followed, now = (rlplan.watch(tmp_path / "run.csv", once=once) for once in (False, True))
     assert "run.csv: iterate over it" in repr(followed)
-    assert "iterate over it" in followed._repr_html_()
-    assert "0.0808" in now._repr_html_()
     assert [row["x"] for row in now.frame("rows")] == list(range(9))
 
 

@@ -1,35 +1,103 @@
-"""A sweep at one moment: its state, its trials and curves as frames, its answer and its pictures."""
+"""The results in a database as objects: its plans, and its sweeps with their frames, answers and reports."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from budgets.errors import InputError, StoreError
 from planner.layering import flattened
-from planner.store import Store
+from planner.store import Store, open_store
 from planner.store.curves import Memory, every_point
+from planner.store.engine import masked
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
+from rlplan.answers.plan import Plan, stored_document
 from rlplan.answers.status import Standing
 from rlplan.reading.story import story
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import tally
+from rlplan.reading.sweeps import listed_plans, listed_sweeps
 from rlplan.wording import frames
 from rlplan.wording.documents import Read, plain
+from rlplan.wording.formats import database_at
 from rlplan.wording.numbers import hours
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-    from rlplan.api.book import Book
-    from rlplan.charts.figures import PictureKind
     from rlplan.reading.recommend_reading import Recommended as Answer
     from rlplan.reading.story import Beliefs
+
+
+@contextmanager
+def arguments_named() -> Iterator[None]:
+    """Let errors that are raised within name arguments as Python does: `learning_rate=0.1`."""
+    try:
+        yield
+    except InputError as error:
+        error.args = (error.spelled(str, "="),)
+        raise
+
+
+class Book:
+    """The results in a database, for reading alone; between two calls it holds no connection."""
+
+    def __init__(self, database: str) -> None:
+        """Read from the database at this path or URL."""
+        self.database = database
+        self.closed = False
+
+    def close(self) -> None:
+        """Read no more; what was read already stays."""
+        self.closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def plans(self, frame: frames.Library | None = None) -> frames.Frame:
+        """Return a row for each plan, the newest first."""
+        with self.reading() as store, store.read() as session:
+            return frames.make_frame(frames.PLANS, listed_plans(session), frame)
+
+    def sweeps(self, frame: frames.Library | None = None) -> frames.Frame:
+        """Return a row for each sweep, the newest first."""
+        with self.reading() as store, store.read() as session:
+            rows = [
+                {name: getattr(sweep, name, None) for name in frames.SWEEPS}
+                | {"gpu_hours_spent": sweep.spent_gpu_hours}
+                for sweep in listed_sweeps(session, datetime.now(UTC))
+            ]
+            return frames.make_frame(frames.SWEEPS, rows, frame)
+
+    def plan(self, name: str | None = None) -> Plan:
+        """Return the plan of that name, by default the newest; NotFoundError when there is none."""
+        with self.reading() as store:
+            return Plan(self.database, stored_document(store.plan(name)))
+
+    def sweep(self, name: str | None = None) -> "Sweep":
+        """Return the sweep of that name, by default the newest, as it is now; NotFoundError when there is none."""
+        return Sweep(self, name)
+
+    @contextmanager
+    def reading(self) -> Iterator[Store]:
+        """Lend the database for one look at it."""
+        if self.closed:
+            raise StoreError(f"the {self} is closed: open it again with rlplan.open(…)")
+        with arguments_named(), open_store(self.database, read_only=True) as store:
+            yield store
+
+    def __repr__(self) -> str:
+        return f"<Book of {masked(self.database)}{', closed' if self.closed else ''}>"
 
 
 class Sweep:
     """A sweep as it was when it was read; `refresh()` reads it again. Everything but points comes from one moment."""
 
-    def __init__(self, book: "Book", name: str | None = None, memory: Memory | None = None) -> None:
+    def __init__(self, book: Book, name: str | None = None, memory: Memory | None = None) -> None:
         """Read the sweep of that name, by default the newest; NotFoundError when there is none."""
         self._book = book
         self._memory: Memory = {} if memory is None else memory
@@ -52,29 +120,31 @@ class Sweep:
         return Sweep(self._book, self.name, self._memory)
 
     def trials(self, frame: frames.Library | None = None) -> frames.Frame:
-        """Return a row for each trial, with its newest score and what its curve foretells."""
+        """Return a row for each trial, with its newest score and the forecast of its curve."""
         return frames.make_frame(frames.TRIALS, self.picture.trials, frame)
 
     def curves(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each score that counts, by trial and step: GPU-hours of the trial against its score."""
-        found = [
+        rows = [
             {name: getattr(trial, name, None) for name in (*frames.CURVES, "axes")} | plain(score)
             for trial in self.picture.trials
             for score in trial.points
         ]
-        return frames.make_frame(frames.CURVES, found, frame)
+        return frames.make_frame(frames.CURVES, rows, frame)
 
     def points(self, frame: frames.Library | None = None) -> frames.Frame:
-        """Return a row for each point that was reported, with what training measured; read when it is asked for."""
-        with self._book.reading() as store:
-            columns, rows = _point_rows(store, self.name)
+        """Return a row for each point by trial, step and attempt, with a column `metric_…` for each number measured."""
+        with self._book.reading() as store, store.read() as session:
+            points = list(every_point(session, sweep_named(session, self.name).id))
+        rows = [trial | point._asdict() | _numbers(point.metrics) for trial, point in points]
+        metrics = dict.fromkeys(name for row in rows for name in row if name.startswith("metric_"))
+        columns = {**frames.POINTS, **dict.fromkeys(metrics, frames.Kind.NUMBER)}
         return frames.make_frame(columns, rows, frame)
 
     def ranked(self, frame: frames.Library | None = None, *, stored: bool = False) -> frames.Frame:
         """Return a row for each allocation, the most promising first, as `rlplan rank` does.
 
-        It is the one that the sweep has stored last. Where there is none it is worked out, which takes seconds for a
-        large one; `stored` asks for what the database holds instead.
+        It is the ranking that the sweep stored last, else it is worked out; `stored` asks for the former alone.
         """
         from rlplan.reading.rank_reading import ranking  # noqa: PLC0415
 
@@ -90,34 +160,14 @@ class Sweep:
         return frames.make_frame(frames.SEGMENTS, self.story.segments, frame)
 
     def recommend(self, target: float | None = None, budget: float | None = None) -> "Answer":
-        """Return what is recommended: what the sweep has stored last, whether it has ended or goes on.
+        """Return the recommendation that the sweep stored last, or another that is worked out.
 
-        Another final run is worked out from all that is known now.
-
-        Args:
-            target: GPU-hours of the final run, if they are to be other than the plan's.
-            budget: GPU-hours in all; the final run then has what the pilots have not spent of them.
-
-        Raises:
-            InputError: Both are given.
-            NotFoundError: Nothing was seen yet.
-            BudgetError: The GPU-hours pay for no update step.
+        `target` has the GPU-hours of another final run, `budget` those of pilots and final run together.
         """
         from rlplan.reading.recommend_reading import recommended  # noqa: PLC0415
 
         with self._book.reading():
             return recommended(self.database, self.name, budget=budget, target=target)
-
-    def plot(self, kind: "PictureKind" = "curves", *, dark: bool = False) -> "Figure":
-        """Return a picture as a plotly figure: curves, frontier, heat, budget or timeline. Nothing is opened.
-
-        Args:
-            kind: What is drawn.
-            dark: Draw it for a dark background.
-        """
-        from rlplan.charts.figures import figure  # noqa: PLC0415 (plotly)
-
-        return figure(self.story, self.beliefs, kind, dark=dark)
 
     @cached_property
     def beliefs(self) -> "Beliefs":
@@ -135,13 +185,9 @@ class Sweep:
         save(file, report(self.story, self.beliefs))
         return file
 
-    @property
-    def _standing(self) -> Standing:
-        return Standing(self.picture, self.story.final)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `rlplan status --format json` prints."""
-        return self._standing.to_dict()
+        return Standing(self.picture, self.story.final).to_dict()
 
     def __repr__(self) -> str:
         money = self.money
@@ -150,24 +196,25 @@ class Sweep:
             f"{hours(money.spent)} of {hours(money.pilot_gpu_hours)} pilot GPU-hours spent>"
         )
 
-    def _repr_html_(self) -> str:
-        return self._standing._repr_html_()
 
-
-def _point_rows(store: Store, sweep: str) -> tuple[frames.Columns, list[dict[str, Any]]]:
-    """Return the points by trial, step and attempt, and their columns: one `metric_…` for each number of training."""
-    with store.read() as session:
-        rows = [trial | row._asdict() for trial, row in every_point(session, sweep_named(session, sweep).id)]
-    measured = [_numbers(row.pop("metrics") or {}) for row in rows]
-    names = dict.fromkeys(name for each in measured for name in each)
-    columns = {**frames.POINTS, **dict.fromkeys(names, frames.Kind.NUMBER)}
-    return columns, [{**dict.fromkeys(names), **row, **own} for row, own in zip(rows, measured, strict=True)]
-
-
-def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
-    """Flatten metrics to their numbers, `{"seconds": {"train": 2}}` to `metric_seconds_train`."""
+def _numbers(metrics: dict[str, Any] | None) -> dict[str, float]:
+    """Flatten metrics to their numbers: `{"seconds": {"train": 2}}` to `metric_seconds_train`."""
     return {
         f"metric_{name.replace('.', '_')}": float(value)
-        for name, value in flattened(metrics)
+        for name, value in flattened(metrics or {})
         if isinstance(value, int | float)
     }
+
+
+def open(db: str | Path | None = None) -> Book:
+    """Open a results database for reading, by its path or URL; by default RLPLAN_DB, else ./rlplan.db.
+
+    Example:
+        >>> with rlplan.open("rlplan.db") as book:
+        ...     sweep = book.sweep()
+        >>> sweep.name
+        'sweep-1'
+    """
+    book = Book(database_at(db))
+    with book.reading():  # refuses what cannot be read now rather than at the first question
+        return book
