@@ -12,12 +12,12 @@ import numpy as np
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector, pass_rate_variance
-from planner.curves.families.one_curve import CannotTellError, LawDraws, draw_sigmoid, interval
+from planner.curves.gain_curve import CannotTellError, LawDraws, draw_sigmoid, interval
 from planner.curves.laws import averaged
 from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL, SEED_SD, Interval
 
-_ROUNDING = 1e-6  # fits are no more exact than this: 0.610 and 0.590 are a tie
-_DRAWS = 4000
+ROUNDING = 1e-6  # fits are no more exact than this: 0.610 and 0.590 are a tie
+DRAWS = 4000
 MOST_RUNS = 50  # more of each: who has that many knows better
 LONGER = (1.5, 2.0, 3.0, 4.0, 8.0)  # times the length of a run
 
@@ -71,30 +71,49 @@ class Comparison:
     notes: tuple[str, ...]
 
 
-class _Recipe:
-    """A recipe's runs, fitted; `sample` holds draws of its A, log B and log C_mid."""
+class FittedRecipe:
+    """A recipe's runs, fitted; `sample` (3, d) holds draws of its A, log B and log C_mid.
 
-    def __init__(self, name: str, runs: Sequence[Curve], number: int, scale: float, *, bounded: bool) -> None:
-        self.name, self.runs = name, [averaged(run) for run in runs]
+    These are its runs' mean, and what so many runs may be off by: of a single one only the A may be, by what published
+    seeds differ by.
+    """
+
+    def __init__(self, runs: Sequence[Curve], number: int, scale: float, *, bounded: bool) -> None:
+        self.runs = [averaged(run) for run in runs]
         self.fits = [draw_sigmoid(run) for run in self.runs]
-        ends = [np.median(fit.parameters["A"]) for fit in self.fits]
-        self.asymptote = float(np.mean(ends))
-        # Of scores that are no pass rates p(1 − p) is the most that it can be.
-        seed_sd = scale * SEED_SD * math.sqrt(float(pass_rate_variance(self.asymptote if bounded else 0.5)))
-        self._seed_variance = float(np.var(ends, ddof=1)) if len(ends) > 1 else seed_sd**2
-        self.sample = _sample(self.fits, number, seed_sd)
+        samples = np.stack([_sample(fit, [number, place]) for place, fit in enumerate(self.fits)])  # (runs, 3, d)
+        medians = np.median(samples, axis=2)
+        self.asymptote, self.sample = float(medians[:, 0].mean()), samples.mean(axis=0)
+        self.fit_variance = float(samples[:, 0].var(axis=1).mean())  # how unsure one run's curve is
+        generator = np.random.default_rng(number)
+        if len(runs) > 1:
+            self.seed_variance = float(medians[:, 0].var(ddof=1))
+            off_by = medians.std(axis=0, ddof=1) / math.sqrt(len(runs))
+            self.sample = self.sample + off_by[:, None] * generator.standard_normal((3, DRAWS))
+        else:
+            # Of scores that are no pass rates p(1 − p) is the most that it can be.
+            variance = float(pass_rate_variance(self.asymptote if bounded else 0.5))
+            self.seed_variance = (scale * SEED_SD) ** 2 * variance
+            half = generator.standard_normal(DRAWS // 2)
+            # Symmetric: the middle stays the run's own.
+            self.sample[0] += math.sqrt(self.seed_variance) * np.concatenate([half, -half])
 
     def variance(self, more_runs: int = 0, shrunk: float = 1.0) -> float:
         """Return that of A, with so many runs more, or with fits that are surer by a factor."""
-        of_fit = float(np.mean([np.var(fit.parameters["A"]) for fit in self.fits]))  # how unsure one run's curve is
-        return (self._seed_variance + shrunk * of_fit) / (len(self.fits) + more_runs)
+        return (self.seed_variance + shrunk * self.fit_variance) / (len(self.fits) + more_runs)
 
     def shrunk(self, longer: float) -> float:
-        """Return what is left of a fit's variance once the run is longer and goes on as its curve says."""
+        """Return what is left of the first fit's variance once its run is longer, as its curve says and as noisy."""
+        curve, fit = self.runs[0], self.fits[0]
+        last, apart = float(curve.x[-1]), float(curve.x[-1] - curve.x[0]) / (curve.x.size - 1)
+        x: Vector = last + apart * np.arange(1.0, 1 + round(last * (longer - 1) / apart))
+        middle = np.median(fit.values(x)[fit.sample(DRAWS, seed=0)], axis=0)
+        y = middle + fit.noise_sd * np.random.default_rng(0).standard_normal(x.size)
+        y = np.append(curve.y, np.clip(y, 0, 1) if curve.bounded else y)
         with np.errstate(all="ignore"):
-            extended = draw_sigmoid(_extended(self.runs[0], self.fits[0], longer))
-        before = max(1e-12, float(np.var(self.fits[0].parameters["A"])))
-        return min(1.0, float(np.var(extended.parameters["A"])) / before)
+            extended = draw_sigmoid(replace(curve, x=np.append(curve.x, x), y=y, standard_errors=None))
+        before, after = (float(np.var(_sample(draws, [0])[0])) for draws in (fit, extended))
+        return min(1.0, after / max(1e-12, before))
 
 
 def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LEVEL) -> Comparison:
@@ -107,11 +126,11 @@ def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LE
     scale, bounded = 1.0, all(run.bounded for run in every)
     if not bounded:
         scale = max(float(run.y.max()) for run in every) - min(float(run.y.min()) for run in every)
-    fitted: dict[str, _Recipe] = {}
+    fitted: dict[str, FittedRecipe] = {}
     notes: list[str] = []
     for number, (name, runs) in enumerate(curves.items()):
         try:
-            fitted[name] = _Recipe(name, runs, number, scale, bounded=bounded)
+            fitted[name] = FittedRecipe(runs, number, scale, bounded=bounded)
         except CannotTellError as reason:
             notes.append(f"{name} left out: {reason}")
             continue
@@ -124,29 +143,14 @@ def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = INTERVAL_LE
         )
     margin = scale * EQUIVALENCE_MARGIN
     ranked = _ranked(fitted, margin, level)
-    apart = _difference(fitted[ranked[0].name], fitted[ranked[1].name], margin, level)
-    return Comparison(ranked, apart, margin, level, tuple(notes))
+    difference = _difference([(row.name, fitted[row.name]) for row in ranked[:2]], margin, level)
+    return Comparison(ranked, difference, margin, level, tuple(notes))
 
 
-def _sample(fits: Sequence[LawDraws], number: int, seed_sd: float) -> Vector:
-    """Return draws of a recipe's A, log B and log C_mid: its runs' mean, and what so many runs may be off by.
-
-    Of a single run only the A may be off, by what published seeds differ by.
-    """
-    # Draws of different recipes must not go together, as those of one random sequence may.
-    generator = np.random.default_rng(number)
-    each = []
-    for fit in fits:
-        a, b, c_mid = (fit.parameters[name] for name in ("A", "B", "C_mid"))
-        each.append(np.stack([a, np.log(b), np.log(c_mid)])[:, generator.choice(a.size, _DRAWS)])
-    mean = np.mean(each, axis=0)
-    if len(fits) > 1:
-        off_by = np.median(each, axis=2).std(axis=0, ddof=1) / math.sqrt(len(fits))
-        mean = mean + off_by[:, None] * generator.standard_normal(mean.shape)
-    else:
-        half = generator.standard_normal(_DRAWS // 2)
-        mean[0] += seed_sd * np.concatenate([half, -half])  # symmetric: the middle stays the run's own
-    return np.asarray(mean)
+def _sample(fit: LawDraws, seed: Sequence[int]) -> Vector:
+    """Return draws of A, log B and log C_mid; those of different recipes and runs do not go together."""
+    drawn = np.stack([fit.parameters["A"], np.log(fit.parameters["B"]), np.log(fit.parameters["C_mid"])])
+    return np.asarray(drawn[:, fit.sample(DRAWS, seed)])
 
 
 def _midpoint_at(draws: Vector, asymptote: float | Vector) -> Vector:
@@ -156,13 +160,12 @@ def _midpoint_at(draws: Vector, asymptote: float | Vector) -> Vector:
     return np.asarray(draws[2] - slope * (draws[0] - asymptote))
 
 
-def _ranked(fitted: Mapping[str, _Recipe], margin: float, level: float) -> tuple[ComparedRecipe, ...]:
+def _ranked(fitted: Mapping[str, FittedRecipe], margin: float, level: float) -> tuple[ComparedRecipe, ...]:
     def summary(draws: Vector) -> Interval:
         return Interval(*map(float, interval(draws, None, level)))
 
-    best, tied = _chances([each.sample for each in fitted.values()], margin)
-    chances = {name: (float(best[row]), float(tied[row])) for row, name in enumerate(fitted)}
-    medians = {name: float(np.median(each.sample[0])) for name, each in fitted.items()}
+    chances = dict(zip(fitted, _chances([recipe.sample for recipe in fitted.values()], margin), strict=True))
+    medians = {name: float(np.median(recipe.sample[0])) for name, recipe in fitted.items()}
     rows: list[ComparedRecipe] = []
     for group, names in enumerate(_tie_groups(medians, margin), start=1):
         common = math.fsum(medians[name] for name in names) / len(names)
@@ -174,14 +177,14 @@ def _ranked(fitted: Mapping[str, _Recipe], margin: float, level: float) -> tuple
     return tuple(rows)
 
 
-def _chances(drawn: Sequence[Vector], margin: float) -> tuple[Vector, Vector]:
+def _chances(drawn: Sequence[Vector], margin: float) -> list[tuple[float, float]]:
     """Return how often each recipe is ranked first, and how often its A is the highest or ties with it."""
     asymptotes = np.stack([draws[0] for draws in drawn])
-    tied = asymptotes >= asymptotes.max(axis=0) - margin - _ROUNDING
+    tied = asymptotes >= asymptotes.max(axis=0) - margin - ROUNDING
     common = (asymptotes * tied).sum(axis=0) / tied.sum(axis=0)
     midpoints = np.stack([_midpoint_at(draws, common) for draws in drawn])
     first = np.where(tied, midpoints, np.inf).argmin(axis=0)
-    return np.bincount(first, minlength=len(drawn)) / _DRAWS, tied.mean(axis=1)
+    return [(float((first == row).mean()), float(tied[row].mean())) for row in range(len(drawn))]
 
 
 def _tie_groups(asymptotes: Mapping[str, float], margin: float) -> list[list[str]]:
@@ -192,13 +195,14 @@ def _tie_groups(asymptotes: Mapping[str, float], margin: float) -> list[list[str
     left = sorted(asymptotes, key=lambda name: (-asymptotes[name], name))
     groups = []
     while left:
-        groups.append([name for name in left if asymptotes[left[0]] - asymptotes[name] <= margin + _ROUNDING])
+        groups.append([name for name in left if asymptotes[left[0]] - asymptotes[name] <= margin + ROUNDING])
         left = [name for name in left if name not in groups[-1]]
     return groups
 
 
-def _difference(one: _Recipe, other: _Recipe, margin: float, level: float) -> Difference:
+def _difference(first_two: Sequence[tuple[str, FittedRecipe]], margin: float, level: float) -> Difference:
     """Return the difference of two recipes, each as unsure as its curves and the luck of its seeds leave it."""
+    (first, one), (second, other) = first_two
     reach, apart = NormalDist().inv_cdf((1 + level) / 2), one.asymptote - other.asymptote
 
     def settles(*variances: float) -> bool:
@@ -207,25 +211,15 @@ def _difference(one: _Recipe, other: _Recipe, margin: float, level: float) -> Di
 
     def settles_longer(times: float) -> bool:
         try:
-            return settles(*(each.variance(shrunk=each.shrunk(times)) for each in (one, other)))
+            return settles(*(recipe.variance(shrunk=recipe.shrunk(times)) for recipe in (one, other)))
         except CannotTellError:
             return False
 
     error = reach * math.sqrt(one.variance() + other.variance())
     at = Interval(apart, apart - error, apart + error)
     if settles(one.variance(), other.variance()):
-        return Difference(one.name, other.name, at, True, None, None)
+        return Difference(first, second, at, True, None, None)
     lengths = LONGER if settles(one.variance(shrunk=0), other.variance(shrunk=0)) else ()
     runs = range(1, MOST_RUNS + 1)
     more = next((count for count in runs if settles(one.variance(count), other.variance(count))), None)
-    return Difference(one.name, other.name, at, False, more, next(filter(settles_longer, lengths), None))
-
-
-def _extended(curve: Curve, fit: LawDraws, times: float) -> Curve:
-    """Return a run that goes on, scored as often as before, along the middle of its curve and as noisy."""
-    last, apart = float(curve.x[-1]), float(curve.x[-1] - curve.x[0]) / (curve.x.size - 1)
-    x: Vector = last + apart * np.arange(1.0, 1 + round(last * (times - 1) / apart))
-    noise = fit.noise_sd * np.random.default_rng(0).standard_normal(x.size)
-    y: Vector = np.quantile(fit.values(x), 0.5, axis=0) + noise
-    y = np.clip(y, 0, 1) if curve.bounded else y
-    return replace(curve, x=np.append(curve.x, x), y=np.append(curve.y, y), standard_errors=None)
+    return Difference(first, second, at, False, more, next(filter(settles_longer, lengths), None))

@@ -1,87 +1,35 @@
-"""The laws that a table can be fitted with: one curve, or those of several n."""
+"""The laws of the literature that tables can be fitted with: of one curve, or across those of several n."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
 
 import numpy as np
 from scipy.special import expit
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
-from planner.curves.families import Law
-from planner.curves.families.one_curve import CannotTellError, LawDraws, draw_power_law, draw_sigmoid, interval
+from planner.curves.gain_curve import CannotTellError, LawDraws, draw_sigmoid, least_ends
 from planner.curves.reading.table import Table, listing
-from planner.metrics import Interval
 
 MOST_POINTS = 60  # of a curve; more are averaged in groups, as a law has but a few parameters
 GROUP_COLUMNS = ("rollouts_per_prompt", "n", "group_size", "num_generations")  # by which the law of n finds its own
-_GRID = 200  # values of compute along the frontier
-_SMOOTHING = 0.05  # running average of the labels, as a part of the grid; the study does not state its window
-_STEEPNESS = (1.0, 50.0, 24)  # from and to what, where the study pins k, and how many; the last is a step
-_MIDPOINTS = 80
-_BEYOND = 1.0  # octaves that floor and ceiling may lie beyond the n that were tried
-_DRAWS = 400
-_MOST_WITHOUT_CHANGE = 0.1
+GRID = 200  # values of compute along the frontier
+SMOOTHING = 0.05  # running average of the labels, as a part of the grid; the study does not state its window
+STEEPNESS = (1.0, 50.0, 24)  # from and to what, where the study pins k, and how many; the last is a step
+MIDPOINTS = 80
+BEYOND = 1.0  # octaves that floor and ceiling may lie beyond the n that were tried
+DRAWS = 1_000
+MOST_WITHOUT_CHANGE = 0.1
 
 
-@dataclass(frozen=True, eq=False)
-class LawFit:
-    """What a table says of a law: `draws` of it, or None where there is too little to draw from, and the `doubts`."""
+class Law(StrEnum):
+    """What scores, or what is best, may follow."""
 
-    law: Law
-    name: str
-    points: Curve  # that were fitted
-    draws: LawDraws | None
-    doubts: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def series(self) -> str:
-        """What the law predicts; '' is the score."""
-        return "n*" if self.law is Law.GROUP_SIZE else ""
-
-    @property
-    def identified(self) -> bool:
-        """Whether the table tells what the law is."""
-        return not self.doubts
-
-    def parameters(self, level: float) -> dict[str, Interval]:
-        """Return each parameter with its interval."""
-        if self.draws is None:
-            return {}
-        levels = self.draws.levels
-        return {name: Interval(*interval(each, levels, level).tolist()) for name, each in self.draws.parameters.items()}
-
-    def at(self, x: Vector, level: float) -> Vector:
-        """Return the middle and the ends of the interval of the law's values at some x: (3, x)."""
-        if self.draws is None:
-            return np.full((3, len(x)), np.nan)
-        return interval(self.draws.values(x), self.draws.levels, level)
-
-
-def fit_curve_law(law: Law, curve: Curve) -> LawFit:
-    """Fit the sigmoid or the power law to one curve."""
-    draw = draw_sigmoid if law is Law.SIGMOID else draw_power_law
-    return _fit(law, curve, lambda: draw(averaged(curve)))
-
-
-def fit_group_law(name: str, curves: Mapping[float, Sequence[Curve]]) -> LawFit:
-    """Fit the law of the best n to curves of several rollouts per prompt."""
-    if broken := [value for value in curves if not float(value).is_integer()]:
-        raise InputError(f"{broken[0]:g} rollouts per prompt in '{name}': give whole numbers")
-    every = [run for runs in curves.values() for run in runs]
-    notes = tuple(dict.fromkeys(note for run in every for note in run.notes))
-    thin = {int(value): [averaged(run) for run in runs] for value, runs in sorted(curves.items())}
-    return _fit(Law.GROUP_SIZE, replace(Curve.joined(every), name=name, notes=notes), lambda: draw_group_law(thin))
-
-
-def _fit(law: Law, points: Curve, draw: Callable[[], LawDraws]) -> LawFit:
-    try:
-        draws = draw()
-    except CannotTellError as reason:
-        return LawFit(law, points.name, points, None, (str(reason),), points.notes)
-    return LawFit(law, points.name, points, draws, draws.doubts, (*points.notes, *draws.notes))
+    SIGMOID = "sigmoid"
+    POWER = "power"
+    GROUP_SIZE = "group-size"
 
 
 def draw_group_law(curves: Mapping[int, Sequence[Curve]]) -> LawDraws:
@@ -90,17 +38,21 @@ def draw_group_law(curves: Mapping[int, Sequence[Curve]]) -> LawDraws:
     An n counts from its first point on, and past its last one it keeps its score: a run can be stopped, but what it
     would have done later was not seen.
     """
-    if wrong := [group for group in curves if group < 1]:
+    if wrong := [n for n in curves if n < 1]:
         raise InputError(f"{wrong[0]} rollouts per prompt: give at least 1")
-    joined = {group: Curve.joined([run.where(run.x > 0) for run in runs]) for group, runs in sorted(curves.items())}
+    joined = {n: Curve.joined([run.where(run.x > 0) for run in runs]) for n, runs in sorted(curves.items())}
     ends = [float(curve.x[end]) for curve in joined.values() if curve.x.size for end in (0, -1)]
-    compute = np.geomspace(min(ends, default=1.0), max(ends, default=1.0), _GRID)
+    compute = np.geomspace(min(ends, default=1.0), max(ends, default=1.0), GRID)
     scores, notes = {}, []
-    for group, curve in joined.items():
+    for n, curve in joined.items():
         try:
-            scores[group] = _reachable(curve, compute, group)
+            draws = draw_sigmoid(curve)
         except CannotTellError as reason:
-            notes.append(f"n = {group} left out: {reason}")
+            notes.append(f"n = {n} left out: {reason}")
+            continue
+        values = draws.values(np.minimum(compute, curve.x[-1]))[draws.sample(DRAWS, seed=n)]
+        # The grid's end points are computed, so the first one may miss the first point by a rounding error.
+        scores[n] = np.where(compute >= curve.x[0] * (1 - 1e-9), values, -np.inf)
     if len(scores) < 2:
         raise CannotTellError(f"{len(scores)} values of n can be fitted, the best n needs 2: {'; '.join(notes)}")
     logs = np.log2(np.array(list(scores), dtype=float))
@@ -108,30 +60,18 @@ def draw_group_law(curves: Mapping[int, Sequence[Curve]]) -> LawDraws:
     return _group_law(np.log10(compute), labels, logs, tuple(notes))
 
 
-def _reachable(curve: Curve, compute: Vector, group: int) -> Vector:
-    """Return draws of the score at each compute, −∞ before the first point and constant after the last."""
-    draws = draw_sigmoid(curve).values(np.minimum(compute, curve.x[-1]))
-    # Draws of different n must not go together, as those of one random sequence may.
-    chosen = np.random.default_rng(group).choice(len(draws), _DRAWS)
-    # The grid's end points are computed, so the first one may miss the first point by a rounding error.
-    return np.where(compute >= curve.x[0] * (1 - 1e-9), draws[chosen], -np.inf)
-
-
 def _group_law(log_compute: Vector, labels: Vector, logs: Vector, notes: tuple[str, ...]) -> LawDraws:
-    """Fit the law to each draw's labels, the best cell of a grid of (k, c0)."""
-    kernel = np.ones(round(_SMOOTHING * _GRID))
-    there = np.convolve(np.ones(_GRID), kernel, mode="same")
-    smooth = np.stack([np.convolve(each, kernel, mode="same") / there for each in labels])
-    cells = np.meshgrid(np.geomspace(*_STEEPNESS), np.linspace(log_compute[0], log_compute[-1], _MIDPOINTS))
+    """Fit the law to each draw's labels (d, x), the best cell of a grid of (k, c0)."""
+    kernel = np.ones(round(SMOOTHING * GRID))
+    filled = np.convolve(np.ones(GRID), kernel, mode="same")
+    smooth = np.stack([np.convolve(row, kernel, mode="same") / filled for row in labels])
+    cells = np.meshgrid(np.geomspace(*STEEPNESS), np.linspace(log_compute[0], log_compute[-1], MIDPOINTS))
     steepness, midpoints = (axis.ravel() for axis in cells)
     gained = expit(steepness[:, None] * (log_compute - midpoints[:, None]))
-    basis = np.stack([1 - gained, gained], axis=-1)  # of the floor, and of the ceiling
-    gram = np.einsum("gxc,gxd->gcd", basis, basis)
-    along = np.einsum("gxc,dx->gcd", basis, smooth, optimize=True)
-    levels = np.clip(np.linalg.pinv(gram, hermitian=True) @ along, logs.min() - _BEYOND, logs.max() + _BEYOND)
-    squares = np.einsum("gcd,gce,ged->gd", levels, gram, levels, optimize=True) - 2 * (levels * along).sum(axis=1)
-    best = squares.argmin(axis=0)
-    floor, ceiling = levels[best, :, np.arange(len(labels))].T
+    free, gram = least_ends(gained, smooth.T)  # (g, 2, d): cells, floor and ceiling, draws
+    ends = np.clip(free, logs.min() - BEYOND, logs.max() + BEYOND)
+    best = np.einsum("gcd,gce,ged->gd", ends - 2 * free, gram, ends, optimize=True).argmin(axis=0)
+    floor, ceiling = ends[best, :, np.arange(len(labels))].T
 
     def best_log(log_x: Vector) -> Vector:
         share = expit(steepness[best, None] * (log_x - midpoints[best, None]))
@@ -145,7 +85,7 @@ def _group_law(log_compute: Vector, labels: Vector, logs: Vector, notes: tuple[s
 
 def _group_doubts(labels: Vector, midpoint: Vector, log_compute: Vector) -> tuple[str, ...]:
     constant = np.ptp(labels, axis=1) == 0
-    if constant.mean() > _MOST_WITHOUT_CHANGE:
+    if constant.mean() > MOST_WITHOUT_CHANGE:
         values, counts = np.unique(labels[constant], return_counts=True)
         likeliest = 2 ** values[counts.argmax()]
         return (
@@ -170,8 +110,8 @@ def averaged(curve: Curve) -> Curve:
 
 def group_column(table: Table) -> str:
     """Return the column of rollouts per prompt; InputError with what the law needs and what there is."""
-    there = {name.casefold(): name for name in table.columns}
-    column = next((there[name] for name in GROUP_COLUMNS if name in there), None)
+    names = {name.casefold(): name for name in table.columns}
+    column = next((names[name] for name in GROUP_COLUMNS if name in names), None)
     if column is None:
         raise InputError(
             f"--law {Law.GROUP_SIZE} needs '{GROUP_COLUMNS[0]}' (rollouts per prompt), beside compute and score; "
@@ -181,16 +121,19 @@ def group_column(table: Table) -> str:
     return column
 
 
-def parts_by(table: Table, column: str, values: Vector | Sequence[str]) -> dict[float | str, Table]:
+def parts_by(table: Table, column: str) -> dict[float | str, Table]:
     """Split a table by the values of a column, which the parts leave out, as they do rows where it is missing."""
+    values = table.text[column] if column in table.text else table.columns[column].tolist()
     rows: dict[float | str, list[int]] = {}
-    for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
+    for row, value in enumerate(values):
         if value != "" and not (isinstance(value, float) and math.isnan(value)):
             rows.setdefault(value, []).append(row)
-    return {value: _part(table, column, chosen) for value, chosen in rows.items()}
-
-
-def _part(table: Table, without: str, rows: list[int]) -> Table:
-    columns = {name: values[rows] for name, values in table.columns.items() if name != without}
-    text = {name: [values[row] for row in rows] for name, values in table.text.items() if name != without}
-    return replace(table, columns=columns, text=text, pace=None if table.pace is None else table.pace[rows])
+    return {
+        value: replace(
+            table,
+            columns={name: cells[chosen] for name, cells in table.columns.items() if name != column},
+            text={name: [cells[row] for row in chosen] for name, cells in table.text.items() if name != column},
+            pace=None if table.pace is None else table.pace[chosen],
+        )
+        for value, chosen in rows.items()
+    }

@@ -8,7 +8,7 @@ from typing import Any
 
 from budgets.errors import InputError, UnknownNameError
 from planner.curves.curve import Curve
-from planner.curves.families import Law
+from planner.curves.laws import Law
 from rlplan.requests.foreign import FitRequest
 from rlplan.wording.typed_numbers import number_in
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from planner.curves.families import Law
+from planner.curves.laws import Law
 from rlplan.actions.law_fitting import FittedLaws
 from rlplan.answers.fit import compute
 from rlplan.wording.draw import Canvas, Column, Invocation, Part, listed, next_steps, table_of
@@ -27,15 +27,14 @@ def parts(fits: FittedLaws, invocation: Invocation, canvas: Canvas) -> Iterator[
         Column(fits.law, lambda row: f"{row[1].median:.4g}"),
         Column(f"{fits.level * 100:g} % interval", lambda row: f"{row[1].low:.4g} – {row[1].high:.4g}"),
     )
-    for fitted in fits.fits:
-        fit = fitted.fit
+    for fit in fits.fits:
         yield ""
         yield Text(f"{fit.name}: {'' if fit.identified else 'this table cannot tell'}".rstrip(": "), "bold")
-        rows: list[tuple[str, Any]] = list(fitted.parameters.items())
-        rows += [(f"{each.series or 'score'} at {compute(each.x)}", each) for each in fitted.predictions]
+        rows: list[tuple[str, Any]] = list(fit.parameters.items())
+        rows += [(f"{each.series or 'score'} at {compute(each.x)}", each) for each in fit.predictions]
         if rows:
             yield table_of(rows, columns, canvas)
-        yield from listed("Why not", fit.doubts)
+        yield from listed("Why not", fit.evidence)
         yield from listed("Mind", fit.notes)
     steps = [] if fits.drawn else [invocation.with_flags("draws it", "--plot", "fit.html")]
     yield from next_steps([*steps, invocation.with_flags("every number", "--format", "csv")], canvas)

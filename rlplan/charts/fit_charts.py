@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.curves.curve import Curve, Vector
-from planner.curves.families import Law
+from planner.curves.laws import Law
 from planner.curves.posterior import Posterior, over_chunks
 from planner.percent import percent
 from rlplan.actions.fitting import Fit, Fits
@@ -57,15 +57,14 @@ def _of_curve(curve: Fit, believed: Believed, level: float) -> Chart:
     return _chart(title, whole.x_name, whole.y_name, level, traces, x, shapes=shapes)
 
 
-def _of_law(fitted: LawFit, level: float) -> Chart:
-    fit, points = fitted.fit, fitted.fit.points
-    over_n = fit.law is Law.GROUP_SIZE
-    marks = [(each.x, each.median, each.low, each.high) for each in fitted.predictions]
+def _of_law(fit: LawFit, level: float) -> Chart:
+    points, over_n = fit.fitted, fit.law is Law.GROUP_SIZE
+    marks = [(mark.x, mark.median, mark.low, mark.high) for mark in fit.predictions]
     x = np.concatenate([points.x, [mark[0] for mark in marks]])
     believed: Believed | None = None
     if fit.draws is not None and (x > 0).any():
         places = _places(x[x > 0].min(keepdims=True), x.max(keepdims=True))[0]
-        believed = [places, *fit.at(places, level)]
+        believed = [places, *fit.draws.at(places, level)]
     used = np.full(points.x.size, fill_value=True)
     traces = [*_series(None if over_n else points, used, believed, marks, x, level)]  # points are scores, not n
     title = f"{_short(fit.name)}{'' if fit.identified else ': this table cannot tell'}"

@@ -3,7 +3,7 @@ import pytest
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.families.one_curve import CannotTellError, LawDraws
+from planner.curves.gain_curve import CannotTellError, LawDraws
 from planner.curves.laws import draw_group_law
 from tests.planner.curves.family_samples import EASY, group_curve
 
