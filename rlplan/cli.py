@@ -43,7 +43,6 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
         command(reading.StatusRequest),
         command(reading.RecommendRequest),
         command(reading.RankRequest),
-        command(reading.ShowRequest),
         command(reading.DecisionsRequest),
         report,
         dashboard,

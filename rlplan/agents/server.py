@@ -25,7 +25,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from budgets.errors import RlplanError, StoreError
-from rlplan.agents.tools import CommandTool, tools_of
+from rlplan.agents.tools import CommandTool, Envelope, tools_of
 from rlplan.exits import ExitCode
 
 ANSWER_SECONDS = 120  # for what only reads
@@ -135,7 +135,7 @@ def _described(tool: CommandTool) -> types.Tool:
         name=tool.name,
         description=tool.summary,
         input_schema=tool.schema,
-        output_schema=tool.answers,
+        output_schema=Envelope.model_json_schema(),
         annotations=hints,
     )
 
@@ -170,9 +170,10 @@ def _result(tool: CommandTool, code: int, printed: str, stderr: str) -> types.Ca
 
 
 def _content(answer: Any, code: int | None, notes: str) -> types.CallToolResult:
-    found = {"answer": answer, "exit_code": code, "said": notes}
+    envelope = Envelope(answer=answer, exit_code=code, said=notes)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=json.dumps(found))], structured_content=found
+        content=[types.TextContent(type="text", text=envelope.model_dump_json())],
+        structured_content=envelope.model_dump(),
     )
 
 

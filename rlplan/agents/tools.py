@@ -7,42 +7,40 @@ deletes or never ends, but of the tools that run.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from budgets.errors import InputError
-from rlplan.agents.schemas import schema_of_answer
 
 # What only reads, and what starts or ends training.
 READING = (
     "check", "propose", "preview", "price", "fit", "compare", "watch", "replay",
-    "status", "recommend", "rank", "decisions", "show", "launch",
+    "status", "recommend", "rank", "decisions", "launch",
 )  # fmt: skip
 RUNNING = ("sweep", "resume", "retry", "launch", "pause", "stop")
-OURS = {"format", "db", "explain", "help", "debug"}  # flags that the server decides
+OURS = {"format", "db", "explain"}  # flags that the server decides
 # Flags of commands that only read which write, train, or go on for as long as a run does.
 NOT_TO_READ = {
     "price": {"measure", "problems", "checkpoint", "reward", "forget"},
-    "check": {"fix", "force"},
+    "check": {"fix"},
     "fit": {"plot"},
     "status": {"watch"},
     "watch": {"once", "every"},
 }
 ALWAYS = {"watch": ("--once",)}
-ONLY = {"launch": {"sweep", "plan", "print", "row"}}  # of it, where nothing may run
+ONLY = {"launch": {"sweep", "print", "row"}}  # of it, where nothing may run
 ADDRESSES = {"ray_address", "storage"}  # of tools that run
-OUTPUT: dict[str, Any] = {
-    "answer": {"description": "the command's answer; null while a run goes on"},
-    "exit_code": {
-        "type": ["integer", "null"],
-        "description": "0 done, 5 finished with failures or warnings; null while a run goes on",
-    },
-    "said": {"type": "string", "description": "warnings and notes"},
-}
 _URL = re.compile(r"[A-Za-z][\w+.-]*://")
+
+
+class Envelope(BaseModel):
+    """What a tool answers."""
+
+    answer: Any = Field(description="the command's JSON document; null while a run goes on")
+    exit_code: int | None = Field(description="0 done, 5 finished with failures or warnings; null while a run goes on")
+    said: str = Field(description="warnings and notes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +52,6 @@ class CommandTool:
     parameters: Mapping[str, Any]  # of typer, by their names
     runs: bool
     prints_json: bool
-    answered: str  # the module that answers it
-
-    @property
-    def answers(self) -> dict[str, Any]:
-        """Return what it answers, as a JSON schema made of the types of the command's answer."""
-        found = schema_of_answer(import_module(self.answered).answer)
-        definitions = found.pop("$defs", {})
-        properties = OUTPUT | {"answer": {"anyOf": [found, {"type": "null"}], **OUTPUT["answer"]}}
-        return {"type": "object", "properties": properties, "required": list(properties), "$defs": definitions}
 
     @property
     def lines(self) -> bool:
@@ -119,13 +108,13 @@ def _tool(command: Any, *, runs: bool) -> CommandTool:
     name = command.name
     left_out = OURS | (set() if runs else NOT_TO_READ.get(name, set()))
     only = None if runs else ONLY.get(name)
-    named = {_name(each): each for each in command.params}
+    named = {flag_name(each): each for each in command.params}
     flags = {key: each for key, each in named.items() if key not in left_out and (only is None or key in only)}
     summary = " ".join((command.help or "").partition("Example:")[0].split())
-    return CommandTool(name, summary, flags, runs, "format" in named, command.callback.answered)
+    return CommandTool(name, summary, flags, runs, "format" in named)
 
 
-def _name(parameter: Any) -> str:
+def flag_name(parameter: Any) -> str:
     """Return what a person types: a flag without its dashes, or an argument's name."""
     return str(max(parameter.opts, key=len)).lstrip("-").replace("-", "_")
 

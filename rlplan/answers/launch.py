@@ -14,7 +14,7 @@ from rlplan.answers.doctor import Findings, rehearsal
 from rlplan.answers.ended import Ended
 from rlplan.answers.sweep import for_slurm, rehearses
 from rlplan.live.sweep_running import followed
-from rlplan.reading.starting import ByHand, by_hand, cluster_file
+from rlplan.reading.starting import ByHand, by_hand
 from rlplan.requests.running import LaunchRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import AxisValues, Key
@@ -22,7 +22,6 @@ from rlplan.wording.draw import Canvas, Invocation, Part, Unbroken, next_steps
 from rlplan.wording.frames import columns
 from rlplan.wording.numbers import hours, interval, rate
 from rlplan.wording.terminal import capital
-from runner.clusters.manifest import CLUSTERS
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,20 +58,6 @@ class Line(Answer):
 
 
 @dataclass(frozen=True, repr=False)
-class ClusterFile(Answer):
-    """The file by which a cluster runs it."""
-
-    COLUMNS = columns("text cluster, text file")
-
-    cluster: str
-    file: str
-
-    def parts(self, _: Invocation, __: Canvas) -> Iterator[Part]:
-        """Return the file as it is."""
-        yield Unbroken(self.file.splitlines())
-
-
-@dataclass(frozen=True, repr=False)
 class LaunchPlan(Answer):
     """A final run as it would be launched; rows are the promise along the way."""
 
@@ -102,10 +87,8 @@ class LaunchPlan(Answer):
         return [dict(zip(self.COLUMNS, row, strict=True)) for row in self.planned.promise.band]
 
 
-def answer(asked: LaunchRequest) -> LaunchPlan | Line | ClusterFile | Findings | Submitted | Ended:
+def answer(asked: LaunchRequest) -> LaunchPlan | Line | Findings | Submitted | Ended:
     """Launch it, or do what else is asked for."""
-    if asked.print_for in CLUSTERS:
-        return ClusterFile(asked.print_for, cluster_file(asked.db, asked.sweep, asked.print_for, asked.row))
     if asked.print_for is not None:
         return Line(by_hand(asked.db, asked.sweep, asked.print_for, asked.row or 1))
     if rehearses(asked):

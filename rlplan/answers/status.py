@@ -1,4 +1,4 @@
-"""`rlplan status`: a sweep's answer or its state, its money and its trials, or every sweep of a database."""
+"""`rlplan status`: a sweep's answer or its state, its money and its trials, one trial, or every sweep of a database."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,8 +9,9 @@ from typing import Any
 from budgets.errors import InputError, NotFoundError
 from planner.store import open_store
 from planner.store.schema import SweepStatus
-from planner.store.sweeps import missing, sweep_named
+from planner.store.sweeps import missing
 from planner.trials import TrialState
+from rlplan.answers.trial import TrialStanding, trial_standing
 from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep, going_on
 from rlplan.printing.sweep_screen import SHOWN_DECISIONS, budget_bar, chosen, decision_lines, table, title
 from rlplan.reading.finals import FinalStanding, Record, record_of, record_text
@@ -20,6 +21,7 @@ from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, sentence, tally, time_of
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
+from rlplan.reading.trials import TrialName, sweep_or_trial
 from rlplan.requests.reading import StatusRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.columns import axes_column
@@ -159,15 +161,19 @@ class Standing(Answer):
         )
 
 
-def answer(asked: StatusRequest) -> Standing | SweepList:
-    """Return how a sweep stands, after it was followed where that is wanted, or list all sweeps."""
+def answer(asked: StatusRequest) -> Standing | TrialStanding | SweepList:
+    """Return how a sweep or a trial stands, after it was followed where that is wanted, or list all sweeps."""
     choice = TrialChoice(asked.state, asked.sort, asked.reverse, asked.top)
     if asked.all_sweeps:
         if asked.sweep is not None or asked.watch:
             raise InputError("--all lists every sweep: leave out the name of one and --watch")
         return listed_in(asked.db, choice)
     with open_store(asked.db, read_only=True) as store, store.read() as session:
-        name = sweep_named(session, asked.sweep).name
+        name = sweep_or_trial(session, asked.sweep)
+        if isinstance(name, TrialName):
+            if asked.watch or choice != ALL:
+                raise InputError(f"{name.trial} is a trial: --watch, --status, --sort and the like are for a sweep")
+            return trial_standing(session, name)
     if asked.watch:
         from rlplan.live.sweep_running import watch  # noqa: PLC0415 (what drives sweeps, too)
 

@@ -39,6 +39,7 @@ def _named(*queries: str) -> Callable[[typer.Context, str], list[str]]:
 
 
 sweeps, plans, plans_and_sweeps = _named(_SWEEPS), _named(_PLANS), _named(_SWEEPS, _PLANS)
+sweeps_and_trials = _named(_SWEEPS, "SELECT name FROM trials GROUP BY name ORDER BY max(id) DESC LIMIT ?")
 
 
 def trials(context: typer.Context, incomplete: str) -> list[str]:

@@ -9,6 +9,7 @@ from rlplan.requests.completing import (
     plans_and_sweeps,
     ranked_states,
     sweeps,
+    sweeps_and_trials,
     trial_states,
     trials,
 )
@@ -19,12 +20,16 @@ from rlplan.wording.formats import FileFormat
 
 @dataclass(frozen=True)
 class StatusRequest(StoredRequest):
-    """Show how a sweep stands, or list all sweeps; it only reads, and never disturbs a running sweep.
+    """Show how a sweep or a trial of it stands, or list all sweeps; it only reads, and never disturbs a running sweep.
 
     Example: rlplan status sweep-1 --status running,paused --sort p-best --top 10
     """
 
-    sweep: str | None = options.sweep()
+    sweep: str | None = argument(
+        "A sweep, such as sweep-2; the newest without it. Or a trial: n8-B64-s0, its beginning, or sweep-2/n8-B64-s0.",
+        "[SWEEP|TRIAL]",
+        offer=sweeps_and_trials,
+    )
     watch: bool = toggle("Follow it until it rests; Ctrl-C leaves.")
     all_sweeps: bool = toggle("List every sweep of the database instead.", name="--all")
     state: str | None = flag("Only these, such as running,paused.", "<state>,…", name="--status", offer=trial_states)
@@ -64,19 +69,6 @@ class RankRequest(StoredRequest):
     reverse: bool = options.reverse()
     where: str | None = flag("Only these, such as n=16,recipe=dapo.", "<column>=<value>,…")
     stored: bool = toggle("What the database holds, at once, also where no answer is stored.")
-
-
-@dataclass(frozen=True)
-class ShowRequest(StoredRequest):
-    """Show one trial with its curve, money, states and decisions.
-
-    Example: rlplan show n16-B32-s0 --sweep sweep-1
-    """
-
-    EXPLAINS = False
-
-    trial: str = argument("Its name, or the beginning of it.", "TRIAL", default=..., offer=trials)
-    sweep: str | None = flag("The sweep of the trial; else the newest with it.", "<name>", offer=sweeps)
 
 
 @dataclass(frozen=True)

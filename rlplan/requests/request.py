@@ -73,6 +73,6 @@ def command(request: type[Request]) -> Callable[..., int]:
         *([FORMAT.parameter("format", Format, Format.TABLE)] if request.PRINTS else []),
         *([EXPLAIN.parameter("explain", bool, False)] if request.PRINTS and request.EXPLAINS else []),
     ]
-    vars(run).update(__signature__=Signature(parameters), answered=module)  # where a tool finds what it answers
+    vars(run).update(__signature__=Signature(parameters))
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run

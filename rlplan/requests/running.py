@@ -155,9 +155,7 @@ class LaunchRequest(StoredRequest):
     ray_address: str | None = options.ray_address()
     rehearse: bool = options.rehearse()
     print_for: str | None = flag(
-        "Run nothing: print a row of a plan or sweep in the keys of verl, trl, …, or as a cluster's file.",
-        "<trainer>|skypilot|kuberay",
-        name="--print",
+        "Run nothing: print a row of a plan or sweep in the keys of verl, trl, ….", "<trainer>", name="--print"
     )
     row: int | None = flag("Of a plan, or with --print: as `rlplan rank` numbers it; 1.")
     trainer: str | None = options.trainer()

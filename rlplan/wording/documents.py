@@ -1,7 +1,4 @@
-"""Documents: what JSON has of an object, from its fields and its keys; each is declared once, with its type.
-
-A schema of them is made in `rlplan.agents.schemas`.
-"""
+"""Documents: what JSON has of an object, from its fields and its keys; each is declared once, with its type."""
 
 import math
 from collections.abc import Callable, Mapping

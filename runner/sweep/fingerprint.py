@@ -19,7 +19,7 @@ from runner.sweep.spec import SweepSpec
 # its updates and scores rest on. What decides between trials, drives and shows them may change under a sweep.
 MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "budgets/growth.py")
 ROOT = Path(__file__).resolve().parents[2]
-DRIVES = ("runner/sweep", "runner/slurm", "runner/storage", "runner/rehearsal", "runner/tracking", "runner/clusters")
+DRIVES = ("runner/sweep", "runner/slurm", "runner/storage", "runner/rehearsal", "runner/tracking")
 TABLE = ".toml"  # of a trainer, in trainer.toml
 TRAINERS = "runner/trainers"  # a folder for each driver, beside what they have in common
 # What only our own trainer runs; another's driver copies no module of it into a trial's folder.

@@ -55,8 +55,7 @@ def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> Offered:
         ("rlplan status s", ["sweep-2", "sweep-1"]),
         ("rlplan rank ", ["sweep-2", "sweep-1", "plan-1"]),
         ("rlplan sweep p", ["plan-1"]),
-        ("rlplan show n", ["n16-B128-s0"]),
-        ("rlplan show --sweep sweep-1 n5", ["n512-B32-s0"]),
+        ("rlplan status n51", ["n512-B32-s0"]),
         ("rlplan decisions sweep-1 --trial n1", ["n128-B64-s0", "n16-B128-s0", "n1024-B1024-s0"]),
         ("rlplan export --what tr", ["trials"]),
         ("rlplan export --format p", ["parquet"]),
@@ -99,7 +98,7 @@ def test_what_cannot_be_read_offers_nothing_and_says_nothing(
     if content is not None:
         (tmp_path / "rlplan.db").write_bytes(content)
     assert offered("rlplan status ") == []
-    assert offered("rlplan show --sweep sweep-1 n") == []
+    assert offered("rlplan status n") == []
     assert offered("rlplan status --db postgresql://nobody@nowhere/x ") == []
     assert content is not None or not (tmp_path / "rlplan.db").exists()
 
@@ -124,7 +123,7 @@ def test_bash_completes_with_the_script(database: Path) -> None:
     script = (
         f'export PATH="{Path(RLPLAN).parent}:$PATH"\n'
         "source <(_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION=1 rlplan --show-completion bash)\n"
-        'COMP_WORDS=(rlplan show n16) COMP_CWORD=2\n_rlplan_completion rlplan\nprintf "%s\\n" "${COMPREPLY[@]}"\n'
+        'COMP_WORDS=(rlplan status n16) COMP_CWORD=2\n_rlplan_completion rlplan\nprintf "%s\\n" "${COMPREPLY[@]}"\n'
     )
     done = subprocess.run(["bash", "-c", script], cwd=database.parent, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("n16-B128-s0\n", "")

@@ -247,12 +247,12 @@ def _said(pattern: str, text: str, name: str) -> Iterator[Said]:
     yield from ((None, name, said) for said in found)
 
 
-def by_show(faces: Faces) -> Iterator[Said]:
+def by_trial(faces: Faces) -> Iterator[Said]:
     for trial, cell in list(faces.trials.items())[:2]:
-        known = faces.json("show", trial)
+        known = faces.json("status", trial)
         yield from cells([known])
-        line = rf"At {NUMBER} its configuration is expected to score {SCORE}, .*? P\(best\) ([\d.<>]+\d)"
-        ((target, *figures),) = re.findall(line, _flat(faces.out("show", trial)))
+        line = rf"Expected at {NUMBER} GPU-hours: {SCORE}, P\(best\) ([\d.<>]+\d)"
+        ((target, *figures),) = re.findall(line, _flat(faces.out("status", trial)))
         yield None, "target", target
         yield from ((cell, name, said) for name, said in zip(FIGURES[1:], figures, strict=True))
 
@@ -330,7 +330,7 @@ ALL: tuple[Callable[[Faces], Iterator[Said]], ...] = (
     by_status,
     by_list,
     by_recommend,
-    by_show,
+    by_trial,
     by_export,
     by_report,
     by_dashboard,

@@ -100,7 +100,7 @@ def names(folder: Path) -> list[str]:
         *((f"{verb} --db none.db", 3, "there is no results database") for verb in (*READERS, *DRIVERS)),
         ("status sweep-9", 3, "there is no sweep 'sweep-9'; there are: sweep-1"),
         ("status --all --db empty.db", 3, "Run: rlplan sweep"),
-        ("show n8 --db empty.db", 3, "there is no trial 'n8'"),
+        ("status n8 --db empty.db", 3, "there is no trial 'n8'"),
         ("recommend --target 0", 2, "target '0' is not a number of GPU-hours above zero"),
         ("recommend --target much", 2, "such as --target 5000"),
         ("recommend --target 3 --budget 4", 2, "leave one of them out"),

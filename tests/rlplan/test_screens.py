@@ -47,7 +47,7 @@ SCREENS = (
     "launch --dry-run",
     "sweep --dry-run --task sum-easy --budget 0.3",
 )
-QUICK = ("status", "rank", "recommend", "decisions", "show", "fit", "price")
+QUICK = ("status", "rank", "recommend", "decisions", "fit", "price")
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_an_answer_is_one_screen_that_ends_with_what_works(
 
 
 @pytest.mark.parametrize("width", [40, 200])
-@pytest.mark.parametrize("asked", ["rank", "show n2", "status --explain", "recommend --explain", "fit one.csv"])
+@pytest.mark.parametrize("asked", ["rank", "status n2", "status --explain", "recommend --explain", "fit one.csv"])
 def test_no_line_is_wider_than_what_it_is_drawn_on(
     run: Run, folder: Path, asked: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

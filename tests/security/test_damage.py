@@ -17,7 +17,7 @@ QUICK = {
     "status": ("status",),
     "list": ("status", "--all"),
     "plan": ("rank", "plan-1"),
-    "trial": ("show", "TRIAL"),
+    "trial": ("status", "TRIAL"),
     "rank": ("rank",),
     "decisions": ("decisions",),
     "points": ("export", "-", "--what", "points"),

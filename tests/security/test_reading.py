@@ -18,7 +18,7 @@ READING = (
     ["status"],
     ["status", "--all"],
     ["rank"],
-    ["show", "n512-B32-s0"],
+    ["status", "n512-B32-s0"],
     ["decisions"],
     ["export", "-", "--what", "points"],
     ["report", "out.html"],

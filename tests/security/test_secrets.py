@@ -63,9 +63,9 @@ def test_the_variables_of_a_trainer_are_not_shown(run: Run, database: Path, tmp_
         for row in (session.scalars(select(table)).first() for table in (Plan, Sweep, Trial)):
             row.config = {**row.config, **config}
         trial = session.scalars(select(Trial.name)).first()
-    told = [run("show", trial), run("report", "r.html")]
-    told.append(run("show", trial, "--format", "json"))
+    told = [run("status", trial), run("report", "r.html")]
+    told.append(run("status", trial, "--format", "json"))
     assert [each.code for each in told] == [0] * len(told)
     for text in [each.out + each.err for each in told] + [(tmp_path / "r.html").read_text()]:
         assert SECRET not in text
-    assert "HF_TOKEN" in told[0].out
+    assert "HF_TOKEN" in told[2].out

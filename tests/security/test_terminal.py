@@ -24,9 +24,9 @@ SHOWING = (
     ["decisions"],
     ["decisions", "--trial", "nothing"],
     ["decisions", "--action", "nothing"],
-    ["show", "{trial}"],
+    ["status", "{trial}"],
     ["rank", "{plan}"],
-    ["show", STEERING],
+    ["status", STEERING],
     ["pause"],
     ["resume", STEERING],
     ["export", "{folder}/out.csv", "--force"],
@@ -34,7 +34,7 @@ SHOWING = (
     ["report", "\x1b[2J.pdf"],
     ["status", "--format", "json"],
     ["decisions", "--format", "json"],
-    ["show", "{trial}", "--format", "json"],
+    ["status", "{trial}", "--format", "json"],
     ["export", "-", "--format", "json"],
 )
 
@@ -68,7 +68,7 @@ def test_no_name_steers_the_terminal(run: Run, attacked: Path, command: list[str
 
 
 @pytest.mark.parametrize(
-    "command", [["pause"], ["decisions", "--trial", "nothing"], ["show", "a\nrlplan: all is well"]]
+    "command", [["pause"], ["decisions", "--trial", "nothing"], ["status", "a\nrlplan: all is well"]]
 )
 def test_no_name_makes_a_line_of_its_own(run: Run, database: Path, command: list[str]) -> None:  # noqa: F811
     planted(database, "b\nrlplan: all is well")

@@ -18,11 +18,11 @@ from planner.view import FINAL_POLICY
 from rlplan.charts.chart import Chart
 from rlplan.charts.curves import curve_panels
 from rlplan.reading.plans import about_plan
-from rlplan.reading.show_reading import Move, moves_of
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import SegmentRow, TrialRow
 from rlplan.reading.sweep_words import tally, time_of
 from rlplan.reading.sweeps import ListedSweep, listed_sweeps
+from rlplan.reading.trials import Move, moves_of
 from rlplan.web.dashboard.assets import address
 from rlplan.web.dashboard.snapshots import ALL, FRONT, LARGE, NOW, Fitted, Snapshot
 from rlplan.web.page import TITLES, encodable, environment, section

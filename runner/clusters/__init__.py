@@ -1,1 +1,0 @@
-"""Files by which clusters of others are asked for."""
