@@ -105,7 +105,10 @@ def answer(folder: Path, words: tuple[str, ...], form: str) -> str:
         result = CliRunner().invoke(app, [*words, *flags], env={"COLUMNS": "80"})
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    out = {"json": _plain_json, "csv": _plain_csv, "table": str}[form](result.stdout)
+    # Before JSON is broken into lines: how long the folder's name is decides nothing.
+    out = {"json": _plain_json, "csv": _plain_csv, "table": str}[form](
+        result.stdout.replace(os.path.realpath(folder), "<folder>")
+    )
     error = f"--- stderr\n{result.stderr}" if result.stderr else ""
     return _masked(f"$ rlplan {' '.join([*words, *flags])}\nexit {result.exit_code}\n{out}{error}", folder)
 

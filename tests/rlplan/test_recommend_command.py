@@ -28,7 +28,6 @@ def test_the_whole_answer_has_all_parts_and_fits(run: Run, tmp_path: Path, width
     for part in ("expected P(best)", "Runner-up: n = ", "× this budget", "Mind", "To run it"):
         assert part in text
     assert "rlplan launch sweep-1 --allocation n=" in text
-    assert "rlplan train" not in text  # the final run is held to its forecast
     assert f"It starts from the base model; the folder {tmp_path / 'trials'} is not there." in text.replace("- ", "-")
     assert all(len(line) <= width for line in ran.out.splitlines())
     assert "  rlplan launch sweep-1" in run("recommend").out

@@ -56,7 +56,6 @@ def test_the_answer_is_said_in_full() -> None:
     assert answer.runner_up is not None
     assert answer.runner_up.sentence.split(";")[0] in shown
     assert f"rlplan launch {believed.recommended.sweep}" in shown
-    assert "rlplan train" not in shown
     for caution in answer.cautions:
         assert caution.text[1:] in shown
 
