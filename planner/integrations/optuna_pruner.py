@@ -1,8 +1,7 @@
 """An Optuna pruner that stops trials by what they are predicted to score at the target, not by how they stand now."""
 
 import logging
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -45,10 +44,10 @@ class PredictedScorePruner(BasePruner):
         compute_at: ComputeAt | None = None,
     ) -> None:
         self._make = partial(Stopping, target, bounds=bounds, alpha=alpha)
-        self._compute_at = compute_at or _steps_done
+        self._compute_at = compute_at
         self._lock = Lock()  # threads that run one study share the pruner
-        self._study: str | None = None
-        self._taken: dict[int, tuple[datetime | None, TrialState, int]] = {}
+        self._study: object = None
+        self._taken: dict[int, object] = {}
         self._stopping = self._make()  # refuses what makes no sense as soon as it is given
 
     def __getstate__(self) -> dict[str, Any]:
@@ -76,40 +75,31 @@ class PredictedScorePruner(BasePruner):
         """Return what is predicted of each trial that competes, by its number."""
         with self._lock:
             self._take_up(study)
-            return {number: each for number, each in self._stopping.outlooks().items() if isinstance(number, int)}
+            return {int(str(number)): outlook for number, outlook in self._stopping.outlooks().items()}
 
     def _take_up(self, study: optuna.Study, trial: FrozenTrial | None = None) -> None:
-        """Tell what is new in the study since the last time; another study is begun afresh."""
-        trials = {each.number: each for each in study.get_trials(deepcopy=False)}
+        """Take up what is new in the study since the last time; another study, or one made anew, begins afresh."""
+        trials = {member.number: member for member in study.get_trials(deepcopy=False)}
         if trial is not None:
             trials[trial.number] = trial
-        if study.study_name != self._study or not self._continues(trials):
+        identity = study.study_name, trials[0].datetime_start if trials else None
+        if identity != self._study:
             mode: Mode = "max" if study.direction is optuna.study.StudyDirection.MAXIMIZE else "min"
-            self._study, self._taken, self._stopping = study.study_name, {}, self._make(mode=mode)
-        for number, each in trials.items():
-            mark = (each.datetime_start, each.state, len(each.intermediate_values))
-            if self._taken.get(number) != mark:
-                self._tell(each)
-                self._taken[number] = mark
+            self._study, self._taken, self._stopping = identity, {}, self._make(mode=mode)
+        for number, member in trials.items():
+            mark = member.state, len(member.intermediate_values)
+            if self._taken.get(number) == mark:
+                continue
+            self._taken[number] = mark
+            # Steps may come in any order, and a score at an earlier x would count as having been set back.
+            for x, score in sorted(
+                (self._x(member, step), score) for step, score in member.intermediate_values.items()
+            ):
+                self._stopping.add_score(number, x, score)
+            if member.state is TrialState.COMPLETE:
+                self._stopping.finish(number)
+            elif member.state in (TrialState.FAIL, TrialState.PRUNED):
+                self._stopping.drop(number)
 
-    def _continues(self, trials: Mapping[int, FrozenTrial]) -> bool:
-        """Whether the trials that are known are still those of the study, which may have been made anew."""
-        return all(
-            number in trials and (began is None or trials[number].datetime_start == began)
-            for number, (began, _, _) in self._taken.items()
-        )
-
-    def _tell(self, trial: FrozenTrial) -> None:
-        # Steps may come in any order, and a score at an earlier x would count as having been set back.
-        values = sorted((self._compute_at(trial, step), score) for step, score in trial.intermediate_values.items())
-        for x, score in values:
-            self._stopping.add_score(trial.number, x, score)
-        if trial.state is TrialState.COMPLETE:
-            self._stopping.finish(trial.number)
-        elif trial.state in (TrialState.FAIL, TrialState.PRUNED):
-            self._stopping.drop(trial.number)
-
-
-def _steps_done(trial: FrozenTrial, step: int) -> float:
-    del trial
-    return step + 1.0
+    def _x(self, trial: FrozenTrial, step: int) -> float:
+        return step + 1.0 if self._compute_at is None else self._compute_at(trial, step)

@@ -54,7 +54,7 @@ class PredictedScoreScheduler(FIFOScheduler):
         super().__init__()
         self._time_attr, self._metric, self._mode, self._hard_stop = time_attr, metric, mode, hard_stop
         self._make = partial(Stopping, target, bounds=bounds, alpha=alpha)
-        self._stopping = self._make(mode=mode) if metric and mode else self._make()
+        self._stopping = self._make(mode=mode or "max")
         self.reasons: dict[str, Why] = {}  # why each stopped trial was stopped, by its id
 
     def outlooks(self) -> dict[str, TrialForecast]:
@@ -63,35 +63,33 @@ class PredictedScoreScheduler(FIFOScheduler):
 
     def set_search_properties(self, metric: str | None, mode: Mode | None, **spec: Any) -> bool:
         """Take the metric and the mode from `TuneConfig`, unless they were given here."""
-        del spec
         if (self._metric and metric) or (self._mode and mode):
             return False
-        known_before = self._metric and self._mode
         self._metric, self._mode = self._metric or metric, self._mode or mode
         if not (self._metric and self._mode):
             raise InputError(
                 f"the scheduler knows metric {self._metric!r} and mode {self._mode!r}: give both, to it or to "
                 "tune.TuneConfig(metric=…, mode=…)"
             )
-        if not known_before:
-            self._stopping = self._make(mode=self._mode)
+        if mode:
+            self._stopping = self._make(mode=mode)
         return True
 
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Take up a trial, with what it reported before its experiment was restored."""
-        del tune_controller
         name = trial.trial_id
         if name not in self._stopping:
             for result in _earlier_results(trial):
                 self._take_up(name, result)
-        if trial.is_finished():
-            self._leave(name, dropped=trial.status == "ERROR")
-        else:
+        if not trial.is_finished():
             self._stopping.reopen(name)
+        elif trial.status == "ERROR":
+            self._stopping.drop(name)
+        else:
+            self._stopping.finish(name)
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
         """Say whether a trial goes on after a result."""
-        del tune_controller
         name = trial.trial_id
         if not self._take_up(name, result) or name in self.reasons:
             return str(TrialScheduler.CONTINUE)
@@ -100,21 +98,20 @@ class PredictedScoreScheduler(FIFOScheduler):
             return str(TrialScheduler.CONTINUE)
         self.reasons[name] = why
         logger.info("%s", why.reason)
-        if self._hard_stop:
-            self._stopping.drop(name)
-            return str(TrialScheduler.STOP)
-        return str(TrialScheduler.PAUSE)
+        if not self._hard_stop:
+            return str(TrialScheduler.PAUSE)
+        self._stopping.drop(name)
+        return str(TrialScheduler.STOP)
 
     def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
         """Let a trial compete on that has ended, unless it was stopped here."""
-        del tune_controller
         self._take_up(trial.trial_id, result)
-        self._leave(trial.trial_id, dropped=trial.trial_id in self.reasons and self._hard_stop)
+        stopped = trial.trial_id in self.reasons and self._hard_stop
+        (self._stopping.drop if stopped else self._stopping.finish)(trial.trial_id)
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Leave out a trial that failed."""
-        del tune_controller
-        self._leave(trial.trial_id, dropped=True)
+        self._stopping.drop(trial.trial_id)
 
     on_trial_remove = on_trial_error
 
@@ -138,9 +135,6 @@ class PredictedScoreScheduler(FIFOScheduler):
             return False
         self._stopping.add_score(name, float(x), float(score))
         return True
-
-    def _leave(self, name: str, *, dropped: bool) -> None:
-        (self._stopping.drop if dropped else self._stopping.finish)(name)
 
 
 predicted_score_scheduler = PredictedScoreScheduler  # the documented name

@@ -4,14 +4,15 @@ The bar is that of a sweep (`planner.sweeping.chances`), here for P(best), on an
 """
 
 import math
-from collections.abc import Hashable, Sequence
+from collections import defaultdict
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from budgets.errors import InputError
-from planner.curves.curve import Curve, Vector
+from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
 from planner.curves.mixtures import Mixtures
 from planner.curves.posterior import CHUNK, posterior_of
@@ -32,8 +33,7 @@ DRAWS = 4_000  # of every run: a probability of 0.02, at which one of ten is sto
 ROUNDING = 1e-6  # of the range between the bounds
 
 
-@dataclass(frozen=True, slots=True)
-class TrialForecast:
+class TrialForecast(NamedTuple):
     """What is predicted of a trial's mean score at the target; the interval is of 90 %."""
 
     median: float
@@ -44,10 +44,6 @@ class TrialForecast:
 
     def __str__(self) -> str:
         return f"{self.median:.4g} ({self.low:.4g} to {self.high:.4g})"
-
-    def figures(self, prefix: str) -> dict[str, float]:
-        """Return the median and the interval as a decision has them."""
-        return {f"{prefix}median": self.median, f"{prefix}low": self.low, f"{prefix}high": self.high}
 
 
 @dataclass(slots=True)
@@ -84,13 +80,20 @@ class Stopping:
         bounds: tuple[float, float] | None = None,
         alpha: float = ALPHA,
     ) -> None:
-        _check(target, mode, bounds, alpha)
+        if not (math.isfinite(target) and target > 0):
+            raise InputError(f"target {target}: give the steps or the compute at which trials are compared, above 0")
+        if mode not in ("max", "min"):
+            raise InputError(f"mode '{mode}': give 'max' where high scores are good, or 'min' where low ones are")
+        if bounds is not None and not (all(map(math.isfinite, bounds)) and bounds[0] < bounds[1]):
+            raise InputError(f"bounds {bounds}: give the metric's least and greatest value, such as (0, 1), or None")
+        if not 0 < alpha < 0.5:
+            raise InputError(f"alpha {alpha}: it must lie above 0 and below 0.5, such as {ALPHA}")
         self.target, self.bounds, self.alpha = float(target), bounds, alpha
         low, high = bounds or (0.0, 1.0)
         # A score is origin + unit × what is reckoned with, of which more is better: in [0, 1] where bounds are known.
         self._origin, self._unit = (low, high - low) if mode == "max" else (high if bounds else 0.0, low - high)
-        self._forecasts = IndependentForecasts()
-        self._trials: dict[Hashable, _Trial] = {}
+        self._ends: dict[object, Mixtures] = {}  # of curves that were seen before
+        self._trials: defaultdict[Hashable, _Trial] = defaultdict(_Trial)
 
     def __contains__(self, trial: Hashable) -> bool:
         return trial in self._trials
@@ -99,29 +102,33 @@ class Stopping:
         """Take up one score at one x; going back in x forgets what came after, as a run does that is set back."""
         if not (math.isfinite(x) and x >= 0):
             raise InputError(f"trial {trial} has a score at x = {x}: it must be finite and at least 0")
-        known = self._trials.setdefault(trial, _Trial())
-        if known.points and x <= known.at:
-            known.points = {at: value for at, value in known.points.items() if at < x}
-            known.judged_at = 0.0
-        if math.isfinite(score):
-            known.points[float(x)] = self._inward(trial, score)
-            known.not_finite = 0
-        else:
-            known.not_finite += 1
+        curve, value = self._trials[trial], (score - self._origin) / self._unit
+        if curve.points and x <= curve.at:
+            curve.points = {at: earlier for at, earlier in curve.points.items() if at < x}
+            curve.judged_at = 0.0
+        if not math.isfinite(score):
+            curve.not_finite += 1
+            return
+        if self.bounds is not None:
+            if value > 1 + ROUNDING:
+                raise InputError(
+                    f"trial {trial} scored {score:g}, better than the bounds {self.bounds[0]:g} to {self.bounds[1]:g} "
+                    "allow: give bounds that hold, or none"
+                )
+            value = min(max(value, 0.0), 1.0)  # worse than the bounds, as when a run diverges, is as bad as they allow
+        curve.points[float(x)], curve.not_finite = value, 0
 
     def finish(self, trial: Hashable) -> None:
         """A trial has had all it was to get: it can be the best, and is not judged any more."""
-        self._trials.setdefault(trial, _Trial()).running = False
+        self._trials[trial].running = False
 
     def reopen(self, trial: Hashable) -> None:
         """A trial that was dropped or finished goes on: it competes and is judged again."""
-        known = self._trials.setdefault(trial, _Trial())
-        known.running = known.competes = True
+        self._trials[trial].running = self._trials[trial].competes = True
 
     def drop(self, trial: Hashable) -> None:
         """A trial has failed or was stopped: it is out of the competition."""
-        known = self._trials.setdefault(trial, _Trial())
-        known.running = known.competes = False
+        self._trials[trial].running = self._trials[trial].competes = False
 
     def hopeless(self, trial: Hashable) -> Why | None:
         """Return why a running trial can be stopped; None while it may still be the best.
@@ -129,35 +136,28 @@ class Stopping:
         The two best by expectation and the likeliest are never stopped, and neither is one whose curve is not
         identifiable yet, unless its whole interval lies below the leader's.
         """
-        known = self._trials.get(trial)
-        if known is None or not known.running:
+        curve = self._trials.get(trial)
+        if curve is None or not curve.running:
             return None
-        if known.not_finite >= MOST_NOT_FINITE:
-            return Why(
-                f"trial {trial} reported no finite score {known.not_finite} times in a row",
-                {"not_finite": known.not_finite},
-            )
-        if known.judged_at < known.at < LEAST_PROGRESS * known.judged_at or not 0 < known.at < self.target:
+        if (rows := curve.not_finite) >= MOST_NOT_FINITE:
+            return Why(f"trial {trial} reported no finite score {rows} times in a row", {"not_finite": rows})
+        if curve.judged_at < curve.at < LEAST_PROGRESS * curve.judged_at or not 0 < curve.at < self.target:
             return None
-        needed = SCALE_KNOWN_AT * self.target
-        if self.bounds is None and not any(each.competes and each.at >= needed for each in self._trials.values()):
+        farthest = max((other.at for other in self._trials.values() if other.competes), default=0.0)
+        if self.bounds is None and farthest < SCALE_KNOWN_AT * self.target:
             return None
-        known.judged_at = known.at
-        return self._judged(trial, self._forecast())
+        curve.judged_at = curve.at
+        return self._judged(trial, self._forecasts())
 
-    def outlooks(self) -> dict[Hashable, TrialForecast]:
-        """Return what is predicted of every trial that competes and has a score after its start."""
-        return {trial: self._in_units(each) for trial, each in self._forecast().items()}
-
-    def _judged(self, trial: Hashable, found: dict[Hashable, TrialForecast]) -> Why | None:
-        own, limit = found[trial], bar(self.alpha, len(found))
-        best, *others = sorted(found, key=lambda each: -found[each].expected)
-        likeliest = max(found, key=lambda each: found[each].probability_best)
+    def _judged(self, trial: Hashable, forecasts: dict[Hashable, TrialForecast]) -> Why | None:
+        own, limit = forecasts[trial], bar(self.alpha, len(forecasts))
+        best, *others = sorted(forecasts, key=lambda name: -forecasts[name].expected)
+        likeliest = max(forecasts, key=lambda name: forecasts[name].probability_best)
         if trial in (best, *others[:1], likeliest) or own.probability_best >= limit:
             return None
-        if own.high >= found[best].low and fit_curves([self._curve(trial)])[0].verdict is Verdict.NOT_IDENTIFIABLE:
+        if own.high >= forecasts[best].low and fit_curves([self._curve(trial)])[0].verdict is Verdict.NOT_IDENTIFIABLE:
             return None
-        mine, leader = self._in_units(own), self._in_units(found[best])
+        mine, leader = self._in_units(own), self._in_units(forecasts[best])
         return Why(
             f"P(trial {trial} is best at {self.target:g}) is {own.probability_best:.2g}, below {limit:.2g}; trial "
             f"{best} is predicted {leader} against {mine}",
@@ -165,86 +165,46 @@ class Stopping:
                 "probability_best": own.probability_best,
                 "limit": limit,
                 "target": self.target,
-                "competing": len(found),
+                "competing": len(forecasts),
                 "trial": trial,
-                **mine.figures(""),
+                **dict(zip(("median", "low", "high"), mine, strict=False)),
                 "leader_trial": best,
-                **leader.figures("leader_"),
+                **dict(zip(("leader_median", "leader_low", "leader_high"), leader, strict=False)),
             },
         )
 
-    def _forecast(self) -> dict[Hashable, TrialForecast]:
-        competing = [name for name, known in self._trials.items() if known.competes and known.at > 0]
-        found = self._forecasts.forecast([self._curve(name) for name in competing], self.target)
-        return dict(zip(competing, found, strict=True))
+    def outlooks(self) -> dict[Hashable, TrialForecast]:
+        """Return what is predicted of every trial that competes and has a score after its start."""
+        return {trial: self._in_units(forecast) for trial, forecast in self._forecasts().items()}
+
+    def _forecasts(self) -> dict[Hashable, TrialForecast]:
+        """Carry every curve to the target from its own points; one that was seen before is not fitted again."""
+        competing = [name for name, curve in self._trials.items() if curve.competes and curve.at > 0]
+        if not competing:
+            return {}
+        curves, least = [self._curve(name) for name in competing], 0.0
+        if self.bounds is None:
+            # What a run may still gain is thought of in the widest spread that a run has shown, lest one that has not
+            # begun to rise is taken for one that cannot. Rounded, lest one more point calls for all to be fitted anew.
+            least = float(2.0 ** np.round(np.log2(prepare(curves).scale.max())))
+        keys = [(curve.x.tobytes(), curve.y.tobytes(), least) for curve in curves]
+        new = [row for row, key in enumerate(keys) if key not in self._ends]
+        for start in range(0, len(new), CHUNK):
+            rows = new[start : start + CHUNK]
+            prepared = prepare([curves[row] for row in rows], least)
+            ends = posterior_of(prepared, Prior()).predict(np.full(len(rows), self.target))
+            self._ends.update((keys[row], ends.part(slice(place, place + 1))) for place, row in enumerate(rows))
+        self._ends = {key: self._ends[key] for key in keys}
+        ends = Mixtures.joined([self._ends[key] for key in keys])
+        best = shares_of_best(ends.sample(np.random.default_rng(0), DRAWS).T)
+        columns = (*(ends.quantile(level) for level in (0.5, *INTERVAL_ENDS)), ends.average(), best)
+        return {name: TrialForecast(*map(float, row)) for name, *row in zip(competing, *columns, strict=True)}
 
     def _curve(self, trial: Hashable) -> Curve:
         points = self._trials[trial].points
         return Curve.of(str(trial), list(points), list(points.values()), bounded=self.bounds is not None)
 
-    def _inward(self, trial: Hashable, score: float) -> float:
-        value = (score - self._origin) / self._unit
-        if self.bounds is None:
-            return value
-        if value > 1 + ROUNDING:
-            low, high = self.bounds
-            raise InputError(
-                f"trial {trial} scored {score:g}, better than the bounds {low:g} to {high:g} allow: give bounds that "
-                "hold, or none"
-            )
-        return min(max(value, 0.0), 1.0)  # worse than the bounds, as when a run diverges, is as bad as they allow
-
-    def _in_units(self, found: TrialForecast) -> TrialForecast:
+    def _in_units(self, forecast: TrialForecast) -> TrialForecast:
         """Return a forecast in the metric's own units."""
-        values = (found.median, found.low, found.high, found.expected)
-        median, *ends, expected = (self._origin + self._unit * value for value in values)
-        return TrialForecast(median, min(ends), max(ends), expected, found.probability_best)
-
-
-def _check(target: float, mode: str, bounds: tuple[float, float] | None, alpha: float) -> None:
-    if not (math.isfinite(target) and target > 0):
-        raise InputError(f"target {target}: give the steps or the compute at which trials are compared, above 0")
-    if mode not in ("max", "min"):
-        raise InputError(f"mode '{mode}': give 'max' where high scores are good, or 'min' where low ones are")
-    if bounds is not None and not (all(map(math.isfinite, bounds)) and bounds[0] < bounds[1]):
-        raise InputError(f"bounds {bounds}: give the metric's least and greatest value, such as (0, 1), or None")
-    if not 0 < alpha < 0.5:
-        raise InputError(f"alpha {alpha}: it must lie above 0 and below 0.5, such as {ALPHA}")
-
-
-class IndependentForecasts:
-    """Each run is foreseen from its own points; a curve that was seen before is not fitted again.
-
-    On a scale without bounds what a run may still gain is thought of in the widest spread that a run has shown, lest
-    one that has not begun to rise is taken for one that cannot.
-    """
-
-    def __init__(self) -> None:
-        self._prior = Prior()
-        self._known: dict[tuple[object, ...], Mixtures] = {}
-
-    def forecast(self, curves: Sequence[Curve], target: float) -> list[TrialForecast]:
-        """Carry curves, higher scores being better, to one compute."""
-        if not curves:
-            return []
-        unbounded = [curve for curve in curves if not curve.bounded]
-        # Rounded, lest one more point calls for every curve to be fitted anew.
-        least = float(2.0 ** np.round(np.log2(prepare(unbounded).scale.max()))) if unbounded else 0.0
-        scales = [0.0 if curve.bounded else least for curve in curves]
-        keys = [(each.x.tobytes(), each.y.tobytes(), target, scale) for each, scale in zip(curves, scales, strict=True)]
-        new = [row for row, key in enumerate(keys) if key not in self._known]
-        for start in range(0, len(new), CHUNK):
-            rows = new[start : start + CHUNK]
-            prepared = prepare([curves[row] for row in rows], least)
-            found = posterior_of(prepared, self._prior).predict(np.full(len(rows), target))
-            self._known.update((keys[row], found.part(slice(place, place + 1))) for place, row in enumerate(rows))
-        self._known = {key: self._known[key] for key in keys}
-        ends = Mixtures.joined([self._known[key] for key in keys])
-        median, low, high = (ends.quantile(level) for level in (0.5, *INTERVAL_ENDS))
-        columns = (median, low, high, ends.average(), probability_best(ends))
-        return [TrialForecast(*row) for row in np.stack(columns, axis=1).tolist()]
-
-
-def probability_best(ends: Mixtures) -> Vector:
-    """Return each one's share of the draws in which it is the highest; several that are at their bound share one."""
-    return shares_of_best(ends.sample(np.random.default_rng(0), DRAWS).T)
+        median, *ends, expected = (self._origin + self._unit * value for value in forecast[:-1])
+        return TrialForecast(median, min(ends), max(ends), expected, forecast.probability_best)

@@ -1,11 +1,14 @@
 import math
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
+from planner.curves.curve import Curve
+from planner.curves.fitting import fit_curves
 from planner.integrations.stopping import Stopping
 from tests.planner.integrations.crossing import STEPS, Run
 
@@ -22,6 +25,29 @@ def three(stopping: Stopping, steps: int = 24) -> Stopping:
     for name, run in (("good", GOOD), ("fair", FAIR), ("bad", BAD)):
         told(stopping, run, name, steps)
     return stopping
+
+
+def test_a_curve_is_carried_to_the_target_as_by_the_fit() -> None:
+    stopping, curves = three(Stopping(STEPS, bounds=(0, 1))), []
+    for run in (GOOD, FAIR, BAD):
+        x, y = zip(*list(run.scores())[:24], strict=True)
+        curves.append(Curve.of("", x, y, bounded=True))
+    for outlook, fit in zip(stopping.outlooks().values(), fit_curves(curves, [[STEPS]] * 3), strict=True):
+        forecast = fit.predictions[0]
+        expected = (forecast.mean, forecast.low, forecast.high, forecast.expectation)
+        assert outlook[:4] == pytest.approx(expected, abs=1e-6)
+
+
+def test_without_bounds_the_others_show_what_a_flat_one_may_gain() -> None:
+    alone, among = Stopping(60), Stopping(60)
+    for step in range(1, 61):
+        for number in range(3):
+            among.add_score(number, step, 5 * step / (20 + step))
+    for step, score in enumerate(np.random.default_rng(0).normal(0, 0.001, 15), start=1):
+        for stopping in (alone, among):
+            stopping.add_score("flat", step, score)
+    assert alone.outlooks()["flat"].high < 0.1
+    assert among.outlooks()["flat"].high > 1.0
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), None])
