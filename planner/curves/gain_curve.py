@@ -207,36 +207,32 @@ def least_ends(gained: Vector, y: Vector) -> tuple[Vector, Vector]:
     return np.einsum("scd,sd...->sc...", np.linalg.inv(gram), along), gram
 
 
-def sigmoid(log_x: Vector, y: Vector, limits: tuple[float, float]) -> GainCurve:
-    """Return the curve of θ = (log B, log C_mid), C_mid from a tenth of the first x to a hundred times the last."""
-    first, last = float(log_x[np.isfinite(log_x)].min()), float(log_x.max())
-    steepness = np.log(np.geomspace(0.3, 8.0, 7))
-    midpoints = np.linspace(first, last + math.log(10), 24)
-    return GainCurve(
-        gain=lambda theta, at: expit(np.exp(theta[:, :1]) * (at - theta[:, 1:])),
-        log_x=log_x,
-        y=y,
-        bounds=np.array(
-            [
-                [math.log(SLOWEST), max(first - math.log(10), -690.0)],
-                [math.log(STEEPEST), last + math.log(100)],
-            ]
-        ),
-        starts=np.stack(np.meshgrid(steepness, midpoints), axis=-1).reshape(-1, 2),
-        limits=limits,
-    )
-
-
 def draw_sigmoid(curve: Curve) -> LawDraws:
-    """Return what R0, A, B and C_mid may be, if the curve is a sigmoid."""
+    """Return what R0, A, B and C_mid may be, if the curve is a sigmoid.
+
+    C_mid may lie from a tenth of the first x to a hundred times the last.
+    """
     require_variation(curve, "sigmoid")
     with np.errstate(divide="ignore"):  # before training
         log_x = np.log(curve.x)
+    first, last = float(log_x[np.isfinite(log_x)].min()), float(log_x.max())
+    steepness, midpoints = np.log(np.geomspace(0.3, 8.0, 7)), np.linspace(first, last + math.log(10), 24)
+    low = [math.log(SLOWEST), max(first - math.log(10), -690.0)]
+
+    def problem(y: Vector, limits: tuple[float, float]) -> GainCurve:
+        return GainCurve(
+            gain=lambda theta, at: expit(np.exp(theta[:, :1]) * (at - theta[:, 1:])),
+            log_x=log_x,
+            y=y,
+            bounds=np.array([low, [math.log(STEEPEST), last + math.log(100)]]),
+            starts=np.stack(np.meshgrid(steepness, midpoints), axis=-1).reshape(-1, 2),
+            limits=limits,
+        )
 
     def parameters(points: Vector) -> dict[str, Vector]:
         return {"R0": points[:, 2], "A": points[:, 3], "B": np.exp(points[:, 0]), "C_mid": np.exp(points[:, 1])}
 
-    return _law(curve, lambda y, limits: sigmoid(log_x, y, limits), parameters)
+    return _law(curve, problem, parameters)
 
 
 def draw_power_law(curve: Curve) -> LawDraws:
