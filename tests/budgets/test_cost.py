@@ -5,13 +5,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from budgets.coefficients import UNMODELLED_FLOOR_LOG_SD, Coefficients, prior
-from budgets.cost import StepCost, phase_seconds, step_cost
+from budgets.coefficients import UNMODELLED_FLOOR_LOG_SD, Coefficients
+from budgets.cost import StepCost, step_cost
 from budgets.execution import Execution
 from budgets.hardware import Hardware
-from budgets.memory import Placement, engine_sizes, fewest_gpus, training_gpus
-from budgets.signal import MeasuredPassRates, signal_fraction
-from budgets.work import Driver, Phase, StepLoad, total
+from budgets.memory import fewest_gpus
+from budgets.signal import MeasuredPassRates
+from budgets.work import Driver, Phase
 from budgets.workload import Validation, Workload
 from tests.budgets.traits import TRAITS
 from tests.budgets.workloads import hardware_of, workload_of
@@ -113,58 +113,6 @@ def test_twice_the_gpus_split_never_take_longer(model: str, recipe: str, power: 
     assert priced(workload, hardware_of(gpus=2 * gpus), recipe, 2**n, 2**prompts).step_seconds <= few * (1 + 1e-9)
 
 
-def slower_side(
-    workload: Workload, hardware: Hardware, recipe: str, placement: Placement, n: int, prompts: int
-) -> float:
-    traits = TRAITS[recipe]
-    load = StepLoad.of(n, prompts, traits, signal_fraction(workload.pass_rates, n))
-    known = prior(hardware.gpu)
-    phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
-    return max(sum(total(phases[phase]) for phase in one_side) for one_side in (GENERATING, TRAINING))
-
-
-def possible_splits(workload: Workload, hardware: Hardware, recipe: str, rollouts: int, parts: int) -> list[Placement]:
-    """List what can be run of all splits, or else what would be a price alone."""
-    gpus, node = hardware.gpus_per_trial // parts, hardware.gpu.gpus_per_node
-    fewest = training_gpus(workload, TRAITS[recipe], hardware.gpu)
-    unit = engine_sizes(workload, hardware.gpu, gpus)[0]
-    assert fewest is not None
-    fitting = [count for count in range(fewest, gpus) if (gpus - count) % unit == 0]
-    # Trainers refuse other splits of several nodes, and all but verl and prime-rl those without equal shares.
-    whole = [
-        count
-        for count in fitting
-        if all(
-            each * gpus <= node or each * count % (each * gpus / math.ceil(each * gpus / node)) == 0
-            for each in (1, parts)
-        )
-    ]
-    equal = [count for count in whole if rollouts % (count * parts) == 0]
-    counts = equal or whole or fitting
-    return [Placement(parts * (gpus - count), parts * count, colocated=False) for count in counts]
-
-
-@given(
-    model=MODELS,
-    recipe=SPLITS,
-    gpus=st.sampled_from([2, 3, 4, 8, 12, 16, 32, 64]),
-    parts=st.sampled_from([1, 2, 4]),
-    n=ROLLOUTS,
-    prompts=PROMPTS,
-    share=SHARES,
-)
-def test_the_split_is_the_best_of_all_that_can_be_run(
-    model: str, recipe: str, gpus: int, parts: int, n: int, prompts: int, share: float
-) -> None:
-    workload, hardware = workload_of(model, mean_share=share), hardware_of("gb200", gpus)
-    assume(gpus % parts == 0 and fits(workload, hardware_of("gb200", gpus // parts), recipe))
-    cost = step_cost(workload, hardware, TRAITS[recipe], n, prompts, parts=parts)
-    splits = possible_splits(workload, hardware, recipe, n * prompts, parts)
-    fastest = min(slower_side(workload, hardware, recipe, split, n, prompts) for split in splits)
-    assert cost.placement in splits
-    assert cost.step_seconds == pytest.approx(fastest, rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("gpus", "parts", "cell", "trainers"),
     [
@@ -222,6 +170,12 @@ def test_validations_are_spread_over_the_steps_between_them() -> None:
     assert often.seconds_by_phase[Phase.EVALUATE] == pytest.approx(10 * rarely.seconds_by_phase[Phase.EVALUATE])
     whole = 100 * rarely.seconds_by_phase[Phase.EVALUATE]
     assert rarely.start_up_seconds > whole  # the base model is scored before any update
+
+
+@pytest.mark.parametrize(("rollouts_per_step", "steps"), [(32, 64), (1024, 2), (5000, 1)])
+def test_validation_by_rollouts_scores_every_batch_alike(rollouts_per_step: int, steps: int) -> None:
+    assert Validation(128, 4, 5, every_rollouts=2048).steps_between(rollouts_per_step) == steps
+    assert Validation(128, 4, 5).steps_between(rollouts_per_step) == 5
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "scalerl"])

@@ -1,10 +1,8 @@
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.errors import InputError
 from budgets.growth import Growth
 
 growths = st.builds(Growth, st.floats(1.01, 64), st.integers(1, 200))
@@ -34,22 +32,3 @@ def test_names() -> None:
     assert Growth.named("4x") == Growth(4.0, 32)
     assert Growth.named("2.5x@8") == Growth(2.5, 8)
     assert (Growth(4).name, Growth(2.5, 8).name) == ("4x", "2.5x@8")
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("fast", "growth 'fast' cannot be read: give the last batch over the first, such as 4x, or none"),
-        ("4", "growth '4' cannot be read"),
-        ("-4x", "growth '-4x' cannot be read"),
-        ("1x", "growth by a factor of 1 .* the factor must be above 1"),
-        ("4x@0", "first doubling after 0 updates: .* at least 1"),
-    ],
-)
-def test_what_is_no_growth_is_refused(name: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        Growth.named(name)
-    with pytest.raises(InputError, match="update -1 is asked for"):
-        Growth(4).prompts(16, -1)
-    with pytest.raises(InputError, match="prompts per batch is 0"):
-        Growth(4).stages(0)

@@ -191,13 +191,3 @@ def test_a_wrong_key_lists_the_open_ones() -> None:
     ledger.reserve("x", 1.0)
     with pytest.raises(InputError, match="open: x, y"):
         ledger.charge("a", 1.0)
-
-
-@pytest.mark.parametrize("hours", [-1.0, math.nan, math.inf])
-def test_hours_must_be_finite_and_not_negative(hours: float) -> None:
-    with pytest.raises(InputError, match="budget is"):
-        Ledger(hours)
-    with pytest.raises(InputError, match="spent is"):
-        Ledger(10.0, spent=hours)
-    with pytest.raises(InputError, match="reservation is"):
-        Ledger(10.0).reserve("a", hours)

@@ -1,11 +1,9 @@
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.errors import InputError
+from budgets.expected_lengths import expected_length, kind_of
 from budgets.lengths import REST_SHARE, InterruptedLengths, ResponseLengths, interrupted
 
 CASES = [
@@ -75,21 +73,6 @@ def test_a_mean_at_the_cap_is_all_truncated_and_lengths_without_spread_are_alike
     assert (alike.longest_of(1e6), alike.mean_square, alike.truncated_share) == (5, 25, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("mean", "spread", "message"),
-    [
-        (0.0, 0.6, "positive and at most the cap, 8192"),
-        (9000.0, 0.6, "positive and at most the cap, 8192"),
-        (math.nan, 0.6, "positive and at most the cap, 8192"),
-        (2000.0, -0.1, r"between 0 .* and 3"),
-        (2000.0, math.nan, r"between 0 .* and 3"),
-    ],
-)
-def test_mean_and_spread_are_bounded(mean: float, spread: float, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        ResponseLengths(mean, 8192, spread)
-
-
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("first", "last"), [(0.6975, 0.8371), (0.3, 0.3)])
 def test_interrupted_lengths_against_monte_carlo(case: tuple[float, int, float], first: float, last: float) -> None:
@@ -124,3 +107,36 @@ def test_responses_that_all_end_before_are_as_they_were() -> None:
     lengths = ResponseLengths(5, 8, 0.0)
     assert interrupted(lengths, 0.7, 0.8) is lengths
     assert interrupted(lengths, 0.5, 0.5).mean == pytest.approx(4 + 2)
+
+
+MODELS = ["Qwen3-8B", "Llama-3.1-8B-Instruct", "Qwen2.5-Math-7B"]
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        ("Qwen3-235B-A22B", "reasoning"),
+        ("DeepSeek-R1-Distill-Qwen-1.5B", "reasoning"),
+        ("gpt-oss-20b", "reasoning"),
+        ("Qwen3-8B-Base", "base"),
+        ("Qwen3-30B-A3B-Instruct-2507", "instruct"),
+        ("gemma-2-2b-it", "instruct"),
+        ("Qwen2.5-Math-7B", "base"),
+        ("Qwen2.5-0.5B", "small base"),
+    ],
+)
+def test_a_name_tells_what_kind_of_model_it_is(model: str, kind: str) -> None:
+    assert kind_of(model) == kind
+
+
+@given(model=st.sampled_from(MODELS), cap=st.floats(64, 65_536), rate=st.floats(0, 0.99))
+def test_an_expected_mean_grows_with_the_cap_below_it_and_with_the_difficulty(
+    model: str, cap: float, rate: float
+) -> None:
+    tight, wide = expected_length(model, cap), expected_length(model, 2 * cap)
+    assert 0 < tight.mean <= cap
+    assert tight.mean <= wide.mean
+    assert 0 <= tight.log_sd <= wide.log_sd
+    harder, easier = (expected_length(model, cap, each) for each in (rate, min(1.0, rate + 0.01)))
+    assert easier.mean <= harder.mean <= cap
+    assert expected_length(model, cap, 0.5).mean == tight.mean

@@ -7,6 +7,7 @@ from budgets.models import ModelShape
 from budgets.signal import DIFFICULTIES, PassRates
 from budgets.workload import Validation, Workload
 
+TINY = ModelShape("tiny", 64, 2, 4, 2, 16, 128, 100, 512, tied_embeddings=True)
 # A small model's config.json.
 DENSE = {
     "hidden_size": 64,

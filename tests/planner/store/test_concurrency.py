@@ -15,7 +15,7 @@ from sqlalchemy import text
 from budgets.errors import StoreError
 from planner.store import open_store, results
 from tests.planner.store import samples
-from tests.planner.store.samples import NOON
+from tests.planner.store.samples import NOON, plan
 
 PRELUDE = """
 import sys
@@ -179,3 +179,28 @@ def test_a_reader_in_the_middle_of_a_look_keeps_nobody_from_closing_and_the_next
         session.rollback()
         open_store(path).close()
         assert plans_in_a_copy(path, tmp_path) == 1
+
+
+OTHER = """
+import sys
+from planner.store import open_store
+with open_store(sys.argv[1]) as store, store.write():
+    pass
+"""
+
+
+def test_another_process_that_writes_and_leaves_takes_nothing_from_one_that_opened_it_twice(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    with open_store(path) as driver:
+        driver.save_plan(plan(), [], created_at=NOON)
+        with open_store(path, read_only=True) as screen:
+            assert screen.plan().name == "plan-1"
+            subprocess.run([sys.executable, "-c", OTHER, str(path)], check=True)
+            # SQLite takes the log away only when it believes that nobody else has the database open.
+            assert path.with_name("rlplan.db-wal").exists()
+            assert driver.save_plan(plan(), [], created_at=NOON) == "plan-2"
+        with open_store(path, read_only=True) as afterwards:
+            assert afterwards.plan().name == "plan-2"
+    subprocess.run([sys.executable, "-c", OTHER, str(path)], check=True)
+    with open_store(path) as late:
+        assert late.plan().name == "plan-2"

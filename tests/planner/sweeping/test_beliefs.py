@@ -1,14 +1,17 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from planner.curves.verdicts import Verdict
-from planner.metrics import INTERVAL_LEVEL
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_LEVEL
 from planner.pooling.pool import MOST_RUNS, joint_of
 from planner.sweeping.beliefs import TrialBelief, beliefs_of, curve_of, scores_at_target, states_of
-from planner.sweeping.chances import Chances
+from planner.sweeping.chances import ALPHA, Chances, bar
 from planner.trials import TrialState
 from planner.view import Configuration, ScorePoint, TrialView, View, has_curve
 from tests.planner.pooling.sweeps import Curve, along, smooth, sweep
@@ -102,3 +105,23 @@ def test_scores_beyond_a_pass_rate_are_taken_at_its_bounds() -> None:
     assert (curve_of(scored([1.2] * 8)).y == 1.0).all()
     belief = believed(view([scored([0.5, *[1.2] * 8])]))[0]
     assert 0.5 < belief.score.low <= belief.score.median <= belief.score.high <= 1
+
+
+MANY = 100
+SD = 0.05
+
+
+@pytest.mark.parametrize(("chance", "least", "most"), [(5, 0.0, 0.01), (0.01, 0.9, 1.0)])
+def test_among_many_a_few_draws_give_up_what_has_no_chance_and_nothing_else(
+    chance: float, least: float, most: float
+) -> None:
+    limit = bar(ALPHA, MANY)
+    behind = -EQUIVALENCE_MARGIN + np.sqrt(2) * SD * ndtri(chance * limit)
+    given_up = []
+    for seed in range(100):
+        scores = np.random.default_rng(seed).normal([0.8, *[0.8 + behind] * 4], SD, (300, 5))
+        configurations = tuple(Configuration(2**k, 8) for k in range(1, 6))
+        joint = cast(Any, SimpleNamespace(at_target=scores, configurations=configurations))
+        found = Chances(view([]), joint)
+        given_up.append(found.near_at_most[1:] < limit)
+    assert least <= np.mean(given_up) <= most

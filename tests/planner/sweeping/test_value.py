@@ -6,12 +6,13 @@ import pytest
 from planner.pooling.draws import JointDraws, Runs
 from planner.pooling.pool import joint_of
 from planner.pooling.shape import KNOTS
+from planner.sweeping.grants import MARGIN, grant
 from planner.sweeping.offers import Offer, money_of, offers
 from planner.sweeping.value import SegmentValues
 from planner.trials import TrialState
 from planner.view import Configuration
 from tests.planner.pooling.sweeps import smooth, sweep
-from tests.planner.sweeping.views import view
+from tests.planner.sweeping.views import trial, view
 
 CELLS = ((4, 16), (8, 32), (16, 64), (32, 128))
 CONFIGURATIONS = tuple(Configuration(*cell) for cell in CELLS)
@@ -118,3 +119,66 @@ def test_a_collapsed_run_gains_nothing() -> None:
     assert offered[0].trial is not None
     assert offered[0].trial.state is TrialState.PAUSED
     assert gains_of(joint_of(seen, 200), *offered) == pytest.approx(0.0, abs=1e-4)
+
+
+# What is offered
+
+
+def test_of_seeds_that_have_not_begun_one_is_offered() -> None:
+    seeds = [trial(number, cell=(8, 32), seed=number) for number in range(1, 5)]
+    begun = trial(9, TrialState.PAUSED, step=20, cell=(8, 32))
+    seen = view([*seeds, begun, trial(10, cell=(8, 64))])
+    assert {each.trial.trial for each in offers(seen, money_of(seen)) if each.trial} == {1, 9, 10}
+
+
+def test_finalists_are_offered_with_another_seed_where_the_view_allows_it() -> None:
+    first = trial(1, TrialState.PAUSED, step=60, cell=(8, 32))
+    second = trial(2, TrialState.FINISHED, step=100, cell=(8, 32), seed=3)
+    other = trial(3, TrialState.PAUSED, step=60, cell=(64, 256))
+    seen = replace(view([first, second, other], left=500.0), replicates=True)
+    (offer,) = [each for each in offers(seen, 700.0, [first.configuration]) if each.trial is None]
+    assert (offer.configuration, offer.seed, offer.to_step, offer.from_gpu_hours) == (first.configuration, 4, 100, 0.0)
+    assert offer.price == first.start_up_gpu_hours + 100 * first.gpu_hours_per_step
+    assert all(each.trial for each in offers(seen, 700.0))
+    assert all(each.trial for each in offers(replace(seen, replicates=False), 700.0, [first.configuration]))
+    waiting = replace(seen, trials={**seen.trials, 4: trial(4, cell=(8, 32), seed=4)})
+    assert all(each.trial for each in offers(waiting, 700.0, [first.configuration]))
+    poor = replace(seen, gpu_hours_left=offer.price)
+    assert all(each.trial for each in offers(poor, 700.0, [first.configuration]))
+
+
+@pytest.mark.parametrize("start_up", [0.0, 3.0, 40.0])
+def test_no_segment_is_shorter_than_the_start_up_before_it(start_up: float) -> None:
+    one = trial(1, TrialState.PAUSED, step=5, gpu_hours_per_step=0.1, start_up_gpu_hours=start_up, most_steps=5000)
+    found = offers(view([one], left=200.0), 200.0)
+    assert found
+    assert all((each.to_step - one.step) * one.gpu_hours_per_step >= start_up for each in found)
+
+
+# A segment is paid for before it starts, with a margin
+
+
+@pytest.mark.parametrize(
+    ("wanted", "left", "least", "to_step"),
+    [
+        (30, 100.0, 0.0, 30),
+        (1010, 13.0, 0.0, 105),  # a part, when the whole is too dear: 13 / 1.3 less the start-up
+        (11, 100.0, 50.0, 11),  # a small rest, when it is all that is wanted
+        (5000, 1e9, 0.0, 2000),  # no trial goes beyond its final run
+        (1010, 0.0, 0.0, None),
+        (1010, 0.7, 0.0, None),  # not one update
+        (1010, 1.1, 0.0, None),  # less than the start-up
+        (1010, 13.0, 9.6, None),  # less than is worth it
+        (10, 1e9, 0.0, None),
+    ],
+)
+def test_as_much_is_granted_with_a_margin_as_is_paid_for_and_worth_its_start_up(
+    wanted: int, left: float, least: float, to_step: int | None
+) -> None:
+    paid = grant(
+        trial(1, step=10, gpu_hours_per_step=0.1, start_up_gpu_hours=0.5, most_steps=2000), wanted, left, least
+    )
+    assert (paid.to_step if paid else None) == to_step
+    if paid:
+        assert paid.gpu_hours == pytest.approx(MARGIN * (0.5 + (paid.to_step - 10) * 0.1))
+        assert paid.gpu_hours <= left
