@@ -35,10 +35,10 @@ from planner.sweeping.actions import Action, Policy
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration, View
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
-from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver
 from runner.sweep.planning import SweepChoice, sweep_spec, trial_name
+from tests.simulated.executor import SimulatedExecutor
 
 BAR_SECONDS, BAR_DECISION_MS = 300.0, 50.0
 GROUPS, BATCHES = (8, 16, 32, 64, 128, 256, 512, 1024), (32, 64, 128, 256, 512)
@@ -100,7 +100,7 @@ def measured(path: Path, policy: str, trials: int, seed: int) -> Measured:
     began = time.perf_counter()
     with open_store(path) as store:
         sweep, spec = stored_sweep(store, policy, trials, workers, seed)
-        executor = SimulatedExecutor(None, workers, gather_seconds=30.0)
+        executor = SimulatedExecutor(workers, gather_seconds=30.0)
         driver = Driver("bench", "here", 1)
         with store.write() as session:
             take_lease(session, sweep, driver, executor.clock.now())

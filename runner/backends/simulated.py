@@ -10,7 +10,7 @@ from pathlib import Path
 from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.ports.backend import Point, Saved, Segment
 from runner.ports.trial import TrialConfig
-from runner.simulation.world import Course, world_of
+from runner.simulation.world import Course, course_of
 from runner.training import checkpoints
 
 
@@ -66,7 +66,7 @@ class SimulatedBackend:
 
     def _open(self, config: TrialConfig, folder: Path, step: int) -> None:
         self.close()
-        course = world_of(config).course(config)
+        course = course_of(config)
         if config.simulation and config.simulation.sleep_seconds_at_start:
             time.sleep(config.simulation.sleep_seconds_at_start)
         self._course, self._config, self._folder, self._step = course, config, folder, step

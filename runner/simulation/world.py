@@ -4,7 +4,6 @@ Scores come from the curves of a response surface, seconds from a cost model, fa
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,9 +43,9 @@ class Course:
         """Draw what the trial's seed decides; the rest follows from a step."""
         validation, costs = config.validation, choice.costs
         n, B, rollouts = config.rollouts_per_prompt, config.prompts_per_batch, config.rollouts_per_step
-        self._key = mixed(choice.seed, n, B, config.seed)
-        self._gpus, self._failures = config.machine.gpus, choice.failures
-        known = _breakdowns(choice.failures, self._key, rollouts)
+        self.key = mixed(choice.seed, n, B, config.seed)
+        self.gpus = config.machine.gpus
+        known = _breakdowns(choice.failures, self.key, rollouts)
         self._breakdown = min(known, key=lambda found: found.step, default=None)
         self.start_up_seconds, self.save_seconds = costs.start_up_seconds, costs.save_seconds
         self._shape = surface.run(n, B, config.seed)
@@ -56,7 +55,7 @@ class Course:
         self._update = costs.seconds_per_update + costs.seconds_per_rollout * rollouts
         self._validation = costs.seconds_per_answer * self._answers
         self._sums = _spreads(choice.seed, costs.spread)
-        self._offset = mixed(self._key, 7) % PERIOD  # each trial sees another stretch of the same spreads
+        self._offset = mixed(self.key, 7) % PERIOD  # each trial sees another stretch of the same spreads
 
     def seconds(self, step: int) -> float:
         """Return the trial's seconds when a step and its validation are over."""
@@ -64,13 +63,6 @@ class Course:
         updates = periods * PERIOD + self._sums[rest] - self._sums[self._offset]
         validations = min(1 + step * self._rollouts // self._every, 1 + step)
         return self._update * updates + self._validation * validations
-
-    def step_at(self, seconds: float) -> int:
-        """Return the first step that is over at or after so many seconds."""
-        high = 1
-        while self.seconds(high) < seconds:
-            high *= 2
-        return bisect_left(range(high), seconds, key=self.seconds)
 
     def scored_steps(self, after: int, upto: int) -> Sequence[int]:
         """Return the steps in (after, upto] that are validated."""
@@ -87,14 +79,14 @@ class Course:
         score = error = None
         if self.scored_steps(step - 1, step):
             mean = self._shape.score(step * self._rollouts)
-            score = binomial(mean, self._answers, self._key, step) / self._answers
+            score = binomial(mean, self._answers, self.key, step) / self._answers
             error = math.sqrt(score * (1 - score) / self._answers)
         return Point(
             step,
             step * self._rollouts,
             step * self._tokens_per_step,
             seconds,
-            seconds * self._gpus / SECONDS_PER_HOUR,
+            seconds * self.gpus / SECONDS_PER_HOUR,
             score,
             error,
         )
@@ -104,43 +96,24 @@ class Course:
         found = self._breakdown
         return found if found is not None and after < found.step <= upto else None
 
-    def seconds_until_lost(self, attempt: int, from_step: int) -> float:
-        """Return after how many seconds in this attempt from this step the worker is lost; infinite when never.
 
-        The rate is constant per GPU-hour; another attempt is another draw.
-        """
-        rate = self._failures.lost_per_gpu_hour * self._gpus / SECONDS_PER_HOUR
-        return -math.log(uniform(self._key, attempt, from_step, 51)) / rate if rate else math.inf
+def course_of(config: TrialConfig) -> Course:
+    """Return the life of a trial in the world of its configuration, or in one that is drawn from seed 0.
 
-
-class World:
-    """Trials on one response surface."""
-
-    def __init__(self, choice: SimulationChoice) -> None:
-        self.surface = Surface(choice)
-        self._choice = choice
-
-    def course(self, config: TrialConfig) -> Course:
-        """Return the life of a trial; one whose batch grows is refused: what that does to its score is not known."""
-        if config.growth is not None:
-            raise InputError(
-                f"growth {config.growth} cannot be simulated: worlds without training know constant batches alone; "
-                "leave growth out, or train"
-            )
-        return Course(self._choice, self.surface, config)
+    One whose batch grows is refused: what that does to its score is not known.
+    """
+    if config.growth is not None:
+        raise InputError(
+            f"growth {config.growth} cannot be simulated: worlds without training know constant batches alone; "
+            "leave growth out, or train"
+        )
+    choice = config.simulation or SimulationChoice()
+    return Course(choice, _surface(choice), config)
 
 
 @lru_cache(maxsize=64)
-def open_world(choice: SimulationChoice) -> World:
-    """Return the world of a choice, the same object for equal ones."""
-    return World(choice)
-
-
-def world_of(config: TrialConfig) -> World:
-    """Return the world that a trial's configuration names."""
-    if config.simulation is None:
-        raise InputError("the trial's configuration has no section 'simulation', so it belongs to no simulated world")
-    return open_world(config.simulation)
+def _surface(choice: SimulationChoice) -> Surface:
+    return Surface(choice)
 
 
 @lru_cache(maxsize=16)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from runner.simulation.executor import SimulatedExecutor
 from tests.conformance.executor import *  # noqa: F403
 from tests.conformance.works import NewExecutor, Works
+from tests.simulated.executor import SimulatedExecutor
 
 
 @pytest.fixture(params=[0.0, 300.0], ids=["event-by-event", "gathered"])

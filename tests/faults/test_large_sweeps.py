@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from runner.ports.trial import TrialConfig
-from runner.trainers.standin.life import course_of
+from runner.simulation.world import course_of
 from tests.faults.eight_nodes import TwoHosts, eight_nodes
 from tests.namespaces import NEEDS_ROOT, within
 

@@ -19,17 +19,17 @@ from runner.ports.trial import TrialConfig
 from runner.rehearsal import node_files
 from runner.rehearsal.node_files import try_folder
 from runner.rehearsal.playing import Played
-from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.placing import ClusterResources
 from tests.rlplan.stored_rows import rows
+from tests.simulated.executor import SimulatedExecutor
 
 
 class Simulated(SimulatedExecutor):
     """Takes what the executor on Ray takes, and has half the workers."""
 
     def __init__(self, folder: Path, workers: int, tag: str, address: str | None, *need: float) -> None:
-        super().__init__(None, max(1, workers // 2), gpus_per_worker=64.0)
+        super().__init__(max(1, workers // 2), gpus_per_worker=64.0)
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,7 @@ def test_the_final_runs_layout_is_placed_on_the_cluster(
 ) -> None:
     class Cluster(SimulatedExecutor):
         def __init__(self, *_: Any) -> None:
-            super().__init__(None, 8, gpus_per_worker=most)
+            super().__init__(8, gpus_per_worker=most)
 
         def resources(self) -> ClusterResources:
             return ClusterResources([Node(str(number), "here", 8.0, 8.0, 8.0, 8.0) for number in range(8)])

@@ -22,12 +22,12 @@ from rlplan.requests.running import ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording import extras
 from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
-from runner.simulation.executor import SimulatedExecutor
+from runner.simulation.world import course_of
 from runner.sweep.fingerprint import configuration_fingerprint
 from runner.sweep.planned import configuration_of
-from runner.trainers.standin.life import course_of
 from tests.rlplan.stored_rows import rows
 from tests.runner.tasks.checkpoints import save_checkpoint
+from tests.simulated.executor import SimulatedExecutor
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
 
@@ -51,7 +51,7 @@ class Simulated(SimulatedExecutor):
     made: list[tuple[Any, ...]] = []  # noqa: RUF012
 
     def __init__(self, folder: Path, workers: int, tag: str, address: str | None, *need: float) -> None:
-        super().__init__(None, workers)
+        super().__init__(workers)
         self.made.append((folder, workers, tag, address, *need))
 
     def wait(self, seconds: float) -> Sequence[Event]:

@@ -11,6 +11,7 @@ from typing import Any
 import runner
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
+from runner.simulation.world import course_of
 from runner.trainers.catalogue import driver_of
 from runner.trainers.command.driver import CommandDriver
 from runner.trainers.command.options import CLOCK, KNOWN
@@ -19,7 +20,7 @@ from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source,
 from runner.trainers.driving import complete, in_own_ray
 from runner.trainers.following import LineSource
 from runner.trainers.inside import SAVE_NOW
-from runner.trainers.standin.life import course_of, rows_of
+from runner.trainers.standin.life import rows_of
 from runner.trainers.standin.options import StandinOptions, options_of
 from runner.trainers.standin.writing import CHECKPOINT
 

@@ -2,14 +2,8 @@
 
 from typing import Any
 
-from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
-from runner.simulation.world import Course, open_world
-
-
-def course_of(config: TrialConfig) -> Course:
-    """Return the life of a trial in the world of its configuration, or in one that is drawn from seed 0."""
-    return open_world(config.simulation or SimulationChoice()).course(config)
+from runner.simulation.world import Course, course_of
 
 
 def rows_of(config: TrialConfig | dict[str, Any], first: int, last: int) -> list[list[Any]]:

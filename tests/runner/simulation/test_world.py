@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from runner.ports.executor import Work
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
 from runner.ports.trial import Machine
 from runner.simulation import chance
 from runner.simulation.frontier import FRONTIERS
 from runner.simulation.surfaces import BASE_SCORES, NEVER, Shape, Surface
-from runner.simulation.world import PERIOD, Course, World
+from runner.simulation.world import PERIOD, Course, course_of
 from tests.runner.simulation.worlds import trial
+from tests.simulated.segment import seconds_until_lost, step_at
 
 CHOICE = SimulationChoice(seed=3, pathologies=Pathologies(collapse=0.2, late_start=0.2))
 
@@ -116,10 +119,10 @@ def test_a_score_is_a_pass_rate(rollouts: float, shape: Shape) -> None:
 @given(st.integers(0, 2000), st.integers(0, 10), st.sampled_from([2, 8, 64]), st.sampled_from([4, 32]))
 def test_what_a_trial_does_at_a_step_follows_from_the_step_alone(step: int, seed: int, n: int, B: int) -> None:
     config = trial(CHOICE, n, B, seed=seed, every=640, machine=Machine(gpus=4))
-    looked_through = World(CHOICE).course(config)
+    looked_through = course_of(config)
     for scored in looked_through.scored_steps(-1, step):
         looked_through.point(scored)
-    point = World(CHOICE).course(config).point(step)
+    point = course_of(config).point(step)
     assert point == looked_through.point(step)
     assert (point.rollouts, point.tokens) == (step * n * B, step * n * B * 4096)
     assert point.gpu_hours == pytest.approx(point.seconds * 4 / 3600)
@@ -127,14 +130,14 @@ def test_what_a_trial_does_at_a_step_follows_from_the_step_alone(step: int, seed
 
 def test_failures_strike_at_their_stated_rates() -> None:
     choice = SimulationChoice(failures=Failures(nan_per_update=0.01, lost_per_gpu_hour=0.5))
-    world = World(choice)
-    found = [world.course(trial(choice, seed=seed)).breakdown(0, 100) for seed in range(600)]
+    found = [course_of(trial(choice, seed=seed)).breakdown(0, 100) for seed in range(600)]
     assert sum(one is not None for one in found) / 600 == pytest.approx(1 - 0.99**100, abs=0.06)
     assert {one.kind for one in found if one is not None} == {"nan"}
-    course = world.course(trial(choice, machine=Machine(gpus=4)))
-    lives = [course.seconds_until_lost(attempt, 0) for attempt in range(2000)]
+    config = trial(choice, machine=Machine(gpus=4))
+    work = Work(1, 1, 0, config.model_dump(mode="json"), "", 0, 1, 1.0)
+    lives = [seconds_until_lost(course_of(config), replace(work, attempt=attempt)) for attempt in range(2000)]
     assert statistics.mean(lives) == pytest.approx(1800, rel=0.1)
-    assert course.seconds_until_lost(3, 0) == lives[3]
+    assert seconds_until_lost(course_of(config), replace(work, attempt=3)) == lives[3]
 
 
 @given(st.integers(1, 150), st.integers(1, 900), st.integers(-1, 60), st.integers(0, 60))
@@ -147,7 +150,7 @@ def test_validations_come_where_a_multiple_of_the_cadence_is_passed(
         for step in range(after + 1, upto + 1)
         if step == 0 or step * rollouts // every > (step - 1) * rollouts // every
     ]
-    course = World(CHOICE).course(trial(CHOICE, 2, prompts, every=every))
+    course = course_of(trial(CHOICE, 2, prompts, every=every))
     assert course.scored_steps(after, upto) == due
     assert [step for step in range(after + 1, upto + 1) if course.point(step).score is not None] == due
 
@@ -156,7 +159,7 @@ def timed(**costs: float) -> Course:
     """Return a trial of 32 rollouts per step, validated with 400 answers in every third."""
     given = Costs(**{"seconds_per_update": 3.0, "seconds_per_rollout": 0.1, "seconds_per_answer": 0.01, **costs})
     choice = SimulationChoice(seed=1, costs=given)
-    return World(choice).course(trial(choice, seed=4, every=96))
+    return course_of(trial(choice, seed=4, every=96))
 
 
 def test_an_update_is_affine_in_its_rollouts_and_spreads_about_that_and_validations_come_on_top() -> None:
@@ -170,6 +173,6 @@ def test_an_update_is_affine_in_its_rollouts_and_spreads_about_that_and_validati
 @given(st.floats(0, 1e6))
 def test_the_step_at_a_time_is_the_first_that_is_over_then(time: float) -> None:
     of = timed()
-    step = of.step_at(time)
+    step = step_at(of, time)
     assert of.seconds(step) >= time
     assert step == 0 or of.seconds(step - 1) < time

@@ -19,11 +19,11 @@ from rlplan.actions.configuring import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.ports.executor import Executor
 from runner.ports.simulation import SimulationChoice
-from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.planning import SweepChoice, new_trials, sweep_spec
 from runner.sweep.spec import SweepSpec
+from tests.simulated.executor import SimulatedExecutor
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PROPOSED: dict[str, Any] = {}  # what was proposed for each budget, cluster and further flags
@@ -101,7 +101,7 @@ class SimulatedSweep:
         return open_store(self.path)
 
     def executor(self, **options: Any) -> SimulatedExecutor:
-        return SimulatedExecutor(None, self.workers, **options)
+        return SimulatedExecutor(self.workers, **options)
 
     def driver(self, executor: Executor, policy: Policy, store: Store, number: int = 1, **options: Any) -> SweepDriver:
         """Take the sweep over, whoever drove it, and be ready to run."""

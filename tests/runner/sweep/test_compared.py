@@ -78,7 +78,7 @@ def test_two_recipes_run_side_by_side_and_are_told_apart_everywhere(tmp_path: Pa
 
 def test_learning_rates_are_searched_within_their_range_also_after_a_kill(tmp_path: Path) -> None:
     whole = sweep(tmp_path, RECIPES | RANGE, policy="rlplan", search="tpe", room=2.0)
-    executor = Mortal(None, whole.workers)
+    executor = Mortal(whole.workers)
     executor.lives = 12
     with whole.store() as store, pytest.raises(KilledError):
         whole.driver(executor, open_policy("rlplan", search="tpe"), store)._turns()

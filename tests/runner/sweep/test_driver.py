@@ -31,9 +31,9 @@ from planner.trials import MOVES, TrialState
 from planner.view import View
 from runner.ports.executor import Event, NoRoomError, Work
 from runner.ports.simulation import Costs, Failures, SimulationChoice
-from runner.simulation.executor import SimulatedClock, SimulatedExecutor
-from tests.runner.simulation.faulty import FaultyExecutor
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
+from tests.simulated.executor import SimulatedClock, SimulatedExecutor
+from tests.simulated.faulty import FaultyExecutor
 
 # What the plan of these sweeps takes an update and a validation to cost, so that no segment is cut short.
 COSTS = Costs(
@@ -121,7 +121,7 @@ class Mortal(SimulatedExecutor):
 
 def run_until_killed(given: SimulatedSweep, waits: int, number: int) -> bool:
     """Run a driver that dies after so many waits; whether it got to the end before."""
-    executor = Mortal(None, given.workers)
+    executor = Mortal(given.workers)
     executor.lives = waits
     with given.store() as store:
         running = given.driver(executor, open_policy("full"), store, number)
@@ -215,7 +215,7 @@ def test_an_error_in_a_turn_saves_what_runs_before_it_ends_the_sweep(tmp_path: P
     """As after an interrupt, a trainer has `pause_seconds` beside its `stop_seconds` for that."""
     slow = SimulationChoice(costs=COSTS.model_copy(update={"seconds_per_update": 10.0}))
     given = sweep(tmp_path, room=1000 * ROOM, choice=slow, trainer="standin")
-    executor = Deliberate(None, given.workers)
+    executor = Deliberate(given.workers)
 
     def failing_at_last() -> bool:
         if executor.clock.seconds() > 400.0:
@@ -245,7 +245,7 @@ def test_a_second_interrupt_stops_at_once_and_charges_what_was_used(
     tmp_path: Path, undisturbed: dict[str, Any]
 ) -> None:
     given = sweep(tmp_path, room=ROOM)
-    executor = Rude(None, given.workers)
+    executor = Rude(given.workers)
     executor.lives = 9
     with given.store() as store:
         outcome = given.driver(executor, open_policy("full"), store).run()
@@ -262,7 +262,7 @@ def test_a_second_interrupt_stops_at_once_and_charges_what_was_used(
 
 def test_a_lost_node_and_its_late_reports(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     given = sweep(tmp_path, room=ROOM)
-    executor = FaultyExecutor(None, given.workers)
+    executor = FaultyExecutor(given.workers)
 
     looks = count(1)
 
@@ -304,7 +304,7 @@ class Shrunk(SimulatedExecutor):
 def test_what_finds_no_room_goes_back_unharmed_and_uncharged(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     given = sweep(tmp_path, retries=0, room=ROOM)
     with given.store() as store:
-        outcome = given.driver(Shrunk(None, given.workers), open_policy("full"), store).run()
+        outcome = given.driver(Shrunk(given.workers), open_policy("full"), store).run()
     assert (outcome.status, outcome.failed_trials) == (SweepStatus.FINISHED, 0)
     back = [segment for segment in rows(given, Segment) if segment.outcome is SegmentOutcome.LOST]
     assert [segment.charged_gpu_hours for segment in back] == [0.0, 0.0]
@@ -325,7 +325,7 @@ class Crowded(SimulatedExecutor):
 def test_a_sweep_that_finds_no_room_says_so_once(tmp_path: Path) -> None:
     given, looks = sweep(tmp_path), count(1)
     with given.store() as store:
-        crowded = Crowded(None, given.workers)
+        crowded = Crowded(given.workers)
         given.driver(crowded, open_policy("full"), store, interrupted=lambda: next(looks) > 120).run()
     (noted,) = [each for each in rows(given, Decision) if each.action == "waiting"]
     assert noted.reason.startswith("nothing has run for 60 s: no worker is free. A worker needs 0 GPUs and 1 CPUs;")

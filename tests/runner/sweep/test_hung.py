@@ -15,10 +15,10 @@ from planner.store.schema import Decision, Segment, SegmentOutcome, SweepStatus
 from planner.sweeping.policies import open_policy
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
-from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.board import OpenSegment
 from runner.sweep.dispatch import hung_because
 from tests.runner.sweep.test_driver import rows, spent, sweep
+from tests.simulated.executor import SimulatedExecutor
 
 PATIENCE = Patience(least_seconds=600, median_steps=5, start_up_seconds=1800, stop_seconds=120, pause_seconds=900)
 
@@ -74,7 +74,7 @@ class Freezing(SimulatedExecutor):
 def test_a_worker_that_hangs_ends_with_what_is_reserved_for_it_and_its_trial_goes_on(tmp_path: Path) -> None:
     given = sweep(tmp_path, room=3.0)
     with given.store() as store:
-        outcome = given.driver(Freezing(None, given.workers), open_policy("full"), store).run()
+        outcome = given.driver(Freezing(given.workers), open_policy("full"), store).run()
     assert outcome.status is SweepStatus.FINISHED
     (hung,) = [each for each in rows(given, Segment) if each.outcome is SegmentOutcome.FAILED]
     slack = (120.0 + 2 * 5.0) / 3600  # stop_seconds, and the driver's ticks
@@ -86,7 +86,7 @@ def test_a_worker_that_hangs_ends_with_what_is_reserved_for_it_and_its_trial_goe
 
 def test_a_stop_ends_though_a_worker_hangs(tmp_path: Path) -> None:
     given = sweep(tmp_path, room=3.0)
-    executor = Freezing(None, given.workers)
+    executor = Freezing(given.workers)
     with given.store() as store:
         asked = chain(repeat(False, 10), repeat(True))
         running = given.driver(executor, open_policy("full"), store, interrupted=lambda: next(asked))

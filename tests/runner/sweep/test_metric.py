@@ -15,12 +15,13 @@ from rlplan.reading.sweep_reading import picture
 from runner.ports.backend import Point
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
-from runner.simulation.executor import SimulatedExecutor
-from runner.simulation.world import Course, World
+from runner.simulation.surfaces import Surface
+from runner.simulation.world import Course
 from runner.sweep.board import Board
 from runner.sweep.planning import SweepChoice, sweep_spec
 from tests.planner.store import samples
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
+from tests.simulated.executor import SimulatedExecutor
 
 
 class CourseOfFour(Course):
@@ -31,9 +32,9 @@ class CourseOfFour(Course):
         return made if made.score is None else replace(made, further_scores=beside(made.score))
 
 
-class WorldOfFour(World):
-    def course(self, config: TrialConfig) -> Course:
-        return CourseOfFour(SimulationChoice(), self.surface, config)
+def course_of_four(config: TrialConfig) -> Course:
+    assert config.simulation is not None
+    return CourseOfFour(SimulationChoice(), Surface(config.simulation), config)
 
 
 def beside(mean: float) -> dict[str, tuple[float, float]]:
@@ -51,7 +52,7 @@ def ran(folder: Path, metric: str) -> SimulatedSweep:
     sweep = SimulatedSweep(folder / "rlplan.db", policy="full")
     compared_by(sweep, metric)
     with sweep.store() as store:
-        executor = SimulatedExecutor(WorldOfFour(sweep.choice), sweep.workers)
+        executor = SimulatedExecutor(sweep.workers, course=course_of_four)
         sweep.driver(executor, open_policy("full"), store).run()
     return sweep
 

@@ -16,7 +16,7 @@ from planner.sweeping.grants import idle_gpu_hours
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from runner.ports.simulation import Costs, SimulationChoice
-from runner.simulation.world import world_of
+from runner.simulation.world import course_of
 from runner.sweep.planned import configuration_of
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
@@ -59,7 +59,7 @@ def played(sweep: SimulatedSweep, policy: str) -> Played:
         if not row.pilot_steps:
             continue
         config = sweep.spec.trial(configuration_of(row), row.learning_rate, 0)
-        course, most = world_of(config).course(config), max(row.pilot_steps, row.update_steps)
+        course, most = course_of(config), max(row.pilot_steps, row.update_steps)
         points = [course.point(step) for step in course.scored_steps(-1, most)]
         cell = Configuration(row.rollouts_per_prompt, row.prompts_per_batch)
         hours, scores = (np.array(values) for values in zip(*((at.gpu_hours, at.score) for at in points), strict=True))

@@ -14,11 +14,11 @@ from planner.store.driving import request
 from planner.store.schema import Decision, Request, RequestKind, Segment, SegmentOutcome, Sweep, SweepStatus
 from planner.sweeping.policies import open_policy
 from runner.ports.executor import Event, Work
-from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.driver import SweepOutcome
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import KilledError, essence, rows, spent
 from tests.runner.sweep.test_driver import sweep as larger_sweep
+from tests.simulated.executor import SimulatedExecutor
 
 PAUSE, RESUME, STOP = RequestKind.PAUSE, RequestKind.RESUME, RequestKind.STOP
 PAUSED_AT, RESUMED_AT = 15.0, 400.0  # undisturbed, the sweep takes less than two minutes
@@ -28,7 +28,7 @@ class Asked(SimulatedExecutor):
     """An executor in whose world people do things at set times."""
 
     def __init__(self, given: SimulatedSweep, at: dict[float, Callable[[], object]]) -> None:
-        super().__init__(None, given.workers)
+        super().__init__(given.workers)
         self.at = dict(sorted(at.items()))
         self.assigned: list[float] = []
         self.released: list[float] = []

@@ -15,9 +15,9 @@ from planner.store.schema import Decision, Recommendation, Segment, SegmentOutco
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from runner.ports.executor import Began, Event, Failed, Work
-from runner.simulation.executor import BEGINNING, SimulatedClock, SimulatedExecutor
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import ROOM, failing, rows, run_until_killed, sweep
+from tests.simulated.executor import BEGINNING, SimulatedClock, SimulatedExecutor
 
 
 def at(seconds: float) -> datetime:
@@ -103,7 +103,7 @@ def test_a_segment_that_was_given_up_unheard_is_not_given_again_while_somebody_h
     given, looks = sweep(tmp_path), count(1)
     recorded(given, 1, over=False)
     with given.store() as store:
-        executor = Deaf(None, given.workers)
+        executor = Deaf(given.workers)
         given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 20).run()
     assert executor.deaf_to == 1
     of_it = [each for each in rows(given, Transition) if each.trial_id == rows(given, Segment)[0].trial_id]
@@ -139,7 +139,7 @@ class Unlucky(SimulatedExecutor):
 )
 def test_retries_end_where_an_attempt_gets_no_further(tmp_path: Path, kind: str, saves: bool, ends: bool) -> None:
     given = sweep(tmp_path, choice=failing(lost_per_gpu_hour=1e5), retries=1, workers=2)
-    executor, looks = Unlucky(None, given.workers), count(1)
+    executor, looks = Unlucky(given.workers), count(1)
     executor.kind, executor.saves = kind, saves
     with given.store() as store:
         given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 110).run()

@@ -11,9 +11,9 @@ from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from runner.ports.executor import Ended, Event
 from runner.ports.simulation import SimulationChoice
-from runner.simulation.executor import SimulatedExecutor
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS, rows, sweep
+from tests.simulated.executor import SimulatedExecutor
 
 FEW: dict[str, Any] = {"flags": {"pilot.most_pilots": ("", 2)}, "workers": 2, "budget": 0.1}
 
@@ -36,7 +36,7 @@ class SavesSeldom(SimulatedExecutor):
 def run(given: SimulatedSweep, every: int, last: int = 10**9) -> list[Segment]:
     """Run a sweep whose trainers save every so many updates up to the last; return its segments."""
     with given.store() as store:
-        executor = SavesSeldom(None, given.workers)
+        executor = SavesSeldom(given.workers)
         executor.every, executor.last = every, last
         given.driver(executor, open_policy("full"), store).run()
     return rows(given, Segment)

@@ -1,12 +1,15 @@
 """A segment under way in a simulated world: when each of its points comes and how it ends, known from its start."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.replaying.fleet import SimulatedWorker
 from runner.ports.backend import Point
 from runner.ports.executor import Work
+from runner.simulation.chance import uniform
 from runner.simulation.world import Breakdown, Course
 
 ROUNDING: Final = 1e-12  # of a time: at the very end of an update the next one is under way
@@ -30,7 +33,7 @@ class SimulatedSegment:
         self.step = self._last_in_time(worker.accounted + work.most_seconds)
         self.over_at = self._saved_at(self.step)
         self._break()
-        self._lose(now + course.seconds_until_lost(work.attempt, work.from_step))
+        self._lose(now + seconds_until_lost(course, work))
         self._points = self._scored()
         self.pending = next(self._points, None)
 
@@ -66,7 +69,7 @@ class SimulatedSegment:
             self.step, self.over_at, self.fault, self.pending = self.work.from_step, now, None, None
             self._left = True
             return True
-        under_way = max(self.work.from_step, self._sent, self._course.step_at((now - self._zero) * (1 + ROUNDING)))
+        under_way = max(self.work.from_step, self._sent, step_at(self._course, (now - self._zero) * (1 + ROUNDING)))
         over_at = self._saved_at(under_way)
         if over_at >= self.over_at:
             return False
@@ -80,7 +83,7 @@ class SimulatedSegment:
         first, last = self.work.from_step, self.work.to_step
         if last <= first + 1 or self._zero + self._course.seconds(last) <= deadline:
             return last
-        return min(last, max(first + 1, self._course.step_at(deadline - self._zero)))
+        return min(last, max(first + 1, step_at(self._course, deadline - self._zero)))
 
     def _saved_at(self, step: int) -> float:
         return self._zero + self._course.seconds(step) + self._course.save_seconds
@@ -94,7 +97,7 @@ class SimulatedSegment:
     def _lose(self, lost_at: float) -> None:
         if not lost_at < self.over_at:
             return
-        done = self._course.step_at(math.nextafter(lost_at - self._zero, math.inf)) - 1
+        done = step_at(self._course, math.nextafter(lost_at - self._zero, math.inf)) - 1
         self.step, self.over_at = max(self._sent, min(done, self.step)), lost_at
         self.fault = Breakdown(self.step, "lost", f"{self.worker.name} was lost after step {max(0, self.step)}")
 
@@ -107,3 +110,21 @@ class SimulatedSegment:
                     return
                 yield self._course.point(scored)
             step = upto
+
+
+def step_at(course: Course, seconds: float) -> int:
+    """Return the first step that is over at or after so many seconds."""
+    high = 1
+    while course.seconds(high) < seconds:
+        high *= 2
+    return bisect_left(range(high), seconds, key=course.seconds)
+
+
+def seconds_until_lost(course: Course, work: Work) -> float:
+    """Return after how many seconds in this attempt from this step the worker is lost; infinite when never.
+
+    The rate is constant per GPU-hour; another attempt is another draw.
+    """
+    failures = (work.config.get("simulation") or {}).get("failures", {})
+    rate = failures.get("lost_per_gpu_hour", 0.0) * course.gpus / SECONDS_PER_HOUR
+    return -math.log(uniform(course.key, work.attempt, work.from_step, 51)) / rate if rate else math.inf

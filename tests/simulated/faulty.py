@@ -4,8 +4,8 @@ import heapq
 from datetime import datetime, timedelta
 from typing import Any
 
-from runner.simulation.executor import SimulatedClock, SimulatedExecutor, ended
-from runner.simulation.segment import SimulatedSegment
+from tests.simulated.executor import SimulatedClock, SimulatedExecutor, ended
+from tests.simulated.segment import SimulatedSegment
 
 
 class JumpingClock(SimulatedClock):

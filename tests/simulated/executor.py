@@ -5,7 +5,7 @@ to the next.
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Final
@@ -17,8 +17,8 @@ from planner.checking import explained
 from planner.replaying.fleet import Fleet, SimulatedWorker
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, NoRoomError, Progress, Work
 from runner.ports.trial import TrialConfig
-from runner.simulation.segment import SimulatedSegment
-from runner.simulation.world import Course, World, world_of
+from runner.simulation.world import Course, course_of
+from tests.simulated.segment import SimulatedSegment
 
 BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)  # of every simulated cluster
 
@@ -50,9 +50,9 @@ class SimulatedExecutor:
 
     def __init__(
         self,
-        world: World | None = None,
         workers: int = 1,
         *,
+        course: Callable[[TrialConfig], Course] = course_of,
         gpus_per_worker: float = 1.0,
         cpus_per_worker: float = 1.0,
         gather_seconds: float = 0.0,
@@ -61,14 +61,14 @@ class SimulatedExecutor:
         """Make a cluster.
 
         Args:
-            world: Of all trials; without one, each trial's configuration names its own.
             workers: How many segments run at once.
+            course: Returns the life of a trial.
             gpus_per_worker: The most that a segment can ask for.
             cpus_per_worker: The most that a segment can ask for.
             gather_seconds: `wait` returns what happens within this time of the first event in one go.
             clock: Its clock, when it is to go on from another executor's.
         """
-        self._world = world
+        self._course_of = course
         self._most = {"GPUs": gpus_per_worker, "CPUs": cpus_per_worker}
         self._fleet = Fleet(workers)
         self._gather = gather_seconds
@@ -174,7 +174,7 @@ class SimulatedExecutor:
                 config = TrialConfig.model_validate(work.config)
             except ValidationError as error:
                 raise explained(error, TrialConfig, {}, f"trial {work.trial}") from error
-            known = work.config, (self._world or world_of(config)).course(config)
+            known = work.config, self._course_of(config)
             self._courses[work.folder] = known
         return known[1]
 
