@@ -107,9 +107,10 @@ def drive(database: Path, budget: float, slower: float) -> int:
 def described(folder: Path, trainer: str) -> None:
     """Write the trainer's file."""
     lines = ['name = "standin"', f"save_seconds = {SAVE_SECONDS}", "[patience]", f"stop_seconds = {STOP_SECONDS}"]
-    lines += ["[options]", f'stands_for = "{trainer}"', "gated = false", f'stops_on = "{STOPS_ON[trainer]}"']
+    lines += ["[options]", "gated = false", f'stops_on = "{STOPS_ON[trainer]}"']
+    lines += ['driver = "tests.trainer_forms.driver:FormDriver"', "[options.options]", f'trainer = "{trainer}"']
     if trainer == "command":
-        lines += ["[options.options]", *(f"{name} = {json.dumps(value)}" for name, value in COMMAND.items())]
+        lines += ["[options.options.options]", *(f"{name} = {json.dumps(value)}" for name, value in COMMAND.items())]
     (folder / "trainer.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -119,10 +119,10 @@ def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
     if spec.learnt is not None:
         notes.append(f"learnt from: {', '.join(each['name'] for each in spec.learnt.sources)}")
     if request.script is not None:
-        from runner.trainers.script import driven, read_script  # noqa: PLC0415  (reads what no other sweep needs)
+        from runner.trainers.script import read_script  # noqa: PLC0415  (reads what no other sweep needs)
 
         assert spec.training.trainer is not None
-        notes += read_script(request.script).notes(driven(spec.training.trainer).options["settings"])
+        notes += read_script(request.script).notes(spec.training.trainer.options["settings"])
     return notes
 
 

@@ -13,7 +13,6 @@ from runner.ports.executor import Began, Ended, Event, Executor, Failed, Progres
 from runner.ports.trial import TrialConfig
 from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import in_its_own_time
-from runner.trainers.standin.options import stood_for
 
 STEPS = 6  # of each trial
 _SECONDS_PER_STEP = 1.0  # real ones, about
@@ -38,7 +37,9 @@ def standin_spec(spec: SweepSpec, candidates: Sequence[Candidate]) -> SweepSpec:
     pilots = [each for each in candidates if each.pilot_steps] or candidates
     step = statistics.median(each.gpu_hours_per_step for each in pilots) * SECONDS_PER_HOUR / spec.resources.slots
     trainer = spec.training.trainer
-    options = {"time_scale": max(1, round(step / _SECONDS_PER_STEP)), **stood_for(trainer)}
+    options = {"time_scale": max(1, round(step / _SECONDS_PER_STEP))}
+    if trainer is not None and trainer.name == STANDIN:
+        options |= trainer.options
     patience = Patience() if trainer is None else trainer.patience
     chosen = TrainerChoice(name=STANDIN, options=options, patience=patience)
     training = spec.training.model_copy(update={"trainer": chosen, "simulation": None})

@@ -203,22 +203,22 @@ def _left_open(
 ) -> SweepSpec:
     """Return the sweep with those of a script's settings that the plan leaves open in every trial."""
     from runner.trainers.driving import DecidedError  # noqa: PLC0415
-    from runner.trainers.script import driven, require_known, with_options, without  # noqa: PLC0415
+    from runner.trainers.script import require_known, without  # noqa: PLC0415
 
     assert spec.training.trainer is not None
     assert configured is not None
-    trainer = driven(spec.training.trainer)
-    settings, own = dict(trainer.options["settings"]), driven(configured).options.get("settings", {})
+    trainer = spec.training.trainer
+    settings, own = dict(trainer.options["settings"]), configured.options.get("settings", {})
     for config, _ in _kinds(spec, plan, only):
         with suppress(InputError):  # any other is told of by the trial itself
             try:
-                tried = with_options(trainer, {**trainer.options, "settings": settings})
-                alike = config.model_copy(update={"trainer": tried, "simulation": None})
+                tried = trainer.model_copy(update={"options": {**trainer.options, "settings": settings}})
+                alike = config.model_copy(update={"trainer": tried})
                 driver_of(alike).check(alike)
             except DecidedError as error:
                 settings = without(settings, error.keys, own)
     require_known(script, settings)
-    made = with_options(spec.training.trainer, {**trainer.options, "settings": settings})
+    made = trainer.model_copy(update={"options": {**trainer.options, "settings": settings}})
     return spec.model_copy(update={"training": spec.training.model_copy(update={"trainer": made})})
 
 

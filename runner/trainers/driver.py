@@ -7,7 +7,7 @@ reads its `sources`, `checkpoints` says what can be gone on from, `classify` wha
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from runner.ports.trial import TrialConfig
 
@@ -111,9 +111,6 @@ class TrainerDriver(Protocol):
 
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Return kind and message of a failure that only this trainer words so; None leaves it to the common rules."""
-
-    def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
-        """Return what a stand-in's writer needs to know: `metrics`, the `checkpoint` pattern, its `mark` and more."""
 
 
 def can_be_asked(driver: TrainerDriver) -> bool:

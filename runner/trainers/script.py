@@ -17,7 +17,7 @@ from budgets.errors import InputError
 from planner.adopting.configuration import SUFFIXES, words_set
 from planner.adopting.script import what_it_sets
 from planner.adopting.shell import Shell, read_shell
-from planner.config.trainer import STANDIN, TrainerChoice
+from planner.config.trainer import TrainerChoice
 from planner.logs.trainers import load_trainer
 from runner.trainers.driving import stands_with
 from runner.trainers.known import is_known
@@ -62,11 +62,11 @@ class Script:
 
     def onto(self, trainer: TrainerChoice | None) -> TrainerChoice:
         """Return the trainer with what the script sets; what its own options say wins."""
-        if trainer is None or self.trainer not in (trainer.name, trainer.options.get("stands_for")):
+        if trainer is None or self.trainer != trainer.name:
             raise InputError(f"--from {self.path}: it starts {self.trainer}, and goes with --trainer {self.trainer}")
-        own = driven(trainer).options
-        settings = {**self.settings, **own.get("settings", {})}
-        return with_options(trainer, {**self.options, **own, "settings": settings}).with_variables(self.variables)
+        settings = {**self.settings, **trainer.options.get("settings", {})}
+        options = {**self.options, **trainer.options, "settings": settings}
+        return trainer.model_copy(update={"options": options}).with_variables(self.variables)
 
     def notes(self, settings: Mapping[str, Any]) -> list[str]:
         """Say what is kept, by the settings that a sweep has in the end, and what is replaced or left out."""
@@ -115,20 +115,6 @@ def read_script(path: Path) -> Script:
             # Hydra wants to be told of keys that its own files have not.
             script.settings[given.get(key, f"++{key}") if spec.form == "hydra" else key] = _value(value)
     return replace(script, foreign=tuple(foreign), variables=_variables(shell, command.words))
-
-
-def driven(trainer: TrainerChoice) -> TrainerChoice:
-    """Return the trainer whose settings these are: of a stand-in, the one that it stands for."""
-    if trainer.name != STANDIN:
-        return trainer
-    own = {"name": trainer.options.get("stands_for", STANDIN), "options": trainer.options.get("options", {})}
-    return trainer.model_copy(update={**own, "approximate": True})
-
-
-def with_options(trainer: TrainerChoice, options: Mapping[str, Any]) -> TrainerChoice:
-    """Return it with other options of the trainer whose settings they are."""
-    given = {**trainer.options, "options": options} if trainer.name == STANDIN else options
-    return trainer.model_copy(update={"options": given})
 
 
 def require_known(script: Script, settings: Mapping[str, Any]) -> None:

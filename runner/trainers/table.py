@@ -196,22 +196,9 @@ class TableDriver:
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those that hold everything, up to the one that its tracker names where it has one."""
         layout = self.spec.checkpoints
-        holds = (*self._holds(config), *filter(None, [layout.mark]))
+        holds = (*self.holds(config), *filter(None, [layout.mark]))
         found = complete(folder, layout.pattern, layout.tracker, holds)
         return [replace(each, step=each.step * self.each(config)) for each in found]
-
-    def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
-        """Return what its files are called, for one who writes them instead."""
-        layout = self.spec.checkpoints
-        return {
-            "metrics": str(attempt.metrics),
-            "checkpoint": layout.pattern,
-            "tracker": layout.tracker,
-            "holds": self._holds(config),
-            "mark": layout.mark,
-            "updates": self.each(config),
-            "names": [self.log.metrics[name][0] for name in ("loss", "response_tokens")],
-        }
 
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Return what a program of ours, or it in its own words, has said of its end; the last that fits counts."""
@@ -232,7 +219,7 @@ class TableDriver:
         """Return how many updates one of its steps is."""
         return config.recipe.schedule.updates_per_batch if self.spec.counts_batches else 1
 
-    def _holds(self, config: TrialConfig) -> list[str]:
+    def holds(self, config: TrialConfig) -> list[str]:
         """Return the files without which a checkpoint is not whole."""
         layout, ahead = self.spec.checkpoints, trains_apart(self.spec, config.recipe)
         return [*layout.holds, *([layout.ahead] if ahead and layout.ahead else [])]

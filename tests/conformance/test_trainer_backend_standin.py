@@ -1,4 +1,4 @@
-"""The stand-in, which is driven as a trainer from outside is, keeps the promises of the port."""
+"""The stand-in, and the drivers of trainers whose files it writes, keep the promises of the port."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from runner.trainers.backend import DrivenBackend
 from runner.trainers.standin.driver import driver
 from runner.trainers.storing import FOLDER
 from tests.conformance.trainer_backend import *  # noqa: F403
-from tests.runner.trainers.standins import standin_config
+from tests.runner.trainers.standins import form_of, standin_config
 
 TABLE = {
     "here": "/",
@@ -26,11 +26,11 @@ TABLE = {
     params=[
         {},
         {"gated": False},
-        {"stands_for": "trl"},
-        {"stands_for": "openrlhf", "gated": False},
-        {"stands_for": "skyrl", "gated": False},
-        {"stands_for": "command", "options": TABLE},
-        {"stands_for": "verl"},
+        form_of("trl"),
+        form_of("openrlhf") | {"gated": False},
+        form_of("skyrl") | {"gated": False},
+        form_of("command", TABLE),
+        form_of("verl"),
     ],
     ids=["gated", "stopped", "trl", "openrlhf", "skyrl", "command", "verl"],
 )

@@ -18,6 +18,7 @@ from tests.faults.sweeper import TRAINER
 from tests.faults.test_cut_host import address, pytestmark  # noqa: F401  (a fixture, and what it needs)
 from tests.faults.torment import PATIENCE, Tormented, check, undisturbed
 from tests.namespaces import within
+from tests.runner.trainers.standins import FORM
 
 TRAINERS = ("verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 SECONDS_TO_SEE = 5.0  # that a process was killed
@@ -26,9 +27,11 @@ OTHER_RAY = os.environ.get("RLPLAN_OTHER_RAY")  # an interpreter whose Ray is of
 
 def described(folder: Path, trainer: str, other: str | None = None) -> Path:
     """Write the trainer's file; with another interpreter each trial has a Ray of its own there."""
-    top, own = (f'python = "{other}"\n', "own_ray = true\n") if other else ("", "")
-    text = f'name = "standin"\n{top}[options]\nstands_for = "{trainer}"\nsave_every_steps = 5\n{own}'
-    (folder / TRAINER).write_text(text, encoding="utf-8")
+    lines = ['name = "standin"', *([f'python = "{other}"'] if other else []), "[options]", "save_every_steps = 5"]
+    if trainer != "standin":
+        lines += [f'driver = "{FORM}"', "[options.options]", f'trainer = "{trainer}"']
+        lines += ["own_ray = true"] if other else []
+    (folder / TRAINER).write_text("\n".join(lines), encoding="utf-8")
     return folder
 
 
@@ -105,7 +108,7 @@ def broken_off(sweep: Tormented) -> int:
 
 def standins(sweep: Tormented) -> list[psutil.Process]:
     """Return the processes that train."""
-    return [one for one in sweep.processes() if "runner.trainers.standin.process" in _words(one)]
+    return [one for one in sweep.processes() if "tests.trainer_forms.process" in _words(one)]
 
 
 def _words(process: psutil.Process) -> list[str]:

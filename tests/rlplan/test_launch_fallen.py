@@ -26,7 +26,8 @@ FALL = 450  # update from which the final run's scores fall; no pilot gets so fa
 TRAINER = f"""
 name = "standin"
 [options]
-stands_for = "verl"
+driver = "tests.trainer_forms.driver:FormDriver"
+options = {{ trainer = "verl" }}
 time_scale = 30
 save_every_steps = 20
 [[options.faults]]

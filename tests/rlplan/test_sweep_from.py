@@ -5,11 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from planner.store import open_store
-from planner.store.schema import Segment, Trial
-from rlplan.actions.sweeping import start
-from rlplan.requests.running import SweepRequest
-from runner.ports.simulation import Costs, SimulationChoice
 from tests.rlplan.conftest import Run
 from tests.runner.tasks.checkpoints import save_checkpoint
 from tests.runner.trainers.scripts import SCRIPTS, written
@@ -18,11 +13,6 @@ NEEDED = {
     "nemo-rl": 'checkout = "/opt/RL"\n',
     "slime": 'checkout = "."\nmegatron = "/opt/Megatron-LM"\nmodel_args = "small.sh"\n',
 }
-WORLD = SimulationChoice(
-    seed=3,
-    rollouts_scale=0.03,
-    costs=Costs(seconds_per_update=0.5, seconds_per_rollout=1e-4, seconds_per_answer=0.0, start_up_seconds=5.0),
-)
 
 
 @pytest.fixture(scope="module")
@@ -77,28 +67,3 @@ def test_a_plan_that_the_sweep_makes_is_of_the_workload_of_its_script(
     assert {
         (each["rollouts_per_prompt"], each["prompts_per_batch"], each["pilot_steps"]) for each in told.json["trials"]
     } == pilots
-
-
-@pytest.mark.soak  # its segments are charged in real time
-@pytest.mark.parametrize("trainer", ["verl", "slime"])
-def test_a_stand_in_is_swept_with_what_a_script_sets(tmp_path: Path, trainer: str) -> None:
-    given = SCRIPTS[trainer]
-    path = written(tmp_path, given.name, given.text)
-    own = f'name = "standin"\n[options]\nstands_for = "{trainer}"\ntime_scale = 30\nsave_every_steps = 5\n'
-    request = SweepRequest(
-        task="sum-easy",
-        budget=0.3,
-        further={"pilot.most_pilots": ("", 2), "validation.every_steps": ("", 40), "pilot.fraction": ("", 0.1)},
-        policy="full",
-        workers=2,
-        trainer=str(written(tmp_path, "trainer.toml", own)),
-        script=path,
-        simulation=WORLD.model_dump(mode="json"),
-        db=str(tmp_path / "rlplan.db"),
-    )
-    assert not start(request).interrupted
-    with open_store(tmp_path / "rlplan.db", read_only=True) as store, store.read() as session:
-        assert session.query(Segment).count()
-        for each in session.query(Trial):
-            assert each.failure_class is None
-            assert given.kept.items() <= each.config["trainer"]["options"]["options"]["settings"].items()

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
-from typing import Any
 
 from runner.ports.task import Problem
 from runner.ports.trial import TaskChoice, TrialConfig
@@ -123,17 +122,6 @@ class CommandDriver:
             beside = path.parent / mark.removeprefix("../") if mark.startswith("../") else path / mark
             if not mark or beside.exists():
                 yield Checkpoint(int(number), path, (beside,) if mark.startswith("../") else ())
-
-    def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
-        """Return where metrics and checkpoints go and what they are called, for one who writes them instead."""
-        options, metrics = self._options, self._options.metrics
-        return {
-            "metrics": self.pattern(config, attempt).replace("*", "standin").replace("?", "x"),
-            "table": metrics.format == "csv",
-            "columns": {ours: theirs for theirs, ours in metrics.names.items()},
-            "checkpoint": options.checkpoints.pattern,
-            "mark": options.checkpoints.complete,
-        }
 
     def pattern(self, config: TrialConfig, attempt: Attempt) -> str:
         """Return the pattern of the files that hold its metrics."""

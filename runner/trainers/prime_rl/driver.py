@@ -44,17 +44,6 @@ class PrimeRlDriver(RehearsedDriver):
         written = (metrics_of(attempt, "orchestrator"), metrics_of(attempt, "trainer"))
         return [StepSource(attempt, written, attempt.folder / "run/rollouts", validation_steps(config), "validation")]
 
-    def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
-        """Return where a stand-in writes."""
-        return super().form(config, attempt) | {
-            "metrics": str(metrics_of(attempt, "orchestrator")),
-            "trainer_metrics": str(metrics_of(attempt, "trainer")),
-            "traces": str(attempt.folder / "run/rollouts"),
-            "validation": "validation",
-            "samples": config.validation.samples,
-            "validate_every": validation_steps(config),
-        }
-
 
 def environment(given: dict[str, Any] | None, split: str, seed: int) -> dict[str, Any]:
     """Return an environment of verifiers: the user's own, or ours, which asks the trial's problems.

@@ -45,10 +45,6 @@ class SlimeDriver(TableDriver):
             if position.exists()
         ]
 
-    def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
-        """Return where a stand-in writes."""
-        return super().form(config, attempt) | {"position": _POSITION}
-
 
 def model_words(script: str, checkout: str) -> list[str]:
     """Return the model's own flags, from a script of slime's."""

@@ -1,12 +1,11 @@
-"""What can be said of a stand-in: how fast its time passes, what it writes, and what goes wrong where."""
+"""What can be said of a stand-in: how fast its time passes, when it saves, and what goes wrong where."""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 
-from budgets.errors import suggest
 from planner.checking import Count, NotNegative, Section, explained
-from planner.config.trainer import BUILTIN, COMMAND, STANDIN, TRAINERS, TrainerChoice
+from planner.config.trainer import TrainerChoice
 from runner.ports.trial import TrialConfig
 
 
@@ -32,26 +31,17 @@ class Fault(Section):
 class StandinOptions(Section):
     """[trainer.options] of the stand-in."""
 
-    stands_for: str = Field(STANDIN, description="whose files it writes")
-    options: dict[str, Any] = Field({}, description="those of the trainer that it stands for")
     time_scale: Count = Field(1, description="seconds of its world that pass in a real one")
     gated: bool = Field(True, description="whether it waits for the next segment; else it is started for each")
     stops_on: Literal["signal", "file", "nothing"] = Field(
         "signal", description="without the gate: it saves and ends on SIGTERM, saves on request, or knows no way"
     )
-    own_ray: bool = Field(False, description="whether it runs in a Ray of the trial's own, as some trainers do")
     save_every_steps: Count | None = Field(None, description="else 10, or fewer where save_seconds want it")
     checkpoint_bytes: Annotated[int, Field(ge=0)] = 0
     slow_seconds: NotNegative = Field(5.0, description="real ones, of the fault slow-start")
     faults: list[Fault] = Field([], description="what goes wrong, and where")
-
-    @field_validator("stands_for")
-    @classmethod
-    def _driven(cls, name: str) -> str:
-        driven = [each for each in TRAINERS if each != BUILTIN]
-        if name not in driven:
-            raise ValueError(f"'{name}' is no trainer that is driven: {suggest(name, driven)}")
-        return name
+    driver: str | None = Field(None, description="module:class of another StandinDriver, as tests of a driver have one")
+    options: dict[str, Any] = Field({}, description="those of that driver")
 
 
 def options_of(choice: TrainerChoice) -> StandinOptions:
@@ -60,14 +50,3 @@ def options_of(choice: TrainerChoice) -> StandinOptions:
         return StandinOptions.model_validate(choice.options)
     except ValidationError as error:
         raise explained(error, StandinOptions, {}, "[trainer.options] of the stand-in") from error
-
-
-def stood_for(choice: TrainerChoice | None) -> dict[str, Any]:
-    """Return the options of a stand-in for a trainer: it writes what that would write."""
-    if choice is None or choice.name == BUILTIN:
-        return {}
-    if choice.name == STANDIN:
-        return dict(choice.options)
-    if choice.name == COMMAND and choice.options.get("metrics", {}).get("format", "jsonl") not in ("jsonl", "csv"):
-        return {}  # it writes no such files
-    return {"stands_for": choice.name, "options": choice.options}

@@ -63,14 +63,6 @@ class VerlDriver(RehearsedDriver):
         """Return the file of its file logger, and beside it the answers of its validations."""
         return [VerlLog(config, attempt)]
 
-    def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
-        """Return where its log and checkpoints go, for one who writes them instead."""
-        validation = config.validation
-        return super().form(config, attempt) | {
-            "scores": scores_folder(attempt),
-            "validation": {"problems": validation.problems, "samples": validation.samples},
-        }
-
     def _scored(self, config: TrialConfig, attempt: Attempt) -> set[int]:
         """Return the steps of which an earlier attempt wrote its line, which verl does after it has saved.
 

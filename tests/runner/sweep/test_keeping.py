@@ -19,12 +19,12 @@ from runner.trainers.storing import FOLDER
 from runner.training import checkpoints
 from runner.training.trial import OpenTrial, read_points
 from tests.conformance.test_trainer_backend_standin import TABLE
-from tests.runner.trainers.standins import standin_config
+from tests.runner.trainers.standins import form_of, standin_config
 
 FORMS = {
     "standin": {},
-    "command": {"stands_for": "command", "options": TABLE},
-    **{name: {"stands_for": name} for name in ("trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")},
+    "command": form_of("command", TABLE),
+    **{name: form_of(name) for name in ("trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")},
 }
 
 
@@ -197,7 +197,7 @@ def test_our_own_checkpoint_takes_another_learning_rate(tmp_path: Path, form: st
 
 
 def test_a_tracker_that_is_written_anew_in_place_leaves_the_copy_as_it_was(tmp_path: Path) -> None:
-    config = standin_config(stands_for="verl")
+    config = standin_config(**form_of("verl"))
     run = Trained(config, tmp_path / "run")
     try:
         run.to(2)

@@ -1,5 +1,6 @@
 """Trials of the stand-in whose updates take hundredths of a second, and trials of trainers that are never started."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from runner.trainers.driver import Attempt, Launch
 COSTS = Costs(seconds_per_update=10.0, seconds_per_rollout=0.001, seconds_per_answer=0.01, start_up_seconds=10.0)
 SCALE = 1000
 PLAIN = Recipe.model_validate({"name": "plain", "precision": {"fp32_head": False}, "advantage": {"scale": "none"}})
+FORM = "tests.trainer_forms.driver:FormDriver"
 GPUS = Machine(gpus=4, device="cuda", engine="vllm", weights="bfloat16")
+
+
+def form_of(trainer: str, options: Mapping[str, Any] | None = None, *, own_ray: bool = False) -> dict[str, Any]:
+    """Return the options with which the stand-in writes another trainer's files, and that one's driver reads them."""
+    of_it = {"trainer": trainer, "options": dict(options or {}), "own_ray": own_ray}
+    return {"driver": FORM, "options": of_it}
 
 
 def standin_config(patience: Patience | None = None, **options: Any) -> TrialConfig:

@@ -21,7 +21,7 @@ from runner.processes import SWEEP_TAG, tagged
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.standin.driver import driver
 from runner.training.trial import OpenTrial, read_points
-from tests.runner.trainers.standins import COSTS, standin_config
+from tests.runner.trainers.standins import COSTS, form_of, standin_config
 from tests.runner.waiting import until
 
 LAST = 8
@@ -124,7 +124,7 @@ def test_with_the_files_of_others_a_torn_checkpoint_is_put_aside_and_every_point
 ) -> None:
     faults = [{"kind": "torn-checkpoint", "at_step": 4}, {"kind": "killed", "at_step": 5}]
     faults += [{"kind": "cut-line", "at_step": 2, "attempts": 0}]
-    config = standin_config(stands_for=trainer, gated=False, save_every_steps=2, faults=faults)
+    config = standin_config(**form_of(trainer), gated=False, save_every_steps=2, faults=faults)
 
     failures = trained(config, tmp_path)
 
@@ -227,8 +227,8 @@ def test_one_that_does_not_end_when_it_is_asked_is_ended_once_it_has_saved_what_
 ) -> None:
     patience = PATIENCE.model_copy(update={"stop_seconds": 60.0})
     every = {"nothing": 6, "file": 1_000}
-    given = {"stands_for": trainer, "gated": False, "stops_on": stops_on, "save_every_steps": every[stops_on]}
-    trial = opened(standin_config(patience, **given), tmp_path)
+    given = {"gated": False, "stops_on": stops_on, "save_every_steps": every[stops_on]}
+    trial = opened(standin_config(patience, **form_of(trainer), **given), tmp_path)
     seen: list[Point] = []
     for point in trial.train(1_500, lambda: len(seen) > 3):
         seen.append(point)

@@ -14,8 +14,7 @@ from runner.trainers.driving import DecidedError
 from runner.trainers.script import Script, read_script, require_known, without
 from tests.runner.tasks.checkpoints import save_on_the_hub
 from tests.runner.trainers.scripts import SCRIPTS, written
-from tests.runner.trainers.standins import attempt, launched, standin_config, trial
-from tests.runner.trainers.test_failures import opened
+from tests.runner.trainers.standins import attempt, launched, trial
 
 MODEL_LENGTH = "actor_rollout_ref.rollout.max_num_batched_tokens"
 
@@ -137,9 +136,7 @@ NCCL_IB_GID_INDEX=3 python3 -m verl.trainer.main_ppo \\
 """
 
 
-def test_a_strangers_script_is_verls_own_configuration_and_the_stand_in_runs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_strangers_script_is_verls_own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("WANDB_API_KEY", "4567")
     save_on_the_hub(tmp_path / "hub", "Qwen/Qwen3-8B", context=40960)
@@ -160,8 +157,3 @@ def test_a_strangers_script_is_verls_own_configuration_and_the_stand_in_runs_it(
     given = {"NCCL_IB_HCA": "mlx5_0,mlx5_1", "NCCL_DEBUG": "WARN", "NCCL_IB_GID_INDEX": "3"}
     assert given.items() <= launch.environment.items()
     assert "/opt/mine" not in launch.environment["PYTHONPATH"]
-
-    standing = standin_config(stands_for="verl", options=trainer.options, gated=False)
-    ran = opened(standing.model_copy(update={"task": task}), tmp_path / "trial")
-    assert [point.optimizer_step for point in ran.train(4)] == [0, 1, 2, 3, 4]
-    ran.close()
