@@ -18,7 +18,7 @@ from rlplan.reading.starting import ByHand, by_hand
 from rlplan.requests.running import LaunchRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import AxisValues, Key
-from rlplan.wording.draw import Canvas, Invocation, Part, Unbroken, next_steps
+from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, unbroken
 from rlplan.wording.frames import columns
 from rlplan.wording.numbers import hours, interval, rate
 from rlplan.wording.terminal import capital
@@ -46,7 +46,7 @@ class Line(Answer):
         """Return the lines as they are, however long: they are to be pasted."""
         found, row = self.found, self.found.row
         of = f", {format_axes(row.axes)}" if row.axes else ""
-        yield Unbroken(
+        yield unbroken(
             [
                 f"# {found.of}, row {row.rank}: n = {row.rollouts_per_prompt}, B = {row.prompts_per_batch}{of}",
                 f"# {row.update_steps:,} steps at learning rate {rate(row.learning_rate)}, recipe {row.recipe}",

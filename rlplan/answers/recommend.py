@@ -22,11 +22,11 @@ from rlplan.wording.draw import (
     Invocation,
     NextStep,
     Part,
-    Unbroken,
     listed,
     next_steps,
     one_screen,
     table_of,
+    unbroken,
 )
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps
 from rlplan.wording.terminal import capital
@@ -135,7 +135,7 @@ def _in_full(found: Answer, beside: Sequence[str], canvas: Canvas) -> Iterator[P
         yield from canvas.lines(f"{found.final} is its final run.", "dim")
     else:
         if found.launch.command is not None:
-            yield Unbroken(wrapped_command(found.launch.command, canvas.width))
+            yield unbroken(wrapped_command(found.launch.command, canvas.width))
         yield from canvas.lines(f"{capital(found.launch.note)}.", "dim")
     state = "" if found.status.value == "finished" else f", which is {found.status.value}"
     over = overrun(found.spent_gpu_hours, found.pilot_gpu_hours)

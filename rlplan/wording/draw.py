@@ -7,17 +7,17 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from rlplan.wording.commands import COMMENT, command, with_database, wrapped_command
 from rlplan.wording.formats import DEFAULT_DATABASE
-from rlplan.wording.terminal import harmless
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
 
+Part: TypeAlias = "RenderableType"
 Row = TypeVar("Row")
 
 SCREEN = 24  # lines of a terminal that nobody has made larger
@@ -61,14 +61,11 @@ class Canvas:
         return [self.line(part.replace(NO_BREAK, " "), style) for part in parts]
 
 
-@dataclass(frozen=True, slots=True)
-class Unbroken:
-    """Lines that stay as they are, whatever the width: a command that is cut cannot be pasted."""
+def unbroken(lines: Sequence[str]) -> "Text":
+    """Return lines that stay as they are, whatever the width: a command that is cut cannot be pasted."""
+    from rich.text import Text  # noqa: PLC0415
 
-    lines: Sequence[str]
-
-
-Part = Union["RenderableType", Unbroken]
+    return Text("\n".join(lines), no_wrap=True, overflow="ignore")
 
 
 class Cells(Enum):
@@ -80,7 +77,6 @@ class Cells(Enum):
     PATHS = "to the left and broken anywhere"
 
 
-UNBROKEN = (Cells.NUMBERS, Cells.NAMES)
 LEGIBLE = 20  # signs of a text on a line, below which a column that gives way is left out for it
 NARROWEST = 6  # signs that are left of a line which can be broken anywhere
 GAP = 2
@@ -120,52 +116,42 @@ def table_of(
     dim: Callable[[Row], bool] = lambda _: False,
     headed: bool = True,
 ) -> "Table":
-    """Return a table without lines, written with the signs that the canvas has."""
+    """Return a table without lines; where there is no room, columns that give way are left out, the last first."""
     from rich.table import Table  # noqa: PLC0415
 
     rows = list(rows)
     written = {
-        column: [canvas.spelled(column.heading), *(canvas.spelled(str(column.written(row))) for row in rows)]
+        column: [canvas.spelled(str(cell)) for cell in (column.heading, *map(column.written, rows))]
         for column in columns
         if column.shown
     }
-    room = _make_room(written, canvas.width)
-    made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1), show_header=headed)
+    for column in [column for column in reversed(written) if column.gives_way]:
+        if _width(written, LEGIBLE) > canvas.width:
+            del written[column]
+    room = canvas.width - _width(written, 0)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1), show_header=headed)
     for column, (heading, *_) in written.items():
-        made.add_column(
+        table.add_column(
             heading,
             justify="right" if column.cells is Cells.NUMBERS else "left",
-            no_wrap=room >= 0 and column.cells in UNBROKEN,
+            no_wrap=room >= 0 and column.cells in (Cells.NUMBERS, Cells.NAMES),
             overflow="fold",
             max_width=NARROWEST + max(room, 0) if column.cells is Cells.PATHS else None,
         )
-    for row, cells in zip(rows, zip(*(cells[1:] for cells in written.values()), strict=True), strict=True):
-        made.add_row(*cells, style="dim" if dim(row) else None)
-    return made
-
-
-def _make_room(written: dict[Column[Row], list[str]], width: int) -> int:
-    """Leave out columns that give way, the last first, while there is no room; return what is left beside all words."""
-    for column in [column for column in reversed(written) if column.gives_way]:
-        if _width(written, text=LEGIBLE) > width:
-            del written[column]
-    return width - _width(written, text=0)
+    for row, *cells in zip(rows, *(cells[1:] for cells in written.values()), strict=True):
+        table.add_row(*cells, style="dim" if dim(row) else None)
+    return table
 
 
 def _width(written: Mapping[Column[Row], Sequence[str]], text: int) -> int:
-    """Return what a table takes, with texts of at least so many signs and in no case broken within a word."""
+    """Return the least width of a table whose texts get so many signs, and no word is broken."""
     from rich.cells import cell_len  # noqa: PLC0415
 
-    def least(column: Column[Row], cells: Sequence[str]) -> int:
-        whole = max(map(cell_len, cells))
-        match column.cells:
-            case Cells.TEXTS:
-                return max(min(whole, text), *(cell_len(word) for cell in cells for word in cell.split(" ")))
-            case Cells.PATHS:
-                return min(whole, NARROWEST)
-        return whole
-
-    return sum(least(column, cells) for column, cells in written.items()) + GAP * (len(written) - 1)
+    width = GAP * (len(written) - 1)
+    for column, cells in written.items():
+        whole, word = (max(map(cell_len, parts)) for parts in (cells, " ".join(cells).split(" ")))
+        width += {Cells.TEXTS: max(min(whole, text), word), Cells.PATHS: min(whole, NARROWEST)}.get(column.cells, whole)
+    return width
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +205,7 @@ def next_steps(steps: Sequence[NextStep], canvas: Canvas) -> Iterator[Part]:
         line, *comment = step.command.split(COMMENT)
         lines = [step.command] if beside else wrapped_command(shlex.split(line), canvas.width - 2)
         lines[-1] = f"{lines[-1]:<{column - 2}}{step.does}" if beside else COMMENT.join([lines[-1], *comment])
-        yield Unbroken([f"  {each}" for each in lines])
+        yield unbroken([f"  {line}" for line in lines])
 
 
 def one_screen(
@@ -259,12 +245,7 @@ def drawn(draw: Callable[[Canvas], Iterable[Part]], width: int) -> str:
 
 def text_of(console: "Console", parts: Iterable[Part]) -> str:
     """Draw parts as text, without the blanks at the ends of their lines."""
-    written: list[str] = []
-    for part in parts:
-        if isinstance(part, Unbroken):  # not through the console, which cuts at its width
-            written += [harmless(line) for line in part.lines]
-        else:
-            with console.capture() as captured:
-                console.print(part)
-            written += captured.get().splitlines()
-    return "".join(f"{line.rstrip(' ')}\n" for line in written)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part, crop=False)
+    return "".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines())
