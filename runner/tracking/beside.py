@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -101,19 +102,11 @@ def main() -> None:
     os.dup2(2, 1)  # what a tracker prints goes to the log
     ending = threading.Event()
     threading.Thread(target=_wait_for_the_end, args=(ending,), daemon=True).start()
-    mirrors: list[Mirror] = []
     with open_store(os.environ["RLPLAN_DB"], read_only=True) as store:
-
-        def copy() -> None:
-            if not mirrors:  # a tracker that cannot be opened now may be later
-                tracker = open_tracker(section)
-                mirrors.append(Mirror(store, given["sweep"], Path(given["folder"]), tracker))
-            mirrors[0].copy()
-
-        follow(copy, ending, str(section.to), lambda text: print(text, file=words))
+        mirror = Mirror(store, given["sweep"], Path(given["folder"]), partial(open_tracker, section))
+        follow(mirror.copy, ending, str(section.to), lambda text: print(text, file=words))
         with suppress(Exception):
-            for mirror in mirrors:
-                mirror.close()
+            mirror.close()
     os._exit(0)  # whatever threads a tracker has left
 
 

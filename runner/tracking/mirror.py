@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,16 +24,8 @@ SENT = "tracking.json"  # in the sweep's folder
 MOST_POINTS = 1000  # of a run at a time
 ENDED = (TrialState.FINISHED, TrialState.PRUNED, TrialState.FAILED)
 ANSWER = (
-    "rollouts_per_prompt",
-    "prompts_per_batch",
-    "update_steps",
-    "learning_rate",
-    "recipe",
-    "expected_score",
-    "score_low",
-    "score_high",
-    "probability_best",
-    "gpu_hours_to_target",
+    *("rollouts_per_prompt", "prompts_per_batch", "update_steps", "learning_rate", "recipe"),
+    *("expected_score", "score_low", "score_high", "probability_best", "gpu_hours_to_target"),
 )
 
 
@@ -51,9 +43,10 @@ _SENT = TypeAdapter(dict[str, Sent])
 class Mirror:
     """Copies a sweep's rows to a tracker, each once; steps that are done again after a loss keep their first values."""
 
-    def __init__(self, store: Store, sweep: str, folder: Path, tracker: Tracker) -> None:
+    def __init__(self, store: Store, sweep: str, folder: Path, opening: Callable[[], Tracker]) -> None:
         """Go on from where an earlier driver's mirror has come, as the sweep's folder says."""
-        self._store, self._sweep, self._tracker = store, sweep, tracker
+        self._store, self._sweep, self._opening = store, sweep, opening
+        self._tracker: Tracker | None = None  # one that cannot be opened now may be later
         self._file = folder / SENT
         self._sent: dict[str, Sent] = {}
         with suppress(OSError, ValueError):
@@ -61,62 +54,63 @@ class Mirror:
 
     def copy(self) -> None:
         """Send all that is new; an error of the tracker's ends it, and the next call goes on from there."""
-        while self._round():
+        self._tracker = self._tracker or self._opening()
+        while self._round(self._tracker):
             pass
 
     def close(self) -> None:
         """Let go of the tracker."""
-        self._tracker.close()
+        if self._tracker is not None:
+            self._tracker.close()
 
-    def _round(self) -> bool:
+    def _round(self, tracker: Tracker) -> bool:
         """Send what is new, of each run so much at a time; return whether anything was."""
         with self._store.read() as session:
-            found = list(self._news(session))
+            runs = [(news, trial) for news, trial, step in self._runs(session) if self._is_new(news, step)]
         try:
-            for news, trial in found:
-                self._take(news, trial)
+            for news, trial in runs:
+                self._take(tracker, news, trial)
         finally:
-            replace_file(self._file, json.dumps({run: asdict(each) for run, each in self._sent.items()}))
-        return bool(found)
+            replace_file(self._file, json.dumps({run: asdict(sent) for run, sent in self._sent.items()}))
+        return bool(runs)
 
-    def _take(self, news: News, trial: int | None) -> None:
+    def _is_new(self, news: News, step: int) -> bool:
+        sent = self._sent.get(news.run, Sent())
+        return step > sent.step or _written(news.summary) != sent.summary
+
+    def _take(self, tracker: Tracker, news: News, trial: int | None) -> None:
         """Send a run's news with its next points, which are read only now: a tracker is slow, and runs are many."""
         step = self._sent.get(news.run, Sent()).step
         if trial is not None:
             with self._store.read() as session:
                 news = replace(news, points=_points(session, trial, step))
-        self._tracker.take(news)
+        tracker.take(news)
         step = news.points[-1][0] if news.points else step
         self._sent[news.run] = Sent(step, _written(news.summary))
 
-    def _news(self, session: Session) -> Iterator[tuple[News, int | None]]:
-        """Yield each run of which something is new, without its points, and its trial."""
+    def _runs(self, session: Session) -> Iterator[tuple[News, int | None, int]]:
+        """Yield the sweep's own run and that of each trial, without its points, and the trial with its last step."""
         sweep = sweep_named(session, self._sweep)
         group = f"{sweep.name}-{token_of(sweep)[:4]}"
-        trials = list(session.scalars(select(Trial).where(Trial.sweep_id == sweep.id).order_by(Trial.id)))
+        config = {"policy": sweep.policy, "seed": sweep.seed, "pilot_gpu_hours": sweep.config["pilot_gpu_hours"]}
+        ended, failed = sweep.status in (SweepStatus.FINISHED, SweepStatus.FAILED), sweep.status is SweepStatus.FAILED
+        yield News(group, group, config, [], _answer(session, sweep), ended, failed), None, -1
         newest = select(Point.trial_id, func.max(Point.optimizer_step)).group_by(Point.trial_id)
         newest = newest.join(Trial, Trial.id == Point.trial_id).where(Trial.sweep_id == sweep.id)
-        last = {trial: int(step) for trial, step in session.execute(newest)}
-        yield from self._of_sweep(session, sweep, group)
-        for trial in trials:
-            run = f"{group}-{trial.name}"
-            sent = self._sent.get(run, Sent())
+        steps = {trial: int(step) for trial, step in session.execute(newest)}
+        for trial in session.scalars(select(Trial).where(Trial.sweep_id == sweep.id).order_by(Trial.id)):
             summary = {"state": str(trial.state), "gpu_hours_spent": trial.gpu_hours_spent}
-            if last.get(trial.id, -1) > sent.step or _written(summary) != sent.summary:
-                failed = trial.state is TrialState.FAILED
-                yield News(run, group, _config(trial), [], summary, trial.state in ENDED, failed), trial.id
+            failed = trial.state is TrialState.FAILED
+            news = News(f"{group}-{trial.name}", group, _config(trial), [], summary, trial.state in ENDED, failed)
+            yield news, trial.id, steps.get(trial.id, -1)
 
-    def _of_sweep(self, session: Session, sweep: Sweep, group: str) -> Iterator[tuple[News, None]]:
-        """Yield the sweep's own run, where its state or its answer is another than before."""
-        wanted = select(Recommendation).where(Recommendation.sweep_id == sweep.id).order_by(Recommendation.id.desc())
-        answer = session.scalars(wanted.limit(1)).first()
-        summary: dict[str, Any] = {"state": str(sweep.status)}
-        if answer is not None:
-            summary |= {name: getattr(answer, name) for name in ANSWER}
-        if _written(summary) != self._sent.get(group, Sent()).summary:
-            config = {"policy": sweep.policy, "seed": sweep.seed, "pilot_gpu_hours": sweep.config["pilot_gpu_hours"]}
-            ended = sweep.status in (SweepStatus.FINISHED, SweepStatus.FAILED)
-            yield News(group, group, config, [], summary, ended, sweep.status is SweepStatus.FAILED), None
+
+def _answer(session: Session, sweep: Sweep) -> dict[str, Any]:
+    """Return a sweep's state, and what is recommended once something is."""
+    query = select(Recommendation).where(Recommendation.sweep_id == sweep.id).order_by(Recommendation.id.desc())
+    answer = session.scalars(query.limit(1)).first()
+    state = {"state": str(sweep.status)}
+    return state if answer is None else state | {name: getattr(answer, name) for name in ANSWER}
 
 
 def _points(session: Session, trial: int, after: int) -> list[tuple[int, dict[str, float]]]:

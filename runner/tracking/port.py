@@ -1,9 +1,9 @@
-"""The port to an experiment tracker: one method, which each of the adapters in this folder has."""
+"""The port to an experiment tracker: what each of the adapters in this folder does."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 from planner.config.tracking import TrackingSection
 
@@ -20,18 +20,25 @@ class News:
     ended: bool
     failed: bool
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Return what of the summary can be drawn."""
+        return {name: value for name, value in self.summary.items() if isinstance(value, int | float)}
 
-class Tracker(Protocol):
+
+class Tracker:
     """Takes news of runs."""
 
     def take(self, news: News) -> None:
         """Go on with the run of that name, or begin it, and return once the news are the tracker's; else raise."""
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Let go of all runs."""
+        """Let go of all runs, where any are held."""
 
 
 def open_tracker(section: TrackingSection) -> Tracker:
     """Return the adapter of the tracker that the section names."""
-    tracker: Tracker = import_module(f"runner.tracking.to_{section.to}").open_project(section.project)
+    adapters = import_module(f"runner.tracking.to_{section.to}")
+    tracker: Tracker = getattr(adapters, f"{str(section.to).title()}Tracker")(section.project)
     return tracker

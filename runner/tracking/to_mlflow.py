@@ -6,14 +6,14 @@ from typing import Any
 import mlflow
 from mlflow.entities import Metric, Param, RunTag
 
-from runner.tracking.port import News
+from runner.tracking.port import News, Tracker
 
 NAME = "rlplan.run"
 MOST_METRICS = 1000  # that MLflow takes at once
 MOST_CHARACTERS = 5000  # of a tag's or a parameter's value
 
 
-class MlflowTracker:
+class MlflowTracker(Tracker):
     """Speaks with the tracking server alone: no run is "active" in this process."""
 
     def __init__(self, project: str) -> None:
@@ -27,21 +27,17 @@ class MlflowTracker:
         run, now = self._id(news), int(time.time() * 1000)
         last = news.points[-1][0] if news.points else 0
         rows = [(step, values) for step, values in news.points]
-        numbers = {name: value for name, value in news.summary.items() if isinstance(value, int | float)}
         metrics = [
             Metric(name, value, now, step)
-            for step, values in (*rows, (last, numbers))
+            for step, values in (*rows, (last, news.numbers))
             for name, value in values.items()
         ]
         for start in range(0, len(metrics), MOST_METRICS):
             self._client.log_batch(run, metrics=metrics[start : start + MOST_METRICS])
-        texts = {name: value for name, value in news.summary.items() if name not in numbers}
+        texts = {name: value for name, value in news.summary.items() if name not in news.numbers}
         self._client.log_batch(run, tags=[RunTag(name, _short(value)) for name, value in texts.items()])
         status = "FAILED" if news.failed else "FINISHED" if news.ended else "RUNNING"
         self._client.set_terminated(run, status) if news.ended else self._client.update_run(run, status)
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _id(self, news: News) -> str:
         if news.run not in self._ids:
@@ -56,9 +52,6 @@ class MlflowTracker:
         run: str = self._client.create_run(self._experiment, tags=tags, run_name=news.run).info.run_id
         self._client.log_batch(run, params=[Param(name, _short(value)) for name, value in news.config.items()])
         return run
-
-
-open_project = MlflowTracker
 
 
 def _short(value: object) -> str:

@@ -2,10 +2,10 @@
 
 import trackio
 
-from runner.tracking.port import News
+from runner.tracking.port import News, Tracker
 
 
-class TrackioTracker:
+class TrackioTracker(Tracker):
     """Opens a run for each news of it: trackio has one at a time in a process."""
 
     def __init__(self, project: str) -> None:
@@ -23,14 +23,7 @@ class TrackioTracker:
             auto_log_gpu=False,
             auto_log_cpu=False,
         )
-        numbers = {name: value for name, value in news.summary.items() if isinstance(value, int | float)}
         for step, values in news.points:
             run.log(dict(values), step)
-        run.log(numbers, news.points[-1][0] if news.points else None)
+        run.log(news.numbers, news.points[-1][0] if news.points else None)
         trackio.finish()
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-open_project = TrackioTracker

@@ -4,12 +4,12 @@ from typing import Any
 
 import wandb
 
-from runner.tracking.port import News
+from runner.tracking.port import News, Tracker
 
 MOST_OPEN = 16  # runs, each of which has processes and sockets of its own
 
 
-class WandbTracker:
+class WandbTracker(Tracker):
     """Holds runs open, since to open one takes seconds."""
 
     def __init__(self, project: str) -> None:
@@ -42,6 +42,3 @@ class WandbTracker:
         """Have what is under way sent."""
         for run in self._runs.values():
             run.finish()
-
-
-open_project = WandbTracker

@@ -64,13 +64,13 @@ def test_a_tracker_gets_every_point_once_also_from_a_driver_that_goes_on(tmp_pat
     first, second = Fake(), Fake()
     with open_store(tmp_path / "rlplan.db") as store:
         sweep, trial = seeded(store)
-        Mirror(store, sweep.sweep, tmp_path, first).copy()
+        Mirror(store, sweep.sweep, tmp_path, lambda: first).copy()
         sweep.settle(trial, SegmentOutcome.LOST, 20.0)
         sweep.move(trial, TrialState.LOST)
         sweep.move(trial, TrialState.PAUSED)
         sweep.score(trial, 10, 0.3, attempt=2)  # done again, and further
         sweep.score(trial, 20, 0.4, attempt=2)
-        Mirror(store, sweep.sweep, tmp_path, second).copy()
+        Mirror(store, sweep.sweep, tmp_path, lambda: second).copy()
 
     (begun,), (gone_on,) = first.of("n8-B32-s0"), second.of("n8-B32-s0")
     assert [(step, values["score"]) for step, values in begun.points] == [(0, 0.1), (10, 0.2)]
@@ -87,7 +87,7 @@ def test_a_tracker_that_fails_is_named_once_and_gets_all_of_it_later(tmp_path: P
     tracker, looks = Fake(down=2), Looks(3)
     with open_store(tmp_path / "rlplan.db") as store:
         sweep, _ = seeded(store)
-        follow(Mirror(store, sweep.sweep, tmp_path, tracker).copy, looks, "mlflow", said.append)
+        follow(Mirror(store, sweep.sweep, tmp_path, lambda: tracker).copy, looks, "mlflow", said.append)
     assert said == ["mlflow takes nothing (ConnectionError: refused): the sweep goes on without it"]
     assert looks.waits == [20.0, 40.0, 10.0]
     assert [step for news in tracker.of("n8-B32-s0") for step, _ in news.points] == [0, 10]
