@@ -16,6 +16,7 @@ from tests.runner.tasks.checkpoints import save_checkpoint
 from tests.runner.trainers.conftest import CHATS, MODEL_ARGS
 from tests.runner.trainers.standins import GPUS, attempt, launched, trial
 
+ROOT = Path(__file__).parents[2]
 NAMED = ("trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 RECIPES = ("grpo", "easy", "hard", "dr-grpo", "gspo", "cispo", "dapo", "magistral", "minimax", "scalerl")
 TWO_NODES = Machine(gpus=4, nodes=2, device="cuda", engine="vllm", weights="bfloat16")
@@ -82,15 +83,18 @@ def _rendered(config: TrialConfig, begun: dict[str, Any], folder: Path) -> list[
         driver_of(config).check(config)
         launch = launched(config, attempt(folder / "trial", **begun))
     except RlplanError as error:
-        return [f"refused: {error}".replace(str(folder), "<folder>")]
+        return [_masked(f"refused: {error}", folder)]
     lines = ["command: " + " ".join(launch.argv)]
     lines += [f"{name}={value}" for name, value in sorted(launch.environment.items())]
     for name, content in sorted(launch.files.items()):
-        lines += [
-            f"--- {name}",
-            *(["(a program)"] if name.endswith(PROGRAMS) else _content(content.replace(str(folder), "<folder>"))),
-        ]
-    return [_PORT.sub('"port": 0', line.replace(str(folder), "<folder>")) for line in lines]
+        program = name.endswith(PROGRAMS)
+        lines += [f"--- {name}", *(["(a program)"] if program else _content(_masked(content, folder)))]
+    return [_masked(line, folder) for line in lines]
+
+
+def _masked(text: str, folder: Path) -> str:
+    """Return text without what differs from place to place: the folder, this checkout, and a port made of them."""
+    return _PORT.sub('"port": 0', text.replace(str(folder), "<folder>").replace(str(ROOT), "<rlplan>"))
 
 
 def _content(content: str) -> list[str]:
