@@ -1,9 +1,10 @@
 """Fitted curves and laws as charts: their points, the band of the fit, the window, the cut, the predictions."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from planner.curves.curve import Curve, Vector
 from planner.curves.laws import Law
@@ -11,7 +12,8 @@ from planner.curves.posterior import Posterior, over_chunks
 from planner.percent import percent
 from rlplan.actions.fitting import Fit, Fits
 from rlplan.actions.law_fitting import FittedLaws, LawFit
-from rlplan.charts.chart import MIND, QUIET, SERIES, Chart, Trace, axis, band, layout, legend_below, text, upright
+from rlplan.charts.chart import Chart, Trace, axis, band, layout, scatter, text, upright
+from rlplan.charts.theme import GOOD, MIND, QUIET, SERIES
 from rlplan.charts.thinning import thinned
 
 MOST_CHARTS = 24
@@ -20,8 +22,8 @@ BAND_POINTS = 60
 LONGEST_NAME = 40
 LOGARITHMIC_FROM = 10.0  # times the first x, from which on a linear axis would hide the beginning
 FLOPS = 1e12  # x from which on it counts operations, which only powers of ten can name
-OBSERVED = "$good"
 HEIGHT = 380  # pixels, with the legend
+HOVER = "x %{x:.4~g}<br>%{y:.4f}"
 
 # Along x: places, the median and both ends of the interval of the mean score.
 Believed = Sequence[Vector]
@@ -43,11 +45,10 @@ def _of_curve(curve: Fit, believed: Believed, level: float) -> Chart:
     marks = [(each.x, each.mean, each.low, each.high) for each in curve.fit.predictions]
     x = np.concatenate([whole.x, believed[0], [mark[0] for mark in marks]])
     traces = [*_series(whole, used, believed, marks, x, level)]
-    seen = [(mark[0], came) for mark, came in zip(marks, curve.observed, strict=True) if came is not None]
+    seen = {mark[0]: score for mark, score in zip(marks, curve.observed, strict=True) if score is not None}
     if seen:
-        where, came = zip(*seen, strict=True)
-        marker = {"color": OBSERVED, "size": 10, "symbol": "diamond"}
-        traces.append(_trace("observed", where, came, "markers", marker=marker))
+        marker = _marker(GOOD, 10, "diamond")
+        traces.append(scatter([*seen], [*seen.values()], "markers", HOVER, name="observed", marker=marker))
     shapes = []
     if np.any((whole.x > 0) & (whole.x < curve.cut)):
         shapes.append(upright(curve.cut, dash="dot") | {"name": "cut", "showlegend": True})
@@ -83,16 +84,12 @@ def _chart(
     shapes: Sequence[dict[str, object]] = (),
     logarithmic_y: bool = False,
 ) -> Chart:
-    named: set[str] = set()
-    for trace in traces:  # the legend has each name once
-        trace["showlegend"] = trace.get("name", "") not in {"", *named}
-        named.add(trace.get("name", ""))
     numbers = {"exponentformat": "power"} if x.max(initial=0.0) >= FLOPS else {}
     scales = [{"type": "log" if log else "linear"} for log in (_leftmost(x) > 0, logarithmic_y)]
     figure = {
         "data": traces,
         "layout": layout(
-            **legend_below(120),
+            120,
             shapes=shapes,
             xaxis=axis(text(x_name), **scales[0], **numbers),
             yaxis=axis(text(y_name), **scales[1], **(numbers if logarithmic_y else {})),
@@ -111,37 +108,32 @@ def _series(
     level: float,
 ) -> Iterator[Trace]:
     """Draw scores, what is believed of them and predictions, in a chart whose `x` are all that it has."""
-    colour = SERIES[0]
+    colour, leftmost = SERIES[0], _leftmost(x)
     if believed is not None:
-        places, _, low, high = (part.tolist() for part in believed)
-        yield from band(places, low, high, colour, f"{level * 100:g} % band")
-    for rows, own, name in ((~used, QUIET, "not used"), (used, colour, "used")):
-        if points is not None:
-            yield from _points(points.x[rows], points.y[rows], _leftmost(x), own, name)
+        places, median, low, high = (part.tolist() for part in believed)
+        yield band(places, low, high, colour, name=f"{level * 100:g} % band")
+    if points is not None:
+        # Of a long curve both ends and what is highest and lowest; scores of before training stand at the left.
+        kept = np.isin(np.arange(points.y.size), thinned(points.y, MOST_POINTS))
+        trained = points.x > 0
+        for rows, own, name in ((trained & ~used, QUIET, "not used"), (trained & used, colour, "used")):
+            if (shown := rows & kept).any():
+                style = {"name": name, "marker": _marker(own, 5) | {"opacity": 0.75}}
+                yield scatter(points.x[shown], points.y[shown], "markers", HOVER, **style)
+        if (shown := ~trained & kept).any():
+            own = colour if used[shown].all() else QUIET
+            style = {"name": "before training", "marker": _marker(own, 10, "triangle-left")}
+            yield scatter([leftmost] * int(shown.sum()), points.y[shown], "markers", "%{y:.4f}", **style)
     if believed is not None:
-        style = {"color": colour, "width": 2}
-        yield _trace("median of the fit", believed[0], believed[1], "lines", line=style)
+        yield scatter(places, median, "lines", HOVER, name="median of the fit", line={"color": colour, "width": 2})
     if marks:
         at, middle, least, most = (np.array(values) for values in zip(*marks, strict=True))
         error = {"type": "data", "array": most - middle, "arrayminus": middle - least, "color": MIND}
-        yield _trace("prediction", at, middle, "markers", marker={"color": MIND, "size": 8}, error_y=error)
+        yield scatter(at, middle, "markers", HOVER, name="prediction", marker=_marker(MIND, 8), error_y=error)
 
 
-def _points(x: Vector, y: Vector, leftmost: float, colour: str, name: str) -> Iterator[Trace]:
-    """Draw scores, of a long curve both ends and what is highest and lowest; those of before training at the left."""
-    rows = thinned(x, y, MOST_POINTS)
-    x, y = x[rows], y[rows]
-    trained = x > 0
-    if trained.any():
-        marker = {"color": colour, "size": 5, "opacity": 0.75}
-        yield _trace(name, x[trained], y[trained], "markers", marker=marker)
-    if not trained.all():
-        marker = {"color": colour, "size": 10, "symbol": "triangle-left"}
-        yield _trace("before training", [leftmost] * int((~trained).sum()), y[~trained], "markers", marker=marker)
-
-
-def _trace(name: str, x: ArrayLike, y: ArrayLike, mode: str, **style: object) -> Trace:
-    return {"type": "scatter", "name": name, "legendgroup": name, "x": x, "y": y, "mode": mode, **style}
+def _marker(colour: str, size: int, symbol: str = "circle") -> dict[str, Any]:
+    return {"color": colour, "size": size, "symbol": symbol}
 
 
 def _leftmost(x: Vector) -> float:

@@ -40,15 +40,6 @@ def answer_in(beliefs: Beliefs | None) -> FinalAnswer | None:
     return beliefs.recommended.answer if beliefs is not None and beliefs.recommended is not None else None
 
 
-def chosen(story: Story, beliefs: Beliefs | None) -> Configuration | None:
-    """Return what is recommended, None where nothing is."""
-    if beliefs is not None:
-        answer = answer_in(beliefs)
-        return answer.chosen.configuration if answer else None
-    ranking = story.picture.answer.ranking if story.picture.answer else ()
-    return configuration_of(ranking[0]) if ranking else None
-
-
 def expected_of(story: Story, beliefs: Beliefs | None) -> dict[Configuration, Expected]:
     """Return what is expected of each configuration, the recommended one first and then by rank.
 
@@ -62,18 +53,14 @@ def expected_of(story: Story, beliefs: Beliefs | None) -> dict[Configuration, Ex
     return {configuration_of(row): row for row in ranked if row.expected_score is not None}
 
 
-def groups(story: Story, beliefs: Beliefs | None) -> tuple[Group, ...]:
-    """Return the configurations that have a trial or an outlook, by rank; those without one after them."""
-    trials: dict[Configuration, list[TrialRow]] = {}
-    for trial in sorted(story.picture.trials, key=lambda each: each.promise):
+def groups(story: Story, beliefs: Beliefs | None) -> list[Group]:
+    """Return the configurations that have a trial or an outlook, by rank; those without one by their promise."""
+    outlooks = expected_of(story, beliefs)
+    ranks = {configuration: rank for rank, configuration in enumerate(outlooks, start=1)}
+    trials: dict[Configuration, list[TrialRow]] = {configuration: [] for configuration in outlooks}
+    for trial in sorted(story.picture.trials, key=lambda trial: trial.promise):
         trials.setdefault(configuration_of(trial), []).append(trial)
-    known = expected_of(story, beliefs)
-    ranked = [
-        Group(configuration, rank, outlook, _by_seed(trials.pop(configuration, [])))
-        for rank, (configuration, outlook) in enumerate(known.items(), start=1)
+    return [
+        Group(key, ranks.get(key), outlooks.get(key), tuple(sorted(rows, key=lambda trial: (trial.seed, trial.id))))
+        for key, rows in trials.items()
     ]
-    return (*ranked, *(Group(configuration, None, None, _by_seed(rest)) for configuration, rest in trials.items()))
-
-
-def _by_seed(trials: list[TrialRow]) -> tuple[TrialRow, ...]:
-    return tuple(sorted(trials, key=lambda trial: (trial.seed, trial.id)))

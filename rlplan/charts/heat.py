@@ -1,22 +1,38 @@
 """Heat maps over (n, B): what every configuration is expected to score at the target, and how likely it is the best."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from planner.axes import format_axes
 from planner.store.schema import Candidate
 from planner.view import Axes, Configuration
-from rlplan.charts.chart import INK, PAPER, QUIET, SCALE, Chart, Trace, axis, faded, layout, text
-from rlplan.charts.groups import Expected, chosen, configuration_of, expected_of
+from rlplan.charts.chart import Chart, Trace, axis, layout, scatter, text
+from rlplan.charts.groups import Expected, configuration_of, expected_of
+from rlplan.charts.theme import INK, PAPER
 from rlplan.reading.story import Beliefs, Story
 from rlplan.wording.numbers import aligned_hours, probability
 
-HATCHES = 4  # strokes of a cell that no trial has seen
 ROW, ABOVE = 46, 90  # pixels
 FEWEST_ROWS = 4
 DARK = 0.62  # of the colour scale: from here on its colours are nearer to the ink than to the page
 PLAIN = "n and B alone"
-Quantity = tuple[str, str, str, str, Callable[[float], str]]  # a chart's name and title; what it shows, in which unit
+
+
+class Quantity(NamedTuple):
+    """What a map shows: an attribute of what is expected, in a unit, and how a cell writes it."""
+
+    name: str
+    title: str
+    attribute: str
+    unit: str
+    write: Callable[[float], str]
+
+
+SCORE = Quantity("heat-score", "Expected score at the target", "expected_score", "score", "{:.3f}".format)
+BEST = Quantity("heat-best", "P(best)", "probability_best", "P(best)", probability)
+PLAN_SCORE = Quantity("plan-score", "Expected score", "expected_score", "score", "{:.3f}".format)
+PLAN_PRICE = Quantity("plan-price", "GPU-hours a step", "gpu_hours_per_step", "GPU-hours", aligned_hours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,194 +46,131 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class _Grid:
-    """Rows of B and columns of n; powers of two that are missing between others keep their place."""
+class Grid:
+    """What is expected of each configuration, None where nothing is; which are bold, and which one is framed."""
 
-    columns: tuple[int, ...]
-    rows: tuple[int, ...]
-    outlooks: dict[tuple[int, int], Expected]
-    observed: frozenset[tuple[int, int]]
-    planned: frozenset[tuple[int, int]]
-    chosen: tuple[int, int] | None
-    words: tuple[str, str] = ("seen by a trial", "no trial has seen it: this comes from its neighbours")
+    expected: Mapping[Configuration, Expected | None]
+    bold: frozenset[Configuration]
+    chosen: Configuration | None
+    words: tuple[str, str]  # of a cell that is bold, and of another
 
 
 def heat_maps(story: Story, beliefs: Beliefs | None) -> tuple[Variant, ...]:
     """Return the maps of every setting of the further axes, the one with the recommended allocation first."""
-    known = expected_of(story, beliefs)
-    taken = chosen(story, beliefs)
+    expected = expected_of(story, beliefs)
+    best = next(iter(expected), None)  # the recommended one
     trained = frozenset(
         configuration_of(trial) for trial in story.picture.trials if any(score.gpu_hours > 0 for score in trial.scores)
     )
-    planned = {*story.planned, *trained, *known}
+    planned = {*story.planned, *trained, *expected}
+    words = ("seen by a trial", "no trial has seen it: this comes from its neighbours")
+    grid = Grid({cell: expected.get(cell) for cell in planned}, trained, best, words)
     settings = sorted(
-        {each.axes for each in planned}, key=lambda axes: (taken is None or axes != taken.axes, format_axes(axes))
+        {cell.axes for cell in planned}, key=lambda axes: (best is None or axes != best.axes, format_axes(axes))
     )
-    grids = [_grid(axes, known, trained, planned, taken) for axes in settings]
-    score = ("heat-score", "Expected score at the target", "expected_score", "score", "{:.3f}".format)
-    return _variants(settings, grids, score, ("heat-best", "P(best)", "probability_best", "P(best)", probability))
+    return tuple(_variant(grid, axes, number, SCORE, BEST) for number, axes in enumerate(settings))
 
 
 def plan_maps(candidates: Sequence[Candidate]) -> tuple[Variant, ...]:
     """Return what a plan expects of its candidates and what a step of each costs, for each setting of further axes."""
-    priced = {configuration_of(each): each for each in candidates}
-    piloted = frozenset(configuration_of(each) for each in candidates if each.pilot_steps)
-    settings = list(dict.fromkeys(each.axes for each in priced))  # the best first, as candidates are
-    words = ("gets a pilot", "gets no pilot")
-    grids = [replace(_grid(axes, priced, piloted, set(priced), None), words=words) for axes in settings]
-    score = ("plan-score", "Expected score", "expected_score", "score", "{:.3f}".format)
-    price = ("plan-price", "GPU-hours a step", "gpu_hours_per_step", "GPU-hours", aligned_hours)
-    return _variants(settings, grids, score, price)
+    piloted = frozenset(configuration_of(candidate) for candidate in candidates if candidate.pilot_steps)
+    priced = {configuration_of(candidate): candidate for candidate in candidates}
+    grid = Grid(priced, piloted, None, ("gets a pilot", "gets no pilot"))
+    settings = dict.fromkeys(cell.axes for cell in priced)  # the best first, as candidates are
+    return tuple(_variant(grid, axes, number, PLAN_SCORE, PLAN_PRICE) for number, axes in enumerate(settings))
 
 
-def _variants(settings: Sequence[Axes], grids: Sequence[_Grid], left: Quantity, right: Quantity) -> tuple[Variant, ...]:
-    return tuple(
-        Variant(
-            format_axes(axes) or PLAIN, _map(number, left, grid), _map(number, right, grid), grid.chosen is not None
-        )
-        for number, (axes, grid) in enumerate(zip(settings, grids, strict=True))
-    )
+def _variant(grid: Grid, axes: Axes, number: int, left: Quantity, right: Quantity) -> Variant:
+    has_chosen = grid.chosen is not None and grid.chosen.axes == axes
+    score, best = (_map(grid, axes, f"{quantity.name}-{number}", quantity) for quantity in (left, right))
+    return Variant(format_axes(axes) or PLAIN, score, best, has_chosen)
 
 
-def _grid(
-    axes: Axes,
-    known: Mapping[Configuration, Expected],
-    trained: frozenset[Configuration],
-    planned: set[Configuration],
-    taken: Configuration | None,
-) -> _Grid:
-    own = [each for each in planned if each.axes == axes]
-    return _Grid(
-        columns=_octaves({each.rollouts_per_prompt for each in own}),
-        rows=_octaves({each.prompts_per_batch for each in own}),
-        outlooks={each[:2]: outlook for each, outlook in known.items() if each.axes == axes},
-        observed=frozenset(each[:2] for each in trained if each.axes == axes),
-        planned=frozenset(each[:2] for each in own),
-        chosen=taken[:2] if taken is not None and taken.axes == axes else None,
-    )
-
-
-def _octaves(values: set[int]) -> tuple[int, ...]:
-    if all(value & (value - 1) == 0 for value in values) and min(values) > 0:
-        low, high = min(values).bit_length() - 1, max(values).bit_length() - 1
-        return tuple(2**power for power in range(low, high + 1))
-    return tuple(sorted(values))
-
-
-def _map(number: int, drawn: Quantity, grid: _Grid) -> Chart:
-    name, title, quantity, unit, write = drawn
-    values = [[_value(grid, (n, B), quantity) for n in grid.columns] for B in grid.rows]
+def _map(grid: Grid, axes: Axes, name: str, quantity: Quantity) -> Chart:
+    planned = {cell for cell in grid.expected if cell.axes == axes}
+    columns = _octaves({cell.rollouts_per_prompt for cell in planned})
+    rows = _octaves({cell.prompts_per_batch for cell in planned})
+    cells = [[Configuration(n, B, axes) for n in columns] for B in rows]
+    values = {
+        cell: getattr(grid.expected[cell], quantity.attribute, None) for row in cells for cell in row if cell in planned
+    }
+    frames = [_frame(x, y) for y, row in enumerate(cells) for x, cell in enumerate(row) if cell == grid.chosen]
     figure = {
         "data": [
             {
-                "type": "heatmap", "z": values, "x": list(range(len(grid.columns))), "y": list(range(len(grid.rows))),
-                "colorscale": SCALE, "xgap": 2, "ygap": 2, "hoverongaps": False,
-                "customdata": [[_words(grid, n, B) for n in grid.columns] for B in grid.rows],
+                "type": "heatmap",
+                "x": [f"{n:,}" for n in columns],
+                "y": [f"{B:,}" for B in rows],
+                "z": [[values.get(cell) for cell in row] for row in cells],
+                "customdata": [[_hover(grid, cell) for cell in row] for row in cells],
                 "hovertemplate": "%{customdata}<extra></extra>",
-                "colorbar": {"thickness": 10, "outlinewidth": 0, "title": {"text": unit, "side": "right"}},
+                "colorbar": {"title": {"text": quantity.unit}},
             },
-            *_hatched(grid),
-            *_framed(grid),
-            _labels(values, write),
+            _labels(grid, values, quantity.write),
         ],
         "layout": layout(
             margin={"l": 52, "r": 8, "t": 8, "b": 44},
-            xaxis=_ticks("n, rollouts per prompt", grid.columns),
-            yaxis=_ticks("B, prompts per batch", grid.rows),
+            xaxis=axis("n, rollouts per prompt", type="category", showgrid=False, ticks=""),
+            yaxis=axis("B, prompts per batch", type="category", showgrid=False, ticks=""),
+            shapes=frames,
         ),
-    }  # fmt: skip
-    height = ABOVE + ROW * max(FEWEST_ROWS, len(grid.rows))
-    return Chart(f"{name}-{number}", title, _described(title, quantity, grid), figure, height)
+    }
+    height = ABOVE + ROW * max(FEWEST_ROWS, len(rows))
+    return Chart(name, quantity.title, _caption(quantity.title, grid, values), figure, height)
 
 
-def _labels(values: list[list[float | None]], write: Callable[[float], str]) -> Trace:
-    """Write each value into its cell: in ink on what is near the page's colour, in the page's colour on the rest."""
-    known = [value for row in values for value in row if value is not None]
-    low, span = min(known, default=0.0), (max(known, default=1.0) - min(known, default=0.0)) or 1.0
-    cells = [(x, y, v) for y, row in enumerate(values) for x, v in enumerate(row) if v is not None]
-    return {
-        "type": "scatter", "mode": "text", "hoverinfo": "skip", "meta": "cells",
-        "x": [x for x, _, _ in cells], "y": [y for _, y, _ in cells], "text": [write(value) for *_, value in cells],
-        "textfont": {"size": 11, "color": [PAPER if (value - low) / span > DARK else INK for *_, value in cells]},
-    }  # fmt: skip
+def _octaves(values: set[int]) -> list[int]:
+    """Return the sizes of an axis; powers of two that are missing between others keep their place."""
+    if any(value & (value - 1) for value in values):
+        return sorted(values)
+    return [2**power for power in range(min(values).bit_length() - 1, max(values).bit_length())]
 
 
-def _ticks(title: str, values: Sequence[int]) -> dict[str, object]:
-    return axis(
-        title,
-        tickvals=list(range(len(values))),
-        ticktext=[f"{value:,}" for value in values],
-        range=[-0.5, len(values) - 0.5],
-        showgrid=False,
-        zeroline=False,
-        ticks="",
+def _labels(grid: Grid, values: Mapping[Configuration, float | None], write: Callable[[float], str]) -> Trace:
+    """Write each value into its cell, or a dash: in ink on what is near the page's colour, else in the page's."""
+    numbers = [value for value in values.values() if value is not None]
+    low, span = min(numbers, default=0.0), (max(numbers, default=1.0) - min(numbers, default=0.0)) or 1.0
+    labels = {cell: "–" if value is None else text(write(value)) for cell, value in values.items()}
+    colours = [PAPER if value is not None and (value - low) / span > DARK else INK for value in values.values()]
+    return scatter(
+        [f"{cell.rollouts_per_prompt:,}" for cell in values],
+        [f"{cell.prompts_per_batch:,}" for cell in values],
+        "text",
+        text=[f"<b>{label}</b>" if cell in grid.bold else label for cell, label in labels.items()],
+        textfont={"size": 11, "color": colours},
+        meta="cells",
     )
 
 
-def _value(grid: _Grid, cell: tuple[int, int], quantity: str) -> float | None:
-    outlook = grid.outlooks.get(cell)
-    return None if outlook is None else getattr(outlook, quantity)
+def _frame(column: int, row: int) -> dict[str, Any]:
+    edges = {"x0": column - 0.48, "x1": column + 0.48, "y0": row - 0.48, "y1": row + 0.48}
+    return {"type": "rect", "line": {"color": INK, "width": 3}, **edges}
 
 
-def _words(grid: _Grid, n: int, B: int) -> str:
-    outlook, cell = grid.outlooks.get((n, B)), (n, B)
-    lines = [f"<b>n = {n}, B = {B}</b>" + (", recommended" if cell == grid.chosen else "")]
-    if isinstance(outlook, Candidate):
-        lines.append(f"{aligned_hours(outlook.gpu_hours_per_step)} GPU-hours a step")
-    if outlook is not None and outlook.expected_score is not None:
-        lines.append(f"expected {outlook.expected_score:.3f}")
-        if outlook.score_low is not None and outlook.score_high is not None:
-            lines[-1] += f", a new run {outlook.score_low:.3f} to {outlook.score_high:.3f}"
-        if not isinstance(outlook, Candidate) and outlook.probability_best is not None:
-            lines.append(f"P(best) {outlook.probability_best:.3f}")
-    lines.append(grid.words[cell not in grid.observed])
+def _hover(grid: Grid, cell: Configuration) -> str:
+    expected = grid.expected.get(cell)
+    lines = [f"<b>n = {cell.rollouts_per_prompt}, B = {cell.prompts_per_batch}</b>"]
+    if cell == grid.chosen:
+        lines[0] += ", recommended"
+    if isinstance(expected, Candidate):
+        lines.append(f"{aligned_hours(expected.gpu_hours_per_step)} GPU-hours a step")
+    if expected is not None and expected.expected_score is not None:
+        lines.append(f"expected {expected.expected_score:.3f}")
+        if expected.score_low is not None and expected.score_high is not None:
+            lines[-1] += f", a new run {expected.score_low:.3f} to {expected.score_high:.3f}"
+        if not isinstance(expected, Candidate) and expected.probability_best is not None:
+            lines.append(f"P(best) {expected.probability_best:.3f}")
+    lines.append(grid.words[cell not in grid.bold])
     return "<br>".join(lines)
 
 
-def _hatched(grid: _Grid) -> Iterator[Trace]:
-    """Hatch what no trial has seen: a line with gaps, which costs little however large the grid is."""
-    unseen = grid.planned - grid.observed
-    for cells, colour in ((unseen & set(grid.outlooks), PAPER), (unseen - set(grid.outlooks), QUIET)):
-        x: list[float | None] = []
-        y: list[float | None] = []
-        for n, B in sorted(cells):
-            column, row = grid.columns.index(n), grid.rows.index(B)
-            for (x0, y0), (x1, y1) in _strokes():
-                x += [column + x0, column + x1, None]
-                y += [row + y0, row + y1, None]
-        if cells:
-            yield {
-                "type": "scatter", "x": x, "y": y, "mode": "lines", "hoverinfo": "skip",
-                "line": {"color": faded(colour, 0.45), "width": 1},
-            }  # fmt: skip
-
-
-def _strokes() -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """Return diagonals of a cell around (0, 0)."""
-    edge = 0.47
-    for number in range(1, 2 * HATCHES):
-        offset = (number / HATCHES - 1) * 2 * edge
-        yield (
-            (max(-edge, -edge + offset), max(-edge, -edge - offset)),
-            (min(edge, edge + offset), min(edge, edge - offset)),
-        )
-
-
-def _framed(grid: _Grid) -> Iterator[Trace]:
-    if grid.chosen is None:
-        return
-    column, row = grid.columns.index(grid.chosen[0]), grid.rows.index(grid.chosen[1])
-    corners = [(-0.48, -0.48), (0.48, -0.48), (0.48, 0.48), (-0.48, 0.48), (-0.48, -0.48)]
-    yield {
-        "type": "scatter", "mode": "lines", "hoverinfo": "skip", "line": {"color": INK, "width": 3},
-        "cliponaxis": False, "x": [column + x for x, _ in corners], "y": [row + y for _, y in corners],
-    }  # fmt: skip
-
-
-def _described(title: str, quantity: str, grid: _Grid) -> str:
-    if not grid.outlooks:
+def _caption(title: str, grid: Grid, values: Mapping[Configuration, float | None]) -> str:
+    """Describe a map to who cannot see it."""
+    known = {cell: value for cell, value in values.items() if value is not None}
+    if not known:
         return f"{title}: nothing is expected of any allocation yet."
-    best = max(grid.outlooks, key=lambda cell: getattr(grid.outlooks[cell], quantity) or 0.0)
-    value = getattr(grid.outlooks[best], quantity)
-    highest = "" if value is None else f", highest at n = {best[0]}, B = {best[1]} with {value:.3f}"
-    return text(f"{title} over n and B: {len(grid.outlooks)} allocations, {len(grid.observed)} of them seen{highest}.")
+    best = max(known, key=lambda cell: known[cell])
+    return (
+        f"{title} over n and B: {len(known)} allocations, {len(grid.bold & set(values))} of them {grid.words[0]}, "
+        f"highest at n = {best.rollouts_per_prompt}, B = {best.prompts_per_batch} with {known[best]:.3f}."
+    )

@@ -6,7 +6,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import UnknownNameError
-from rlplan.charts.chart import TEMPLATE, safe_json
 from rlplan.reading.story import Beliefs, Story
 from rlplan.web import sections
 
@@ -29,7 +28,7 @@ _SECTIONS: dict[str, tuple[str, Context]] = {
 SECTIONS = tuple(_SECTIONS)
 TITLES = {name: title for name, (title, _) in _SECTIONS.items()}
 STYLES = ("theme.css", "page.css")
-SCRIPTS = ("rlplan.js", "tables.js", "page.js")
+SCRIPTS = ("template.js", "rlplan.js", "tables.js", "page.js")
 PLOTLY = "plotly-cartesian.min.js"  # the whole of plotly, with maps and 3D, keeps a browser busy for a second longer
 
 
@@ -86,7 +85,7 @@ def styles() -> str:
 
 def scripts() -> str:
     """Return the page's own JavaScript; `rlplan.draw(root)` draws the charts below an element."""
-    return "\n".join([*map(_static, SCRIPTS), f"const TEMPLATE = {safe_json(TEMPLATE)};"])
+    return "\n".join(map(_static, SCRIPTS))
 
 
 @cache

@@ -6,12 +6,13 @@ from typing import Any
 from planner.axes import format_axes
 from planner.store.schema import SweepStatus
 from planner.view import Configuration
-from rlplan.charts.budget import budget_chart, timelines
+from rlplan.charts.budget import budget_chart
 from rlplan.charts.curves import curve_panels
 from rlplan.charts.final import final_chart
 from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.groups import answer_in, configuration_of, expected_of, groups
 from rlplan.charts.heat import heat_maps
+from rlplan.charts.timeline import timeline
 from rlplan.reading.decisions import Decision
 from rlplan.reading.recommend_reading import outlook
 from rlplan.reading.story import Beliefs, Story
@@ -92,7 +93,7 @@ def budget_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     """Return what the template shows."""
     return {
         "chart": budget_chart(story),
-        "timelines": timelines(story, beliefs),
+        "timeline": timeline(story, beliefs),
         "money": story.picture.money,
     }
 

@@ -181,14 +181,14 @@ def test_the_band_holds_its_median_and_meets_the_predictions(tmp_path: Path, sha
     curve = draw(shape, np.random.default_rng(3)).curve
     fits = fit_curves_of(FitRequest(write(tmp_path / "drawn.csv", x=curve.x, y=curve.y), fit_fraction=0.5))
     (chart,) = fit_charts(fits)
-    low, high, *others = chart.figure["data"]
-    traces = {trace["name"]: trace for trace in others}
-    median, used = traces["median of the fit"], traces["used"]
-    assert median["x"].size == BAND_POINTS
+    traces = {trace["name"]: trace for trace in chart.figure["data"]}
+    median, used, area = traces["median of the fit"], traces["used"], traces["90 % band"]
+    high, low = np.array(area["y"][:BAND_POINTS]), np.array(area["y"][BAND_POINTS:])[::-1]
+    assert len(median["x"]) == BAND_POINTS
     assert np.all(np.diff(median["x"]) >= 0)
-    assert np.all((low["y"] <= median["y"]) & (median["y"] <= high["y"]))
+    assert np.all((low <= median["y"]) & (median["y"] <= high))
     last = fits[0].predictions[-1]
-    assert (median["x"][-1], low["y"][-1], high["y"][-1]) == pytest.approx((last.x, last.low, last.high))
-    drawn = [trace for trace in others if trace["name"] in ("used", "not used", "before training")]
+    assert (median["x"][-1], low[-1], high[-1]) == pytest.approx((last.x, last.low, last.high))
+    drawn = [trace for trace in traces.values() if trace["name"] in ("used", "not used", "before training")]
     assert sum(len(trace["x"]) for trace in drawn) == curve.x.size
     assert all(trace["x"][0] < used["x"].min() for trace in drawn if trace["name"] == "before training")

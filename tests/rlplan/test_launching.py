@@ -262,11 +262,11 @@ def test_report_and_page_begin_with_the_final_run_and_its_promise(launched: str,
     assert first.index("sweep-1-final: ") < first.index(escape(told.final.ending[1:]))
     chart = final_chart(told.final)
     assert chart.text.startswith("the final run ended with")
-    named = {trace["name"]: trace for trace in chart.data["data"] if "name" in trace}
+    named = {trace["name"]: trace for trace in chart.figure["data"] if "name" in trace}
     assert named.keys() == {"promised, 90 %", "promised", "scores"}
     assert len(named["scores"]["y"]) == len(told.final.scores) >= 8
     running = replace(told.final, status="running")
-    assert final_chart(running).data["data"][-1]["error_y"]["array"][0] > 0
+    assert final_chart(running).figure["data"][-1]["error_y"]["array"][0] > 0
 
 
 def test_a_broken_promise_is_warned_of_and_counted(swept: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,6 @@
 
   function choose(section, wanted) {
     for (const each of section.querySelectorAll("[data-variant]")) each.hidden = each.dataset.variant !== wanted;
-    for (const each of section.querySelectorAll("[data-choose]")) each.setAttribute("aria-pressed", String(each.dataset.choose === wanted));
     rlplan.draw(section);
   }
 
@@ -50,7 +49,6 @@
   const acts = {
     copy,
     themeToggle: toggle,
-    choose: (button) => choose(button.closest(".section"), button.dataset.choose),
     axis,
     more,
   };
@@ -66,13 +64,11 @@
   // A section that is replaced keeps the choices that were made in it.
   document.addEventListener("rlplan:replace", ({ detail: { old, made } }) => {
     const select = old.querySelector("[data-variants]");
-    const pressed = old.querySelector("[data-choose][aria-pressed='true']");
     const again = made.querySelector("[data-variants]");
     if (select && again && select.value !== "0" && again.options[select.value]) {
       again.value = select.value;
       choose(made, select.value);
     }
-    if (pressed && pressed.dataset.choose !== "0") choose(made, pressed.dataset.choose);
     const on = old.querySelector("[data-axis][aria-pressed='true']");
     for (const each of made.querySelectorAll("[data-axis]")) each.setAttribute("aria-pressed", String(each.dataset.axis === on?.dataset.axis));
     const shown = old.querySelectorAll(".panel:not([hidden])").length;

@@ -1,5 +1,5 @@
 // Draws the charts: every [data-chart] holds a figure as JSON, whose colours are names such as "$accent/0.2".
-// TEMPLATE, what they all look like, is written below by whoever puts the scripts together.
+// TEMPLATE, what they all look like, stands in template.js.
 "use strict";
 window.rlplan = (() => {
   const NARROW = 560; // pixels of a chart below which labels and colour bars give way
@@ -67,7 +67,7 @@ window.rlplan = (() => {
     const slim = plot.clientWidth < NARROW && !themed.axes;
     const layout = { ...(slim ? sparser(themed.layout) : themed.layout), template: template(), height: chart.spec.height, autosize: true };
     if (coarse) layout.dragmode = false; // a finger scrolls the page
-    if (axis && themed.axes) layout.xaxis = { automargin: true, ...themed.axes[axis] };
+    if (axis && themed.axes) layout.xaxis = themed.axes[axis];
     const config = { displaylogo: false, responsive: false, displayModeBar: themed.axes ? false : "hover", modeBarButtons: BUTTONS, showSendToCloud: false, plotlyServerURL: "" };
     window.Plotly.react(plot, slim ? themed.data.map(narrowed) : themed.data, layout, config);
     if (!chart.drawn) sizes.observe(plot);

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from planner.pooling.bands import Band
+from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
 from planner.view import Configuration, ScorePoint
-from rlplan.charts.budget import budget_chart, timelines, used
+from rlplan.charts.budget import budget_chart, uses
 from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import curve_panels
 from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.heat import heat_maps
+from rlplan.charts.timeline import timeline
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import TrialRow
 from tests.rlplan.charts.stories import empty, finished, under_way, with_trials
@@ -110,16 +112,21 @@ def test_every_ranked_allocation_has_its_score_and_chance_in_its_cell() -> None:
         n, B = str(choice.rollouts_per_prompt), str(choice.prompts_per_batch)
         found = []
         for chart in (variants[0].score, variants[0].best):
-            heat, layout = chart.figure["data"][0], chart.figure["layout"]
-            found.append(heat["z"][layout["yaxis"]["ticktext"].index(B)][layout["xaxis"]["ticktext"].index(n)])
+            heat = chart.figure["data"][0]
+            found.append(heat["z"][heat["y"].index(B)][heat["x"].index(n)])
         assert found == [choice.expected_score, choice.probability_best]
 
 
-def test_only_planned_cells_that_no_trial_has_seen_are_hatched() -> None:
+def test_what_a_trial_has_seen_is_bold_and_a_cell_without_a_number_has_a_dash() -> None:
+    told, believed = finished()
+    trained = {(f"{trial.rollouts_per_prompt}", f"{trial.prompts_per_batch}") for trial in told.picture.trials}
+    labels = heat_maps(told, believed)[0].score.figure["data"][1]
+    cells = zip(labels["x"], labels["y"], labels["text"], strict=True)
+    assert {(n, B) for n, B, label in cells if label.startswith("<b>0")} == trained
     (variant,) = heat_maps(replace(empty(), planned=(Configuration(4, 8), Configuration(16, 8))), None)
-    hatched = next(trace for trace in variant.score.figure["data"] if trace.get("mode") == "lines")
-    columns = {round(x) for x in hatched["x"] if x is not None}
-    assert columns == {0, 2}
+    heat, labels = variant.score.figure["data"]
+    assert heat["x"] == ["4", "8", "16"]
+    assert sorted(zip(labels["x"], labels["text"], strict=True)) == [("16", "–"), ("4", "–")]
 
 
 def test_each_setting_of_the_further_axes_has_its_own_maps() -> None:
@@ -134,21 +141,25 @@ def test_each_setting_of_the_further_axes_has_its_own_maps() -> None:
 def test_the_uses_add_up_to_the_pilots_budget(tell: Callable[[], Story]) -> None:
     told = tell()
     money = told.picture.money
-    assert sum(use.gpu_hours for use in used(told)) == pytest.approx(
-        money.spent + money.reserved_gpu_hours + money.left
-    )
+    parts = [gpu_hours for gpu_hours, _ in uses(told).values()]
+    assert sum(parts) == pytest.approx(money.spent + money.reserved_gpu_hours + money.left)
     drawn = [trace for trace in budget_chart(told).figure["data"] if trace["y"] == ["pilots"]]
-    assert [trace["x"][0] for trace in drawn] == [use.gpu_hours for use in used(told)]
+    assert [trace["x"][0] for trace in drawn] == parts
 
 
-def test_every_segment_is_a_bar_from_its_start_to_its_end() -> None:
+def test_every_segment_is_a_bar_from_its_start_to_its_end_in_the_colour_of_what_became_of_it() -> None:
     told = under_way()
-    for chart in timelines(told, None):
-        bars = [trace for trace in chart.figure["data"] if trace["type"] == "bar"]
-        assert sum(len(trace["x"]) for trace in bars) == len(told.segments)
-        lengths = sorted(length for trace in bars for length in trace["x"])
-        ends = [each.ended_at or told.read_at for each in told.segments]
-        expected = sorted(
-            (end - each.started_at) // timedelta(milliseconds=1) for end, each in zip(ends, told.segments, strict=True)
-        )
-        assert lengths == [max(1, length) for length in expected]
+    chart = timeline(told, None)
+    assert chart is not None
+    bars = {trace["name"]: trace for trace in chart.figure["data"] if trace["type"] == "bar"}
+    lengths = sorted(length for trace in bars.values() for length in trace["x"])
+    ends = [segment.ended_at or told.read_at for segment in told.segments]
+    expected = [
+        (end - segment.started_at) // timedelta(milliseconds=1)
+        for end, segment in zip(ends, told.segments, strict=True)
+    ]
+    assert lengths == sorted(max(1, length) for length in expected)
+    failed = [segment for segment in told.segments if segment.outcome is SegmentOutcome.FAILED]
+    assert len(bars["failed"]["x"]) == len(failed) > 0
+    assert "/" in {shape for trace in bars.values() for shape in trace["marker"]["pattern"]["shape"]}
+    assert timeline(empty(), None) is None
