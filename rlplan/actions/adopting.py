@@ -37,8 +37,8 @@ from rlplan.actions.sweep_request import own_folder
 from rlplan.requests.foreign import AdoptRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import AxisValues, Key, plain
-from rlplan.wording.frames import Columns, Kind
 from rlplan.wording.numbers import plural
+from rlplan.wording.row_columns import Columns
 from rlplan.wording.terminal import tell
 from runner.sweep.planning import SweepChoice
 
@@ -115,9 +115,8 @@ class Adopted(Answer):
 
     def table(self) -> tuple[Columns, list[dict[str, Any]]]:
         """Return a flat row for each run, with a column for each axis and phase that one of them has."""
-        rows = [each.flat() for each in self.rows]
-        texts = {name: any(isinstance(row.get(name), str) for row in rows) for row in rows for name in row}
-        return {name: Kind.TEXT if text else Kind.NUMBER for name, text in texts.items()}, rows
+        rows = [run.flat() for run in self.rows]
+        return tuple(dict.fromkeys(name for row in rows for name in row)), rows
 
 
 @dataclass(frozen=True, slots=True)

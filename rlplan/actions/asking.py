@@ -14,7 +14,7 @@ from planner.store.finals import at_work
 from planner.store.schema import Request, RequestKind
 from planner.store.sweeps import sweep_named
 from rlplan.wording.answers import Answer
-from rlplan.wording.frames import columns
+from rlplan.wording.row_columns import columns
 from runner.processes import has_driver, is_dead
 
 PATIENCE_SECONDS = 5.0
@@ -26,7 +26,7 @@ class Asked(Answer):
     """A request as it stands."""
 
     DRAWN = "rlplan.answers.asking"
-    COLUMNS = columns("text sweep, text kind, text by, time at, time taken_at")
+    COLUMNS = columns("sweep kind by at taken_at")
 
     sweep: str
     kind: RequestKind

@@ -21,8 +21,8 @@ from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.requests.foreign import FitRequest
 from rlplan.wording.answers import Several
 from rlplan.wording.documents import Key, Read, View, plain
-from rlplan.wording.frames import FITS
 from rlplan.wording.numbers import interval
+from rlplan.wording.row_columns import columns
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
@@ -93,7 +93,11 @@ class Fits(Several[Fit]):
     """The fits of all curves, by place or by the curve's name; what could not be read or fitted is in `failures`."""
 
     DRAWN = "rlplan.answers.fit"
-    COLUMNS = FITS
+    COLUMNS = columns("""
+        curve file points used_points last_used_x cut verdict evidence noise_sd fit_ms x_column y_column
+        R0_median R0_low R0_high A_median A_low A_high B_median B_low B_high C_mid_median C_mid_low C_mid_high
+        now now_low now_high observed x mean low high level expectation notes
+    """)
     MEMBERS, NAMED = "curves", "curve"
 
     curves: tuple[Fit, ...]

@@ -22,8 +22,8 @@ from rlplan.actions.fitting import fit_jobs, gathered
 from rlplan.requests.foreign import CompareRequest, FitRequest
 from rlplan.wording.answers import Several
 from rlplan.wording.documents import Key, Read
-from rlplan.wording.frames import COMPARED, LAWS
 from rlplan.wording.numbers import interval
+from rlplan.wording.row_columns import columns
 
 Split = Callable[[Path, Table], dict[float | str, Table]]
 
@@ -86,7 +86,7 @@ class FittedLaws(Several[LawFit]):
     """The fits of a law: one for each curve, or one for all where the law goes across runs."""
 
     DRAWN = "rlplan.answers.fit_law"
-    COLUMNS = LAWS
+    COLUMNS = columns("law name identified what x median low high level")
     MEMBERS = "fits"
 
     of: Law = field(repr=False)
@@ -106,7 +106,10 @@ class RecipeComparison(Several[ComparedRecipe]):
     """Recipes from the best to the worst."""
 
     DRAWN = "rlplan.answers.compare"
-    COLUMNS = COMPARED
+    COLUMNS = columns("""
+        name rank tie_group runs probability_best probability_tied A_median A_low A_high B_median B_low B_high
+        C_mid_median C_mid_low C_mid_high
+    """)
     MEMBERS = "found.recipes"
 
     found: Comparison

@@ -7,7 +7,7 @@ from planner.metrics import Interval
 from planner.pricing import Price
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import Key
-from rlplan.wording.frames import MEASURED
+from rlplan.wording.row_columns import columns
 
 STEPS = 3  # batches that count; one before them warms up
 
@@ -28,7 +28,7 @@ class MeasuredSteps(Answer):
     """A set-up of which steps were measured, its price before and with them, and the flags that describe it."""
 
     DRAWN = "rlplan.answers.measured"
-    COLUMNS = MEASURED
+    COLUMNS = columns("phase priced_seconds measured_seconds ratio")
     ROWS = "phases"
 
     source: str  # by which they are taken back

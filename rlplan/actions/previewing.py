@@ -25,7 +25,7 @@ from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.planning import PreviewRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import Key
-from rlplan.wording.frames import PREVIEWED
+from rlplan.wording.row_columns import columns
 from rlplan.wording.terminal import progress_shown
 from rlplan.wording.typed_numbers import plain_number
 from runner.simulation.drawn import DrawnWorld, Setting
@@ -101,7 +101,12 @@ class Preview(Answer):
     """All worlds at all fractions."""
 
     DRAWN = "rlplan.answers.preview"
-    COLUMNS = PREVIEWED
+    COLUMNS = columns("""
+        pilot_fraction pilot_gpu_hours final_gpu_hours final_wall_hours gpu_hours_spent
+        gpu_hours_spent_standard_error pilot_wall_hours pilot_wall_hours_standard_error score
+        score_standard_error regret regret_standard_error probability_near_best
+        probability_near_best_standard_error gain_over_first_ranked gain_over_first_ranked_standard_error
+    """)
 
     plan: str
     policy: str

@@ -21,7 +21,7 @@ from rlplan.actions.launching import store_only as store_final
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
 from rlplan.requests.running import GoOnRequest, LaunchRequest, RetryRequest, SweepRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.frames import columns
+from rlplan.wording.row_columns import columns
 from runner.processes import has_driver
 from runner.slurm.job import SCRIPT, Job, is_ending, nodes_for, require_sbatch, submit, text_of
 from runner.sweep.home import home_of, token_of
@@ -45,9 +45,7 @@ class Submitted(Answer):
     """A sweep's job; `job` is None where its script was only written."""
 
     DRAWN = "rlplan.answers.submitted"
-    COLUMNS = columns("""
-        text sweep, text plan, text job, text name, text script, whole nodes, whole gpus_per_node, text time_limit
-    """)
+    COLUMNS = columns("sweep plan job name script nodes gpus_per_node time_limit")
 
     sweep: str
     plan: str

@@ -26,7 +26,7 @@ from rlplan.reading.sweep_data import approximated
 from rlplan.requests.running import SweepRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.extras import require_tracker
-from rlplan.wording.frames import columns
+from rlplan.wording.row_columns import columns
 from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell
 from runner.machine import cpu_cores
@@ -56,10 +56,7 @@ class DryRun(Answer):
 
     DRAWN = "rlplan.answers.sweep"
     ROWS = "trials"
-    COLUMNS = columns("""
-        text name, whole rollouts_per_prompt, whole prompts_per_batch, whole pilot_steps, whole segment_steps,
-        number gpu_hours
-    """)
+    COLUMNS = columns("name rollouts_per_prompt prompts_per_batch pilot_steps segment_steps gpu_hours")
 
     plan: str
     trials: tuple[PlannedTrial, ...]

@@ -13,7 +13,7 @@ from rlplan.exits import ExitCode
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.documents import Key, View
-from rlplan.wording.frames import CHECKED
+from rlplan.wording.row_columns import columns
 
 
 def _of(values: tuple[float, float, float] | None) -> Interval | None:
@@ -77,7 +77,7 @@ class Check(Answer):
     """What a script would launch, what is wrong with it, and what would help."""
 
     DRAWN = "rlplan.answers.check"
-    COLUMNS = CHECKED
+    COLUMNS = columns("what value")
 
     found: CheckedScript = field(repr=False)
 
@@ -137,7 +137,7 @@ class Check(Answer):
         """The lines of the screen."""
         from rlplan.answers.check import rows_of  # noqa: PLC0415 (which draws this)
 
-        return [dict(zip(CHECKED, row, strict=True)) for row in rows_of(self.found)]
+        return [dict(zip(self.COLUMNS, row, strict=True)) for row in rows_of(self.found)]
 
     @property
     def verdict(self) -> Verdict:

@@ -11,8 +11,8 @@ from rlplan.reading.decisions import Decision, chosen_decisions, moment
 from rlplan.requests.reading import DecisionsRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.draw import LEGIBLE, ROWS, Canvas, Cells, Column, Invocation, Part, next_steps, shortened, table_of
-from rlplan.wording.frames import DECISIONS
 from rlplan.wording.numbers import plural
+from rlplan.wording.row_columns import DECISIONS
 
 BESIDE = 24  # signs of number, action and gaps beside a reason
 LOST = 6  # signs at the end of a line, where a word does not fit

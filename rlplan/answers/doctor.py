@@ -12,7 +12,7 @@ from rlplan.requests.checking import DoctorRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import Key
 from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps
-from rlplan.wording.frames import columns
+from rlplan.wording.row_columns import columns
 from rlplan.wording.terminal import live_console
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Findings(Answer):
     """What was found of this machine, or by a rehearsal."""
 
     DRAWN = "rlplan.answers.doctor"
-    COLUMNS = columns("text health, text what, text found, text why, text do")
+    COLUMNS = columns("health what found why do")
     ROWS = "found"
 
     found: tuple[Finding, ...] = field(repr=False)

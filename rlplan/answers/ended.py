@@ -23,8 +23,8 @@ from rlplan.wording.answers import Answer
 from rlplan.wording.commands import command
 from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, next_steps
 from rlplan.wording.formats import Format
-from rlplan.wording.frames import RANKED, columns
 from rlplan.wording.numbers import aligned_hours, hours
+from rlplan.wording.row_columns import RANKED, columns
 from rlplan.wording.terminal import tell
 
 LEAST_SHARE = 0.001  # of what was spent, that is worth a word
@@ -100,7 +100,7 @@ class SweepEnd(Answer):
 class FinalEnd(Answer):
     """A final run when it has ended."""
 
-    COLUMNS = columns("whole step, number gpu_hours, number score")
+    COLUMNS = columns("step gpu_hours score")
     ROWS = "final.scores"
 
     final: FinalStanding

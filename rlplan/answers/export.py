@@ -3,9 +3,7 @@
 import io
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from enum import Enum
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,9 +16,10 @@ from planner.store import open_store
 from planner.store.schema import Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.learning import experience_in
-from rlplan.reading.export_tables import TABLES, Row, Table, recorded
+from rlplan.reading.export_tables import REPLAYED, TABLES, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.requests.reading import ExportRequest
+from rlplan.wording.documents import plain
 from rlplan.wording.file_writing import Content, require_room, write_cells, write_file
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell
@@ -28,70 +27,69 @@ from rlplan.wording.terminal import tell
 STDOUT = "-"
 ALL, RANKING, REPLAY = "all", "ranking", "replay"
 WHAT = (*TABLES, RANKING, ALL)
-_AS_IT_IS = frozenset({str, int, float, bool, type(None)})
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def answer(asked: ExportRequest) -> None:
+def answer(request: ExportRequest) -> None:
     """Write what is asked for, or what the sweep has learnt."""
-    if asked.experience is not None:
-        if (asked.out, asked.what, asked.purpose, asked.format) != (None, None, None, None):
+    if request.experience is not None:
+        if (request.out, request.what, request.purpose, request.format) != (None, None, None, None):
             raise InputError("--experience writes one file: leave out the other path, --what, --for and --format")
-        _export_experience(asked.db, asked.experience, asked.sweep, force=asked.force)
-    elif asked.out is None:
+        _export_experience(request, request.experience)
+    elif request.out is None:
         raise InputError("nothing says where to write: give a file, - for stdout, or --experience FILE")
     else:
-        _export(asked, asked.out)
+        _export_tables(request, request.out)
 
 
-def _export(request: ExportRequest, out: str) -> None:
+def _export_experience(request: ExportRequest, out: str) -> None:
+    """Write what a sweep has learnt into a file that `--learn-from` reads, or to stdout for -."""
+    _require_room(out, force=request.force)
+    experience = experience_in(request.db, request.sweep)
+    size = f"{experience.configurations} configurations ({experience.curves} curves)"
+    _write(out, experience_document([experience]).encode(), f"what {experience.name} has learnt of {size}", request)
+
+
+def _export_tables(request: ExportRequest, out: str) -> None:
     what, format = _what(request), _format(request, out)
     if what == ALL and format is not FileFormat.JSON:
         raise InputError("all tables go into one JSON document: give a .json file, or - with --format json")
-    if format is FileFormat.PARQUET and out == STDOUT:
-        raise InputError("stdout takes no parquet: give --format csv or json, or a path instead of -")
-    if out != STDOUT:
-        require_room(Path(out).expanduser(), force=request.force)
+    _require_room(out, force=request.force)
     with open_store(request.db, read_only=True) as store, store.read() as session:
         sweep = sweep_named(session, request.sweep)
-        tables = _tables(request.db, session, sweep, request.purpose, (*TABLES, RANKING) if what == ALL else (what,))
-        if what == ALL:
-            written = _document({"sweep": sweep.name}, {name: table.rows for name, table in tables.items()})
+        names = (*TABLES, RANKING) if what == ALL else (what,)
+        tables = {name: _table(name, request, session, sweep) for name in names}
+        if format is FileFormat.CSV:
+            content: Content = partial(_write_csv, tables[what])
+        elif what == ALL:
+            content = partial(_write_json, {"sweep": sweep.name}, tables)
         else:
-            written = content(tables[what], format, {"sweep": sweep.name, "what": what})
-        if out != STDOUT:
-            write_file(Path(out).expanduser(), written, force=request.force)
-            counted = ", ".join(f"{name} ({len(table.rows):,} rows)" for name, table in tables.items())
-            tell(f"wrote {counted} of {sweep.name} to {out}")
-        elif isinstance(written, bytes):
-            sys.stdout.buffer.write(written)
-        else:
-            written(sys.stdout.buffer)
+            about = {"sweep": sweep.name, "what": what, "columns": list(tables[what].columns)}
+            content = partial(_write_json, about, {"rows": tables[what]})
+        sizes = ", ".join(f"{name} ({table.count:,} rows)" for name, table in tables.items())
+        _write(out, content, f"{sizes} of {sweep.name}", request)
 
 
-def _export_experience(database: str, out: str, sweep: str | None, *, force: bool) -> None:
-    """Write what a sweep has learnt into a file that `--learn-from` reads, or to stdout for -."""
-    path = Path(out).expanduser()
+def _require_room(out: str, *, force: bool) -> None:
     if out != STDOUT:
-        require_room(path, force=force)
-    experience = experience_in(database, sweep)
-    text = experience_document([experience])
-    if out == STDOUT:
-        sys.stdout.write(text)
-        return
-    write_file(path, text.encode(), force=force)
-    tell(
-        f"wrote what {experience.name} has learnt of {experience.configurations} configurations "
-        f"({experience.curves} curves) to {out}"
-    )
+        require_room(Path(out).expanduser(), force=force)
+
+
+def _write(out: str, content: Content, what: str, request: ExportRequest) -> None:
+    if out != STDOUT:
+        write_file(Path(out).expanduser(), content, force=request.force)
+        tell(f"wrote {what} to {out}")
+    elif isinstance(content, bytes):
+        sys.stdout.buffer.write(content)
+    else:
+        content(sys.stdout.buffer)
 
 
 def _what(request: ExportRequest) -> str:
     if request.purpose is not None and request.purpose != REPLAY:
         raise UnknownNameError("purpose in --for", request.purpose, [REPLAY])
-    if request.purpose == REPLAY:
-        if request.what not in (None, "points"):
-            raise InputError(f"--for replay exports points: leave out --what {request.what}")
-        return "points"
+    if request.purpose == REPLAY and request.what not in (None, "points"):
+        raise InputError(f"--for replay exports points: leave out --what {request.what}")
     what = request.what or "points"
     if what not in WHAT:
         raise UnknownNameError("table in --what", what, WHAT)
@@ -108,90 +106,48 @@ def _format(request: ExportRequest, out: str) -> FileFormat:
             f"another path, such as {Path(out).stem}.{request.format.value}"
         )
     if request.format is None and by_suffix is None and suffix:
-        raise InputError(
-            f"'{out}' ends in none of .csv, .json and .parquet: give another path, or say which with --format"
-        )
+        raise InputError(f"'{out}' ends in neither .csv nor .json: give another path, or say which with --format")
     return request.format or by_suffix or FileFormat.CSV
 
 
-def _tables(
-    database: str, session: Session, sweep: Sweep, purpose: str | None, names: Sequence[str]
-) -> Mapping[str, Table]:
-    """Read the tables of one moment; the ranking is worked out where what is stored is out of date."""
-    if purpose == REPLAY:
-        found = recorded(session, sweep)
-        if not found.rows:
+def _table(name: str, request: ExportRequest, session: Session, sweep: Sweep) -> Table:
+    """Read a table; the ranking is worked out where what is stored is out of date."""
+    if request.purpose == REPLAY:
+        table = Table(REPLAYED, partial(recorded, session, sweep))
+        if not table.count:
             raise NotFoundError(f"{sweep.name} has no scores yet: there is nothing to replay")
-        return dict.fromkeys(names, found)
-    tables = {name: TABLES[name](session, sweep) for name in names if name != RANKING}
-    if RANKING in names:
-        ranked = ranking(database, sweep.name)
-        own = {"sweep": sweep.name, "plan": ranked.plan, "source": ranked.source.value}
+        return table
+    if name == RANKING:
+        ranked = ranking(request.db, sweep.name)
+        keys = {"sweep": sweep.name, "plan": ranked.plan, "source": ranked.source.value}
         columns, rows = ranked.table()
-        tables[RANKING] = Table((*own, *columns), [own | row for row in rows])
-    return tables
+        return Table((*keys, *columns), lambda: (keys | row for row in rows))
+    columns, read = TABLES[name]
+    return Table(columns, partial(read, session, sweep))
 
 
-def content(table: Table, format: FileFormat, about: Mapping[str, Any]) -> Content:
-    """Return a table as the content of a file; `about` goes with JSON alone, which has a place for it."""
-    if format is FileFormat.CSV:
-        return partial(_write_csv, table)
-    if format is FileFormat.JSON:
-        return _document({**about, "columns": list(table.columns)}, {"rows": table.rows})
-    return _parquet(table)
-
-
-def _document(about: Mapping[str, Any], lists: Mapping[str, Iterable[Row]]) -> Content:
-    """Return one JSON document, a line for each row, of which the lists may be too long to be held."""
-
-    def write(file: BinaryIO) -> None:
-        file.write(json.dumps(about, indent=1, allow_nan=False).removesuffix("\n}").encode())
-        for name, rows in lists.items():
-            file.write(f",\n {json.dumps(name)}: [".encode())
-            between, end = "\n", ""
-            for row in rows:
-                file.write(f"{between}  {json.dumps(dict(row), allow_nan=False, default=_flat)}".encode())
-                between, end = ",\n", "\n "
-            file.write(f"{end}]".encode())
-        file.write(b"\n}\n")
-
-    return write
+def _write_json(about: Mapping[str, Any], tables: Mapping[str, Table], file: BinaryIO) -> None:
+    """Write one JSON document, a line for each row: a table may be too long to be held."""
+    file.write(json.dumps(about, indent=1, allow_nan=False).removesuffix("\n}").encode())
+    for name, table in tables.items():
+        file.write(f",\n {json.dumps(name)}: [".encode())
+        between, end = "\n", ""
+        for row in table.rows():
+            file.write(f"{between}  {json.dumps(row, allow_nan=False, default=plain)}".encode())
+            between, end = ",\n", "\n "
+        file.write(f"{end}]".encode())
+    file.write(b"\n}\n")
 
 
 def _write_csv(table: Table, file: BinaryIO) -> None:
+    def cells() -> Iterator[list[Any]]:
+        for row in table.rows():
+            yield [value if value.__class__ in _PLAIN else _cell(value) for value in map(row.get, table.columns)]
+
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
-    write_cells(text, table.columns, (_cells(row, table.columns) for row in table.rows))
+    write_cells(text, table.columns, cells())
     text.detach()
 
 
-def _cells(row: Row, columns: Sequence[str]) -> list[Any]:
-    cells = list(map(row.get, columns))
-    return cells if _AS_IT_IS.issuperset(map(type, cells)) else list(map(_flat, cells))  # nearly all are as they are
-
-
-def _parquet(table: Table) -> bytes:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise InputError("a .parquet file needs pyarrow, which is not installed. Run: pip install pyarrow") from error
-    rows = list(table.rows)
-    columns: dict[str, list[Any]] = {}
-    for name in table.columns:
-        values = [value if isinstance(value := row.get(name), datetime) else _flat(value) for row in rows]
-        mixed = len({type(value) for value in values if value is not None}) > 1  # a column has one type
-        columns[name] = [None if value is None else str(value) for value in values] if mixed else values
-    file = io.BytesIO()
-    parquet.write_table(pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()}), file)
-    return file.getvalue()
-
-
-def _flat(value: Any) -> Any:
-    """Return a value for one cell."""
-    if value.__class__ in _AS_IT_IS:
-        return value
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return json.dumps(value) if isinstance(value, dict | list | tuple) else value
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list | tuple) else plain(value)

@@ -14,8 +14,8 @@ from rlplan.requests.checking import FitsRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import Key
 from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, table_of
-from rlplan.wording.frames import Columns, Kind
 from rlplan.wording.numbers import some_of
+from rlplan.wording.row_columns import Columns
 
 MOST_KINDS = 8  # of GPUs, on the screen
 
@@ -40,7 +40,7 @@ class ModelRoom(Answer):
 
     def table(self) -> tuple[Columns, list[dict[str, Any]]]:
         """Return how many of each kind would do."""
-        return dict.fromkeys(self.fewest, Kind.WHOLE), [dict(self.fewest)]
+        return tuple(self.fewest), [dict(self.fewest)]
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
         """Draw it."""

@@ -19,8 +19,8 @@ from rlplan.requests.running import LaunchRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import AxisValues, Key
 from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, unbroken
-from rlplan.wording.frames import columns
 from rlplan.wording.numbers import hours, interval, rate
+from rlplan.wording.row_columns import columns
 from rlplan.wording.terminal import capital
 
 
@@ -28,7 +28,7 @@ from rlplan.wording.terminal import capital
 class Line(Answer):
     """Arguments under a comment that says what they are; JSON has all of the row."""
 
-    COLUMNS = columns("text trainer, text argument")
+    COLUMNS = columns("trainer argument")
 
     found: ByHand
 
@@ -62,7 +62,7 @@ class LaunchPlan(Answer):
     """A final run as it would be launched; rows are the promise along the way."""
 
     DRAWN = "rlplan.answers.launch"
-    COLUMNS = columns("number share, number score, number low, number high")
+    COLUMNS = columns("share score low high")
 
     planned: Planned = field(repr=False)
 

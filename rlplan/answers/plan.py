@@ -14,8 +14,8 @@ from rlplan.reading.plan_data import STORED
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.documents import Read
-from rlplan.wording.frames import CANDIDATES
 from rlplan.wording.numbers import hours
+from rlplan.wording.row_columns import columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,10 @@ class Candidate:
 class Plan(Answer):
     """A budget's allocations, priced and ranked, and its split into pilots and final run; stored under `name`."""
 
-    COLUMNS = CANDIDATES
+    COLUMNS = columns("""
+        rank rollouts_per_prompt prompts_per_batch update_steps pilot_steps gpu_hours_per_step pilot_gpu_hours
+        learning_rate epochs signal_fraction expected_score score_low score_high pilot_reason notes
+    """)
 
     database: str  # a URL may hold a password
     data: Mapping[str, Any]  # its document

@@ -22,8 +22,8 @@ from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import ASSUMPTIONS, Assumption
 from rlplan.wording.documents import Key, View
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
-from rlplan.wording.frames import FORGOTTEN, PHASES, RUNS
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, plural, some_of
+from rlplan.wording.row_columns import columns
 
 SET_UP = ("model", "gpu", "gpus", "response_tokens", "mean_response_tokens", "from_log")
 # The flags that a plan can be asked for with too, and all that a price depends on.
@@ -128,7 +128,7 @@ class RunData(View[PricedRun]):
 class StepPrice(Answer):
     """What a step costs, what one change would do, and what that takes for granted."""
 
-    COLUMNS = PHASES
+    COLUMNS = columns("phase seconds low high limit")
 
     priced: Priced = field(repr=False)
     asked: PriceRequest = field(repr=False)
@@ -170,7 +170,7 @@ class StepPrice(Answer):
 class RunPrices(Answer):
     """What the rows of a table are priced at, beside what was measured."""
 
-    COLUMNS = RUNS
+    COLUMNS = columns("row_id predicted_seconds low high measured_seconds ratio notes")
 
     runs: tuple[PricedRun, ...] = field(repr=False)
 
@@ -220,7 +220,7 @@ class RunPrices(Answer):
 class ForgottenPrices(Answer):
     """Whose measured costs no longer count, and how many they were."""
 
-    COLUMNS = FORGOTTEN
+    COLUMNS = columns("run records")
 
     run: str
     records: int

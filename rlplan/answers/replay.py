@@ -28,8 +28,8 @@ from rlplan.wording import draw
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import AxisValues, Key, Read, View
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part
-from rlplan.wording.frames import REPLAYS, TRACE, Frame, Library, make_frame
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural
+from rlplan.wording.row_columns import columns
 from rlplan.wording.terminal import Progress, progress_shown
 from rlplan.wording.typed_numbers import plain_number
 
@@ -67,7 +67,10 @@ class Replay(Answer):
     """What came of a policy with one seed after another; where one is meant, the first seed's."""
 
     DRAWN = "rlplan.answers.replay"
-    COLUMNS = REPLAYS
+    COLUMNS = columns("""
+        policy seed rollouts_per_prompt prompts_per_batch gpu_hours_spent score_at_target best_at_target regret
+        decisions
+    """)
     TOLD = "notes"
 
     policy: str
@@ -116,12 +119,6 @@ class Replay(Answer):
             {name: getattr(one, name) for name in named} | one.chosen._asdict() | {"seed": seed}
             for seed, one in enumerate(self.played, start=self.request.seed)
         ]
-
-    def frame(self, frame: Library | None = None) -> Frame:
-        """Return the trace: what would have been chosen as the GPU-hours were spent, and with which regret."""
-        marks = self.first.trace
-        rows = (mark.chosen._asdict() | {"gpu_hours": mark.gpu_hours, "regret": mark.regret} for mark in marks)
-        return make_frame(TRACE, rows, frame)
 
 
 def answer(request: ReplayRequest) -> Replay:

@@ -26,8 +26,8 @@ from rlplan.requests.reading import StatusRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.columns import axes_column
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
-from rlplan.wording.frames import LISTED, TRIALS
 from rlplan.wording.numbers import aligned_hours, interval, plural, some_of, steps
+from rlplan.wording.row_columns import TRIALS, columns
 
 SHOWN, NAMED = 14, 8  # sweeps, and plans, that fit one screen
 WIDE = 100  # columns from which the policy, the seed and the time of its making are shown
@@ -43,7 +43,10 @@ SORT_KEYS: dict[str, SortKey[ListedSweep]] = {
 class SweepList(Answer):
     """The sweeps that are asked for, how final runs went, and the names of plans that no sweep has run."""
 
-    COLUMNS = LISTED
+    COLUMNS = columns("""
+        sweep plan workload policy seed state created_at trials spent_gpu_hours pilot_gpu_hours
+        rollouts_per_prompt prompts_per_batch update_steps expected_score score_low score_high
+    """)
     ROWS = "sweeps"
 
     sweeps: tuple[ListedSweep, ...]

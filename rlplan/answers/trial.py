@@ -32,8 +32,8 @@ from rlplan.wording.draw import (
     shortened,
     table_of,
 )
-from rlplan.wording.frames import SCORES
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps
+from rlplan.wording.row_columns import columns
 from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
 
 NEWEST = 5  # segments and states that a screen shows; JSON has all
@@ -46,7 +46,7 @@ REASON = 54  # signs of a reason; JSON has all of it
 class TrialStanding(Answer):
     """Everything about one trial; its rows are the scores that count."""
 
-    COLUMNS = SCORES
+    COLUMNS = columns("step gpu_hours score score_standard_error")
 
     name: TrialName
     workload: str
@@ -96,10 +96,10 @@ class TrialStanding(Answer):
     def _lists(self, most: int, canvas: Canvas) -> Iterator[Part]:
         """Return the newest segments and states, each below its heading."""
         lists = (("Segments", self.details["segments"], SEGMENTS), ("States", self.details["transitions"], STATES))
-        for heading, rows, columns in lists:
+        for heading, rows, shown in lists:
             if rows:
                 of = f", the last {most} of {len(rows):,}" if len(rows) > most else ""
-                yield from ("", canvas.line(f"{heading}{of}", "bold"), table_of(rows[-most:], columns, canvas))
+                yield from ("", canvas.line(f"{heading}{of}", "bold"), table_of(rows[-most:], shown, canvas))
 
 
 def _outlook(row: TrialRow, metric: str) -> str:

@@ -19,16 +19,13 @@ from rlplan.wording.answers import Answer
 from rlplan.wording.documents import plain
 from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps, print_drawn
 from rlplan.wording.formats import Format
-from rlplan.wording.frames import columns
 from rlplan.wording.numbers import duration, plural
 from rlplan.wording.progress import lines_of
+from rlplan.wording.row_columns import columns
 from rlplan.wording.terminal import harmless, tell
 
 NEWEST = 12  # validations on the first screen
-COLUMNS = columns("""
-    text curve, number x, number score, number standard_error, number training_reward, text rule, text evidence,
-    text advice
-""")
+COLUMNS = columns("curve x score standard_error training_reward rule evidence advice")
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,9 +40,8 @@ class Watched(Answer):
         return followed(self.asked)
 
     def __str__(self) -> str:
-        return f"{self.asked.run}: iterate over it for each validation" + (
-            ", or take frame() of what is there" if self.asked.once else "; once=True ends with what is there"
-        )
+        ends = "" if self.asked.once else "; once=True ends with what is there"
+        return f"{self.asked.run}: iterate over it for each validation{ends}"
 
     @property
     def document(self) -> Sequence[WatchEvent]:

@@ -1,4 +1,4 @@
-"""The results in a database as objects: its plans, and its sweeps with their frames, answers and reports."""
+"""The results in a database as objects: its plans, and its sweeps with their tables, answers and reports."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,14 +20,29 @@ from rlplan.reading.story import story
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import tally
 from rlplan.reading.sweeps import listed_plans, listed_sweeps
-from rlplan.wording import frames
 from rlplan.wording.documents import Read, plain
 from rlplan.wording.formats import database_at
 from rlplan.wording.numbers import hours
+from rlplan.wording.row_columns import DECISIONS, TRIALS, columns, spread
 
 if TYPE_CHECKING:
     from rlplan.reading.recommend_reading import Recommended as Answer
     from rlplan.reading.story import Beliefs
+
+Rows = list[dict[str, Any]]
+PLANS = columns("""
+    plan created_at budget_gpu_hours pilot_gpu_hours final_gpu_hours model gpu gpus recipe difficulty candidates
+""")
+SWEEPS = columns("sweep plan created_at finished_at status policy seed trials gpu_hours_spent")
+CURVES = columns("""
+    trial rollouts_per_prompt prompts_per_batch seed state step gpu_hours score score_standard_error
+""")
+POINTS = columns("""
+    trial attempt step rollouts tokens seconds gpu_hours compared_gpu_hours score score_standard_error
+""")
+SEGMENTS = columns("""
+    worker trial segment attempt from_step to_step started_at ended_at outcome reserved_gpu_hours charged_gpu_hours
+""")
 
 
 @contextmanager
@@ -58,20 +73,19 @@ class Book:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def plans(self, frame: frames.Library | None = None) -> frames.Frame:
+    def plans(self) -> Rows:
         """Return a row for each plan, the newest first."""
         with self.reading() as store, store.read() as session:
-            return frames.make_frame(frames.PLANS, listed_plans(session), frame)
+            return spread(PLANS, listed_plans(session))[1]
 
-    def sweeps(self, frame: frames.Library | None = None) -> frames.Frame:
+    def sweeps(self) -> Rows:
         """Return a row for each sweep, the newest first."""
         with self.reading() as store, store.read() as session:
             rows = [
-                {name: getattr(sweep, name, None) for name in frames.SWEEPS}
-                | {"gpu_hours_spent": sweep.spent_gpu_hours}
+                {name: getattr(sweep, name, None) for name in SWEEPS} | {"gpu_hours_spent": sweep.spent_gpu_hours}
                 for sweep in listed_sweeps(session, datetime.now(UTC))
             ]
-            return frames.make_frame(frames.SWEEPS, rows, frame)
+            return spread(SWEEPS, rows)[1]
 
     def plan(self, name: str | None = None) -> Plan:
         """Return the plan of that name, by default the newest; NotFoundError when there is none."""
@@ -119,29 +133,28 @@ class Sweep:
         """Return the sweep as it is now; only what is new is read."""
         return Sweep(self._book, self.name, self._memory)
 
-    def trials(self, frame: frames.Library | None = None) -> frames.Frame:
+    def trials(self) -> Rows:
         """Return a row for each trial, with its newest score and the forecast of its curve."""
-        return frames.make_frame(frames.TRIALS, self.picture.trials, frame)
+        return spread(TRIALS, self.picture.trials)[1]
 
-    def curves(self, frame: frames.Library | None = None) -> frames.Frame:
+    def curves(self) -> Rows:
         """Return a row for each score that counts, by trial and step: GPU-hours of the trial against its score."""
         rows = [
-            {name: getattr(trial, name, None) for name in (*frames.CURVES, "axes")} | plain(score)
+            {name: getattr(trial, name, None) for name in (*CURVES, "axes")} | plain(score)
             for trial in self.picture.trials
             for score in trial.points
         ]
-        return frames.make_frame(frames.CURVES, rows, frame)
+        return spread(CURVES, rows)[1]
 
-    def points(self, frame: frames.Library | None = None) -> frames.Frame:
+    def points(self) -> Rows:
         """Return a row for each point by trial, step and attempt, with a column `metric_…` for each number measured."""
         with self._book.reading() as store, store.read() as session:
             points = list(every_point(session, sweep_named(session, self.name).id))
         rows = [trial | point._asdict() | _numbers(point.metrics) for trial, point in points]
         metrics = dict.fromkeys(name for row in rows for name in row if name.startswith("metric_"))
-        columns = {**frames.POINTS, **dict.fromkeys(metrics, frames.Kind.NUMBER)}
-        return frames.make_frame(columns, rows, frame)
+        return spread((*POINTS, *metrics), rows)[1]
 
-    def ranked(self, frame: frames.Library | None = None, *, stored: bool = False) -> frames.Frame:
+    def ranked(self, *, stored: bool = False) -> Rows:
         """Return a row for each allocation, the most promising first, as `rlplan rank` does.
 
         It is the ranking that the sweep stored last, else it is worked out; `stored` asks for the former alone.
@@ -149,15 +162,15 @@ class Sweep:
         from rlplan.reading.rank_reading import ranking  # noqa: PLC0415
 
         with self._book.reading():
-            return ranking(self.database, self.name, stored=stored).frame(frame)
+            return ranking(self.database, self.name, stored=stored).table()[1]
 
-    def decisions(self, frame: frames.Library | None = None) -> frames.Frame:
+    def decisions(self) -> Rows:
         """Return a row for each decision, oldest first; what it rested on is JSON."""
-        return frames.make_frame(frames.DECISIONS, self.story.decisions, frame)
+        return spread(DECISIONS, self.story.decisions)[1]
 
-    def segments(self, frame: frames.Library | None = None) -> frames.Frame:
+    def segments(self) -> Rows:
         """Return a row for each segment, in the order of their start: which worker ran which trial when."""
-        return frames.make_frame(frames.SEGMENTS, self.story.segments, frame)
+        return spread(SEGMENTS, self.story.segments)[1]
 
     def recommend(self, target: float | None = None, budget: float | None = None) -> "Answer":
         """Return the recommendation that the sweep stored last, or another that is worked out.

@@ -19,7 +19,7 @@ from planner.store.sweeps import missing, plan_named
 from rlplan.reading.sweep_picture import Source
 from rlplan.reading.sweep_reading import stored_answer
 from rlplan.wording.answers import Answer
-from rlplan.wording.frames import RANKED
+from rlplan.wording.row_columns import RANKED
 
 
 @dataclass(frozen=True)

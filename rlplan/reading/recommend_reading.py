@@ -33,8 +33,8 @@ from rlplan.wording.answers import Answer
 from rlplan.wording.commands import typed_here
 from rlplan.wording.documents import Key, Read, View
 from rlplan.wording.formats import DEFAULT_DATABASE
-from rlplan.wording.frames import CHOICES
 from rlplan.wording.numbers import hours, moment, probability, steps
+from rlplan.wording.row_columns import columns
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.home import AstrayError, home_of
@@ -109,7 +109,11 @@ class Recommended(Answer):
     """
 
     DRAWN = "rlplan.answers.recommend"
-    COLUMNS = CHOICES
+    COLUMNS = columns("""
+        rank rollouts_per_prompt prompts_per_batch update_steps learning_rate recipe gpu_hours expected_score
+        score_low score_high probability_best probability_within_002 expected_regret collapse_risk status
+        gpu_hours_spent reached_gpu_hours seeds_seen
+    """)
 
     sweep: str
     status: SweepStatus

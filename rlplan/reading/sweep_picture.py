@@ -193,7 +193,7 @@ class SegmentRow:
     outcome: SegmentOutcome
     start_up_gpu_hours: float | None = None
 
-    segment = Read[int]("number", "The same, as frames name it.")
+    segment = Read[int]("number", "The same, as rows of Python name it.")
 
 
 @dataclass(frozen=True, slots=True)

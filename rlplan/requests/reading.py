@@ -87,7 +87,7 @@ class DecisionsRequest(StoredRequest):
 
 @dataclass(frozen=True)
 class ExportRequest(StoredRequest):
-    """Write what a sweep has measured, decided and concluded as CSV, JSON or Parquet.
+    """Write what a sweep has measured, decided and concluded as CSV or JSON.
 
     Example: rlplan export runs.csv --for replay
     """

@@ -1,4 +1,4 @@
-"""Answers: what a command finds is one frozen object, of which JSON, CSV and frames are made here."""
+"""Answers: what a command finds is one frozen object, of which JSON and CSV are made here."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from rlplan.wording.documents import Read, plain
 from rlplan.wording.draw import Canvas, Invocation, Part, drawn, print_drawn
 from rlplan.wording.file_writing import write_csv
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
-from rlplan.wording.frames import Columns, Frame, Library, make_frame, spread
+from rlplan.wording.row_columns import Columns, spread
 from rlplan.wording.terminal import tell
 
 WIDTH = 100  # columns of what `print` shows
@@ -24,7 +24,7 @@ class Answer:
     """What a command finds. Fields that are hidden from `repr` are hidden from JSON too."""
 
     DRAWN: ClassVar[str]  # the module whose `parts` draw it for a person; it is loaded when that is wanted
-    COLUMNS: ClassVar[Columns]  # of CSV and of frames; further axes follow
+    COLUMNS: ClassVar[Columns]  # of CSV; further axes follow
     ROWS: ClassVar[str] = ""  # the path of the rows; without one it is a single row itself
     KEYS: ClassVar[tuple[str, ...]] = ()  # fields that each row of CSV begins with
     TOLD: ClassVar[str] = ""  # the field of notes
@@ -48,10 +48,6 @@ class Answer:
     def table(self) -> tuple[Columns, list[dict[str, Any]]]:
         """Return columns and rows, each further axis in a column of its own."""
         return spread(self.COLUMNS, self.listed)
-
-    def frame(self, frame: Library | None = None) -> Frame:
-        """Return a row for each of what it lists, as a table of pandas, polars or pyarrow."""
-        return make_frame(self.COLUMNS, self.listed, frame)
 
     @property
     def document(self) -> Any:

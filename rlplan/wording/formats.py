@@ -21,7 +21,6 @@ class FileFormat(StrEnum):
 
     CSV = "csv"
     JSON = "json"
-    PARQUET = "parquet"
 
 
 def database_at(db: str | Path | None = None) -> str:

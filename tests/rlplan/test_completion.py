@@ -58,7 +58,7 @@ def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> Offered:
         ("rlplan status n51", ["n512-B32-s0"]),
         ("rlplan decisions sweep-1 --trial n1", ["n128-B64-s0", "n16-B128-s0", "n1024-B1024-s0"]),
         ("rlplan export --what tr", ["trials"]),
-        ("rlplan export --format p", ["parquet"]),
+        ("rlplan export --format j", ["json"]),
         ("rlplan status --status paused,pr", ["paused,pruned"]),
         ("rlplan rank --sort p", ["p-best"]),
         ("rlplan decisions --action st", ["start", "stop"]),

@@ -311,11 +311,11 @@ def by_python(faces: Faces) -> Iterator[Said]:
     assert sweep.answer is not None
     yield from answer(sweep.answer)
     yield from cells(sweep.answer.ranking)
-    yield from cells(sweep.ranked("rows"))
-    yield from cells(sweep.trials("rows"))
+    yield from cells(sweep.ranked())
+    yield from cells(sweep.trials())
     found = sweep.recommend()
     yield from answer(found.best)
-    yield from cells(found.frame("rows"))
+    yield from cells(found.table()[1])
     yield from read(rf"^ *(\d+) +(\d+) +{NUMBER} +{SCORE} +{NUMBER} ", str(found), FIGURES)
     believed = sweep.beliefs.recommended
     assert believed is not None

@@ -1,10 +1,9 @@
-"""Tables that live in memory, of pandas, polars, pyarrow or plain Python, as the readers of files return them."""
+"""Tables that live in memory, of plain Python or of pandas or polars, as the readers of files return them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import narwhals
 import numpy as np
 
 from budgets.errors import InputError
@@ -13,13 +12,18 @@ from planner.curves.reading.table import Table
 
 NAME = "frame"  # how errors and results call what has no file
 ARRAYS = "arrays"
-# A pandas or polars DataFrame, a pyarrow Table, a mapping of columns, or a list of dicts; a path is a file.
+# A mapping of columns, a DataFrame of pandas or polars, or a list of dicts; a path is a file.
 Tabular: TypeAlias = Any
 
 
 def is_path(data: object) -> bool:
     """Whether what was given is the place of a file."""
     return isinstance(data, str | Path)
+
+
+def _is_frame(data: object) -> bool:
+    """Whether its columns can be read as those of a DataFrame of pandas or polars."""
+    return hasattr(data, "columns") and hasattr(data, "to_dict")
 
 
 def table_of(data: Tabular) -> Table:
@@ -43,38 +47,17 @@ def table_of(data: Tabular) -> Table:
 
 def _columns(data: Tabular) -> dict[str, list[Any]]:
     """Return the values of each column, None for what is missing."""
+    if _is_frame(data):
+        data = {name: data[name] for name in data.columns}
     if isinstance(data, Mapping):
         return {str(name): _whole(name, values) for name, values in data.items()}
     if isinstance(data, list):
         names = dict.fromkeys(name for row in data for name in row)
         return {str(name): [_missing(row.get(name)) for row in data] for name in names}
-    if narwhals.dependencies.is_into_dataframe(data):
-        return _of_frame(data)
     raise InputError(
-        f"{type(data).__name__} is no table that can be read: give a pandas or polars DataFrame, a pyarrow Table, a "
-        "dict of columns, a list of dicts, or a path"
+        f"{type(data).__name__} is no table that can be read: give a dict of columns, a list of dicts, a DataFrame, or "
+        "a path"
     )
-
-
-def _of_frame(data: Any) -> dict[str, list[Any]]:
-    # In pandas what has a name is a column that was made the index.
-    if any(name is not None for name in getattr(getattr(data, "index", None), "names", ())):
-        data = data.reset_index()
-    try:
-        frame = narwhals.from_native(data, eager_only=True)
-    except narwhals.exceptions.DuplicateError:
-        names = [str(name) for name in data.columns]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(
-            f"the DataFrame has several columns called {', '.join(twice)}: name each differently"
-        ) from None
-    return {
-        str(column.name): [
-            None if missing else value
-            for value, missing in zip(column.to_list(), column.is_null().to_list(), strict=True)
-        ]
-        for column in frame.iter_columns()
-    }
 
 
 def _whole(name: object, values: object) -> list[Any]:
@@ -113,7 +96,7 @@ def _vector(values: Any, name: str) -> Vector:
 def table_in_memory(data: Tabular) -> Table | None:
     """Return what is given as a table or as a pair of arrays; None of files."""
     rows = isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data)
-    if rows or isinstance(data, Mapping) or narwhals.dependencies.is_into_dataframe(data):
+    if rows or isinstance(data, Mapping) or _is_frame(data):
         return table_of(data)
     pair = arrays_of(data)
     return None if pair is None else Table(ARRAYS, {"x": pair[0], "score": pair[1]})
@@ -124,7 +107,7 @@ def paths_of(data: Tabular) -> list[Path]:
     files = [data] if is_path(data) else list(data) if isinstance(data, Sequence) else []
     if not files or not all(is_path(each) for each in files):
         raise InputError(
-            f"{type(data).__name__} is nothing that can be fitted: give a path or several, a pandas or polars "
-            "DataFrame, a dict of columns, a list of dicts, or a pair of arrays (x, scores)"
+            f"{type(data).__name__} is nothing that can be fitted: give a path or several, a dict of columns, a "
+            "list of dicts, a DataFrame, or a pair of arrays (x, scores)"
         )
     return list(map(Path, files))

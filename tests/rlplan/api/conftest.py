@@ -1,7 +1,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -59,8 +58,3 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[Interrupts], No
 
     monkeypatch.setattr(sweeping, "start", start)
     return calls
-
-
-def columns_of(frame: Any) -> list[str]:
-    """Return the columns of a frame of any library."""
-    return list(frame[0]) if isinstance(frame, list) else list(frame.columns)

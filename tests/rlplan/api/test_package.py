@@ -18,7 +18,7 @@ from tests.rlplan.recommend_sweeps import ended
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "python.md"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
-HEAVY = {"numpy", "sqlalchemy", "pydantic", "typer", "rich", "scipy", "torch", "ray", "pandas", "polars"}
+HEAVY = {"numpy", "sqlalchemy", "pydantic", "typer", "rich", "scipy", "torch", "ray", "pandas"}
 SCRIPT = """
 from pathlib import Path
 
@@ -60,7 +60,7 @@ rlplan.nothing()
 # What the package is built on is not looked into: that would take half a minute.
 SETTINGS = """[mypy]
 strict = true
-[mypy-runner.*,numpy.*,narwhals.*,jinja2.*,sqlalchemy.*,scipy.*,torch.*,transformers.*,ray.*,polars.*,pydantic.*,rich.*,optuna.*]
+[mypy-runner.*,numpy.*,jinja2.*,sqlalchemy.*,scipy.*,torch.*,transformers.*,ray.*,pydantic.*,rich.*,optuna.*]
 follow_imports = skip
 """
 

@@ -31,7 +31,7 @@ def test_a_sweep_runs_beneath_an_event_loop_and_is_returned(
     assert (sweep.name, sweep.status) == ("sweep-1", "finished")
     assert sweep.money.spent > 0
     assert sweep.answer is not None
-    assert set(sweep.trials()["state"]) <= {"finished", "paused"}
+    assert {row["state"] for row in sweep.trials()} <= {"finished", "paused"}
     said = capsys.readouterr()
     assert said.out == ""
     assert "sweep-1" in said.err

@@ -1,64 +1,35 @@
-"""A sweep as an object: its state, its frames, its answer."""
+"""A sweep as an object: its state, its rows, its answer."""
 
 import json
-from collections.abc import Callable
-from datetime import UTC
 from pathlib import Path
-from typing import Any
-
-import polars
-import pytest
 
 import rlplan
 from planner.store import open_store, results
 from planner.store.schema import SweepStatus
 from rlplan.api.results import Book
-from rlplan.wording import frames
-from rlplan.wording.frames import Columns
 from tests.planner.store import samples
 from tests.planner.store.samples import point
-from tests.rlplan.api.conftest import columns_of
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded
 
-FRAMES: dict[str, Columns] = {
-    "trials": frames.TRIALS,
-    "curves": frames.CURVES,
-    "points": frames.POINTS,
-    "ranked": frames.RANKED,
-    "decisions": frames.DECISIONS,
-    "segments": frames.SEGMENTS,
-}
 
-
-@pytest.mark.parametrize("name", FRAMES)
-def test_frames_are_alike_in_every_library(book: Book, name: str) -> None:
-    ask: Callable[..., Any] = getattr(book.sweep(), name)
-    rows, pandas_frame, polars_frame = ask("rows"), ask(), ask("polars")
-    expected = list(FRAMES[name])
-    assert columns_of(rows)[: len(expected)] == expected
-    assert columns_of(rows) == columns_of(pandas_frame) == columns_of(polars_frame)
-    assert len(rows) == len(pandas_frame) == len(polars_frame) > 0
-    assert polars_frame.to_dicts() == rows
-    times = [column for column, kind in polars_frame.schema.items() if kind == polars.Datetime("us", "UTC")]
-    assert all(row[column] is None or row[column].tzinfo is UTC for row in rows for column in times)
-
-
-def test_frames_hold_what_the_commands_print(book: Book, run: Run) -> None:
+def test_rows_hold_what_the_commands_print(book: Book, run: Run) -> None:
     sweep = book.sweep()
     printed = run.json("status", "sweep-1")
-    for row, trial in zip(sweep.trials("rows"), printed["trials"], strict=True):
+    for row, trial in zip(sweep.trials(), printed["trials"], strict=True):
         assert row == {name: trial[name] for name in row}
     curves = [(trial["trial"], *point.values()) for trial in printed["trials"] for point in trial["points"]]
     names = ("trial", "step", "gpu_hours", "score", "score_standard_error")
-    assert [tuple(row[name] for name in names) for row in sweep.curves("rows")] == curves
+    assert [tuple(row[name] for name in names) for row in sweep.curves()] == curves
     decided = run.json("decisions", "sweep-1")["decisions"]
-    for row, decision in zip(sweep.decisions("rows"), decided, strict=True):
+    for row, decision in zip(sweep.decisions(), decided, strict=True):
         assert [row[name] for name in ("number", "action", "reason")] == [
             decision[name] for name in ("number", "action", "reason")
         ]
         assert json.loads(row["seen"]) == decision["seen"]
         assert row["at"].isoformat() == decision["at"]
+    (first, *_) = sweep.segments()
+    assert (first["outcome"], first["segment"]) == ("committed", 1)
 
 
 def test_points_have_what_training_measured(book: Book) -> None:
@@ -66,11 +37,11 @@ def test_points_have_what_training_measured(book: Book) -> None:
     metrics = {"reward": 0.25, "seconds": {"train": 2, "sync": None}, "note": "text", "spread": [1, 2]}
     with open_store("rlplan.db") as store:
         samples.put(store, results.add_points, [point(trial, 999, score=None, metrics=metrics)])
-    rows = book.sweep().points("rows")
+    rows = book.sweep().points()
     (last,) = [row for row in rows if row["step"] == 999]
     assert (last["metric_reward"], last["metric_seconds_train"], last["score"]) == (0.25, 2.0, None)
     assert not {"metric_note", "metric_spread", "metric_seconds_sync", "metrics"} & set(last)
-    assert len(rows) > len(book.sweep().curves("rows"))
+    assert len(rows) > len(book.sweep().curves())
 
 
 def test_a_sweep_is_a_moment_until_it_is_refreshed(tmp_path: Path) -> None:
@@ -90,13 +61,11 @@ def test_it_recommends_as_the_command_does(sweep: rlplan.Sweep, run: Run) -> Non
     assert answer.best.rollouts_per_prompt == printed["recommendation"]["rollouts_per_prompt"]
     assert [answer.sentence, answer.certainty] == printed["sentences"]
     assert answer.command == printed["launch"]["command"]
-    rows = answer.frame("rows")
-    assert columns_of(rows) == list(frames.CHOICES)
-    assert rows[0]["rollouts_per_prompt"] == answer.best.rollouts_per_prompt
+    assert answer.table()[1][0]["rollouts_per_prompt"] == answer.best.rollouts_per_prompt
 
 
 def test_an_answer_prints_as_the_command_does(sweep: rlplan.Sweep, run: Run) -> None:
-    words = str(sweep.recommend()).replace("frame() lists all", "--format csv lists all").split()
+    words = str(sweep.recommend()).split()
     printed = run("recommend", "--explain", width=100).out.split()
     launch = words.index("To", words.index("Mind"))
     assert words[: launch + 3] == printed[: launch + 3]
