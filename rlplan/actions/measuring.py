@@ -36,7 +36,7 @@ from rlplan.actions.given_plan import given_candidate, given_plan
 from rlplan.actions.measured_steps import STEPS, MeasuredPhase, MeasuredSteps
 from rlplan.actions.pricing import price_one
 from rlplan.actions.sweep_request import machine, own_folder
-from rlplan.doctor.machine import probe
+from rlplan.doctor.machine import list_gpus
 from rlplan.wording.terminal import tell
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, Segment
@@ -129,7 +129,7 @@ def _require_machine(hardware: Hardware) -> None:
             f"a step cannot be measured here: it needs {wanted} {kind}, and this machine has {there:g} {what}. Measure "
             "on a machine that has them, or price what this one can train, such as --task sum-easy"
         )
-    names = {each.name for each in probe(None).gpus} if kind != CPU else set()
+    names = {each.name for each in list_gpus()[0]} if kind != CPU else set()
     if names and not any(kind.partition("-")[0] in name.casefold() for name in names):
         raise InputError(f"this machine has {', '.join(sorted(names))}, no {kind}: give the kind by --gpu")
 

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rlplan.doctor.examination import examine
 from rlplan.doctor.finding import Finding, Health, verdict
+from rlplan.doctor.machine import check_gpus, list_gpus
+from rlplan.doctor.packages import check_packages, cuda_of_torch, lacking, versions
+from rlplan.doctor.storage import check_storage
 from rlplan.exits import ExitCode
 from rlplan.requests.checking import DoctorRequest
 from rlplan.wording.answers import Answer
@@ -53,9 +55,17 @@ class Findings(Answer):
         return ExitCode.BAD_INPUT if self.rehearsed else ExitCode.NOT_FOUND
 
 
-def answer(asked: DoctorRequest) -> Findings:
+def answer(request: DoctorRequest) -> Findings:
     """Examine this machine."""
-    return Findings(tuple(examine(asked.db, deep=asked.deep)))
+    return Findings(tuple(examine(request.db)))
+
+
+def examine(database: str) -> Iterator[Finding]:
+    """Say what this machine can run, without importing what takes time."""
+    cuda = cuda_of_torch()
+    yield from check_packages(tuple(lacking()), versions(), cuda)
+    yield check_gpus(*list_gpus(), cuda)
+    yield from check_storage(database)
 
 
 def rehearsal(findings: Iterable[Finding]) -> Findings:

