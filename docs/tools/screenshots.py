@@ -106,9 +106,9 @@ def served(database: Path) -> Iterator[str]:
     command = [RLPLAN, "dashboard", "--db", str(database), "--port", str(port)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        process.stderr.readline()
+        address = process.stderr.readline().rpartition(" ")[2].strip()  # with its token
         try:
-            yield f"http://127.0.0.1:{port}/"
+            yield address
         finally:
             process.terminate()
 

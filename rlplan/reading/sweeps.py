@@ -61,14 +61,10 @@ class ListedSweep:
     axes: Axes = ()
 
 
-def listed_sweeps(
-    session: Session, now: datetime, *, before: int | None = None, most: int | None = None
-) -> list[ListedSweep]:
-    """Return the sweeps, the newest first: all, or so many of those before an id."""
-    wanted = select(Sweep, Plan.name, Plan.workload, Plan.pilot_gpu_hours).join(Plan, Plan.id == Sweep.plan_id)
-    if before is not None:
-        wanted = wanted.where(Sweep.id < before)
-    rows = session.execute(wanted.order_by(Sweep.id.desc()).limit(most)).all()
+def listed_sweeps(session: Session, now: datetime) -> list[ListedSweep]:
+    """Return the sweeps, the newest first."""
+    columns = (Sweep, Plan.name, Plan.workload, Plan.pilot_gpu_hours)
+    rows = session.execute(select(*columns).join(Plan, Plan.id == Sweep.plan_id).order_by(Sweep.id.desc())).all()
     ids = [row[0].id for row in rows]
     held, trials, answers = pausing(session), _trials(session, ids), _answers(session, ids)
     charged, reserved = spent_gpu_hours(session, ids), _open(session, ids)

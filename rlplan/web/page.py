@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from budgets.errors import UnknownNameError
 from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.sweep_words import tally
 from rlplan.web import sections
 
 if TYPE_CHECKING:
@@ -39,6 +40,13 @@ def section(name: str, story: Story, beliefs: Beliefs | None) -> str:
     return rendered(f"sections/{name}.html", story=story, beliefs=beliefs, **_SECTIONS[name][1](story, beliefs))
 
 
+def summary(story: Story) -> str:
+    """Return the tiles that say what a sweep has spent and seen."""
+    picture = story.picture
+    scores = sum(len(trial.scores) for trial in picture.trials)
+    return rendered("summary.html", picture=picture, tally=tally(picture.trials), scores=scores)
+
+
 def rendered(template: str, **context: Any) -> str:
     """Render a template of the package; every value that is no markup yet is escaped."""
     return encodable(environment().get_template(template).render(context))
@@ -54,14 +62,14 @@ def encodable(text: str) -> str:
 
 
 @cache
-def environment(*first: str) -> "Environment":
-    """Return the templates with the filters that they write numbers with; those of the packages named come first."""
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
+def environment() -> "Environment":
+    """Return the templates with the filters that they write numbers with."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
 
     from rlplan.web.filters import FILTERS  # noqa: PLC0415
 
     made = Environment(
-        loader=ChoiceLoader([PackageLoader(package) for package in (*first, "rlplan.web")]),
+        loader=PackageLoader("rlplan.web"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

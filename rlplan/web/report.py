@@ -11,7 +11,7 @@ from planner.store.schema import Plan
 from rlplan.reading.plans import about_plan, plan_meant
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_data import approximated
-from rlplan.reading.sweep_words import tally
+from rlplan.reading.sweep_picture import Picture
 from rlplan.web import page
 from rlplan.web.plan import TITLES as PLAN_TITLES
 from rlplan.web.plan import plan_sections
@@ -38,22 +38,23 @@ def write_report(out: Path, database: str, name: str | None) -> Path:
 def report(story: Story, beliefs: Beliefs | None) -> str:
     """Return the whole page of a sweep."""
     picture = story.picture
-    summary = page.rendered(
-        "summary.html",
-        picture=picture,
-        tally=tally(picture.trials),
-        scores=sum(len(trial.scores) for trial in picture.trials),
-    )
     return _page(
-        [summary, *(page.section(name, story, beliefs) for name in page.SECTIONS)],
+        [page.summary(story), *(page.section(name, story, beliefs) for name in page.SECTIONS)],
         name=picture.sweep,
         state=picture.state,
-        about=f"{picture.workload}, {picture.plan}, policy {picture.policy}, seed {picture.seed}"
-        + "".join(f"; {note}" for note in approximated(picture.config))
-        + ("" if picture.learnt_from is None else f"; {picture.learnt_from.describe()}"),
+        about=about_sweep(picture),
         read_at=story.read_at,
         titles=page.TITLES,
     )
+
+
+def about_sweep(picture: Picture) -> str:
+    """Say what a sweep runs, by which policy, and what of it was approximated or learnt before."""
+    notes = list(approximated(picture.config))
+    if picture.learnt_from is not None:
+        notes.append(picture.learnt_from.describe())
+    what = f"{picture.workload}, {picture.plan}, policy {picture.policy}, seed {picture.seed}"
+    return "; ".join([what, *notes])
 
 
 def plan_report(plan: Plan, database: str) -> str:

@@ -6,7 +6,7 @@ from budgets.errors import InputError
 
 EXTRAS = {
     "sweep": ("ray", "torch", "transformers", "safetensors", "math_verify", "optuna"),
-    "dashboard": ("fastapi", "uvicorn", "itsdangerous"),
+    "dashboard": ("fastapi", "uvicorn"),
     "tensorboard": ("tensorboard",),
     "mcp": ("mcp",),
 }

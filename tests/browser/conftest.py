@@ -20,7 +20,8 @@ from tests.browser.sweeps import EMPTY, FINISHED, HOSTILE, PLAN, UNDER_WAY, Live
 from tests.browser.watching import Eye
 
 RLPLAN = str(Path(sys.executable).with_name("rlplan"))
-ENV = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+TOKEN = "a-token-of-enough-characters"
+ENV = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "RLPLAN_DASHBOARD_TOKEN": TOKEN}
 
 Look = Callable[..., Eye]
 
@@ -51,7 +52,8 @@ def look(browser: Browser) -> Iterator[Look]:
     eyes: list[Eye] = []
 
     def open_eye(*, width: int = 1280, height: int = 900, **options: Any) -> Eye:
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        shown = {"Authorization": f"Bearer {TOKEN}"}
+        context = browser.new_context(viewport={"width": width, "height": height}, extra_http_headers=shown, **options)
         eyes.append(Eye(context.new_page()))
         return eyes[-1]
 

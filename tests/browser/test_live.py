@@ -68,10 +68,10 @@ def test_what_the_reader_did_stays_when_the_page_goes_on(look: Look, followed: s
     page.locator("h1").click()  # a box that has the focus is left alone
     rows = page.locator("#ranking-rows tr:visible")
     kept = rows.all_inner_texts()
-    before = {part: page.locator(f"[data-part={part}]").get_attribute("data-renewed") for part in ("curves", "now")}
+    before = {part: page.locator(f"[data-part={part}]").get_attribute("data-version") for part in ("curves", "now")}
     lively.score(0.61)
-    for part, renewed in before.items():
-        page.locator(f"[data-part={part}]:not([data-renewed='{renewed or '0'}'])[data-renewed]").wait_for()
+    for part, version in before.items():
+        page.locator(f"[data-part={part}]:not([data-version='{version}'])").wait_for()
     assert rows.count() == len(kept)
     assert page.locator("#ranking th[aria-sort=ascending]").count() == 1
     assert page.locator("[data-axis=linear]").get_attribute("aria-pressed") == "true"

@@ -20,7 +20,6 @@ PAGES = {
     "dashboard-under-way": lambda _, dashboard: f"{dashboard}/sweeps/{UNDER_WAY}",
     "dashboard-empty": lambda _, dashboard: f"{dashboard}/sweeps/{EMPTY}",
     "dashboard-hostile": lambda _, dashboard: f"{dashboard}/sweeps/{HOSTILE}",
-    "dashboard-trial": lambda _, dashboard: f"{dashboard}/sweeps/{FINISHED}/trials/1",
     "dashboard-no-such-page": lambda _, dashboard: f"{dashboard}/sweeps/none",
 }
 

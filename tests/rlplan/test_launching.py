@@ -37,8 +37,7 @@ from rlplan.reading.story import story
 from rlplan.reading.sweep_reading import picture
 from rlplan.requests.reading import StatusRequest
 from rlplan.requests.running import LaunchRequest, ResumeRequest
-from rlplan.web.dashboard.pages import part
-from rlplan.web.dashboard.snapshots import FRONT
+from rlplan.web.page import section
 from rlplan.web.report import write_report
 from rlplan.wording.draw import Invocation
 from rlplan.wording.formats import Format
@@ -254,11 +253,10 @@ def test_report_and_page_begin_with_the_final_run_and_its_promise(launched: str,
     assert page.index("<h2>Final run</h2>") < page.index("<h2>Recommendation</h2>")
     assert 'data-chart="final"' in page
     with open_store(launched, read_only=True) as store:
-        told, own = story(store, "sweep-1"), picture(store, "sweep-1-final")
+        told = story(store, "sweep-1")
     assert told.final is not None
-    first = part(FRONT, told, None)
+    first = section("answer", told, None)
     assert told.final.ending is not None
-    assert "GPU-hours for the final run spent" in part(FRONT, replace(told, picture=own), None)
     assert first.index("sweep-1-final: ") < first.index(escape(told.final.ending[1:]))
     chart = final_chart(told.final)
     assert chart.text.startswith("the final run ended with")

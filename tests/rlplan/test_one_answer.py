@@ -26,7 +26,7 @@ from rlplan.web.report import write_report
 from runner.ports.simulation import SimulationChoice
 from runner.sweep.concluding import GROWTH
 from tests.rlplan.conftest import Run
-from tests.rlplan.web.dashboard.visits import visiting
+from tests.rlplan.web.visits import visiting
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS
 
@@ -296,13 +296,7 @@ def by_dashboard(faces: Faces) -> Iterator[Said]:
     """Read its pages as they are at once, before the curves are fitted anew."""
     with visiting(faces.database) as client:
         page = client.get(f"/sweeps/{SWEEP}").text
-        trial, cell = next(iter(faces.trials.items()))
-        shown = client.get(f"/sweeps/{SWEEP}/trials/{trial}").text
-    yield from _said(rf"{NUMBER} GPU-hours spent, ", re.sub(r"<[^>]+>", "", page), "spent")
-    line = rf": {NUMBER} \({NUMBER} to {NUMBER}\), \S+; P\(best\) ([\d.<>]+\d)"
-    ((*figures,),) = re.findall(line, shown)
-    yield from ((cell, name, said) for name, said in zip(FIGURES[1:], figures, strict=True))
-    yield from _ranked(page)
+    yield from _page(page)
     yield from read(SENTENCE, _flat(page), FIGURES[:4])
 
 

@@ -1,1 +1,1 @@
-"""A sweep's page, live from its database."""
+"""The reports of all sweeps and plans as pages that follow the database."""

@@ -1,88 +1,121 @@
-"""Who looks at what: each sweep that is looked at is read once for all, when what is known of it has become old."""
+"""Keeps the pages of sweeps up to date: a sweep whose rows have changed is read again, and fitted in the background."""
 
-import math
-import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
 
-from budgets.errors import RlplanError, StoreUnavailableError
-from rlplan.web.dashboard.snapshots import Snapshot, SweepReader
+from markupsafe import Markup
 
-FRESH_SECONDS = 0.5  # for which what was read is not read again, however many look
-STALE_SECONDS = 5.0  # from which on a visitor waits until it is; a page that is open asks more often
-LONGEST_SECONDS = 30.0  # that a visitor waits
-MOST_SWEEPS = 16  # that are kept in memory at once
+from budgets.errors import RlplanError, StoreError
+from planner.store import Store, open_store
+from planner.store.schema import SweepStatus
+from planner.store.sweeps import sweep_named
+from rlplan.reading.believing import beliefs
+from rlplan.reading.marking import mark
+from rlplan.reading.story import Beliefs, Story, story
+from rlplan.reading.sweep_words import time_of
+from rlplan.web import page
+
+TITLES = {"now": "Now", **page.TITLES}
+LOCK_SECONDS = 2.0  # a visitor should sooner hear of a lock than wait for it
+FRESH_SECONDS = 0.5  # before rows are looked at again, however many visitors there are
+TICK_SECONDS = 10.0  # of a running sweep: how long its driver has been silent changes without a row
+# A fit of a large sweep takes seconds: it is not to take more than a fifth of a core away from what shows it.
+SHORTEST_PAUSE_SECONDS, PAUSE_PER_SECOND_OF_WORK = 5.0, 4.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """What was believed of a sweep at a moment, or why that could not be worked out."""
+
+    rows: str  # the mark of the rows it rests on
+    beliefs: Beliefs | None
+    at: datetime
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A sweep and the parts of its page as HTML; the key is another when they would be."""
+
+    key: tuple[str, Fit | None, float]
+    story: Story
+    parts: Mapping[str, str]
 
 
 class LiveSweep:
-    """A sweep that is looked at: one thread at a time reads it, and one fits its curves."""
+    """A sweep that is looked at: it is read once for all visitors."""
 
-    def __init__(self, reader: SweepReader, readers: Executor, fits: Executor) -> None:
-        self.reader = reader
-        self.trouble: RlplanError | None = None
-        self.asked_at = time.monotonic()
-        self._readers, self._fits, self._lock = readers, fits, threading.Lock()
-        self._read_at, self._took = -math.inf, 0.0
-        self._reading: Future[None] | None = None
+    def __init__(self, database: str, name: str, fitters: Executor) -> None:
+        self._database, self._name, self._fitters = database, name, fitters
+        self._lock = Lock()
+        self._newest: Snapshot | RlplanError | None = None
+        self._fit: Fit | None = None
         self._fitting: Future[None] | None = None
+        self._read_due = self._fit_due = 0.0
 
-    @property
     def snapshot(self) -> Snapshot:
-        """How the sweep stands; RlplanError when it cannot be read."""
-        if self.trouble is not None:
-            raise self.trouble
-        if self.reader.snapshot is None:
-            raise StoreUnavailableError("the database does not answer, or the dashboard is being closed")
-        return self.reader.snapshot
+        """Return the newest snapshot; RlplanError when the sweep cannot be read.
 
-    def renew(self) -> None:
-        """Have what is known renewed where it has become old, and wait for that where it is stale."""
-        self.asked_at = now = time.monotonic()
-        with self._lock:
-            # What takes long to read leaves as much time to who wants to see it.
-            if (self._reading is None or self._reading.done()) and now - self._read_at > max(FRESH_SECONDS, self._took):
-                self._reading = self._readers.submit(self._read)
-            reading = self._reading
-        if reading is not None and now - self._read_at > STALE_SECONDS:
-            wait([reading], LONGEST_SECONDS)
+        One visitor at a time waits until it is read again; the others get what there is.
+        """
+        began = time.monotonic()
+        if began >= self._read_due and self._lock.acquire(blocking=self._newest is None):
+            try:
+                with opened(self._database) as store:
+                    self._newest = self._renewed(store)
+            except RlplanError as error:
+                self._newest = error
+            finally:
+                now = time.monotonic()
+                self._read_due = now + max(FRESH_SECONDS, now - began)  # what takes long to read is read less often
+                self._lock.release()
+        if not isinstance(self._newest, Snapshot):
+            raise self._newest or StoreError("the sweep could not be read")
+        return self._newest
 
-    def _read(self) -> None:
+    def _renewed(self, store: Store) -> Snapshot:
+        """Return the snapshot of this moment, the one that there is where nothing has changed; a fit may begin."""
+        with store.read() as session:
+            row = sweep_named(session, self._name)
+            rows, is_running = mark(session, row.id), row.status is SweepStatus.RUNNING
+        now, fit = time.monotonic(), self._fit
+        is_idle = now >= self._fit_due and (self._fitting is None or self._fitting.done())
+        if is_idle and (fit is None or fit.rows != rows):
+            self._fitting = self._fitters.submit(self._fit_curves, rows)
+        key = rows, fit, now // TICK_SECONDS if is_running else 0.0
+        if isinstance(self._newest, Snapshot) and self._newest.key == key:
+            return self._newest
+        told = story(store, self._name)
+        return Snapshot(key, told, {name: section(name, told, fit) for name in TITLES})
+
+    def _fit_curves(self, rows: str) -> None:
+        """Work out what is believed on the newest rows; what was believed before stays where that fails."""
         began = time.monotonic()
         try:
-            self.reader.look()
-            self.trouble = None
-        except RlplanError as error:
-            self.trouble = error
-        self._read_at = time.monotonic()
-        self._took = self._read_at - began
-        if self.reader.fit_is_due and (self._fitting is None or self._fitting.done()):
-            self._fitting = self._fits.submit(self.reader.fit)
+            with opened(self._database) as store:
+                self._fit = Fit(rows, beliefs(store, self._name), datetime.now(UTC))
+        except Exception as error:  # whatever a damaged row makes of a fit: the page is to say so
+            problem = str(error) if isinstance(error, RlplanError) else f"It failed ({type(error).__name__})."
+            self._fit = Fit(rows, self._fit.beliefs if self._fit else None, datetime.now(UTC), problem)
+        now = time.monotonic()
+        self._fit_due = now + max(SHORTEST_PAUSE_SECONDS, PAUSE_PER_SECOND_OF_WORK * (now - began))
 
 
-class LiveSweeps:
-    """All sweeps that are looked at."""
+def opened(database: str) -> Store:
+    """Open the database for one look: it may vanish, be replaced and come back."""
+    return open_store(database, read_only=True, lock_timeout_seconds=LOCK_SECONDS)
 
-    def __init__(self, reader_of: Callable[[str], SweepReader]) -> None:
-        self._reader_of = reader_of  # NotFoundError when there is no such sweep
-        self._sweeps: dict[str, LiveSweep] = {}
-        self._lock = threading.Lock()
-        self._readers = ThreadPoolExecutor(MOST_SWEEPS, "reads")
-        self._fits = ThreadPoolExecutor(1, "fits")  # of all sweeps together
 
-    def of(self, name: str) -> LiveSweep:
-        """Return a sweep, waiting only when nobody has looked for a while; NotFoundError when there is none."""
-        sweep = self._sweeps.get(name)
-        if sweep is None:
-            made = LiveSweep(self._reader_of(name), self._readers, self._fits)
-            with self._lock:
-                if len(self._sweeps) >= MOST_SWEEPS:  # the one that was left longest ago
-                    self._sweeps.pop(min(self._sweeps, key=lambda each: self._sweeps[each].asked_at))
-                sweep = self._sweeps.setdefault(name, made)
-        sweep.renew()
-        return sweep
-
-    def close(self) -> None:
-        """Read nothing more."""
-        for pool in (self._readers, self._fits):
-            pool.shutdown(wait=False, cancel_futures=True)
+def section(name: str, told: Story, fit: Fit | None) -> str:
+    """Render a section; one that cannot be rendered says so, and the others are there."""
+    try:
+        if name in page.SECTIONS:
+            return page.section(name, told, fit.beliefs if fit else None)
+        summary = Markup(page.summary(told))
+        return page.rendered("dashboard/now.html", story=told, fit=fit, time=time_of(told.picture), summary=summary)
+    except Exception as error:  # a damaged row may make any part of it fail, in ways that nobody has listed
+        return page.rendered("dashboard/broken.html", title=TITLES[name], kind=type(error).__name__)
