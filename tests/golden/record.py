@@ -40,7 +40,7 @@ def answers_over_files(folder: Path) -> Files:
 
 
 def trainers_files(trainer: str, folder: Path) -> Files:
-    """Yield what a named trainer is told in twenty settings."""
+    """Yield what a named trainer is told."""
     yield "rendered.txt", rendered_trainer(trainer, folder / "golden" / "runs")
 
 

@@ -18,7 +18,7 @@ from tests.rlplan.fit_samples import write as write_curve
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.stored_rows import rows
 from tests.rlplan.test_replay_command import write as write_runs
-from tests.runner.trainers.test_fitting import shaped
+from tests.runner.trainers.conftest import save_shape
 
 READERS = ("status --all", "recommend", "rank", "show n1", "decisions", "export new.csv", "preview", "pause", "stop")
 DRIVERS = ("sweep", "launch", "resume", "retry", "sweep --dry-run", "launch --dry-run")
@@ -238,9 +238,9 @@ def test_a_model_that_the_planned_gpus_cannot_hold_is_refused_before_anything_is
     (tmp_path / "sums.jsonl").write_text("".join(f'{{"prompt": "what is {k}", "answer": "4"}}\n' for k in range(500)))
     run("propose", "--budget", "5000")
     sweep = ("sweep", "plan-1", "--trainer", "trl", "--problems", "sums.jsonl", "--reward", "exact", "--model")
-    refused = run(*sweep, shaped(tmp_path / "large", "72b"))
+    refused = run(*sweep, save_shape(tmp_path / "large", "72b"))
     assert refused.code == 2
     assert re.search(r"large with 8,\d+ tokens does not fit 4 GPUs of 80 GB .* Use 8 GPUs", refused.err)
     assert rows("rlplan.db", Sweep) == []
     # The planned size fits, with vLLM, which generates on GPUs unless --engine says otherwise.
-    assert run(*sweep, shaped(tmp_path / "planned", "8b"), "--dry-run", "--approximate").code == 0
+    assert run(*sweep, save_shape(tmp_path / "planned", "8b"), "--dry-run", "--approximate").code == 0

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,22 @@ MODEL_ARGS = """MODEL_ARGS=(
    --rotary-base "${MODEL_ARGS_ROTARY_BASE:-1000000}"
 )
 """
+SHAPES = {  # of their config.json
+    "8b": (4096, 36, 32, 8, 12288),
+    "32b": (5120, 64, 64, 8, 25600),
+    "72b": (8192, 80, 64, 8, 29568),
+}
+
+
+def save_shape(folder: Path, size: str) -> str:
+    """Write a model without weights, whose config.json is of such a size; return its folder."""
+    save_checkpoint(folder)
+    names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size")
+    config: dict[str, Any] = dict(zip(names, SHAPES[size], strict=True))
+    config |= {"head_dim": 128, "tie_word_embeddings": False, "model_type": "qwen3"}
+    config |= {"vocab_size": 151936, "max_position_embeddings": 40960}
+    (folder / "config.json").write_text(json.dumps(config))
+    return str(folder)
 
 
 @pytest.fixture(scope="session")

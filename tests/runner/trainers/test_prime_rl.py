@@ -25,12 +25,6 @@ def told(config: TrialConfig, begun: Attempt) -> dict[str, Any]:
     return dict(json.loads(launched(config, begun).files["rl.json"]))
 
 
-def test_refilling_is_a_gate_and_a_folder_that_was_used_is_cleaned(made: Made, tmp_path: Path) -> None:
-    keys = told(made("prime-rl", "dapo"), attempt(tmp_path, number=2))
-    assert keys["orchestrator"]["train"]["source"][0]["curriculum"]["gates"]["signal"]["type"] == "advantage_range"
-    assert keys["clean"] is True  # else it refuses what an attempt left that saved nothing
-
-
 def ports(keys: dict[str, Any]) -> set[int]:
     inference, orchestrator = keys["inference"], keys["orchestrator"]
     own = {inference["server"]["port"], inference["backend_port"], inference["vllm"]["data_parallel_rpc_port"]}

@@ -134,14 +134,6 @@ def test_nemo_rls_advantages_are_ours(scale: Any) -> None:
     assert torch.equal(theirs, advantages(rewards, 3, settings)[:, None].expand(6, 5))
 
 
-def test_nemo_rls_rate_rises_in_steps_and_stays(made: Callable[..., TrialConfig], tmp_path: Path) -> None:
-    files = launched(made("nemo-rl", "hard"), attempt(tmp_path)).files
-    warmup, constant, milestones = json.loads(files["nemo.json"])["policy"]["scheduler"]
-    assert warmup["kwargs"] == {"start_factor": 0.1, "end_factor": 1.0, "total_iters": 9}
-    assert constant["name"].endswith("ConstantLR")
-    assert milestones == {"milestones": [10]}
-
-
 def test_nemo_rl_and_slime_save_after_the_update_under_way_when_that_is_asked_for(tmp_path: Path) -> None:
     nemo, slime = program(OWN / "nemo_rl" / "start.py"), program(OWN / "slime" / "start.py")
     nemo.FOLDER = slime.FOLDER = tmp_path

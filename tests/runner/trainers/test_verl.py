@@ -6,11 +6,15 @@ from pathlib import Path
 import pytest
 
 from runner.ports.backend import Point
+from runner.ports.trial import TaskChoice
 from runner.trainers.driver import Attempt
 from runner.trainers.verl import driver
 from runner.trainers.verl.driver import JUDGE
+from runner.trainers.verl.start import rows
 from runner.training.trial import write_points
 from tests.runner.trainers.standins import attempt, launched, trial
+
+ROLLOUT = "actor_rollout_ref.rollout"
 
 
 def told(one: Attempt) -> dict[str, str]:
@@ -66,3 +70,27 @@ def test_each_of_its_steps_is_a_batch_which_may_be_several_updates(tmp_path: Pat
     assert [(each.step, each.score) for each in source.read()] == [(8, None), (12, 0.25)]
     assert files["checkpoints/latest_checkpointed_iteration.txt"] == "2"
     assert "trainer.total_training_steps=4" in files["overrides.json"]
+
+
+def test_tools_of_verls_agent_loop_pass_through_with_what_each_problem_gives_them(
+    task: TaskChoice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {"prompt": "what is 2 + 2", "answer": "4", "tools_kwargs": {"run": {"create_kwargs": {"seed": 1}}}}
+    lines = [json.dumps({**row, "prompt": f"{row['prompt']} + {number}"}) + "\n" for number in range(30)]
+    (tmp_path / "tools.jsonl").write_text("".join(lines))
+    loop = {
+        f"{ROLLOUT}.multi_turn.enable": True,
+        f"{ROLLOUT}.multi_turn.function_tool_path": "/tools.py",
+        f"{ROLLOUT}.agent.default_agent_loop": "tool_agent",
+    }
+    own = task.model_copy(update={"name": str(tmp_path / "tools.jsonl")})
+    config = trial("verl", options={"settings": loop}, task=own)
+    files = launched(config, attempt(tmp_path)).files
+    assert {f"{ROLLOUT}.multi_turn.enable=true", f"{ROLLOUT}.agent.default_agent_loop=tool_agent"} <= set(
+        json.loads(files["overrides.json"])
+    )
+    for name in ("reward.json", "order.json", "problems.jsonl"):
+        (tmp_path / name).write_text(files[name])
+    monkeypatch.chdir(tmp_path)
+    train, validation = rows()
+    assert all(each["extra_info"]["tools_kwargs"] == row["tools_kwargs"] for each in (train[0], *validation))
