@@ -1,6 +1,6 @@
 """Writes the table recipe × trainer of docs/trainers.md, from what each driver says of each recipe."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from planner.config.trainer import BUILTIN, COMMAND, STANDIN, TRAINERS
@@ -10,7 +10,7 @@ from runner.trainers.catalogue import named_driver
 
 PAGE = Path(__file__).parents[1] / "trainers.md"
 BEGIN, END = "<!-- recipes: begin, written by docs/tools/trainers_table.py -->\n", "<!-- recipes: end -->\n"
-FEW = 3  # recipes that are named as those left out rather than all others
+FEW = 3  # names that are given as those left out rather than all others
 
 
 def judges() -> dict[str, Judging]:
@@ -20,52 +20,48 @@ def judges() -> dict[str, Judging]:
 
 
 def table() -> str:
-    """Return the table, and below it what each trainer does otherwise."""
+    """Return the table of degrees, and below it the changes that trainers make."""
     recipes = [load_recipe(name) for name in recipe_names()]
-    found = {
+    judgements = {
         trainer: {recipe.name: judged(recipe, judge.differences) for recipe in recipes}
         for trainer, judge in judges().items()
     }
-    lines = [f"| recipe | {' | '.join(f'`{trainer}`' for trainer in found)} |", f"|---|{'---|' * len(found)}"]
+    trainers = list(judgements)
+    lines = [f"| recipe | {' | '.join(f'`{trainer}`' for trainer in trainers)} |", f"|---|{'---|' * len(trainers)}"]
     for recipe in recipes:
-        lines.append(f"| `{recipe.name}` | {' | '.join(degree(of[recipe.name]) for of in found.values())} |")
-    shared = set.intersection(*(set(_clauses(of)) for of in found.values()))
-    lines += ["", "**Every one**:", "", *_otherwise(next(iter(found.values())), shared)]
-    for trainer, of in found.items():
-        lines += ["", f"**`{trainer}`**:", "", *_otherwise(of, _clauses(of).keys() - shared)]
-    return "\n".join(lines) + "\n"
+        degrees = [degree(differences[recipe.name]) for differences in judgements.values()]
+        lines.append(f"| `{recipe.name}` | {' | '.join(degrees)} |")
+    return "\n".join([*lines, "", *_changes(judgements)]) + "\n"
 
 
-def _otherwise(found: Mapping[str, Sequence[Difference]], shown: Collection[str]) -> Iterator[str]:
-    """Yield a line for each difference that is shown with the recipes that have it, the most common first."""
-    recipes = _clauses(found)
-    for clause in sorted(shown, key=lambda clause: (-len(recipes[clause]), clause)):
-        yield f"- {clause}: {_named(recipes[clause], list(found))}"
+def _changes(judgements: Mapping[str, Mapping[str, Sequence[Difference]]]) -> Iterator[str]:
+    """Yield a line for each change of a key, with the trainers that make it and the recipes that have it."""
+    trainers_of: dict[tuple[str, str, str], list[str]] = {}
+    for trainer, differences in judgements.items():
+        for (key, value), recipes in _recipes_of(differences).items():
+            trainers_of.setdefault((key, value, _names(recipes, list(differences))), []).append(trainer)
+    for (key, value, recipes), trainers in sorted(trainers_of.items()):
+        yield f"- `{key}` → {value} ({_names(trainers, list(judgements))}): {recipes}"
 
 
-def _clauses(found: Mapping[str, Sequence[Difference]]) -> dict[str, list[str]]:
-    """Return the recipes that have each difference, which recipe's values it is of left aside."""
-    recipes: dict[str, list[str]] = {}
-    for recipe, differences in found.items():
-        for each in differences:
-            recipes.setdefault(_clause(each), []).append(recipe)
+def _recipes_of(differences: Mapping[str, Sequence[Difference]]) -> dict[tuple[str, str], list[str]]:
+    """Return the recipes that have each changed key and value."""
+    recipes: dict[tuple[str, str], list[str]] = {}
+    for recipe, changes in differences.items():
+        for change in changes:
+            value = change.done.partition(" as ")[2] if change.near else "**refused**"
+            recipes.setdefault((change.key, value), []).append(recipe)
     return recipes
 
 
-def _clause(difference: Difference) -> str:
-    """Return what becomes of a key; why is left to the refusal."""
-    instead = difference.done.partition(" as ")[2] if difference.near else "**refused**"
-    return f"`{difference.key}` → {instead}"
-
-
-def _named(having: Sequence[str], every: Sequence[str]) -> str:
-    """Return the recipes in words, by those that are left out where these are few."""
-    others = [name for name in every if name not in having]
+def _names(names: Sequence[str], every: Sequence[str]) -> str:
+    """Return the names in words, by those that are left out where these are few."""
+    others = [name for name in every if name not in names]
     if not others:
-        return "every recipe"
-    if len(others) <= FEW:
+        return "all"
+    if len(others) <= FEW < len(names):
         return "all but " + ", ".join(f"`{name}`" for name in others)
-    return ", ".join(f"`{name}`" for name in having)
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def write(page: str) -> str:

@@ -37,6 +37,18 @@ def test_every_shipped_recipe_is_described_with_what_it_builds_on_and_its_source
     assert re.findall(r"\d{4}\.\d{5}", source) == re.findall(r"\d{4}\.\d{5}", tables["summary"])
 
 
+@pytest.mark.parametrize("name", recipe_names())
+def test_what_counts_for_the_price_is_what_the_recipe_does(name: str) -> None:
+    traits, change = load_recipe(name).traits(), cells(RECIPES, name)[2]
+    assert traits.reference_pass == ("KL and entropy terms" in change)
+    assert re.findall(r"(\d+) updates per batch", change) == [str(traits.updates_per_batch)] * (
+        traits.updates_per_batch > 1
+    )
+    assert re.findall(r"up to (\d+) updates behind", change) == [str(traits.staleness_bound)] * traits.asynchronous
+    assert traits.refills_groups == ("sampled anew" in change)
+    assert traits.drops_groups == ("dead groups dropped" in change)
+
+
 def test_every_key_is_listed_with_its_default_and_meaning() -> None:
     defaults = {key: value for key, value, _ in explain(Recipe(name="defaults"))}
     for key, value in defaults.items():
