@@ -1,7 +1,8 @@
 """Writes docs/commands.md: every command with what its `--help` says."""
 
 import argparse
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rlplan.cli import app
 
 PAGE = Path(__file__).parents[1] / "commands.md"
 SHARED = ("--db", "--format", "--explain", "--config")  # described once, at the head of the page
+OFTEN = 3  # commands with the same flag, from which on it is described once
 
 HEAD = """\
 # Commands
@@ -36,23 +38,37 @@ What all of them share:
 def page() -> str:
     """Return the page's text."""
     group: Any = get_command(app)
-    names = group.list_commands(None)
-    return HEAD + "".join("\n".join(_section(name, group.get_command(None, name))) + "\n" for name in names)
+    commands = {name: group.get_command(None, name) for name in group.list_commands(None)}
+    counts = Counter(_line(flag) for command in commands.values() for flag in _flags(command))
+    common = [line for line, count in counts.items() if count >= OFTEN]
+    sections = ("\n".join(_section(name, command, common)) + "\n" for name, command in commands.items())
+    return HEAD + "\n## Flags of several commands\n\n" + "\n".join(common) + "\n" + "".join(sections)
 
 
-def _section(name: str, command: Any) -> Iterator[str]:
-    """Yield the lines of a command: what it does, an example, and its arguments and flags, but for shared ones."""
+def _section(name: str, command: Any, common: Collection[str]) -> Iterator[str]:
+    """Yield the lines of a command: what it does, an example, its arguments and flags, and the names of shared ones."""
     summary, _, example = (command.help or "").partition("Example:")
     yield f"\n## rlplan {name}\n"
     yield " ".join(summary.split()) + "\n"
     if example:
         yield f"```text\n{' '.join(example.split())}\n```\n"
-    parameters = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
-    for parameter in parameters:
-        if parameter.opts[0] not in SHARED:
+    shared = [flag for flag in _flags(command) if _line(flag) in common]
+    for parameter in _shown(command):
+        if parameter.opts[0] not in SHARED and parameter not in shared:
             yield _line(parameter)
-    if shared := [f"`{parameter.opts[0]}`" for parameter in parameters if parameter.opts[0] in SHARED]:
-        yield f"- Shared: {', '.join(shared)}."
+    general = [parameter for parameter in _shown(command) if parameter.opts[0] in SHARED]
+    if shared or general:
+        yield f"- Shared: {', '.join(f'`{flag.opts[0]}`' for flag in (*shared, *general))}."
+
+
+def _shown(command: Any) -> list[Any]:
+    return [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+
+
+def _flags(command: Any) -> list[Any]:
+    """Return the flags of a command that the head of the page does not describe."""
+    options = [parameter for parameter in _shown(command) if parameter.param_type_name == "option"]
+    return [option for option in options if option.opts[0] not in SHARED]
 
 
 def _line(parameter: Any) -> str:
