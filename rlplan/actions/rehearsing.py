@@ -93,7 +93,8 @@ def _tried(asked: _Asked) -> Iterator[Finding]:
         shutil.rmtree(folder, ignore_errors=True)
         if url is not None:
             with suppress(RlplanError):  # what was wrong with it has been said
-                Place(url).clear()
+                place = Place(url)
+                place.remove(place.names())
         with suppress(OSError):
             folder.parent.rmdir()  # where nothing else lies
 

@@ -21,12 +21,12 @@ from rlplan.wording.numbers import some_of
 from rlplan.wording.typed_numbers import whole_number
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver
-from runner.storage.mirror import newest_step
 from runner.sweep.board import Board
 from runner.sweep.home import home_of
 from runner.sweep.keeping import FromPilot, takes_rate
 from runner.sweep.planned import configuration_of
 from runner.trainers.horizon import reaching
+from runner.trainers.storing import newest_step
 
 NAMED = 6  # allocations, in a refusal
 

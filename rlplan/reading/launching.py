@@ -13,9 +13,9 @@ from rlplan.wording.commands import SECRET, typed_here
 from rlplan.wording.formats import DEFAULT_DATABASE
 from rlplan.wording.numbers import hours
 from runner.ports.trial import Machine, TrialConfig
-from runner.storage.mirror import checkpoints_of
 from runner.sweep.board import Board
 from runner.trainers.horizon import reaching
+from runner.trainers.storing import checkpoints_of
 from runner.training import checkpoints
 
 

@@ -98,7 +98,7 @@ def _stored(url: str, name: str, mebibytes: int) -> dict[str, Any]:
         local = _written(here, name, mebibytes)
         began = time.monotonic()
         try:
-            Place(url).put(Path(here, name), name)
+            Place(url).put(Path(here), [name])
         except (RlplanError, OSError) as error:
             return {"host": local["host"], "digest": "", "error": local["error"] or str(error)}
         return local | {"speed": mebibytes * _MIB / 1e6 / max(1e-6, time.monotonic() - began)}
@@ -111,7 +111,7 @@ def _fetched(url: str, name: str, expected: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as here:
         began = time.monotonic()
         try:
-            Place(url).get(name, Path(here, name))
+            Place(url).get(Path(here), [name])
         except (RlplanError, OSError) as error:
             return {"error": f"what another machine wrote is not there: {error}"}
         seconds = time.monotonic() - began

@@ -1,7 +1,7 @@
 """A folder at a URL of fsspec, whose errors are told in one line that says what to do."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ _BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "o
 _PACKAGES = {"s3": "s3fs (pip install 'rlplan[s3]')", "s3a": "s3fs (pip install 'rlplan[s3]')", "gs": "gcsfs"}
 _KEYS = re.compile(r"(?:key|password|secret|signature|token)[^=&]*=|\bsig=", re.IGNORECASE)
 _PROBE = "rlplan-was-here"
+_AT_ONCE = 8  # files on the way, of storage that takes several
 
 
 class Place:
@@ -40,6 +41,7 @@ class Place:
         except ValueError as error:
             raise InputError(f"--storage {self.url} is of no kind that fsspec knows: {error}") from error
         self._root = root.rstrip("/")
+        self._options = {"batch_size": _AT_ONCE} if self._fs.async_impl else {}
 
     def require_usable(self) -> None:
         """Refuse a place that cannot be written to and read from, before anything is stored."""
@@ -47,23 +49,17 @@ class Place:
             raise InputError(f"--storage {self.url} ends with the process that writes to it: give another")
         try:
             self.write(_PROBE, b"whole")
-            text = self.read(_PROBE)
-            self.remove(_PROBE)
+            self.read(_PROBE)
+            self.remove([_PROBE])
         except CheckpointError as error:
             raise InputError(str(error)) from error
-        if text != b"whole":
-            raise InputError(f"--storage {self.url} reads something else than was written to it: give another")
 
     def names(self) -> dict[str, int]:
         """Return the files in it and in all folders of it, with their bytes; nothing where it is not there."""
-        with self._translate_errors("be listed"):
-            self._fs.invalidate_cache()
-            try:
-                files = self._fs.find(self._root, detail=True)
-            except FileNotFoundError:
-                return {}
-            start = len(self._fs._strip_protocol(self._root)) + 1
-            return {path[start:]: int(file["size"] or 0) for path, file in files.items()}
+        with self._translate_errors("be listed"), suppress(FileNotFoundError):
+            files = self._fs.find(self._root, detail=True)
+            return {path[len(self._root) + 1 :]: int(file["size"] or 0) for path, file in files.items()}
+        return {}
 
     def read(self, name: str) -> bytes:
         """Return what a small file holds."""
@@ -73,35 +69,35 @@ class Place:
     def write(self, name: str, data: bytes) -> None:
         """Write a small file."""
         with self._translate_errors("be written"):
-            self._make_folder_of(name)
+            self._make_folders([name])
             self._fs.pipe_file(f"{self._root}/{name}", data)
 
-    def put(self, path: Path, name: str) -> None:
-        """Write a file of this machine to it."""
+    def put(self, folder: Path, names: Iterable[str], target: str = "") -> None:
+        """Copy files of a folder of this machine to the place, or to a folder in it."""
+        copies = {str(folder / name): f"{target}{name}" for name in names}
         with self._translate_errors("be written"):
-            self._make_folder_of(name)
-            self._fs.put_file(str(path), f"{self._root}/{name}")
+            self._make_folders(copies.values())
+            self._fs.put(list(copies), [f"{self._root}/{name}" for name in copies.values()], **self._options)
 
-    def get(self, name: str, path: Path) -> None:
-        """Write a file of it to this machine."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def get(self, folder: Path, names: Iterable[str], source: str = "") -> None:
+        """Copy files of the place, or of a folder in it, to a folder of this machine."""
+        copies = {f"{self._root}/{source}{name}": folder / name for name in names}
         with self._translate_errors("be read"):
-            self._fs.get_file(f"{self._root}/{name}", str(path))
+            for path in copies.values():
+                path.parent.mkdir(parents=True, exist_ok=True)
+            self._fs.get(list(copies), list(map(str, copies.values())), **self._options)
 
-    def remove(self, *names: str) -> None:
+    def remove(self, names: Iterable[str]) -> None:
         """Remove files, those in folders last: the marks of saves first. One that is gone already is passed over."""
         with self._translate_errors("be changed"):
             for name in sorted(names, key=lambda name: (name.count("/"), name)):
                 with suppress(FileNotFoundError):
                     self._fs.rm_file(f"{self._root}/{name}")
 
-    def clear(self) -> None:
-        """Remove all files."""
-        self.remove(*self.names())
-
-    def _make_folder_of(self, name: str) -> None:
+    def _make_folders(self, names: Iterable[str]) -> None:
         if self._scheme not in _BUCKETS:
-            self._fs.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
+            for folder in {f"{self._root}/{name}".rpartition("/")[0] for name in names}:
+                self._fs.makedirs(folder, exist_ok=True)
 
     @contextmanager
     def _translate_errors(self, what: str) -> Iterator[None]:

@@ -19,11 +19,11 @@ from planner.trials import TrialState
 from runner.ports.backend import Point
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
 from runner.ports.trial import TrialConfig
-from runner.storage.mirror import newest_step
 from runner.sweep.board import Board, OpenSegment, TrialFacts
 from runner.sweep.journal import Journal
 from runner.sweep.measured import ShortSegments, cost_record
 from runner.sweep.worker_records import FormerWorkers, WorkerRecord
+from runner.trainers.storing import newest_step
 from runner.training.trial import COLUMNS
 
 # What may go well on another worker or a moment later; anything else would fail again in the same way.

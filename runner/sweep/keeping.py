@@ -15,7 +15,7 @@ from planner.disk import why
 from planner.store.finals import BEST
 from planner.view import ScorePoint
 from runner.ports.trial import TrialConfig
-from runner.storage.mirror import checkpoints_of, newest_step
+from runner.trainers.storing import checkpoints_of, newest_step
 from runner.training import checkpoints
 from runner.training.trial import METRICS, read_points, replace_file, write_points
 

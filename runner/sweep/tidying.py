@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from budgets.errors import RlplanError
 from planner.trials import TrialState
 from runner.ports.trial import TrialConfig
-from runner.storage.mirror import remove_checkpoints
 from runner.storage.place import Place
 from runner.sweep.board import Board
+from runner.trainers.storing import remove_checkpoints
 from runner.training import checkpoints
 
 
@@ -46,4 +46,5 @@ def remove_saved(folder: Path, values: dict[str, Any], storage: str | None = Non
         remove_checkpoints(TrialConfig.model_validate(values), folder)
     if storage is not None:
         with suppress(RlplanError):  # it does not answer now; the next driver tries again
-            Place(storage).clear()
+            place = Place(storage)
+            place.remove(place.names())

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from planner.percent import percent
 from runner.backends.opening import open_backend
-from runner.ports.backend import Point, TrainerBackend, UnreadableError, never
+from runner.ports.backend import Point, TrainerBackend, UnreadableError
 from runner.ports.executor import OF_FOLDER, Began, Ended, Event, Failed, Progress, Work
 from runner.ports.task import FAILED_SHARE, SPENT
 from runner.ports.trial import TrialConfig
@@ -66,11 +66,11 @@ class _Trial(OpenTrial):
         notes, self.notes, self._spent = self.notes, [], dict.fromkeys(SPENT, 0.0)
         return (*notes, *(judge if calls else ()))
 
-    def store(self, segment: int, given_up: Callable[[], bool] = never) -> str | None:
-        """Store a copy of what is saved, where there is a place for it and it is not given up on the way."""
+    def store(self, segment: int) -> str | None:
+        """Store a copy of what is saved, where there is a place for it."""
         if self._mirror is None:
             return None
-        url, notes = self._mirror.store(segment, given_up)
+        url, notes = self._mirror.store(segment)
         self.notes += notes
         return url
 
@@ -147,7 +147,7 @@ class Worker:
                 if self._clock() - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
                     if not trial.saves_itself:
                         trial.save()
-                    trial.store(work.segment, stopping)  # a stop must not wait for it: the segment's end is stored
+                    trial.store(work.segment)
                     saved_at = self._clock()
         finally:
             batch.send()
@@ -166,7 +166,7 @@ class Worker:
         elif _is_away(work):
             raise CheckpointError(f"the sweep's folder {folder.parent} is not there")
         remove_aside_files(folder)
-        mirror = Mirror(work, config) if work.storage else None
+        mirror = Mirror(work.storage, folder, config) if work.storage else None
         fetched = mirror.fetch(work.from_step) if mirror else []
         backend = self._opening(config)
         try:

@@ -1,4 +1,4 @@
-"""What a driven trial's checkpoints take on the disk: how many stay, and whether there is room for the next."""
+"""The checkpoints in a trial's folder, whoever trained it: which there are, how many stay, and what room they take."""
 
 import os
 import shutil
@@ -11,6 +11,8 @@ from planner.disk import room
 from runner.ports.trial import TrialConfig
 from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import Checkpoint
+from runner.training import checkpoints
+from runner.training.trial import METRICS
 
 FOLDER = "trainer"  # in a trial's folder: everything of its trainer
 IDENTITY = "trial.json"  # in that: whose trial it is
@@ -20,10 +22,10 @@ _UNSOUND = "unsound-"
 _MARGIN = 1.1
 
 
-def remove(checkpoints: Sequence[Checkpoint]) -> None:
+def remove(saves: Sequence[Checkpoint]) -> None:
     """Remove checkpoints; what cannot be removed is left."""
-    for each in checkpoints:
-        _remove(each.path)
+    for save in saves:
+        _remove(save.path)
 
 
 def put_aside(checkpoint: Path) -> None:
@@ -52,18 +54,27 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
-def remove_all(config: TrialConfig, folder: Path) -> None:
-    """Remove every checkpoint of a trial that nobody goes on with."""
+def checkpoints_of(config: TrialConfig, folder: Path) -> list[tuple[int, tuple[Path, ...]]]:
+    """Return the complete checkpoints in a trial's folder, the newest first, each with all that it needs to go on."""
+    points = [path for path in (folder / METRICS,) if path.exists()]
+    if config.trainer is None:
+        return [(saved.step, (saved.path, *points)) for saved in checkpoints.saved(folder)]
     own = folder / FOLDER
-    if own.is_dir():
+    saves = driver_of(config).checkpoints(config, own) if own.is_dir() else ()
+    return [(save.step, (save.path, *save.beside, own / IDENTITY, *points)) for save in saves]
+
+
+def newest_step(config: TrialConfig, folder: Path) -> int | None:
+    """Return the step of the newest complete checkpoint in a trial's folder."""
+    return next((step for step, _ in checkpoints_of(config, folder)), None)
+
+
+def remove_checkpoints(config: TrialConfig, folder: Path) -> None:
+    """Remove a trial's checkpoints, whoever trained it; its points and logs stay."""
+    checkpoints.remove(folder)
+    own = folder / FOLDER
+    if config.trainer is not None and own.is_dir():
         remove(driver_of(config).checkpoints(config, own))
-
-
-def parts_of(config: TrialConfig, folder: Path) -> list[tuple[int, tuple[Path, ...]]]:
-    """Return each complete checkpoint of a trial, the newest first, with every file that goes with it."""
-    own = folder / FOLDER
-    found = driver_of(config).checkpoints(config, own) if own.is_dir() else ()
-    return [(each.step, (each.path, *each.beside, own / IDENTITY)) for each in found]
 
 
 def require_room(newest: Checkpoint | None, folder: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import CheckpointError
+from runner.storage.mirror import SHARED, Mirror
 from runner.storage.place import Place
-from runner.storage.saves import Saves
 from tests.bucket import s3_server
+from tests.runner.trainers.standins import standin_config
 
 
 @pytest.fixture(scope="module")
@@ -26,20 +27,22 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(f"memory://{own}" if request.param == "memory" else f"file://{tmp_path}/stored")
 
 
-@pytest.fixture
-def saves(place: Place) -> Saves:
-    return Saves(Place(f"{place.url}/n8-B4-s0"))
+def mirror(place: Place, folder: Path) -> Mirror:
+    return Mirror(f"{place.url}/n8-B4-s0", folder, standin_config())
 
 
-def trial(folder: Path, step: int) -> list[Path]:
-    """Make a trial's folder as it is at a step, and return what is to be saved of it."""
-    checkpoint, points = folder / "trainer" / f"checkpoint-{step}", folder / "metrics.jsonl"
+def store(place: Place, folder: Path, segment: int, step: int) -> Mirror:
+    """Store a trial's folder as it is at a step."""
+    checkpoint = folder / "trainer" / f"checkpoint-{step}"
     (checkpoint / "shards").mkdir(parents=True)
     (checkpoint / "shards" / "weights.bin").write_bytes(bytes([step]) * 2_000_000)
     (checkpoint / "empty").touch()
-    points.write_text(f'{{"step": {step}}}\n')
+    (folder / "trainer" / "trial.json").touch()
+    (folder / "metrics.jsonl").write_text(f'{{"step": {step}}}\n')
     (folder / "worker.log").write_text("nobody else's")
-    return [checkpoint, points]
+    copy = mirror(place, folder)
+    assert copy.store(segment) == (f"{place.url}/n8-B4-s0/{segment:08d}-{step:08d}", [])
+    return copy
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -54,52 +57,53 @@ def test_files_come_back_and_go(place: Place) -> None:
     assert place.read("a/b.json") == b"whole"
     with pytest.raises(CheckpointError, match="cannot be read"):
         place.read("gone.json")
-    place.remove("a/b.json", "c.json")
-    place.remove("c.json")
+    place.remove(["a/b.json", "c.json"])
+    place.remove(["c.json"])
     assert place.names() == {}
 
 
-def test_a_save_comes_back_on_another_machine_as_it_was(saves: Saves, tmp_path: Path) -> None:
+def test_a_save_comes_back_on_another_machine_as_it_was(place: Place, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    saves.put(3, 7, here, trial(here, 7))
+    store(place, here, 3, 7)
     (there / "trainer" / "checkpoint-7").mkdir(parents=True)
     (there / "trainer" / "checkpoint-7" / "torn").touch()
-    (newest,) = saves.marked()
-    assert (newest.segment, newest.step) == (3, 7)
-    saves.fetch(newest, there, lambda: None)
+    assert mirror(place, there).fetch(7) == []
     whole = contents(here)
     del whole["worker.log"]
     assert contents(there) == whole
 
 
-def test_two_saves_stay_and_what_a_dead_worker_left_goes(saves: Saves, tmp_path: Path) -> None:
-    saves.place.write("00000001-00000009/weights.bin", b"no mark was ever written")
-    assert list(saves.marked()) == []
+def test_two_saves_stay_and_what_a_dead_worker_left_goes(place: Place, tmp_path: Path) -> None:
+    own = Place(f"{place.url}/n8-B4-s0")
+    own.write("00000001-00000009/weights.bin", b"no mark was ever written")
+    assert mirror(place, tmp_path).saves() == []
     for segment in range(2, 5):
-        saves.put(segment, 10 * segment, tmp_path / str(segment), trial(tmp_path / str(segment), segment))
-    assert [save.name for save in saves.marked()] == ["00000004-00000040", "00000003-00000030"]
-    assert {name[:17] for name in saves.place.names()} == {"00000003-00000030", "00000004-00000040"}
-    saves.place.clear()
-    assert saves.place.names() == {}
+        copy = store(place, tmp_path / str(segment), segment, 10 * segment)
+    assert [save.name for save in copy.saves()] == ["00000004-00000040", "00000003-00000030"]
+    assert {name[:17] for name in own.names()} == {"00000003-00000030", "00000004-00000040"}
 
 
-def test_a_later_segment_counts_more_than_a_farther_one(saves: Saves, tmp_path: Path) -> None:
+def test_a_later_segment_counts_more_than_a_farther_one(place: Place, tmp_path: Path) -> None:
     """A worker that was given up may go on for a while, and store more than its successor."""
-    saves.put(8, 25, tmp_path / "b", trial(tmp_path / "b", 25))
-    saves.put(7, 90, tmp_path / "a", trial(tmp_path / "a", 90))
-    assert [save.segment for save in saves.marked()] == [8, 7]
-    saves.put(9, 30, tmp_path / "c", trial(tmp_path / "c", 30))
-    assert [save.segment for save in saves.marked()] == [9, 8]
+    store(place, tmp_path / "b", 8, 25)
+    copy = store(place, tmp_path / "a", 7, 90)
+    assert [int(save.name[:8]) for save in copy.saves()] == [8, 7]
+    store(place, tmp_path / "c", 9, 30)
+    assert [int(save.name[:8]) for save in copy.saves()] == [9, 8]
 
 
-def test_a_damaged_save_is_refused_and_leaves_the_folder_alone(saves: Saves, tmp_path: Path) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    save = saves.put(1, 5, here, trial(here, 5))
-    saves.place.write(f"{save.name}/metrics.jsonl", b'{"step": 6}\n')  # as many bytes
-    trial(there, 2)
+def test_a_save_that_is_not_whole_leaves_the_folder_alone(place: Place, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    store(place, tmp_path / "here", 2, 5)
+    store(Place(f"{place.url}/other"), there, 1, 2)
     before = contents(there)
-    with pytest.raises(CheckpointError, match=r"metrics\.jsonl is damaged"):
-        saves.fetch(save, there, lambda: pytest.fail("nothing is to be removed"))
+    own = Place(f"{place.url}/n8-B4-s0")
+    own.write("00000002-00000005/metrics.jsonl", b"less")
+    own.write("00000009-00000009.json", b"{torn")
+    (note,) = mirror(place, there).fetch(2)
+    assert "00000002-00000005/metrics.jsonl is damaged" in note
+    own.remove(["00000002-00000005/metrics.jsonl"])
+    (note,) = mirror(place, there).fetch(2)
+    assert "cannot be read" in note
     assert contents(there) == before
-    saves.place.write("00000009-00000009.json", b"{torn")
-    assert [each.name for each in saves.marked()] == [save.name]
+    assert (there / SHARED).read_text() == "00000001-00000002"

@@ -13,13 +13,11 @@ from planner.disk import DISK_IS_FULL
 from runner.ports.backend import Point, never
 from runner.ports.executor import Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
-from runner.storage import saves as saves_module
-from runner.storage.mirror import SHARED, checkpoints_of
+from runner.storage.mirror import SHARED, Mirror
 from runner.storage.place import Place
-from runner.storage.saves import Saves
-from runner.sweep import worker as worker_module
 from runner.sweep.tidying import remove_saved
 from runner.sweep.worker import Worker
+from runner.trainers.storing import checkpoints_of
 from tests.conformance.works import Works
 from tests.runner.tiny import tiny_config
 from tests.runner.trainers.standins import standin_config
@@ -39,9 +37,7 @@ class Machines:
         self._config = config.model_dump(mode="json")
         return self
 
-    def run(
-        self, machine: str, from_step: int, to_step: int, storage: str | None = "", stopping: Callable[[], bool] = never
-    ) -> Ended | Failed:
+    def run(self, machine: str, from_step: int, to_step: int, storage: str | None = "") -> Ended | Failed:
         """Run a segment in a new worker, which forgets the trial afterwards."""
         events: list[Event] = []
         work = self._works(1, to_step, from_step, folder=str(self.at(machine)), storage=self.url)
@@ -50,7 +46,7 @@ class Machines:
         self.at(machine).parent.mkdir(parents=True, exist_ok=True)  # of the sweep, which its driver makes
         worker = Worker("w", lambda: 0.0, events.append)
         try:
-            worker.run(work, stopping)
+            worker.run(work, never)
         finally:
             worker.close()
         self.points += [point for event in events if isinstance(event, Progress) for point in event.points]
@@ -64,7 +60,8 @@ class Machines:
         return [(point.optimizer_step, point.score) for point in self.points]
 
     def stored(self) -> list[int]:
-        return [save.step for save in Saves(Place(self.url)).marked()]
+        copy = Mirror(self.url, self.folder, Works(self.folder).config(1))
+        return [int(save.name[-8:]) for save in copy.saves()]
 
 
 @pytest.fixture
@@ -112,26 +109,6 @@ def test_what_a_machine_has_beyond_its_last_copy_is_gone_on_from(machines: Machi
     assert (machines.at("a") / SHARED).read_text() != shared
 
 
-def test_a_stop_does_not_wait_for_a_copy_that_is_on_its_way(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent: list[str] = []
-    write = Place.write
-
-    def noted(place: Place, name: str, data: bytes) -> None:
-        sent.append(name)
-        write(place, name, data)
-
-    monkeypatch.setattr(Place, "write", noted)
-    monkeypatch.setattr(saves_module, "_AT_ONCE", 1)
-    monkeypatch.setattr(worker_module, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    ended = machines.run("a", 0, 6, stopping=lambda: bool(sent))  # asked to stop while the first file is sent
-    assert isinstance(ended, Ended)
-    assert ended.notes == ()
-    save, checkpoint = "00000001-00000000", "00000001-00000000/checkpoint-00000000.json"
-    assert sent == [checkpoint, checkpoint, f"{save}/metrics.jsonl", f"{save}.json"]  # the second time at its end
-
-
 def test_a_course_that_was_given_up_is_not_gone_on_from(machines: Machines) -> None:
     machines.run("a", 0, 3)
     machines.run("a", 3, 8, storage=None)  # lost: nobody heard of it, and b took its place
@@ -139,19 +116,15 @@ def test_a_course_that_was_given_up_is_not_gone_on_from(machines: Machines) -> N
     machines.points.clear()
     assert isinstance(machines.run("a", 5, 7), Ended)
     assert [step for step, _ in machines.scores()] == [6, 7]
-    assert [step for step, _ in checkpoints_steps(machines)] == [7, 5]
-
-
-def checkpoints_steps(machines: Machines) -> list[tuple[int, Any]]:
-    return checkpoints_of(Works(machines.folder).config(1), machines.at("a"))
+    config = Works(machines.folder).config(1)
+    assert [step for step, _ in checkpoints_of(config, machines.at("a"))] == [7, 5]
 
 
 def test_a_damaged_save_is_passed_over_for_the_one_before(machines: Machines) -> None:
     machines.run("a", 0, 3)
     machines.run("a", 3, 6)
-    saves = Saves(Place(machines.url))
-    newest = next(saves.marked())
-    saves.place.write(f"{newest.name}/{newest.parts[0]}", b"something else")
+    place = Place(machines.url)
+    place.write(max(name for name in place.names() if "/checkpoint-" in name), b"something else")
     ended = machines.run("b", 6, 9)
     assert isinstance(ended, Ended)
     assert ended.step == 9
@@ -177,13 +150,12 @@ def test_storage_that_is_away_does_not_end_a_trial_that_has_what_it_needs(
     machines.run("a", 0, 3)
     with monkeypatch.context() as patch:
         patch.setattr("fsspec.implementations.local.LocalFileSystem.find", away)
-        patch.setattr("fsspec.implementations.local.LocalFileSystem.pipe_file", away)
+        patch.setattr("fsspec.implementations.local.LocalFileSystem.put_file", away)
         ended = machines.run("a", 3, 6)
         assert isinstance(ended, Ended)
         assert ended.step == 6
         assert ended.notes[0].startswith("goes on from what this machine has: the storage")
         assert ended.notes[1].startswith("step 6 is saved on this machine alone: the storage")
-        monkeypatch.setattr("runner.storage.mirror._PAUSES", (0.0, 0.0))
         failed = machines.run("b", 6, 9)
         assert isinstance(failed, Failed)
         assert failed.kind == "checkpoint"
@@ -198,6 +170,6 @@ def test_of_a_pruned_trial_nothing_is_kept_anywhere(each: Callable[[str], Machin
     work: Work = Works(machines.folder)(1)
     config = machines._config or work.config
     remove_saved(machines.at("a"), config, machines.url)
-    assert Saves(Place(machines.url)).place.names() == {}
+    assert Place(machines.url).names() == {}
     assert not list(machines.at("a").rglob("checkpoint-*"))
     remove_saved(machines.at("a"), config, "xyz://nowhere")  # storage that nobody can open is left
