@@ -114,7 +114,15 @@ def fit_curves_of(asked: FitRequest) -> Fits:
     """Read and fit the curves that are given; InputError where there is none, else one that fails hides no other."""
     require_sound(asked)
     targets = targets_of(asked)
-    read, unread = _read(asked)
+    columns: dict[str, Any] = {name: getattr(asked, name) for name in ("x", "y", "by", "percent")}
+    read: Sequence[tuple[Path, Sequence[Curve]]]
+    unread: Sequence[str] = ()
+    if (table := table_in_memory(asked.files)) is not None:
+        if table.name == ARRAYS:
+            columns |= {"x": "x", "y": "score", "by": ""}
+        read = [(Path(table.name), curves_of(table, **columns))]
+    else:
+        read, unread = gathered(paths_of(asked.files), lambda file: (file, read_curves(file, **columns)))
     jobs, refused = fit_jobs(read, asked)
     failures = (*unread, *refused)
     if not jobs:

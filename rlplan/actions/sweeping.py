@@ -183,7 +183,13 @@ def _go_on(store: Store, row: Sweep, again: Sequence[int], request: GoOnRequest,
     with store.read() as session:
         home = home_of(row, store.location, request.folder)
         plan = plan_named(session, session.get_one(Plan, row.plan_id).name)
-    changes = _changes(row, begun, accepted=request.accept_changes)
+    changes = ["code"] if row.code_hash != code_fingerprint(begun.training.trainer) else []
+    changes += ["files (problems, reward or model)"] if row.config_hash != configuration_fingerprint(begun) else []
+    if changes and not request.accept_changes:
+        raise InputError(
+            f"{row.name} was begun with other {' and '.join(changes)} than there are now, and its curves would no "
+            "longer compare: go back to what it was begun with, or go on all the same with --accept-changes"
+        )
     spec = begun.model_copy(update={"folder": str(home.folder)})
     here = spec if request.workers is None else _checked(spec, request.workers)
     _require_silence(store, row)
@@ -197,7 +203,8 @@ def _go_on(store: Store, row: Sweep, again: Sequence[int], request: GoOnRequest,
         for trial in again:
             move_trial(session, trial, TrialState.PLANNED, now, "to be run again")
         if changes:
-            record_decision(session, row.name, now, "accept-changes", f"went on although its {changes} had changed")
+            reason = f"went on although its {' and '.join(changes)} had changed"
+            record_decision(session, row.name, now, "accept-changes", reason)
 
     def began(sweep: str) -> None:
         seat.began(sweep)
@@ -206,18 +213,6 @@ def _go_on(store: Store, row: Sweep, again: Sequence[int], request: GoOnRequest,
                 record_decision(session, sweep, datetime.now(UTC), "folder", home.note)
 
     return drive(store, row.name, here, plan, replace(seat, began=began, silent_since=silent_since))
-
-
-def _changes(row: Sweep, begun: SweepSpec, *, accepted: bool) -> str:
-    """Return what is not as it was when a sweep was begun, in words; refused where nobody has accepted that."""
-    changes = ["code"] if row.code_hash != code_fingerprint(begun.training.trainer) else []
-    changes += ["files (problems, reward or model)"] if row.config_hash != configuration_fingerprint(begun) else []
-    if changes and not accepted:
-        raise InputError(
-            f"{row.name} was begun with other {' and '.join(changes)} than there are now, and its curves would no "
-            "longer compare: go back to what it was begun with, or go on all the same with --accept-changes"
-        )
-    return " and ".join(changes)
 
 
 def _settle(session: Session, sweep: str, home: Home, database: str) -> None:

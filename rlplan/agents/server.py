@@ -111,7 +111,19 @@ def serve(group: Any, folder: Path, database: str, *, runs: bool) -> None:
 
 async def _serve(tools: Mapping[str, CommandTool], desk: Desk) -> None:
     async def listed(_: Any, __: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(each) for each in tools.values()])
+        described = [
+            types.Tool(
+                name=tool.name,
+                description=tool.summary,
+                input_schema=tool.schema,
+                output_schema=Envelope.model_json_schema(),
+                annotations=types.ToolAnnotations(
+                    read_only_hint=not tool.runs, destructive_hint=False, open_world_hint=False
+                ),
+            )
+            for tool in tools.values()
+        ]
+        return types.ListToolsResult(tools=described)
 
     async def called(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
         tool = tools.get(asked.name)
@@ -127,17 +139,6 @@ async def _serve(tools: Mapping[str, CommandTool], desk: Desk) -> None:
     )
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-def _described(tool: CommandTool) -> types.Tool:
-    hints = types.ToolAnnotations(read_only_hint=not tool.runs, destructive_hint=False, open_world_hint=False)
-    return types.Tool(
-        name=tool.name,
-        description=tool.summary,
-        input_schema=tool.schema,
-        output_schema=Envelope.model_json_schema(),
-        annotations=hints,
-    )
 
 
 def _process(words: Sequence[str], database: str, folder: Path, out: Any, err: Any) -> "subprocess.Popen[str]":

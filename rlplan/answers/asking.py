@@ -13,25 +13,20 @@ def answer(asked: PauseRequest) -> Asked:
     return ask(asked.db, asked.sweep, RequestKind(asked.KIND))
 
 
-def parts(found: Asked, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+def parts(asked: Asked, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Say what happens now, and what to do next."""
-    state, next_verb, does = _outcome(found)
-    yield from canvas.lines(f"{found.sweep} {state}.")
-    yield from next_steps([invocation.step(next_verb, found.sweep, does)], canvas)
-
-
-def _outcome(asked: Asked) -> tuple[str, str, str]:
-    """Return what happens, and the command that comes next with what it does."""
+    verb, does = "resume", "goes on with it"
     if asked.taken_at is None:
-        return f"was asked to {asked.kind}; its driver has not answered yet", "status", "shows whether it has"
-    match asked.kind:
-        case RequestKind.PAUSE:
-            state = (
-                "is paused: segments under way end normally, and no new one starts. Workers without one are ended, so "
-                "the pause costs no GPU-hours"
-            )
-            return state, "resume", "goes on with it"
-        case RequestKind.RESUME:
-            return "goes on", "status --watch", "follows it"
-        case _:
-            return "stops when each trial has ended the update under way and is saved", "resume", "goes on with it"
+        state = f"was asked to {asked.kind}; its driver has not answered yet"
+        verb, does = "status", "shows whether it has"
+    elif asked.kind is RequestKind.PAUSE:
+        state = (
+            "is paused: segments under way end normally, and no new one starts. Workers without one are ended, so "
+            "the pause costs no GPU-hours"
+        )
+    elif asked.kind is RequestKind.RESUME:
+        state, verb, does = "goes on", "status --watch", "follows it"
+    else:
+        state = "stops when each trial has ended the update under way and is saved"
+    yield from canvas.lines(f"{asked.sweep} {state}.")
+    yield from next_steps([invocation.step(verb, asked.sweep, does)], canvas)

@@ -13,7 +13,7 @@ from rlplan.actions.fixing import NUMBERS
 from rlplan.answers.check_data import Check
 from rlplan.requests.checking import CheckRequest
 from rlplan.wording.assumptions import ASSUMPTIONS
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import duration, hours, interval, plural, rate
 
 GB = 1e9
@@ -34,7 +34,17 @@ def parts(answered: Check, invocation: Invocation, canvas: Canvas) -> Iterator[P
         rows.append(("By part", part_line(found.checked.verdict.memory)))
         assumed = table_of(found.assumptions, ASSUMPTIONS, canvas, headed=False)
         below += ["", canvas.line("What this takes for granted", "bold"), assumed]
-    below += next_steps(_next(found, invocation), canvas)
+    steps = []
+    if found.fixed is not None and found.fixed.paths:
+        by_stem = {f"{path.stem}.checked{path.suffix}": path for path in found.files}
+        copies = {str(by_stem[copy.name]): str(copy) for copy in found.fixed.paths if copy.name in by_stem}
+        words = tuple(copies.get(word, word) for word in invocation.words if word not in ("--fix", "--explain"))
+        steps.append(replace(invocation, words=words).with_flags("checks the copy"))
+    elif found.fixed is None and any(each.name in NUMBERS for each in found.checked.improvements):
+        steps.append(invocation.with_flags("writes a copy with these changes", "--fix"))
+    if not invocation.explain:
+        steps.append(invocation.explained("every line, and what they rest on"))
+    below += next_steps(steps or [invocation.step("price", "", "prices one step by flags alone")], canvas)
     everything, most = len(rows) if invocation.explain else None, len(rows)
     yield from one_screen(
         above, lambda upto: [table_of(rows[:upto], ROWS, canvas, headed=False)], below, canvas, everything, most
@@ -237,17 +247,3 @@ def _below(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
             yield from canvas.lines(f"Written: {path}, with {', '.join(fixed.changed)}.")
         if fixed.by_hand:
             yield from canvas.lines(f"To change by hand: {', '.join(fixed.by_hand)}.")
-
-
-def _next(found: CheckedScript, invocation: Invocation) -> list[NextStep]:
-    steps = []
-    if found.fixed is not None and found.fixed.paths:
-        by_stem = {f"{path.stem}.checked{path.suffix}": path for path in found.files}
-        copies = {str(by_stem[copy.name]): str(copy) for copy in found.fixed.paths if copy.name in by_stem}
-        words = tuple(copies.get(word, word) for word in invocation.words if word not in ("--fix", "--explain"))
-        steps.append(replace(invocation, words=words).with_flags("checks the copy"))
-    elif found.fixed is None and any(each.name in NUMBERS for each in found.checked.improvements):
-        steps.append(invocation.with_flags("writes a copy with these changes", "--fix"))
-    if not invocation.explain:
-        steps.append(invocation.explained("every line, and what they rest on"))
-    return steps or [invocation.step("price", "", "prices one step by flags alone")]

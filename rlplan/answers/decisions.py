@@ -38,7 +38,18 @@ class Decisions(Answer):
             part = "" if len(shown) == len(self.decisions) else f"the last {len(shown)} of "
             counted = plural(len(self.decisions), "decision")
             yield canvas.line(f"{self.sweep}: {part}{counted}, the newest last", "bold")
-            yield _table(shown, None if in_full else 2, canvas)
+            one_day = canvas.width < WIDE and len({each.at.date() for each in shown}) == 1
+            moment_format = "%H:%M:%S" if one_day else "%Y-%m-%d %H:%M:%S"
+            beside = BESIDE + len(moment_format) + max(len(each.trial or "") for each in shown)
+            signs = None if in_full else 2 * max(LEGIBLE, canvas.width - beside - LOST)
+            columns: Sequence[Column[Decision]] = (
+                Column("#", attrgetter("number")),
+                Column("time (UTC)", lambda each: format(each.at, moment_format), Cells.NAMES),
+                Column("action", attrgetter("action"), Cells.NAMES),
+                Column("trial", lambda each: each.trial or "", Cells.NAMES),
+                Column("why", lambda each: shortened(each.reason, signs) if signs else each.reason, Cells.TEXTS),
+            )
+            yield table_of(shown, columns, canvas)
         else:
             yield canvas.line(f"{self.sweep} has no such decisions yet", "bold")
         further = [] if in_full else [invocation.explained("all of them, with their reasons in full")]
@@ -55,19 +66,3 @@ def answer(asked: DecisionsRequest) -> Decisions:
         row = sweep_named(session, asked.sweep)
         found = chosen_decisions(session, row.id, now, asked.trial, asked.action, asked.since, asked.last)
         return Decisions(row.name, found, asked.last)
-
-
-def _table(decisions: Sequence[Decision], lines: int | None, canvas: Canvas) -> Part:
-    """Lay out decisions; their reasons have so many lines, or what they need."""
-    one_day = canvas.width < WIDE and len({each.at.date() for each in decisions}) == 1
-    moment_format = "%H:%M:%S" if one_day else "%Y-%m-%d %H:%M:%S"
-    beside = BESIDE + len(moment_format) + max(len(each.trial or "") for each in decisions)
-    signs = None if lines is None else lines * max(LEGIBLE, canvas.width - beside - LOST)
-    columns: Sequence[Column[Decision]] = (
-        Column("#", attrgetter("number")),
-        Column("time (UTC)", lambda each: format(each.at, moment_format), Cells.NAMES),
-        Column("action", attrgetter("action"), Cells.NAMES),
-        Column("trial", lambda each: each.trial or "", Cells.NAMES),
-        Column("why", lambda each: each.reason if signs is None else shortened(each.reason, signs), Cells.TEXTS),
-    )
-    return table_of(decisions, columns, canvas)

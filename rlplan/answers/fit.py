@@ -48,7 +48,17 @@ def parts(fits: Fits, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     wide, in_full = canvas.width >= WIDE, invocation.explain
     yield from canvas.lines(_title(fits), "bold")
     if len(fits.curves) == 1:
-        yield from canvas.lines(_expected(fits.curves[0]))
+        curve = fits.curves[0]
+        goes = ""
+        if curve.fit.predictions:
+            last = curve.fit.predictions[-1]
+            place = f"{curve.whole.x_name} {compute(last.x)}"
+            goes = f" Expected {_interval(last)} at {place}."
+            # The middle of a wide interval says nothing of where the curve goes.
+            if last.high - last.low > MOST_OF_THE_SCALE * _span(curve):
+                goes = f" Its score at {place} is not yet known: {score(last.low)} to {score(last.high)}."
+        verdict = curve.fit.verdict.value.replace("-", " ")
+        yield from canvas.lines(f"It is {verdict}: {score(curve.now.mean)} now.{goes}")
     yield ""
     shown = fits.curves if in_full else fits.curves[:ROWS]
     yield _table(replace(fits, curves=shown), canvas)
@@ -68,18 +78,6 @@ def parts(fits: Fits, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     rest = [] if in_full else [invocation.explained("why, and every note")]
     if further := [*drawn, *rest]:
         yield from next_steps(further, canvas)
-
-
-def _expected(curve: Fit) -> str:
-    """Say where a curve is and where it should be, in a sentence."""
-    goes = ""
-    if curve.fit.predictions:
-        last = curve.fit.predictions[-1]
-        place = f"{curve.whole.x_name} {compute(last.x)}"
-        goes = f" Expected {_interval(last)} at {place}."
-        if last.high - last.low > MOST_OF_THE_SCALE * _span(curve):  # its middle says nothing of where the curve goes
-            goes = f" Its score at {place} is not yet known: {score(last.low)} to {score(last.high)}."
-    return f"It is {curve.fit.verdict.value.replace('-', ' ')}: {score(curve.now.mean)} now.{goes}"
 
 
 def _title(fits: Fits) -> str:

@@ -69,11 +69,8 @@ def _require_alone(asked: PriceRequest, own: str, what: str) -> None:
 def given(asked: PriceRequest, names: Sequence[str]) -> list[str]:
     """Return those flags that were given, as words."""
     values = ((name, getattr(asked, name)) for name in names)
-    return [word for name, value in values if value is not None for word in (flag_of(name), _typed(value))]
-
-
-def _typed(value: object) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+    typed = ((name, f"{value:.12g}" if isinstance(value, float) else str(value)) for name, value in values)
+    return [word for name, text in typed if getattr(asked, name) is not None for word in (flag_of(name), text)]
 
 
 class PhaseData(View[PhasePrice]):
@@ -157,7 +154,16 @@ class StepPrice(Answer):
         words = ["--budget", "5000" if self.asked.task is None else "0.3", *given(self.asked, OF_PLANS)]
         planned = invocation.step("propose", shlex.join(words), "plans a budget")
         yield from _answer(self.priced, canvas, in_full=invocation.explain)
-        yield from _changes(self.priced, canvas, in_full=invocation.explain)
+        done = [change for change in self.priced.changes if change.price is not None]
+        cheaper = [change for change in done if (change.saved or 0) > 0][:SHOWN_CHANGES]
+        if shown := done if invocation.explain else cheaper:
+            yield ""
+            heading = "What one change would do" if invocation.explain else "What makes a rollout cheaper"
+            yield canvas.line(heading, "bold")
+            yield table_of(shown, CHANGES, canvas)
+        for change in self.priced.changes if invocation.explain else ():
+            if change.refused is not None:
+                yield from canvas.lines(f"{change.what}: {change.refused}", "dim")
         if invocation.explain:
             yield ""
             yield canvas.line("What this takes for granted", "bold")
@@ -275,22 +281,13 @@ def _answer(priced: Priced, canvas: Canvas, *, in_full: bool) -> Iterator[Part]:
     yield table_of([each for each in price.phases if each.median >= worth], PHASE_COLUMNS, canvas)
     yield ""
     used = f"; training takes {percent(price.memory_used)} of the memory."
-    yield from canvas.lines(_layout(price) + ("." if in_full else used))
+    placement = price.cost.placement
+    layout = f"Layout: {placement.generator_gpus} GPUs generate while {placement.trainer_gpus} train"
+    if placement.colocated:
+        layout = f"Layout: all {placement.gpus} GPUs generate, then train"
+    yield from canvas.lines(layout + ("." if in_full else used))
     if in_full:
         yield from canvas.lines(_memory(price))
-
-
-def _changes(priced: Priced, canvas: Canvas, *, in_full: bool) -> Iterator[Part]:
-    """Return what one change would do: all of them, or those that make a rollout cheaper."""
-    done = [each for each in priced.changes if each.price is not None]
-    shown = done if in_full else [each for each in done if (each.saved or 0) > 0][:SHOWN_CHANGES]
-    if shown:
-        yield ""
-        yield canvas.line("What one change would do" if in_full else "What makes a rollout cheaper", "bold")
-        yield table_of(shown, CHANGES, canvas)
-    for each in priced.changes if in_full else ():
-        if each.refused is not None:
-            yield from canvas.lines(f"{each.what}: {each.refused}", "dim")
 
 
 PHASE_COLUMNS: Sequence[Column[PhasePrice]] = (
@@ -310,13 +307,6 @@ CHANGES: Sequence[Column[Change]] = (
 
 def _first(change: Change, name: str) -> str:
     return UNKNOWN if change.price is None else aligned_hours(getattr(change.price, name)[0])
-
-
-def _layout(price: Price) -> str:
-    placement = price.cost.placement
-    if placement.colocated:
-        return f"Layout: all {placement.gpus} GPUs generate, then train"
-    return f"Layout: {placement.generator_gpus} GPUs generate while {placement.trainer_gpus} train"
 
 
 def _memory(price: Price) -> str:

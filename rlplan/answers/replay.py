@@ -223,26 +223,21 @@ def parts(replays: Replay, invocation: Invocation, canvas: Canvas) -> Iterator[P
     several = len(replays.played) > 1
     yield from _heading(replays, canvas)
     yield ""
-    yield from _seeds(replays, canvas) if several else _trace(replays, canvas)
+    if several:
+        yield draw.table_of(enumerate(replays.played, start=replays.request.seed), SEEDS, canvas)
+        yield ""
+        yield from canvas.lines(
+            f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
+            f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
+            f"{replays.best_at_target:.3f}."
+        )
+    else:
+        yield from canvas.lines(_summary(replays, replays.first))
+        if replays.first.trace:
+            yield ""
+            yield draw.table_of(replays.first.trace, MARKS, canvas)
     further = ("each seed's trace", "--format", "json") if several else ("with other seeds too", "--repeat", "5")
     yield from draw.next_steps([invocation.with_flags(*further)], canvas)
-
-
-def _seeds(replays: Replay, canvas: Canvas) -> Iterator[Part]:
-    yield draw.table_of(enumerate(replays.played, start=replays.request.seed), SEEDS, canvas)
-    yield ""
-    yield from canvas.lines(
-        f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
-        f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
-        f"{replays.best_at_target:.3f}."
-    )
-
-
-def _trace(replays: Replay, canvas: Canvas) -> Iterator[Part]:
-    yield from canvas.lines(_summary(replays, replays.first))
-    if replays.first.trace:
-        yield ""
-        yield draw.table_of(replays.first.trace, MARKS, canvas)
 
 
 def _heading(replays: Replay, canvas: Canvas) -> Iterator[Part]:

@@ -109,7 +109,12 @@ def _panel(group: Group, beliefs: Beliefs | None, frame: _Frame, segments: dict[
         "axes": axes,  # both, for the button that changes from one to the other
     }
     n, B, further = group.configuration  # by which a page that is drawn anew finds the panel
-    return Chart(f"curve-n{n}-B{B}{suffix(further)}", group.label, _caption(group), figure, HEIGHT)
+    best = max((point.score for trial in group.trials for point in trial.scores), default=None)
+    reached = max((trial.scores[-1].gpu_hours for trial in group.trials if trial.scores), default=0.0)
+    progress = "no score yet" if best is None else f"best score {best:.3f}, up to {hours(reached)} GPU-hours"
+    states = ", ".join(f"{trial.name} {trial.state}" for trial in group.trials)
+    caption = f"{group.label}: {progress}; {states}."
+    return Chart(f"curve-n{n}-B{B}{suffix(further)}", group.label, caption, figure, HEIGHT)
 
 
 def _band(believed: Band, colour: str, frame: _Frame) -> list[Trace]:
@@ -175,11 +180,3 @@ def _marks(trial: TrialRow, segments: Sequence[SegmentRow], frame: _Frame) -> It
 
 def _sign(symbol: str, colour: str, size: int) -> dict[str, Any]:
     return {"symbol": symbol, "size": size, "color": colour, "line": {"width": size / 5, "color": colour}}
-
-
-def _caption(group: Group) -> str:
-    best = max((point.score for trial in group.trials for point in trial.scores), default=None)
-    reached = max((trial.scores[-1].gpu_hours for trial in group.trials if trial.scores), default=0.0)
-    progress = "no score yet" if best is None else f"best score {best:.3f}, up to {hours(reached)} GPU-hours"
-    states = ", ".join(f"{trial.name} {trial.state}" for trial in group.trials)
-    return f"{group.label}: {progress}; {states}."

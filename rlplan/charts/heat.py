@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from planner.axes import format_axes
 from planner.store.schema import Candidate
@@ -94,7 +94,13 @@ def _map(grid: Grid, axes: Axes, name: str, quantity: Quantity) -> Chart:
     values = {
         cell: getattr(grid.expected[cell], quantity.attribute, None) for row in cells for cell in row if cell in planned
     }
-    frames = [_frame(x, y) for y, row in enumerate(cells) for x, cell in enumerate(row) if cell == grid.chosen]
+    border = {"type": "rect", "line": {"color": INK, "width": 3}}
+    frames = [
+        {**border, "x0": x - 0.48, "x1": x + 0.48, "y0": y - 0.48, "y1": y + 0.48}
+        for y, row in enumerate(cells)
+        for x, cell in enumerate(row)
+        if cell == grid.chosen
+    ]
     figure = {
         "data": [
             {
@@ -140,11 +146,6 @@ def _labels(grid: Grid, values: Mapping[Configuration, float | None], write: Cal
         textfont={"size": 11, "color": colours},
         meta="cells",
     )
-
-
-def _frame(column: int, row: int) -> dict[str, Any]:
-    edges = {"x0": column - 0.48, "x1": column + 0.48, "y0": row - 0.48, "y1": row + 0.48}
-    return {"type": "rect", "line": {"color": INK, "width": 3}, **edges}
 
 
 def _hover(grid: Grid, cell: Configuration) -> str:

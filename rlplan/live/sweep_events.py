@@ -46,10 +46,13 @@ def position(session: Session, sweep_id: int) -> Position:
 def news(session: Session, sweep_id: int, picture: Picture, since: Position) -> list[str]:
     """Return a line for everything that has happened after a position, in the order in which it did."""
     trials = {trial.id: trial for trial in picture.trials}
+    # Decisions about the sweep as a whole; what was about a trial shows in the trial.
+    of_sweep = Decision.sweep_id == sweep_id, Decision.number > since.decision, Decision.trial_id.is_(None)
+    decisions = session.scalars(select(Decision).where(*of_sweep).order_by(Decision.number))
     events = [
         *_segments(session, sweep_id, trials, since),
         *_moves(session, sweep_id, trials, since),
-        *_decisions(session, sweep_id, since),
+        *((decision.at, f"{decision.action}: {decision.reason}") for decision in decisions),
     ]
     lines = [text for _, text in sorted(events, key=itemgetter(0))]
     newest = select(func.max(Recommendation.id)).where(Recommendation.sweep_id == sweep_id)
@@ -66,28 +69,21 @@ def _segments(session: Session, sweep_id: int, trials: dict[int, TrialRow], sinc
         .where(of_sweep, or_(Segment.id > since.segment, Segment.id.in_(since.open_segments)))
         .order_by(Segment.id)
     )
-    decided = _decided(session, sweep_id, since)
+    # Up to which step each trial's start was decided: its segment may be granted less, and come less far.
+    starts = select(Decision.trial_id, Decision.seen).where(Decision.sweep_id == sweep_id, Decision.action == "start")
+    started = session.execute(starts.where(Decision.number > since.decision)).all()
+    decided = {trial: seen["to_step"] for trial, seen in started if "to_step" in seen}
     events = []
     for segment, first in session.execute(wanted):
         trial = trials[segment.trial_id]
         if segment.id > since.segment and first:
-            events.append((segment.started_at, f"{trial.name} {_beginning(segment, decided)}"))
+            begun = f"starts, up to step {steps(decided.get(segment.trial_id, segment.to_step))}"
+            if segment.attempt > 1:
+                begun = f"goes on from step {steps(segment.from_step)}, attempt {segment.attempt}"
+            events.append((segment.started_at, f"{trial.name} {begun}"))
         if segment.outcome is SegmentOutcome.COMMITTED and segment.ended_at is not None:
             events.append((segment.ended_at, f"{trial.name} {_committed(segment, trial)}"))
     return events
-
-
-def _decided(session: Session, sweep_id: int, since: Position) -> dict[int | None, int]:
-    """Return up to which step each trial's start was decided; its segment may be granted less, and come less far."""
-    wanted = select(Decision.trial_id, Decision.seen).where(Decision.sweep_id == sweep_id, Decision.action == "start")
-    started = session.execute(wanted.where(Decision.number > since.decision)).all()
-    return {trial: seen["to_step"] for trial, seen in started if "to_step" in seen}
-
-
-def _beginning(segment: Segment, decided: dict[int | None, int]) -> str:
-    if segment.attempt > 1:
-        return f"goes on from step {steps(segment.from_step)}, attempt {segment.attempt}"
-    return f"starts, up to step {steps(decided.get(segment.trial_id, segment.to_step))}"
 
 
 def _committed(segment: Segment, trial: TrialRow) -> str:
@@ -114,13 +110,3 @@ def _moves(session: Session, sweep_id: int, trials: dict[int, TrialRow], since: 
         named = "" if kind is None or each.reason.startswith(kind) else f"{kind}: "
         events.append((each.at, f"{trial.name} {each.to_state} at step {steps(trial.step)}: {named}{each.reason}"))
     return events
-
-
-def _decisions(session: Session, sweep_id: int, since: Position) -> list[Event]:
-    """Tell what was decided about the sweep as a whole; what was about a trial shows in the trial."""
-    wanted = (
-        select(Decision)
-        .where(Decision.sweep_id == sweep_id, Decision.number > since.decision, Decision.trial_id.is_(None))
-        .order_by(Decision.number)
-    )
-    return [(each.at, f"{each.action}: {each.reason}") for each in session.scalars(wanted)]

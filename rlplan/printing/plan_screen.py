@@ -46,7 +46,18 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     for text in (_pilots(proposal), *_best_guess(proposal), standing_of(proposal)):
         above += canvas.lines(text)
     above.append("")
-    below: list[Part] = ["", *canvas.lines(_unknown(plan)), *next_after(plan, invocation, canvas)]
+    # Which facts that nobody gave matter most, and how far the price may be off.
+    doubt, factor = proposal.doubt, math.exp(Z90 * proposal.candidates[0].cell.cost.log_sd)
+    bought = f"{steps(doubt.fewest_steps)} to {steps(doubt.most_steps)} steps"
+    known = f"A step's price is known within × {factor:.2g}: row 1 gets {bought}."
+    missing = []
+    if any(each.what == "responses" and each.source.startswith("expected of") for each in plan.assumptions):
+        missing.append("mean response length (--mean-response-tokens)")
+    if not isinstance(proposal.request.workload.pass_rates, MeasuredPassRates | BetaPassRates):
+        missing.append("pass rates (--pass-rates-file)")
+    if missing:
+        known += f" Guessed: {', '.join(missing)}."
+    below: list[Part] = ["", *canvas.lines(known), *next_after(plan, invocation, canvas)]
     yield from one_screen(
         above, lambda rows: [candidates_table(proposal, _shown(proposal, rows), canvas)], below, canvas, top
     )
@@ -211,20 +222,6 @@ def candidates_table(proposal: Proposal, shown: Sequence[Candidate], canvas: Can
 
 def _score(score: Interval) -> str:
     return interval(score.median, score.low, score.high)
-
-
-def _unknown(plan: StoredPlan) -> str:
-    """Say which facts that nobody gave matter most, and how far the price may be off."""
-    proposal, request = plan.proposal, plan.proposal.request
-    doubt, factor = proposal.doubt, math.exp(Z90 * proposal.candidates[0].cell.cost.log_sd)
-    bought = f"{steps(doubt.fewest_steps)} to {steps(doubt.most_steps)} steps"
-    known = f"A step's price is known within × {factor:.2g}: row 1 gets {bought}."
-    missing = []
-    if any(each.what == "responses" and each.source.startswith("expected of") for each in plan.assumptions):
-        missing.append("mean response length (--mean-response-tokens)")
-    if not isinstance(request.workload.pass_rates, MeasuredPassRates | BetaPassRates):
-        missing.append("pass rates (--pass-rates-file)")
-    return f"{known} Guessed: {', '.join(missing)}." if missing else known
 
 
 def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

@@ -147,6 +147,7 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
     validated, ended = newest.get(VALIDATION), newest.get(ENDING)
     now = next(reversed(forecasts_of(session, final.id)), None)
     folder = Path(str(sweep.config.get("folder", ""))) / trial.name / BEST
+    upto = max((point.optimizer_step for point in read_points(folder)), default=-1)
     return FinalStanding(
         sweep=sweep.name,
         of_sweep=session.get_one(Sweep, final.of_sweep_id).name,
@@ -167,7 +168,7 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         warnings=_warnings(events),
         switch=switch_of(session, sweep.id)[2] or None,
         best_folder=str(folder) if folder.is_dir() else None,
-        kept=_saved_score(folder, scores),
+        kept=next((each for each in reversed(scores) if each.step <= upto), None),
         line=validated.reason if validated else None,
         end=ended.seen if ended else None,
         ending=ended.reason if ended else None,
@@ -188,12 +189,6 @@ def _scores(session: Session, sweep: Sweep, trial: Trial) -> tuple[Validated, ..
         for point in points_of(session, trial.id)
         if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
     )
-
-
-def _saved_score(folder: Path, scores: Sequence[Validated]) -> Validated | None:
-    """Return the last score before what a folder `best` holds."""
-    upto = max((point.optimizer_step for point in read_points(folder)), default=-1)
-    return next((each for each in reversed(scores) if each.step <= upto), None)
 
 
 def _events(session: Session, sweep_id: int) -> list[Decision]:

@@ -205,14 +205,29 @@ def evidence(
     """Yield what the scores and the prices of a sweep are to be read with."""
     yield from _prices(trials, planned)
     yield from _noise(trials)
-    yield from _collapses(trials)
-    yield from _reach(trials, target_gpu_hours)
+    fallen = [trial for trial in trials if collapsed_from(trial.scores) is not None]
+    if fallen:
+        scored = sum(bool(trial.scores) for trial in trials)
+        what = "collapsed" if len(fallen) > 1 else "has collapsed"
+        yield Flag(Health.MIND, f"{len(fallen)} of {scored} runs {what} ({named(fallen)})")
+    longest = max((trial.scores[-1].gpu_hours for trial in trials if trial.scores), default=0.0)
+    if longest <= 0:
+        return
+    factor = target_gpu_hours / longest
+    if factor > FAR_TIMES:
+        yield Flag(
+            Health.MIND,
+            f"the final run of {hours(target_gpu_hours)} GPU-hours is {factor:.0f} × as long as the longest pilot "
+            f"({hours(longest)}): what is said of it rests on the shape of the curves",
+        )
 
 
 def _prices(trials: Sequence[TrialRow], planned: Mapping[Configuration, Priced]) -> Iterator[Flag]:
     ratios, lows, highs = [], [], []
     for trial in trials:
-        price, plan = measured_price(trial), _plan_of(trial, planned)
+        n, B, axes = trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes
+        plan = planned.get(Configuration(n, B, axes)) or planned.get(Configuration(n, B, without(axes, LEARNING_RATE)))
+        price = measured_price(trial)
         if price is not None and plan is not None and plan.expected > 0:
             ratios.append(price / plan.expected)
             lows.append(plan.low / plan.expected)
@@ -240,11 +255,6 @@ def measured_price(trial: TrialRow) -> float | None:
     return taken / steps if steps >= FEWEST_STEPS and taken > 0 else None
 
 
-def _plan_of(trial: TrialRow, planned: Mapping[Configuration, Priced]) -> Priced | None:
-    n, B, axes = trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes
-    return planned.get(Configuration(n, B, axes)) or planned.get(Configuration(n, B, without(axes, LEARNING_RATE)))
-
-
 def _noise(trials: Sequence[TrialRow]) -> Iterator[Flag]:
     """Compare a validation's standard error with what lies between the two best allocations at the target."""
     scored = [trial for trial in trials if trial.scores]
@@ -269,28 +279,7 @@ def _noise(trials: Sequence[TrialRow]) -> Iterator[Flag]:
         )
 
 
-def _collapses(trials: Sequence[TrialRow]) -> Iterator[Flag]:
-    fallen = [trial for trial in trials if collapsed_from(trial.scores) is not None]
-    if fallen:
-        scored = sum(bool(trial.scores) for trial in trials)
-        what = "collapsed" if len(fallen) > 1 else "has collapsed"
-        yield Flag(Health.MIND, f"{len(fallen)} of {scored} runs {what} ({named(fallen)})")
-
-
 def collapsed_from(scores: Sequence[ScorePoint]) -> float | None:
     """Return the GPU-hours from which on a run's scores count as collapsed, None for one that did not."""
     start = before_collapse([each.score for each in scores]) if scores else 0
     return scores[start].gpu_hours if start < len(scores) else None
-
-
-def _reach(trials: Sequence[TrialRow], target_gpu_hours: float) -> Iterator[Flag]:
-    longest = max((trial.scores[-1].gpu_hours for trial in trials if trial.scores), default=0.0)
-    if longest <= 0:
-        return
-    factor = target_gpu_hours / longest
-    if factor > FAR_TIMES:
-        yield Flag(
-            Health.MIND,
-            f"the final run of {hours(target_gpu_hours)} GPU-hours is {factor:.0f} × as long as the longest pilot "
-            f"({hours(longest)}): what is said of it rests on the shape of the curves",
-        )

@@ -11,14 +11,13 @@ from planner.metrics import Interval
 from planner.proposals import (
     Candidate,
     OtherBudget,
-    PilotShare,
     PricedCell,
     PriceSensitivity,
     Proposal,
     Request,
     Variant,
 )
-from planner.proposals.proposal import Deadline, Layout
+from planner.proposals.proposal import Layout
 from planner.proposals.request import StudyWeight
 from planner.store import schema
 from planner.view import Configuration
@@ -115,20 +114,6 @@ class OutlookData(CellData):
     published_rollouts_per_prompt = Key[int | None](lambda each: _whole(each.outlook.published_rollouts_per_prompt))
 
 
-class PilotsData(View[PilotShare]):
-    """The share of the pilots, and what they are expected to bring."""
-
-    WHOLE = PilotShare
-    expected_gain = Key[float]("of.expected_gain")
-
-
-class DeadlineData(View[Deadline]):
-    """What a deadline costs."""
-
-    WHOLE = Deadline
-    cost = Key[float]("of.cost")
-
-
 class DoubtData(View[PriceSensitivity]):
     """What the interval of the price means for the steps and for the ranking."""
 
@@ -198,12 +183,16 @@ class PlanData(View[Proposal]):
     baselines = Key[Sequence[BaselineData]](lambda each: list(map(BaselineData, each.of.usual)))
     rests_on = Key[Sequence[StudyWeight]]("of.grounds")
     elsewhere = Key[Sequence[WhatIfData]](lambda each: [WhatIfData(one.best, one.what) for one in each.of.elsewhere])
-    pilots = Key[PilotsData](lambda each: PilotsData(each.of.sharing))
+    pilots = Key[Mapping[str, Any]](
+        lambda each: plain(each.of.sharing) | {"expected_gain": each.of.sharing.expected_gain}
+    )
     candidates = Key[Sequence[CandidateData]](lambda each: each.rows)
     outlook = Key[Sequence[OutlookData]](lambda each: [OutlookData(one.best, one) for one in each.of.outlooks])
     layouts = Key[Sequence[Layout]]("of.layouts")
     price_of_doubt = Key[DoubtData](lambda each: DoubtData(each.of.doubt))
-    deadline = Key[DeadlineData | None](lambda each: each.of.deadline and DeadlineData(each.of.deadline))
+    deadline = Key[Mapping[str, Any] | None](
+        lambda each: each.of.deadline and plain(each.of.deadline) | {"cost": each.of.deadline.cost}
+    )
 
     @property
     def rows(self) -> list[CandidateData]:
@@ -229,7 +218,15 @@ def _hardware(proposal: Proposal) -> dict[str, Any]:
 
 def new_candidates(proposal: Proposal) -> list[schema.Candidate]:
     """Return the rows of a plan's candidates."""
-    return [_new_candidate(candidate) for candidate in proposal.candidates]
+    columns = schema.Candidate.__table__.columns.keys()
+    rows = []
+    for candidate in proposal.candidates:
+        known = plain(CandidateData(candidate))
+        score = known.pop("expected_score")
+        row = {name: known[name] for name in columns if name in known and name != "axes"}
+        row |= {"expected_score": score["median"], "score_low": score["low"], "score_high": score["high"]}
+        rows.append(schema.Candidate(axes=candidate.axes, recipe=candidate.cell.variant.traits.name, **row))
+    return rows
 
 
 def csv_rows(proposal: Proposal, dollars: Sequence[float] = ()) -> list[dict[str, Any]]:
@@ -269,18 +266,3 @@ def _named(configuration: Configuration | None) -> ConfigurationData | None:
 
 def _whole(law: float | None) -> int | None:
     return round(law) if law is not None and math.isfinite(law) else None
-
-
-def _new_candidate(candidate: Candidate) -> schema.Candidate:
-    known = plain(CandidateData(candidate))
-    score = known.pop("expected_score")
-    columns = schema.Candidate.__table__.columns.keys()
-    names = [name for name in columns if name in known and name != "axes"]
-    return schema.Candidate(
-        expected_score=score["median"],
-        score_low=score["low"],
-        score_high=score["high"],
-        axes=candidate.axes,
-        recipe=candidate.cell.variant.traits.name,
-        **{name: known[name] for name in names},
-    )

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,7 +23,7 @@ from planner.store.records import RankedRow
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
-from planner.view import Axes, Configuration
+from planner.view import Configuration
 from rlplan.reading.launching import Final, Launch, Pilot, launch
 from rlplan.reading.sweep_picture import Source, StoredAnswer
 from rlplan.reading.sweep_reading import stored_answer
@@ -40,53 +39,12 @@ from runner.sweep.board import Board
 from runner.sweep.home import AstrayError, home_of
 from runner.sweep.planned import configuration_of
 
+Data = Mapping[str, Any]
+
 
 def _of_answer(name: str) -> Callable[[Any], Any]:
     """Return what reads a part of an answer as the planner has it, also in the database."""
     return lambda each: each.data[name]
-
-
-# The shapes of what `answer_data` writes.
-@dataclass(frozen=True)
-class ConfigurationData:
-    """What tells a configuration apart."""
-
-    rollouts_per_prompt: int
-    prompts_per_batch: int
-    axes: Axes
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChoiceData(Choice):
-    """A configuration with what is expected of it."""
-
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankedChoice(ChoiceData):
-    """One of the ranking."""
-
-    rank: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class RivalData(ChoiceData):
-    """The runner-up."""
-
-    probability_wins: float  # against the chosen one
-    gap: float  # expected, chosen less runner-up
-    sentence: str
-
-
-@dataclass(frozen=True)
-class BudgetData:
-    """What would be taken with so many times the GPU-hours."""
-
-    factor: float
-    gpu_hours: float
-    choice: ChoiceData | None
 
 
 class LaunchData(View[Launch]):
@@ -143,24 +101,24 @@ class Recommended(Answer):
     made_at = Key[datetime | None](lambda each: each.kept and each.kept.made_at)
     so_far = Key[bool](lambda each: each.kept is not None and each.kept.so_far)
     target_gpu_hours = Key[float]("answer.target_gpu_hours", "GPU-hours of the final run that it is for.")
-    recommendation = Key[ChoiceData](_of_answer("recommendation"))
+    recommendation = Key[Data](_of_answer("recommendation"))
     sentences = Key[Sequence[str]](_of_answer("sentences"))
     why = Key[str](_of_answer("why"))
     valued = Key[str](_of_answer("valued"))
-    rival = Key[RivalData | None](_of_answer("runner_up"), name="runner_up")
-    level = Key[Sequence[ConfigurationData]](_of_answer("level"), "any of these will do")
-    alike = Key[Sequence[ChoiceData]](
+    rival = Key[Data | None](_of_answer("runner_up"), name="runner_up")
+    level = Key[Sequence[Data]](_of_answer("level"), "any of these will do")
+    alike = Key[Sequence[Data]](
         _of_answer("equivalent"), "what the evidence does not tell from the best", name="equivalent"
     )
-    beside = Key[Sequence[ChoiceData]](
+    beside = Key[Sequence[Data]](
         lambda each: list(map(choice_data, each.usual)), "the usual choices, with the same GPU-hours", name="usual"
     )
-    budgets = Key[Sequence[BudgetData]](_of_answer("budgets"))
-    frontier = Key[Sequence[BudgetData]](_of_answer("frontier"))
-    enough = Key[ChoiceData | None](_of_answer("enough"), "the cheapest within 0.02, where less does")
+    budgets = Key[Sequence[Data]](_of_answer("budgets"))
+    frontier = Key[Sequence[Data]](_of_answer("frontier"))
+    enough = Key[Data | None](_of_answer("enough"), "the cheapest within 0.02, where less does")
     warnings = Key[Sequence[Caution]](_of_answer("warnings"))
-    ranking = Key[Sequence[RankedChoice]](_of_answer("ranking"))
-    left_out = Key[Sequence[ConfigurationData]](_of_answer("left_out"), "what cannot be run")
+    ranking = Key[Sequence[Data]](_of_answer("ranking"))
+    left_out = Key[Sequence[Data]](_of_answer("left_out"), "what cannot be run")
     seed_sd = Key[float](_of_answer("seed_sd"))
     draws = Key[int](_of_answer("draws"))
     started = Key[LaunchData](lambda each: LaunchData(each.launch), name="launch")
@@ -244,7 +202,15 @@ def stored_in(session: Session, location: str, sweep: str | None) -> Stored:
         folder = home_of(row, location).folder
     except AstrayError as error:
         astray = error.fact
-    return Stored(location, row, plan, _board(session, row.name, folder), astray, stored_answer(session, row.id))
+    try:
+        board = stored_board(session, row.name, folder)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        raise InputError(
+            f"the settings of {row.name} are none that this version of rlplan can read "
+            f"({'.'.join(map(str, mistake['loc']))}: {mistake['msg']}): ask the version that it was run with"
+        ) from error
+    return Stored(location, row, plan, board, astray, stored_answer(session, row.id))
 
 
 def recommended_for(
@@ -293,17 +259,6 @@ def left_out_of(ranking: Iterable[RankedRow]) -> dict[Configuration, Configurati
         for row in ranking
         if row.expected_score is None
     }
-
-
-def _board(session: Session, sweep: str, folder: Path | None) -> Board:
-    try:
-        return stored_board(session, sweep, folder)
-    except ValidationError as error:
-        mistake = error.errors()[0]
-        raise InputError(
-            f"the settings of {sweep} are none that this version of rlplan can read "
-            f"({'.'.join(map(str, mistake['loc']))}: {mistake['msg']}): ask the version that it was run with"
-        ) from error
 
 
 def _final(board: Board, budget: float | None, target: float | None) -> float | None:

@@ -64,7 +64,11 @@ def fulfilling(
     for name in wanted:
         if name not in columns:
             raise UnknownNameError("column in --where", name, {*columns, *SHORT})
-    return [row for row in rows if all(_is_one_of(columns[name](row), values) for name, values in wanted.items())]
+    return [
+        row
+        for row in rows
+        if all(any(_same(columns[name](row), text) for text in values) for name, values in wanted.items())
+    ]
 
 
 def axis_columns(all_axes: Iterable[Axes]) -> list[str]:
@@ -81,10 +85,6 @@ def chosen_data(configuration: Configuration) -> dict[str, Any]:
     """Return a configuration with a key for n, B and each further axis."""
     n, B, axes = configuration
     return {"rollouts_per_prompt": n, "prompts_per_batch": B, **dict(axes)}
-
-
-def _is_one_of(value: Any, wanted: frozenset[str]) -> bool:
-    return any(_same(value, text) for text in wanted)
 
 
 def _same(value: Any, text: str) -> bool:

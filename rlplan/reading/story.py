@@ -83,6 +83,7 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, lo
     # Sweeps of older versions compare at the plan's final run.
     target = float(sweep.config.get("target_gpu_hours") or plan.final_gpu_hours)
     final = target if picture.answer is None else picture.answer.target_gpu_hours
+    counted: Any = sweep.config.get("resources", {}).get("slots") or plan.hardware.get("gpus_per_trial")
     return Story(
         picture=picture,
         segments=ran,
@@ -90,7 +91,7 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, lo
         decisions=_decisions(session, sweep.id, memory),
         planned=tuple(planned),
         assumptions=tuple(map(_assumption, plan.assumptions or ())),
-        flags=flags(picture, ran, charged, planned, final, _slots(sweep, plan.hardware), database),
+        flags=flags(picture, ran, charged, planned, final, float(counted or 1), database),
         created_at=sweep.created_at,
         read_at=now,
         budget_gpu_hours=plan.budget_gpu_hours,
@@ -99,12 +100,6 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, lo
         final=final_standing(session, sweep),
         database=database,
     )
-
-
-def _slots(sweep: Sweep, hardware: Mapping[str, Any]) -> float:
-    """Return the GPUs that each second of a worker counts for."""
-    counted: Any = sweep.config.get("resources", {}).get("slots") or hardware.get("gpus_per_trial")
-    return float(counted or 1)
 
 
 def _segments(session: Session, sweep_id: int, memory: Memory) -> tuple[SegmentRow, ...]:

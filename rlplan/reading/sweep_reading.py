@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from budgets.hardware import SECONDS_PER_HOUR
@@ -179,10 +179,6 @@ def _seconds_left(money: Money, gpus: float) -> float | None:
     return (money.left + money.reserved_gpu_hours - money.used_of_reserved_gpu_hours) / gpus * SECONDS_PER_HOUR
 
 
-def _of(sweep_id: int) -> Select[int]:
-    return select(Trial.id).where(Trial.sweep_id == sweep_id)
-
-
 def trial_rows(
     session: Session, sweep_id: int, totals: Totals, memory: Memory, metric: Metric
 ) -> tuple[tuple[TrialRow, ...], datetime | None]:
@@ -224,7 +220,11 @@ def _step(present: Attempt, known: Reached) -> int:
 
 
 def _forecasts(session: Session, sweep_id: int) -> dict[int, Forecast]:
-    newest = select(func.max(Fit.id)).where(Fit.trial_id.in_(_of(sweep_id))).group_by(Fit.trial_id)
+    newest = (
+        select(func.max(Fit.id))
+        .where(Fit.trial_id.in_(select(Trial.id).where(Trial.sweep_id == sweep_id)))
+        .group_by(Fit.trial_id)
+    )
     interval = (Fit.predicted_mean, Fit.predicted_low, Fit.predicted_high, Fit.level)
     columns = (*interval, Fit.verdict, Fit.target_gpu_hours, Fit.probability_best, Fit.made_at)
     rows = session.execute(select(Fit.trial_id, *columns).where(Fit.id.in_(newest)))

@@ -67,7 +67,14 @@ def listed_sweeps(session: Session, now: datetime) -> list[ListedSweep]:
     rows = session.execute(select(*columns).join(Plan, Plan.id == Sweep.plan_id).order_by(Sweep.id.desc())).all()
     ids = [row[0].id for row in rows]
     held, trials, answers = pausing(session), _trials(session, ids), _answers(session, ids)
-    charged, reserved = spent_gpu_hours(session, ids), _open(session, ids)
+    under_way = (
+        select(Trial.sweep_id, func.sum(Segment.reserved_gpu_hours))
+        .join(Segment, Segment.trial_id == Trial.id)
+        .where(Trial.sweep_id.in_(ids), Segment.outcome == SegmentOutcome.RESERVED)
+        .group_by(Trial.sweep_id)
+    )
+    reserved = {row[0]: row[1] for row in session.execute(under_way)}
+    charged = spent_gpu_hours(session, ids)
 
     def answered(found: Recommendation | None) -> dict[str, Any]:
         return {name: getattr(found, name, None) for name in ANSWERED}
@@ -137,16 +144,6 @@ def _trials(session: Session, sweeps: Collection[int]) -> dict[int, tuple[int, .
     columns = (Trial.sweep_id, func.count(), counted(TrialState.RUNNING), counted(TrialState.FAILED))
     wanted = select(*columns).where(Trial.sweep_id.in_(sweeps)).group_by(Trial.sweep_id)
     return {sweep: tuple(counts) for sweep, *counts in session.execute(wanted)}
-
-
-def _open(session: Session, sweeps: Collection[int]) -> dict[int, float]:
-    wanted = (
-        select(Trial.sweep_id, func.sum(Segment.reserved_gpu_hours))
-        .join(Segment, Segment.trial_id == Trial.id)
-        .where(Trial.sweep_id.in_(sweeps), Segment.outcome == SegmentOutcome.RESERVED)
-        .group_by(Trial.sweep_id)
-    )
-    return {row[0]: row[1] for row in session.execute(wanted)}
 
 
 def _answers(session: Session, sweeps: Collection[int]) -> dict[int, Recommendation]:

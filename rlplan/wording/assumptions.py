@@ -43,6 +43,9 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     workload, prompts = request.workload, resolved.source("workload.prompt_set_size")
     if counted_prompts(resolved, workload.pass_rates) is not None:
         prompts = "one a pass rate; if these are a sample, set prompt_set_size"
+    sharing, source = proposal.sharing, resolved.source("pilot.fraction")
+    gain = f", expected to add {sharing.expected_gain:+.3f} to the final score" if sharing.fraction else ""
+    source = source if source != DEFAULT else "the best share by expected score"
     return [
         _response(request, resolved, first),
         Assumption("cost of a step", *width_and_evidence(factor, "; ".join(evidence), request.hardware.gpu)),
@@ -55,15 +58,8 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
         _learning_rate(request, resolved),
         _validation(request, resolved),
         Assumption("start-up", start_up, "assumed; see [gpus]"),
-        _pilot_share(proposal, resolved),
+        Assumption("pilot share", f"{percent(sharing.fraction)} of the budget{gain}", source),
     ]
-
-
-def _pilot_share(proposal: Proposal, resolved: Resolved) -> Assumption:
-    sharing, source = proposal.sharing, resolved.source("pilot.fraction")
-    gain = f", expected to add {sharing.expected_gain:+.3f} to the final score" if sharing.fraction else ""
-    source = source if source != DEFAULT else "the best share by expected score"
-    return Assumption("pilot share", f"{percent(sharing.fraction)} of the budget{gain}", source)
 
 
 def width_and_evidence(factor: float, evidence: str, gpu: Gpu) -> tuple[str, str]:

@@ -21,11 +21,8 @@ def spread(names: Columns, rows: Iterable[object]) -> tuple[Columns, list[dict[s
     listed = list(rows)
     axes = [{f"axis_{name}": value for name, value in dict(_field(row, "axes") or ()).items()} for row in listed]
     further = tuple(dict.fromkeys(name for cells in axes for name in cells))
-    spread_rows = [
-        {name: _cell(_field(row, name)) for name in names} | dict.fromkeys(further) | cells
-        for row, cells in zip(listed, axes, strict=True)
-    ]
-    return (*names, *further), spread_rows
+    plain = ({name: _cell(_field(row, name)) for name in names} for row in listed)
+    return (*names, *further), [row | dict.fromkeys(further) | cells for row, cells in zip(plain, axes, strict=True)]
 
 
 def _field(row: Any, name: str) -> Any:
