@@ -70,7 +70,10 @@ class BuiltinBackend:
         if self._parts is not None:
             self._parts.close()
             self._parts = None
-        _release_gpu_memory()
+        torch = sys.modules.get("torch")  # which is loaded where a trial was open
+        if torch is not None and torch.cuda.is_initialized():  # vLLM of the next trial needs its share to be free
+            gc.collect()  # a model in a cycle would hold its memory until later
+            torch.cuda.empty_cache()
 
     def _open(self, config: TrialConfig, folder: Path) -> None:
         self.close()
@@ -82,11 +85,3 @@ class BuiltinBackend:
         if self._parts is None:
             raise InputError("no trial is open: start or restore one first")
         return self._parts
-
-
-def _release_gpu_memory() -> None:
-    """Give back what torch holds of a GPU for tensors to come: vLLM of the next trial needs its share to be free."""
-    torch = sys.modules.get("torch")  # which is loaded where a trial was open
-    if torch is not None and torch.cuda.is_initialized():
-        gc.collect()  # a model in a cycle would hold its memory until later
-        torch.cuda.empty_cache()

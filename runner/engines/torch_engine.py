@@ -46,7 +46,13 @@ class TorchEngine:
         alone. `max_rows` are decoded at the same time, by default as many as the memory for keys and values allows;
         `compact_at` is the share of finished rows at which they are dropped from the batch (above 1: never).
         """
-        self._model: Any = model if weights is None else _copied(model, weights)
+        self._model: Any = model
+        if weights is not None:
+            import torch
+
+            self._model = copy.deepcopy(model).requires_grad_(False)
+            for parameter in self._model.parameters():  # not buffers: rotary frequencies in bf16 would be wrong
+                parameter.data = parameter.data.to(getattr(torch, weights))
         self._traits = Traits.of(self._model)
         self._end_id, self._pad_id = end_id, pad_id
         self._fp32_head, self._max_rows, self._compact_at = fp32_head, max_rows, compact_at
@@ -119,16 +125,6 @@ class TorchEngine:
         if self._model is None:
             raise InputError("this rollout engine is closed: make a new one")
         return self._model
-
-
-def _copied(model: "nn.Module", weights: str) -> "nn.Module":
-    """Return a copy without gradients. Buffers keep their format: rotary frequencies in bf16 would be wrong."""
-    import torch
-
-    copied = copy.deepcopy(model).requires_grad_(False)
-    for parameter in copied.parameters():
-        parameter.data = parameter.data.to(getattr(torch, weights))
-    return copied
 
 
 @contextmanager

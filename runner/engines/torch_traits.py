@@ -2,7 +2,7 @@
 
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from budgets.errors import InputError
 from runner.policy.model import cache_argument, decoder_of
@@ -31,11 +31,20 @@ class Traits:
         """Read a model's traits; InputError says why it cannot be decoded here."""
         config = _decodable(model)
         parameters = inspect.signature(decoder_of(model).forward).parameters
+        layers = getattr(config, "layer_types", None)
+        widths = [
+            getattr(config, key, None)
+            for key, kind in (("sliding_window", "sliding_attention"), ("attention_chunk_size", "chunked_attention"))
+            if layers is None or kind in layers
+        ]
+        heads: int = config.num_attention_heads
+        kv_heads: int = getattr(config, "num_key_value_heads", None) or heads
+        size: int = getattr(config, "head_dim", None) or config.hidden_size // heads
         takes_positions = "position_ids" in parameters
         return cls(
             longest=getattr(config, "max_position_embeddings", None),
-            window=_window(config),
-            bytes_per_token=_bytes_per_token(model, config),
+            window=min((width for width in widths if width is not None), default=None),
+            bytes_per_token=2 * config.num_hidden_layers * kv_heads * size * int(cast(Any, model).dtype.itemsize),
             takes_positions=takes_positions,
             cache_argument=cache_argument(decoder_of(model)),
             mask=_mask_format(model) if takes_positions else None,
@@ -54,24 +63,6 @@ def _decodable(model: Any) -> Any:
     if getattr(config, "num_kv_shared_layers", 0):
         raise InputError(f"{name} shares keys and values between layers, which the torch engine cannot ({_REMEDY})")
     return config
-
-
-def _window(config: Any) -> int | None:
-    layers = getattr(config, "layer_types", None)
-    widths = [
-        getattr(config, key, None)
-        for key, kind in (("sliding_window", "sliding_attention"), ("attention_chunk_size", "chunked_attention"))
-        if layers is None or kind in layers
-    ]
-    return min((width for width in widths if width is not None), default=None)
-
-
-def _bytes_per_token(model: Any, config: Any) -> int:
-    heads: int = config.num_attention_heads
-    size: int = getattr(config, "head_dim", None) or config.hidden_size // heads
-    kv_heads: int = getattr(config, "num_key_value_heads", None) or heads
-    layers: int = config.num_hidden_layers
-    return 2 * layers * kv_heads * size * int(model.dtype.itemsize)
 
 
 def _mask_format(model: Any) -> "torch.dtype | None":

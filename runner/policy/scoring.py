@@ -89,7 +89,11 @@ class Scorer:
     ) -> None:
         language_model: Any = model
         self._vocabulary: int = language_model.get_output_embeddings().weight.shape[0]
-        self._decoder: Any = _compiled(decoder_of(model)) if compiled else decoder_of(model)
+        self._decoder: Any = decoder_of(model)
+        if compiled:  # for any shape: micro-batches differ in theirs, and each new one would compile anew
+            import torch
+
+            self._decoder = torch.compile(self._decoder, dynamic=True)
         self._cache_argument = cache_argument(decoder_of(model))
         self._head = Head(model, fp32=fp32_head)
         self._fp32_head = fp32_head
@@ -197,13 +201,6 @@ class Scorer:
             return chosen, None
         known = logprobs if entropy_gradient else logprobs.detach()
         return chosen, -(known.exp() * known).sum(dim=-1)
-
-
-def _compiled(decoder: Any) -> Any:
-    """Compile a decoder for any shape: micro-batches differ in theirs, and each new one would compile anew."""
-    import torch
-
-    return torch.compile(decoder, dynamic=True)
 
 
 def _left_padded(prompts: "list[Ids] | Any", device: Any) -> tuple["Tensor", "Tensor"]:

@@ -72,7 +72,8 @@ class Playing:
         end = clock.seconds() + seconds
         while clock.seconds() < end + _PATIENCE and (self._under_way or self._left):
             if clock.seconds() < end:
-                self._assign()
+                while self._left and len(self._under_way) < self._executor.workers:
+                    self._give(*self._left.pop(0), self._spec.resources.gpus)
             elif not self._under_way:
                 break
             for event in self._executor.wait(_TICK):
@@ -95,10 +96,6 @@ class Playing:
         if number in self._under_way:
             return f"it has not begun, or not ended, within {seconds:.0f} s"
         return self.outcome.failures.pop(name, None)
-
-    def _assign(self) -> None:
-        while self._left and len(self._under_way) < self._executor.workers:
-            self._give(*self._left.pop(0), self._spec.resources.gpus)
 
     def _give(self, name: str, config: TrialConfig, gpus: float) -> int:
         number = len(self._names) + 1

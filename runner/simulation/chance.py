@@ -48,11 +48,7 @@ def binomial(chance: float, draws: int, *numbers: int) -> int:
     mean, variance = draws * chance, draws * chance * (1 - chance)
     if variance > ROUGH:
         return min(draws, max(0, round(mean + math.sqrt(variance) * normal(*numbers))))
-    return _inverted(uniform(*numbers), chance, draws)
-
-
-def _inverted(level: float, chance: float, draws: int) -> int:
-    odds = chance / (1 - chance)
+    level, odds = uniform(*numbers), chance / (1 - chance)  # the distribution is inverted
     probability = math.exp(draws * math.log1p(-chance))
     below, successes = probability, 0
     while below < level and successes < draws:

@@ -14,7 +14,6 @@ from zlib import crc32
 import numpy as np
 
 from planner.axes import as_text, suffix
-from planner.curves.curve import Vector
 from planner.pooling.features import features
 from planner.pooling.priors import PriorSource
 from planner.prior.draws import Places, Weights
@@ -154,18 +153,14 @@ class DrawnWorld:
         shape = of_one_run(
             self._shapes[cell.configuration], noise, self._setting.pathologies, mixed(self._key_of(cell), 0)
         )
-        hours = self._hours(cell)
+        # The GPU-hours after which the run is scored: less often later on, and when it is over.
+        spacing = cell.gpu_hours_per_step * cell.steps_between_scores
+        gaps = spacing * np.maximum(1, WIDENING ** (np.arange(MOST_POINTS) - FINE_POINTS)).round()
+        hours = np.concatenate([[0.0], np.cumsum(gaps)])
+        last = max(cell.trained(self._setting.longest_final), math.ulp(0.0))
+        hours = np.append(hours[hours <= min(self._setting.longest_pilot, (1 - 1e-6) * last)], last)
         means = np.array([shape.score(cell.rollouts(hour)) for hour in hours.tolist()])
         answers = self._setting.answers
         scores = np.random.default_rng(self._key_of(cell)).binomial(answers, means) / answers
         errors = np.sqrt(np.maximum(scores * (1 - scores), 0.25 / answers) / answers)
         return RecordedRun(f"n{n}-B{B}{suffix(axes)}", cell.configuration, 0, hours, scores, errors)
-
-    def _hours(self, cell: DrawnCell) -> Vector:
-        """Return the GPU-hours of training after which the run is scored: less often later on, and when it is over."""
-        setting = self._setting
-        spacing = cell.gpu_hours_per_step * cell.steps_between_scores
-        gaps = spacing * np.maximum(1, WIDENING ** (np.arange(MOST_POINTS) - FINE_POINTS)).round()
-        hours = np.concatenate([[0.0], np.cumsum(gaps)])
-        last = max(cell.trained(setting.longest_final), math.ulp(0.0))
-        return np.append(hours[hours <= min(setting.longest_pilot, (1 - 1e-6) * last)], last)

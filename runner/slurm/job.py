@@ -49,15 +49,14 @@ def text_of(job: Job) -> str:
                 'quotation marks (") nor backslashes; rename it, or give another folder with --folder or --db'
             )
     body = files("runner.slurm").joinpath("body.sh").read_text(encoding="utf-8")
-    return "\n".join([*_head(job), "", *_settings(job), "", body])
-
-
-def _head(job: Job) -> Iterator[str]:
-    yield "#!/bin/bash"
-    yield f"# Drives {job.sweep} on a Ray of its own, stops before the time limit with everything saved, and submits"
-    yield "# itself again until the sweep has ended. Written by `rlplan sweep --slurm`; by hand:"
-    yield f"#     sbatch {shlex.quote(str(job.folder / SCRIPT))}"
-    yield from (f"#SBATCH {option}" for option in _options(job))
+    head = [
+        "#!/bin/bash",
+        f"# Drives {job.sweep} on a Ray of its own, stops before the time limit with everything saved, and submits",
+        "# itself again until the sweep has ended. Written by `rlplan sweep --slurm`; by hand:",
+        f"#     sbatch {shlex.quote(str(job.folder / SCRIPT))}",
+        *(f"#SBATCH {option}" for option in _options(job)),
+    ]
+    return "\n".join([*head, "", *_settings(job), "", body])
 
 
 def _options(job: Job) -> Iterator[str]:

@@ -102,7 +102,10 @@ class SweepDriver:
             self._end_workers("the executor was closed")
             if not interrupted:
                 self._say_why_it_ends()
-            self._conclude(interrupted)
+            self._fit()
+            # A sweep whose last answer cannot be worked out has not ended.
+            with self._journal.going_on("the answer so far was") if interrupted else nullcontext():
+                self._conclusions.recommend(so_far=interrupted)
         except LeaseLostError:
             self._executor.close()  # the sweep is another's: what happens here must not be stored
             raise
@@ -185,7 +188,10 @@ class SweepDriver:
         """Decide what runs next, have it stored, and only then start it."""
         if not ending:
             if not (self._requests.paused or self._journal.behind or self._folder.is_missing):
-                self._decide()
+                self._intake.again(self._executor.clock.seconds())
+                if not self._hopeless():
+                    self._board.changed |= not self._board.running  # nothing ends before the policy had the last word
+                    self._dispatcher.decide()
             self._fit()
         self._journal.commit()
         self._tidying.after_commit()
@@ -196,18 +202,6 @@ class SweepDriver:
     def _fit(self) -> None:
         with self._journal.going_on("the fits of the curves were"):
             self._conclusions.fits()
-
-    def _conclude(self, interrupted: bool) -> None:
-        """Store what is believed in the end; a sweep whose last answer cannot be worked out has not ended."""
-        self._fit()
-        with self._journal.going_on("the answer so far was") if interrupted else nullcontext():
-            self._conclusions.recommend(so_far=interrupted)
-
-    def _decide(self) -> None:
-        self._intake.again(self._executor.clock.seconds())
-        if not self._hopeless():
-            self._board.changed |= not self._board.running  # nothing ends before the policy had the last word
-            self._dispatcher.decide()
 
     def _nothing_comes(self) -> bool:
         """Whether no lost trial waits to be tried again and the policy wants nothing, or nothing may start any more.

@@ -33,8 +33,11 @@ def code_fingerprint(trainer: TrainerChoice | None = None, root: Path = ROOT) ->
     Comments, docstrings and line breaks do not count, nor what only other trainers run.
     """
     digest = hashlib.sha256()
-    for path in _sources(root, trainer.name if trainer else BUILTIN):
-        digest.update(f"{path.relative_to(root)} {_code_of(path, path.stat().st_mtime_ns)}".encode())
+    passed_over = {root / folder for folder in (*DRIVES, *_of_others(root, trainer.name if trainer else BUILTIN))}
+    for path in (root / place for place in MAKES_CURVES):
+        for file in [path] if path.is_file() else sorted((*path.rglob("*.py"), *path.rglob(f"trainer{TABLE}"))):
+            if passed_over.isdisjoint(file.parents):
+                digest.update(f"{file.relative_to(root)} {_code_of(file, file.stat().st_mtime_ns)}".encode())
     return digest.hexdigest()[:16]
 
 
@@ -48,15 +51,6 @@ def _code_of(path: Path, _modified: int) -> str:
         if isinstance(node, WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-
-
-def _sources(root: Path, trainer: str) -> Iterator[Path]:
-    passed_over = {root / each for each in (*DRIVES, *_of_others(root, trainer))}
-    for place in MAKES_CURVES:
-        path = root / place
-        for file in [path] if path.is_file() else sorted((*path.rglob("*.py"), *path.rglob(f"trainer{TABLE}"))):
-            if passed_over.isdisjoint(file.parents):
-                yield file
 
 
 def _of_others(root: Path, trainer: str) -> list[str]:
@@ -75,8 +69,13 @@ def configuration_fingerprint(spec: SweepSpec) -> str:
     for path in _named_files(spec):
         digest.update(str(path).encode() + b"\0")
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file():
-                digest.update(_content(file))
+            if not file.is_file():
+                continue
+            size = file.stat().st_size
+            if size > 64 * 2**20:  # of a large file, such as weights, its name and size must do
+                digest.update(f"{file.name}:{size}".encode())
+            else:
+                digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:16]
 
 
@@ -103,7 +102,7 @@ def _files_of_trainer(trainer: TrainerChoice | None) -> list[Path]:
             words += shlex.split(text)
         places = {part for word in words for part in (word, word.partition("=")[2])}
         named |= {Path(place.replace(f"{{{HERE}}}", folder)) for place in places if os.sep in place}
-    return sorted(path for path in named if path.is_absolute() and _is_file(path))
+    return sorted(path for path in named if path.is_absolute() and os.path.isfile(path))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -115,17 +114,3 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _texts(each)
-
-
-def _is_file(path: Path) -> bool:
-    with suppress(OSError, ValueError):  # a name that no file can have
-        return path.is_file()
-    return False
-
-
-def _content(file: Path) -> bytes:
-    """Digest a small file whole; of a large one, such as weights, its name and size must do."""
-    size = file.stat().st_size
-    if size > 64 * 2**20:
-        return f"{file.name}:{size}".encode()
-    return hashlib.sha256(file.read_bytes()).digest()

@@ -118,7 +118,11 @@ class FinalRunMonitor:
                 return
             points = points_of(session, run.trial)
         self._mark = mark
-        self._watch_updates(points)
+        for point in points:
+            if point.optimizer_step > self._watched and point.metrics:
+                self._watched = point.optimizer_step
+                if (warned := self._updates.see(point.optimizer_step, point.metrics)) is not None:
+                    self._warn(warned)
         scored = _scored(points, self._board)
         if scored and scored[-1].x > self._forecast_at:
             self._forecast_at = int(scored[-1].x)
@@ -170,36 +174,28 @@ class FinalRunMonitor:
             f"{sweep} --from-best{lower}` goes on from it"
         )
 
-    def _watch_updates(self, points: list[Point]) -> None:
-        for point in points:
-            if point.optimizer_step > self._watched and point.metrics:
-                self._watched = point.optimizer_step
-                warned = self._updates.see(point.optimizer_step, point.metrics)
-                if warned is not None:
-                    self._warn(warned)
-
     def _judge(self, scored: list[Scored], run: TrialView) -> None:
-        forecast = self._outlook(run)
+        forecast: EndForecast | None = None
+        if has_curve(run):
+            gpu_hours = max(0.0, self._left - self._board.start_ups.typical)
+            query = ForecastQuery(run, end_of(run), self._promised.end.score, gpu_hours)
+            forecast = outlook(self._known, query, self._pool, DRAWS)
         left = forecast.left if forecast is not None and run.step < run.most_steps else None
         self._journal.note(VALIDATION, None, self._line(scored[-1], run, forecast), step=int(scored[-1].x))
         if forecast is not None:
             self._store(forecast, left, run)
             self._hold(forecast)
             self._replan(forecast.rival)
-        self._rule(fall(scored))
+        if (warned := fall(scored)) is None:
+            for rule in self._warned.intersection(FALLS):
+                self._clear(rule, "the validation has come back to its best")
+        elif not self._warned.intersection(FALLS):
+            self._warn(warned)
         if left is not None and left.won and not self._has_won:
             self._has_won = True
             saves = "`--stop-when-won` at the launch ends it here; `rlplan stop` does now, and the rest is kept"
             details = {"step": run.step, "share_left": left.share, "expected": left.expected}
             self._journal.note(WON, None, f"{nothing_to_win(left)}; {saves}", **details)
-
-    def _outlook(self, run: TrialView) -> EndForecast | None:
-        """Forecast the end; None before the run has a curve."""
-        if not has_curve(run):
-            return None
-        left = max(0.0, self._left - self._board.start_ups.typical)
-        asked = ForecastQuery(run, end_of(run), self._promised.end.score, left)
-        return outlook(self._known, asked, self._pool, DRAWS)
 
     def _replan(self, rival: SwitchTarget | None) -> None:
         """Say where another allocation passes the bar, and where it does no more; nothing switches by itself."""
@@ -240,14 +236,6 @@ class FinalRunMonitor:
             self._warn_of(PROMISE, evidence, self._promised.remedy or "nothing else was recommended")
         elif PROMISE in self._warned:
             self._clear(PROMISE, "the promise can be kept again")
-
-    def _rule(self, warned: Warned | None) -> None:
-        if warned is not None:
-            if not self._warned.intersection(FALLS):
-                self._warn(warned)
-            return
-        for rule in self._warned.intersection(FALLS):
-            self._clear(rule, "the validation has come back to its best")
 
     def _warn(self, warned: Warned) -> None:
         advice = warned.advice

@@ -64,7 +64,11 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     _require_applicable(plan)
     choice = _with_planned_model(plan, choice)
     configured = chosen_trainer(choice.trainer, plan.config.get("trainer"), approximate=choice.approximate)
-    script = _script(choice)
+    script: Script | None = None
+    if choice.script is not None:
+        from runner.trainers.script import read_script  # noqa: PLC0415  (reads what no other sweep needs)
+
+        script = read_script(choice.script)
     trainer = configured if script is None else script.onto(configured)
     if trainer is None and choice.simulation is None:
         _require_builtin_can(plan)
@@ -80,14 +84,6 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     spec = _without_untrainable(spec, plan) if choice.only is None else spec
     _require_trainable(spec, plan, only=choice.only)
     return spec
-
-
-def _script(choice: SweepChoice) -> "Script | None":
-    if choice.script is None:
-        return None
-    from runner.trainers.script import read_script  # noqa: PLC0415  (reads what no other sweep needs)
-
-    return read_script(choice.script)
 
 
 def _require_builtin_can(plan: Plan) -> None:

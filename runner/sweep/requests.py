@@ -1,10 +1,11 @@
 """Heeds what people ask of a running sweep: each request is taken in the transaction that logs it."""
 
 from contextlib import suppress
+from functools import partial
 
 from budgets.errors import StoreUnavailableError
 from planner.store import driving
-from planner.store.schema import Request, RequestKind
+from planner.store.schema import RequestKind
 from runner.sweep.journal import Journal
 
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -34,12 +35,8 @@ class Requests:
         self._looked_at = now
         with suppress(StoreUnavailableError), self._journal.store.read() as session:  # the next look may find it back
             for request in driving.waiting(session, self._journal.sweep_id):
-                self._take(request)
-
-    def _take(self, request: Request) -> None:
-        self.paused = request.kind is RequestKind.PAUSE
-        self.stopping = request.kind is RequestKind.STOP
-        taken_at = self._clock.now()
-        self._journal.add(lambda session: driving.take(session, request, taken_at))
-        reason = f"on request of {request.by}: {_MEANS[request.kind]}"
-        self._journal.note(str(request.kind), None, reason, request=request.id)
+                self.paused = request.kind is RequestKind.PAUSE
+                self.stopping = request.kind is RequestKind.STOP
+                self._journal.add(partial(driving.take, taken=request, now=self._clock.now()))
+                reason = f"on request of {request.by}: {_MEANS[request.kind]}"
+                self._journal.note(str(request.kind), None, reason, request=request.id)

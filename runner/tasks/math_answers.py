@@ -6,6 +6,7 @@ are off here: whoever calls this holds the limit from outside.
 
 import logging
 import math
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -53,14 +54,10 @@ def _compared(answer: str, found: tuple[Any, ...]) -> float:
 
 def _verified(answer: str, found: list[Any]) -> float:
     gold = _gold(answer)
-    return 0.0 if _far_apart(gold, found) else float(verify(gold, found, timeout_seconds=None))
-
-
-def _far_apart(gold: list[Any], found: list[Any]) -> bool:
-    """Whether their values differ by far: math-verify would simplify for long to find the same."""
-    if len(gold) != 2 or len(found) != 2 or gold[1] == found[1]:
-        return False
-    return _differ(*_sides(gold[0], found[0]))
+    # Where their values differ by far, math-verify would simplify for long to find the same.
+    if len(gold) == len(found) == 2 and gold[1] != found[1] and _differ(*_sides(gold[0], found[0])):
+        return 0.0
+    return float(verify(gold, found, timeout_seconds=None))
 
 
 def _differ(one: Any, other: Any) -> bool:
@@ -109,16 +106,10 @@ def _value(side: Expr) -> float | None:
 @lru_cache(_REMEMBERED)
 def _gold(answer: str) -> list[Any]:
     """Return the right answer parsed: boxed, because bare LaTeX is read as text."""
-    text = _digits(answer)
+    text = answer
+    with suppress(InvalidOperation):  # of 1e-7, LaTeX would read the exponent as Euler's number
+        number = Decimal(answer.strip())
+        if number.is_finite() and abs(number.adjusted()) <= _MOST_EXPONENT:
+            text = f"{number:f}"
     parsed: list[Any] = parse(text if "\\boxed" in text else f"\\boxed{{{text}}}", parsing_timeout=None)
     return parsed
-
-
-def _digits(answer: str) -> str:
-    """Write a number such as 1e-7 without its exponent, which LaTeX would read as Euler's number."""
-    try:
-        number = Decimal(answer.strip())
-    except InvalidOperation:
-        return answer
-    short = number.is_finite() and abs(number.adjusted()) <= _MOST_EXPONENT
-    return f"{number:f}" if short else answer

@@ -82,7 +82,11 @@ def user_task(choice: TaskChoice, seed: int, validation_problems: int) -> Task:
     if choice.max_response_tokens is None:
         raise InputError(f"task '{choice.name}' needs task.max_response_tokens: the length at which responses are cut")
     files, config = _model_of(choice.model)
-    asked, tokenizer = _asked(choice.model_dump_json(), validation_problems, str(files), _written(choice, files))
+    # When what the choice reads was written to last, as far as it is here.
+    sources = [source.path for source in (*_sources(choice), *_validating(choice))]
+    paths = [*map(Path, filter(None, (*sources, choice.chat_template))), *files.glob("*.json")]
+    stamps = tuple((str(path), path.stat().st_mtime_ns) for path in paths if path.exists())
+    asked, tokenizer = _asked(choice.model_dump_json(), validation_problems, str(files), stamps)
     task = _task_of(choice, files, config, asked, tokenizer)
     closing = Closing(alone=choice.reward in (EXACT, MATH))
     return replace(task, reward=make_reward(choice, seed), closing=closing)
@@ -111,7 +115,12 @@ def _task_of(choice: TaskChoice, files: Path, config: dict[str, Any], asked: Ask
     model, most = choice.model, choice.max_response_tokens
     assert model is not None
     assert most is not None
-    _require_room(config, asked.longest, most, model)
+    context, tokens = config.get("max_position_embeddings"), asked.longest + most
+    if isinstance(context, int) and tokens > context:
+        raise InputError(
+            f"the longest prompt ({asked.longest} tokens) and task.max_response_tokens = {most} are {tokens} tokens, "
+            f"but model '{model}' holds {context}: lower max_response_tokens to {max(1, context - asked.longest)}"
+        )
     return Task(
         name=choice.name,
         train=asked.train,
@@ -198,13 +207,6 @@ def _asked(given: str, validation_problems: int, files: str, _written_at: Stamps
     return user_problems(choice, validation_problems, tokens), tokenizer
 
 
-def _written(choice: TaskChoice, files: Path) -> Stamps:
-    """Return when what a choice reads was written to last, as far as it is here."""
-    named = [each.path for each in (*_sources(choice), *_validating(choice))]
-    paths = [*map(Path, filter(None, (*named, choice.chat_template))), *files.glob("*.json")]
-    return tuple((str(path), path.stat().st_mtime_ns) for path in paths if path.exists())
-
-
 def _template(choice: TaskChoice) -> str | None:
     """Return the chat template that stands for the model's own."""
     if choice.chat_template is None:
@@ -213,13 +215,3 @@ def _template(choice: TaskChoice) -> str | None:
         return Path(choice.chat_template).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"[task] chat_template = '{choice.chat_template}' cannot be read: {error}") from error
-
-
-def _require_room(config: dict[str, Any], prompt: int, response: int, model: str) -> None:
-    """Refuse responses that the model's context cannot hold."""
-    context = config.get("max_position_embeddings")
-    if isinstance(context, int) and prompt + response > context:
-        raise InputError(
-            f"the longest prompt ({prompt} tokens) and task.max_response_tokens = {response} are {prompt + response} "
-            f"tokens, but model '{model}' holds {context}: lower max_response_tokens to {max(1, context - prompt)}"
-        )

@@ -44,19 +44,14 @@ def read_problems(
             repeated += first is not None
             if first is None:
                 places[problem.id] = place
-                problems.append(_with_system(problem, system))
+                messages = turns_of(problem.prompt)
+                if system is not None and messages[0]["role"] != "system":
+                    problem = replace(problem, prompt=({"role": "system", "content": system}, *messages))
+                problems.append(problem)
         if not problems:
             raise InputError(f"'{source.path}' holds no problems: each row should be like {SHAPE}")
         found.append(problems)
     return found, repeated
-
-
-def _with_system(problem: Problem, system: str | None) -> Problem:
-    """Return the problem with a system message before its prompt, unless it has one."""
-    messages = turns_of(problem.prompt)
-    if system is None or messages[0]["role"] == "system":
-        return problem
-    return replace(problem, prompt=({"role": "system", "content": system}, *messages))
 
 
 def mixed(sets: Sequence[Sequence[Problem]], weights: Sequence[float | None]) -> list[Problem]:

@@ -42,19 +42,16 @@ def rows_of(source: ProblemSource) -> Iterator[Row]:
 def _of_lines(path: Path, name: str) -> Iterator[Row]:
     with path.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
-            if line.strip():
-                place = f"'{name}', line {number}"
-                yield place, _object(line, place)
-
-
-def _object(line: str, place: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place} is not JSON ({error}): each line should be like {SHAPE}") from error
-    if not isinstance(row, dict):
-        raise InputError(f"{place} is no JSON object: each line should be like {SHAPE}")
-    return row
+            if not line.strip():
+                continue
+            place = f"'{name}', line {number}"
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{place} is not JSON ({error}): each line should be like {SHAPE}") from error
+            if not isinstance(row, dict):
+                raise InputError(f"{place} is no JSON object: each line should be like {SHAPE}")
+            yield place, row
 
 
 def _of_csv(path: Path, name: str) -> Iterator[Row]:

@@ -91,11 +91,20 @@ class PointMaker:
         other = max(0.0, seconds - before - sum(reading.seconds.values()))  # than what the trainer names
         length = reading.response_tokens
         metrics = {name: value for name, value in reading.metrics.items() if math.isfinite(value)}
-        if length is None and made and (most := self._most_tokens()):  # an upper bound, and said to be one
-            length = float(most)
-            metrics["response_tokens_at_most"] = length
-        elif length is not None:
+        if length is not None:
             metrics["response_tokens"] = length
+        elif made:
+            embedded = EMBEDDED.get(config.task.name)
+            # The length at which responses are cut is an upper bound, and said to be one.
+            if most := config.task.max_response_tokens or (embedded.max_response_tokens if embedded else 0):
+                metrics["response_tokens_at_most"] = length = float(most)
+        error = reading.score_standard_error
+        if error is None and reading.score is not None:  # as of so many problems that are right or wrong
+            share = min(1.0, max(0.0, reading.score))
+            error = math.sqrt(share * (1 - share) / config.validation.problems)
+        # How long the start took stands beside the first point after it; it is no part of the point's own time.
+        first, self._start_up_reported = not self._start_up_reported, True
+        start_up = {"start_up": self.start_up_seconds} if first and self.start_up_seconds else {}
         point = Point(
             optimizer_step=step,
             rollouts=step * config.rollouts_per_step,
@@ -103,29 +112,11 @@ class PointMaker:
             seconds=seconds,
             gpu_hours=paid + (seconds - before) * config.machine.gpus / SECONDS_PER_HOUR,
             score=reading.score,
-            score_standard_error=self._error(reading),
-            metrics={**metrics, "seconds": {**reading.seconds, "other": other, **self._start_up()}},
+            score_standard_error=error,
+            metrics={**metrics, "seconds": {**reading.seconds, "other": other, **start_up}},
         )
         self._last = point
         return point
-
-    def _most_tokens(self) -> int:
-        """Return the length at which responses are cut; 0 where nobody says it."""
-        task = self._config.task
-        embedded = EMBEDDED.get(task.name)
-        return task.max_response_tokens or (embedded.max_response_tokens if embedded else 0)
-
-    def _start_up(self) -> dict[str, float]:
-        """Return how long the start took, beside the first point after it; it is no part of the point's own time."""
-        begun, self._start_up_reported = not self._start_up_reported, True
-        return {"start_up": self.start_up_seconds} if begun and self.start_up_seconds else {}
-
-    def _error(self, reading: Reading) -> float | None:
-        """Return the error of a score; where it is not said, that of as many problems that are right or wrong."""
-        if reading.score is None or reading.score_standard_error is not None:
-            return reading.score_standard_error
-        share = min(1.0, max(0.0, reading.score))
-        return math.sqrt(share * (1 - share) / self._config.validation.problems)
 
     def _require_numbers(self, reading: Reading) -> None:
         loss = reading.metrics.get("loss")

@@ -120,7 +120,11 @@ class DrivenBackend:
                 break
             if asked_at is None and segment.stopping():
                 asked_at, asked_step = time.monotonic(), maker.newest
-                self._ask_to_stop(running)
+                if running.has_spoken:
+                    running.ask_to_stop()
+                else:  # it holds nothing that could be lost
+                    self._left = True
+                    running.kill()
             if asked_at is not None and (
                 time.monotonic() - asked_at > running.stop_seconds or self._is_saved(running, maker, asked_step)
             ):
@@ -139,14 +143,6 @@ class DrivenBackend:
             self._left |= asked_at is not None and not self._scored  # ended in its first validation
             if asked_at is None:
                 self._require_done(code, running, maker.newest, segment.to_step)
-
-    def _ask_to_stop(self, running: Running) -> None:
-        """Have it save and end; what has said nothing yet holds nothing that could be lost."""
-        if running.has_spoken:
-            running.ask_to_stop()
-        else:
-            self._left = True
-            running.kill()
 
     def _require_done(self, code: int, running: Running, newest: int, to_step: int) -> None:
         """Raise TrainingError where it ended by itself with a failure, or before the segment's last step."""

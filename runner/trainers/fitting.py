@@ -33,6 +33,9 @@ def fitted(
     InfeasibleError names what would fit where it does not, unless one of these keys of the plan is the user's own.
     """
     machine = config.machine
+    # The ranks of LoRA adapters that the user's own settings ask for.
+    ranks = (value for key, value in settings.items() if "lora" in key and key.rpartition(".")[2] in _RANKS)
+    rank = next((int(rank) for rank in ranks if isinstance(rank, int) and rank > 0), None)
     demand = Demand(
         replace(catalogue.model(str(model_files(task.model_path))), name=Path(task.model_path).name),
         task.max_prompt_tokens + task.max_response_tokens,
@@ -40,7 +43,7 @@ def fitted(
         machine.memory_gb * 1e9,
         machine.gpus // machine.nodes,
         reference=config.recipe.objective.kl > 0,
-        lora_rank=machine.lora_rank or _rank(settings),
+        lora_rank=machine.lora_rank or rank,
         tokens=machine.micro_batch_tokens,
     )
     plan = plan_memory(demand, means)
@@ -70,12 +73,6 @@ def _offers(demand: Demand, means: Means) -> Iterator[str]:
         tokens /= 2
     if demand.lora_rank is None and not plan_memory(replace(demand, lora_rank=_LORA_RANK), means).short_bytes:
         yield f"LoRA of rank {_LORA_RANK} ([cost] lora_rank)"
-
-
-def _rank(settings: Mapping[str, Any]) -> int | None:
-    """Return the rank of the LoRA adapters that the user's own settings ask for."""
-    ranks = (value for key, value in settings.items() if "lora" in key and key.rpartition(".")[2] in _RANKS)
-    return next((int(rank) for rank in ranks if isinstance(rank, int) and rank > 0), None)
 
 
 _RANKS = ("rank", "lora_rank", "dim")  # as trainers call it

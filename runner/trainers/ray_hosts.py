@@ -165,29 +165,23 @@ def hosts_of_this_trial(nodes: int) -> Sequence[Host]:
     """Return the machines that the trial has, this one first; InputError when it was not given so many."""
     if nodes == 1:
         return (LocalHost(),)
-    group = _group()
+    group: Any = None
+    if "ray" in sys.modules:  # else nobody has placed this
+        import ray
+
+        group = ray.util.get_current_placement_group() if ray.is_initialized() else None
     has = len(group.bundle_specs) if group is not None else 1
     if group is None or has != nodes:
         raise InputError(
             f"the trial is for {nodes} nodes, and it was given {has}: run it in a sweep on a cluster (rlplan sweep "
             "--ray-address), or on one node with machine.nodes = 1"
         )
-    import ray
-
     known = _holders.get(group.id.hex(), [])
     if not known or not all(host.lives() for host in known):
         for host in known:
             host.end()
         known = _holders[group.id.hex()] = _hold(group)
     return (LocalHost(ray.util.get_node_ip_address()), *known)
-
-
-def _group() -> Any:
-    if "ray" not in sys.modules:  # nobody has placed this
-        return None
-    import ray
-
-    return ray.util.get_current_placement_group() if ray.is_initialized() else None
 
 
 def _hold(group: Any) -> list[RayHost]:

@@ -98,7 +98,10 @@ def read_script(path: Path) -> Script:
     form = spec.script
     given = {each.lstrip("+").partition("=")[0]: each.partition("=")[0] for each in command.words if "=" in each}
     decided, foreign = _decided(command.trainer), []
-    shell = _shell(path.expanduser())
+    file = path.expanduser()
+    shell = (
+        Shell() if file.suffix in (".py", *SUFFIXES) else read_shell(file.read_text("utf-8", "replace"), file.parent)
+    )
     of_the_model = shell.values.get("MODEL_ARGS", "") if "model_args" in spec.options else ""
     own = {flag for flag, _ in words_set(of_the_model.split())}
     for name, value in command.found.items():
@@ -170,13 +173,6 @@ def _knows(spec: TrainerSpec, key: str) -> bool:
     if spec.script.listed is not None:
         return key in folder_of(spec.name).joinpath(spec.script.listed).read_text(encoding="utf-8").split()
     return key.startswith(tuple(spec.others)) or is_known(spec.name, key)
-
-
-def _shell(path: Path) -> Shell:
-    """Return what a script does as a shell; nothing of a file that is none."""
-    if path.suffix in (".py", *SUFFIXES):
-        return Shell()
-    return read_shell(path.read_text(encoding="utf-8", errors="replace"), path.parent)
 
 
 def _variables(shell: Shell, words: tuple[str, ...]) -> dict[str, str]:

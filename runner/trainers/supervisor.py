@@ -8,9 +8,8 @@ import socket
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from budgets.errors import InputError, TrainingError
 from planner.config.trainer import Patience
@@ -118,7 +117,11 @@ class Running:
         pausing = self._newest % validation_steps(self._config) == 0 or self._newest >= self._to_step
         excess = self._silence.excess(now, pausing=pausing)
         if excess and self.exit_code() is None and self.waits_at() is None:
-            self._dump_stacks()
+            for handle in self._handles:  # Python writes the stacks of all threads, under PYTHONFAULTHANDLER
+                handle.signal(signal.SIGABRT)
+            end = time.monotonic() + _STACK_SECONDS
+            while any(handle.poll() is None for handle in self._handles) and time.monotonic() < end:
+                time.sleep(0.02)
             self.kill()
             raise TrainingError("hang", f"{excess}; its stacks are at the end of {self.attempt.log}", self.tail())
         return new
@@ -208,7 +211,9 @@ class Running:
             given["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([given["PYTHONPATH"], beside]))
         environment = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", **given, **_secrets(choice.secrets)}
         log = attempt.log if rank == 0 else attempt.log.with_suffix(f".rank-{rank}.log")
-        replace_file(attempt.folder / f"command-{rank}.sh", _by_hand(argv, given, attempt.folder), PRIVATE)
+        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in given.items())
+        script = f"# As rlplan starts it.\ncd {shlex.quote(str(attempt.folder))}\n{exports}exec {shlex.join(argv)}\n"
+        replace_file(attempt.folder / f"command-{rank}.sh", f"#!/bin/sh\n{script}", PRIVATE)
         try:
             self._handles.append(host.start(argv, environment, attempt.folder, log))
         except OSError as error:
@@ -216,14 +221,6 @@ class Running:
                 f"the trainer cannot be started: {argv[0]}: {error.strerror or error}. Name its interpreter with "
                 "[trainer] python, or what stands before it with [trainer] launcher"
             ) from error
-
-    def _dump_stacks(self) -> None:
-        """Have Python write the stacks of all threads into the log: SIGABRT does that under PYTHONFAULTHANDLER."""
-        for handle in self._handles:
-            handle.signal(signal.SIGABRT)
-        end = time.monotonic() + _STACK_SECONDS
-        while any(handle.poll() is None for handle in self._handles) and time.monotonic() < end:
-            time.sleep(0.02)
 
 
 def _secrets(names: Sequence[str]) -> dict[str, str]:
@@ -233,8 +230,3 @@ def _secrets(names: Sequence[str]) -> dict[str, str]:
     except KeyError as missing:
         where = f"{socket.gethostname()}: set it where rlplan, or with a cluster where `ray start`, is run"
         raise InputError(f"[trainer] secrets: {missing.args[0]} is not set on {where}") from None
-
-
-def _by_hand(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -> str:
-    variables = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
-    return f"#!/bin/sh\n# As rlplan starts it.\ncd {shlex.quote(str(folder))}\n{variables}exec {shlex.join(argv)}\n"

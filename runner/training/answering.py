@@ -41,8 +41,12 @@ def scored(task: Task, problems: Sequence[Problem], rollouts: Rollouts) -> Score
     Of an interrupted response the reward sees what follows the phrase, and the task says which answer is right there;
     a user's function sees all of it.
     """
-    asked, texts = [], []
-    lengths, ends = rollouts.mask.sum(dim=1).tolist(), _ends(rollouts)
+    import torch
+
+    asked, texts, forced, lengths = [], [], rollouts.forced, rollouts.mask.sum(dim=1).tolist()
+    # Where each row's closing phrase ends; 0 where it has none.
+    places = torch.arange(1, forced.shape[1] + 1)
+    ends = (forced * places).amax(dim=1).tolist() if places.numel() else [0] * len(forced)
     for row, (tokens, length, end) in enumerate(zip(rollouts.tokens.tolist(), lengths, ends, strict=True)):
         problem = problems[row // rollouts.per_prompt]
         alone = task.closing if end and task.closing and task.closing.alone else None
@@ -51,12 +55,3 @@ def scored(task: Task, problems: Sequence[Problem], rollouts: Rollouts) -> Score
     judged = task.reward.score(asked, texts)
     require_judged(judged.failed, len(texts), judged.reason)
     return judged
-
-
-def _ends(rollouts: Rollouts) -> list[int]:
-    """Return where each row's closing phrase ends; 0 where it has none."""
-    import torch
-
-    places = torch.arange(1, rollouts.forced.shape[1] + 1)
-    ends: list[int] = (rollouts.forced * places).amax(dim=1).tolist() if places.numel() else [0] * len(rollouts.forced)
-    return ends

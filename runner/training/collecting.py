@@ -84,7 +84,10 @@ class Collector:
 
         n = self._config.rollouts_per_prompt
         indices = self._stream.take(count)
-        prompts = [self._prompt(index) for index in indices]
+        for index in indices:
+            if index not in self._encoded:
+                self._encoded[index] = self._task.tokenizer.encode_prompt(self._task.train[index].prompt)
+        prompts = [self._encoded[index] for index in indices]
         with watch.phase("generate"):
             rollouts = self._engine.generate(prompts, n, self._sampling, seed)
         with watch.phase("reward"):
@@ -94,11 +97,6 @@ class Collector:
         stats.add(rollouts, scores, self._shaped(rollouts.mask, scores), judged)
         tables = (rollouts.tokens, rollouts.mask, rollouts.forced, rollouts.logprobs)
         return _Groups(prompts, *tables, rollouts.truncated, scores)
-
-    def _prompt(self, index: int) -> Ids:
-        if index not in self._encoded:
-            self._encoded[index] = self._task.tokenizer.encode_prompt(self._task.train[index].prompt)
-        return self._encoded[index]
 
     def _shaped(self, mask: "Tensor", scores: "Tensor") -> "Tensor":
         return shaped_rewards(scores, mask.sum(dim=1), self._task.max_response_tokens, self._config.recipe.rewards)

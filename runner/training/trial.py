@@ -52,24 +52,23 @@ def read_points(folder: Path) -> list[Point]:
     with suppress(FileNotFoundError):
         for line in (folder / METRICS).read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError, TypeError, KeyError):
-                points.append(_point_from(json.loads(line)))
+                values = json.loads(line)
+                point = Point(
+                    optimizer_step=values["step"],
+                    **{name: values[name] for name in COLUMNS},
+                    metrics=values["metrics"],
+                    flags=tuple(values["flags"]),
+                    further_scores={
+                        name: (pair[0], pair[1]) for name, pair in values.get("further_scores", {}).items()
+                    },
+                )
+                points.append(point)
     return points
 
 
 def write_points(folder: Path, points: Sequence[Point]) -> None:
     """Make these the points in a trial's folder."""
     replace_file(folder / METRICS, "".join(map(_line, points)))
-
-
-def _point_from(values: Mapping[str, Any]) -> Point:
-    """Return a point from its JSON."""
-    return Point(
-        optimizer_step=values["step"],
-        **{name: values[name] for name in COLUMNS},
-        metrics=values["metrics"],
-        flags=tuple(values["flags"]),
-        further_scores={name: (pair[0], pair[1]) for name, pair in values.get("further_scores", {}).items()},
-    )
 
 
 def replace_file(path: Path, text: str, mode: int = 0o666) -> None:

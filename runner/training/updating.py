@@ -49,19 +49,29 @@ class Updater:
 
     def update(self, batch: Batch, step: int) -> dict[str, float]:
         """Make one optimizer step and return its metrics; a batch without rollouts leaves the weights alone."""
+        import torch
+
         rate = self._config.learning_rate_at(step) * min(1.0, (step + 1) / max(1, self._config.warmup))
         groups = self._groups_with_gradient(batch)
         if not bool(batch.loss_mask.any()):
             return {"loss": 0.0, "grad_norm": 0.0, "learning_rate": rate}
         loss, statistics = self._backward(batch, groups)
-        norm = self._clipped_norm()
+        limit = self._recipe.optimizer.clip_norm
+        parameters = self._model.parameters()
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, math.inf if limit is None else limit))
         if math.isfinite(loss) and math.isfinite(norm):
             for group in self._optimizer.param_groups:
                 group["lr"] = rate
             self._optimizer.step()
             self._skipped = 0
         else:
-            self._skip(step, loss, norm)
+            self._skipped += 1
+            if self._skipped == MOST_SKIPPED:
+                raise TrainingError(
+                    "nan",
+                    f"{MOST_SKIPPED} updates in a row, the last at step {step}, had a loss ({loss:g}) or gradient "
+                    f"({norm:g}) that is not finite; lower the learning rate ({self._config.learning_rate:g})",
+                )
         self._optimizer.zero_grad(set_to_none=True)
         return {"loss": loss, "grad_norm": norm, "learning_rate": rate, **statistics.metrics()}
 
@@ -154,22 +164,6 @@ class Updater:
             statistics = counted if statistics is None else statistics + counted
         assert statistics is not None  # a batch without anything to train on never comes here
         return total, statistics
-
-    def _clipped_norm(self) -> float:
-        import torch
-
-        limit = self._recipe.optimizer.clip_norm
-        norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), math.inf if limit is None else limit)
-        return float(norm)
-
-    def _skip(self, step: int, loss: float, norm: float) -> None:
-        self._skipped += 1
-        if self._skipped == MOST_SKIPPED:
-            raise TrainingError(
-                "nan",
-                f"{MOST_SKIPPED} updates in a row, the last at step {step}, had a loss ({loss:g}) or gradient "
-                f"({norm:g}) that is not finite; lower the learning rate ({self._config.learning_rate:g})",
-            )
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -10,6 +10,7 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
@@ -31,7 +32,9 @@ class Link:
     def __init__(self, start: RayStart) -> None:
         self._start = start
         self._temporary, lock = private_folder()
-        self.log = _next_log(Path(start.folder) / LOGS)
+        logs = Path(start.folder) / LOGS
+        logs.mkdir(parents=True, exist_ok=True)
+        self.log = next(path for number in count(1) if not (path := logs / f"ray-{number}.log").exists())
         reading, writing = os.pipe()
         try:
             with self.log.open("wb") as log:
@@ -151,11 +154,3 @@ def _environment(start: RayStart) -> dict[str, str]:
         # A token of its own keeps others out, and Ray from writing one into the user's home.
         own |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     return {**ENVIRONMENT, **os.environ, **own}
-
-
-def _next_log(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    number = 1
-    while (path := folder / f"ray-{number}.log").exists():
-        number += 1
-    return path

@@ -3,15 +3,15 @@
 import json
 import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
 
-from runner.ports.task import Problem
-from runner.ports.trial import TaskChoice, TrialConfig
+from runner.ports.task import Task
+from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED, embedded_task
-from runner.tasks.opening import user_problems
+from runner.tasks.opening import Asked, user_problems
 from runner.trainers.command.options import STEP, CommandOptions, require_runnable
 from runner.trainers.command.placeholders import PROBLEMS, VALIDATION_PROBLEMS, filled, values_of
 from runner.trainers.command.sources import EVENTS, BeganSource, FilesSource, existing
@@ -94,7 +94,14 @@ class CommandDriver:
 
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those that bear the mark, the newest first."""
-        return sorted(self._found(folder), key=lambda each: -each.step)
+        options, complete = self._options.checkpoints, []
+        for number, path in numbered(folder, options.pattern):
+            mark = (options.complete or "").replace(STEP, number)
+            outside = mark.startswith("../")
+            marked = path.parent / mark.removeprefix("../") if outside else path / mark
+            if not mark or marked.exists():
+                complete.append(Checkpoint(int(number), path, (marked,) if outside else ()))
+        return sorted(complete, key=lambda checkpoint: -checkpoint.step)
 
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Leave every exit to the common rules."""
@@ -115,14 +122,6 @@ class CommandDriver:
         printed_last = next((line for line in reversed(lines) if line.strip()), "")[:_LONGEST_LINE]
         return f"[trainer] metrics.pattern {asked} matches no line of {attempt.log}, such as '{printed_last}'"
 
-    def _found(self, folder: Path) -> Iterator[Checkpoint]:
-        options = self._options.checkpoints
-        for number, path in numbered(folder, options.pattern):
-            mark = (options.complete or "").replace(STEP, number)
-            beside = path.parent / mark.removeprefix("../") if mark.startswith("../") else path / mark
-            if not mark or beside.exists():
-                yield Checkpoint(int(number), path, (beside,) if mark.startswith("../") else ())
-
     def pattern(self, config: TrialConfig, attempt: Attempt) -> str:
         """Return the pattern of the files that hold its metrics."""
         metrics, options = self._options.metrics, self._options
@@ -140,9 +139,10 @@ class CommandDriver:
         options = self._options
         if not (options.names("problems") or options.names("validation_problems")):
             return {}
-        train, validation = _problems(config.task, config.validation.problems)
-        named = {PROBLEMS: train, VALIDATION_PROBLEMS: validation}
-        return {name: "".join(json.dumps(each.row) + "\n" for each in problems) for name, problems in named.items()}
+        task, count = config.task, config.validation.problems
+        split: Task | Asked = embedded_task(task.name) if task.name in EMBEDDED else user_problems(task, count)
+        files = {PROBLEMS: split.train, VALIDATION_PROBLEMS: split.validation[:count]}
+        return {name: "".join(json.dumps(each.row) + "\n" for each in problems) for name, problems in files.items()}
 
 
 def driver(config: TrialConfig) -> CommandDriver:
@@ -154,12 +154,3 @@ def driver(config: TrialConfig) -> CommandDriver:
 def _before(attempt: Attempt) -> str:
     """Return the file that says how long the metrics were before an attempt."""
     return f"attempt-{attempt.number}.began-at.json"
-
-
-def _problems(task: TaskChoice, validation_problems: int) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """Return the problems to train on and those to validate on, the same ones whoever trains."""
-    if task.name in EMBEDDED:
-        known = embedded_task(task.name)
-        return known.train, known.validation[:validation_problems]
-    asked = user_problems(task, validation_problems)
-    return asked.train, asked.validation[:validation_problems]

@@ -21,12 +21,8 @@ _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.]*)\}")
 
 def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, rank: int) -> dict[str, str]:
     """Return what each placeholder stands for in one attempt on one machine."""
-    values = _of_trial(config) | _of_task(config) | _of_attempt(config, options, attempt, rank)
-    return {name: _written(value) for name, value in values.items() if name != _LONGEST or value is not None}
-
-
-def _of_trial(config: TrialConfig) -> dict[str, object]:
-    return {
+    task, embedded = config.task, EMBEDDED.get(config.task.name)
+    values: dict[str, object] = {
         **trial_values(config),
         "lora_rank": config.machine.lora_rank or 0,
         "lora_alpha": config.machine.lora_alpha,
@@ -35,17 +31,13 @@ def _of_trial(config: TrialConfig) -> dict[str, object]:
         "validation_samples": config.validation.samples,
         "recipe": config.recipe.name,
         **{f"recipe.{key}": value for key, value in flattened(config.recipe.model_dump())},
-    }
-
-
-def _of_task(config: TrialConfig) -> dict[str, object]:
-    task, embedded = config.task, EMBEDDED.get(config.task.name)
-    return {
         "reward": task.reward,
         "model": str(model_folder(task.name)) if embedded else task.model,
         _LONGEST: embedded_task(task.name).max_prompt_tokens if embedded else task.prompt_length,
         "max_response_tokens": task.max_response_tokens or (embedded.max_response_tokens if embedded else None),
+        **_of_attempt(config, options, attempt, rank),
     }
+    return {name: _written(value) for name, value in values.items() if name != _LONGEST or value is not None}
 
 
 def _of_attempt(config: TrialConfig, options: CommandOptions, attempt: Attempt, rank: int) -> dict[str, object]:

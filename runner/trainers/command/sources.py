@@ -54,23 +54,18 @@ def existing(pattern: str) -> list[str]:
 def _rows_of(path: Path, begin: int, metrics: MetricsOptions) -> Rows:
     """Return what reads on in a file, from a byte on: its rows, by the trainer's names of their columns."""
     if metrics.format == "tensorboard":
-        return _events_of(path, begin)
+        from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+        if begin:  # each start of a trainer opens a file of its own
+            return list
+        loader = EventFileLoader(str(path))
+        return lambda: (row for event in loader.Load() for row in _scalars(event))
     lines, heading, patterns = Lines(path, begin), _Heading(path, begin), metrics.patterns
     if metrics.format == "csv":
         return lambda: heading.rows(lines.new())
     if metrics.format == "console":
         return lambda: (found.groupdict() for line in lines.new() for each in patterns if (found := each.search(line)))
     return lambda: (_flat(row) for line in lines.new() if (row := _object(line)) is not None)
-
-
-def _events_of(path: Path, begin: int) -> Rows:
-    """Read TensorBoard's events with its own loader; each start of a trainer opens a file of its own."""
-    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
-
-    if begin:
-        return list
-    loader = EventFileLoader(str(path))
-    return lambda: (row for event in loader.Load() for row in _scalars(event))
 
 
 class BeganSource:

@@ -72,8 +72,11 @@ class StandinFiles:
         shutil.rmtree(path, ignore_errors=True)
         aside.replace(path)
         self.mark(step, path)
-        for former in self._before(step)[:-1]:
-            shutil.rmtree(former, ignore_errors=True)
+        before, _, after = self.pattern.partition("{step}")
+        paths = {str(path)[len(before) :].removesuffix(after): path for path in Path().glob(f"{before}*{after}")}
+        earlier = [name for name in paths if name.isdigit() and int(name) < int(self.number(step))]
+        for name in sorted(earlier, key=int)[:-1]:
+            shutil.rmtree(paths[name], ignore_errors=True)
 
     def load(self, step: int) -> None:
         """Go on from a checkpoint."""
@@ -103,10 +106,3 @@ class StandinFiles:
             text = text[len(text) // 2 :]
         self._log.write(text)
         self._log.flush()
-
-    def _before(self, step: int) -> list[Path]:
-        """Return the checkpoints before a step, the oldest first."""
-        before, _, after = self.pattern.partition("{step}")
-        paths = {str(path)[len(before) :].removesuffix(after): path for path in Path().glob(f"{before}*{after}")}
-        earlier = [name for name in paths if name.isdigit() and int(name) < int(self.number(step))]
-        return [paths[name] for name in sorted(earlier, key=int)]

@@ -32,14 +32,15 @@ class TrlDriver(RehearsedDriver):
 
     def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return where its processes meet, the order of the prompts, what a checkpoint says, and what is played in."""
-        options = values["options"]
+        options, checkpoint = values["options"], attempt.checkpoint
+        mark = checkpoint and json.loads((checkpoint / MARK).read_text(encoding="utf-8"))
         return {
             "hosts": attempt.hosts,
             "port": meeting_port(attempt),
             "threads": int(config.driven_by.environment.get("OMP_NUM_THREADS", config.machine.threads)),
             "accelerate": _existing(options.accelerate),
             "pass_rates": rates_in_order(config, task),
-            "saved_length": _saved_length(attempt.checkpoint),
+            "saved_length": mark and mark["response_tokens"],
             "environment": options.environment and _reference("environment", options.environment),
             "tools": [_reference("tools", each) for each in options.tools or ()],
             "prompt_length": config.task.prompt_length,
@@ -76,14 +77,6 @@ def _reference(option: str, given: str) -> str:
     if not file.is_file():
         raise InputError(f"[trainer.options] {option} = '{given}': there is no file {file}")
     return f"{file}:{name}"
-
-
-def _saved_length(checkpoint: Path | None) -> float | None:
-    """Return the mean length of the responses before a checkpoint, which its mark has."""
-    if checkpoint is None:
-        return None
-    length: float | None = json.loads((checkpoint / MARK).read_text(encoding="utf-8"))["response_tokens"]
-    return length
 
 
 JUDGE = TrlDriver(TrainerSpec.load("trl"))
