@@ -66,7 +66,13 @@ def configuration_fingerprint(spec: SweepSpec) -> str:
     """Return a digest of a sweep's settings and of the contents of the files that they name."""
     settings = spec.model_dump(mode="json", exclude={"tracking"})  # who looks on changes no curve
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    for path in _named_files(spec):
+    task = spec.training.task
+    reward = task.reward.rpartition(":")[0] if ".py:" in task.reward else None
+    data = [source.path for source in (*task.data, *task.validation)]
+    models = (task.model, *spec.training.models.values())
+    names = (task.name, *models, task.validation_file, *data, task.chat_template, reward)
+    paths = [path for path in map(Path, filter(None, names)) if path.exists()]
+    for path in paths + _files_of_trainer(spec.training.trainer):
         digest.update(str(path).encode() + b"\0")
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if not file.is_file():
@@ -77,17 +83,6 @@ def configuration_fingerprint(spec: SweepSpec) -> str:
             else:
                 digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:16]
-
-
-def _named_files(spec: SweepSpec) -> list[Path]:
-    """List the files and folders of the user's own that the trials read."""
-    task = spec.training.task
-    reward = task.reward.rpartition(":")[0] if ".py:" in task.reward else None
-    models = spec.training.models.values()
-    data = [source.path for source in (*task.data, *task.validation)]
-    names = (task.name, task.model, *models, task.validation_file, *data, task.chat_template, reward)
-    paths = [Path(name) for name in names if name]
-    return [path for path in paths if path.exists()] + _files_of_trainer(spec.training.trainer)
 
 
 def _files_of_trainer(trainer: TrainerChoice | None) -> list[Path]:

@@ -62,7 +62,9 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     if choice.only is None:
         _require_pilots(plan)
     _require_applicable(plan)
-    choice = _with_planned_model(plan, choice)
+    planned = str(plan.config["workload"].get("model"))  # counts where nobody names another and it can be loaded
+    if not (choice.model or compared_models(plan)) and (is_hub_name(planned) or Path(planned).expanduser().is_dir()):
+        choice = choice.model_copy(update={"model": planned})
     configured = chosen_trainer(choice.trainer, plan.config.get("trainer"), approximate=choice.approximate)
     script: Script | None = None
     if choice.script is not None:
@@ -107,6 +109,8 @@ def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) ->
     rest_to_final = choice.only is None and (source == DEFAULT or source.startswith("task "))
     at_hand = choice.storage is None and choice.simulation is None
     folder = choice.folder or Path("rlplan-sweeps")
+    # The split of the GPUs that each row is priced for; nothing of those that do all in turn.
+    shares = zip(plan.candidates, plan.hardware.get("training_shares", ()), strict=False)
     return {
         **choice.model_dump(include={"policy", "search", "seed", "retries"}),
         "pilot_gpu_hours": plan.pilot_gpu_hours if choice.only is None else 0.0,
@@ -125,24 +129,9 @@ def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) ->
         ).model_dump(),
         "final_gpus": None if per_trial == per_pilot else per_trial,
         "final_nodes": 1 if per_trial == per_pilot else nodes_of(plan, per_trial),
-        "training_shares": _training_shares(plan),
+        "training_shares": {cell_name(configuration_of(row)): share for row, share in shares if share is not None},
         "training": training_of(plan, choice, trainer, on_cpu=on_cpu).model_dump(),
     }
-
-
-def _training_shares(plan: Plan) -> dict[str, float]:
-    """Return the split of the GPUs that each row is priced for, by its cell; nothing of those that do all in turn."""
-    shares = zip(plan.candidates, plan.hardware.get("training_shares", ()), strict=False)
-    named = ((cell_name(configuration_of(each)), share) for each, share in shares)
-    return {name: share for name, share in named if share is not None}
-
-
-def _with_planned_model(plan: Plan, choice: SweepChoice) -> SweepChoice:
-    """Return the choice with the model that the plan was made with, where nobody names another and it can be loaded."""
-    planned = str(plan.config["workload"].get("model"))
-    if choice.model or compared_models(plan) or not (is_hub_name(planned) or Path(planned).expanduser().is_dir()):
-        return choice
-    return choice.model_copy(update={"model": planned})
 
 
 def _require_applicable(plan: Plan) -> None:

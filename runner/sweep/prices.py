@@ -99,7 +99,13 @@ class StartUps:
         for kind in (held, False):
             if own := self._took.get((axes, kind)):
                 return statistics.median(own)
-            if others := self._of_all(kind):
+            others = [
+                (each, self._planned.get(other, self._otherwise))  # of all axes, each with what the plan had for it
+                for (other, others_kind), took in self._took.items()
+                if others_kind == kind
+                for each in took
+            ]
+            if others:
                 typical = statistics.median(each for each, _ in others)
                 ratios = [each / its for each, its in others if its > 0]
                 return planned * statistics.median(ratios) if ratios and planned > 0 else typical
@@ -154,12 +160,3 @@ class StartUps:
                 self.note(axes, segment.start_up_gpu_hours, held=before.get(worker) == segment.trial_id)
             if segment.outcome is SegmentOutcome.COMMITTED:
                 before[worker] = segment.trial_id
-
-    def _of_all(self, held: bool) -> list[tuple[float, float]]:
-        """Return what was measured of all axes, each with what the plan had for it."""
-        return [
-            (each, self._planned.get(axes, self._otherwise))
-            for (axes, kind), took in self._took.items()
-            if kind == held
-            for each in took
-        ]

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
 from pydantic import TypeAdapter
 
 from budgets.hardware import SECONDS_PER_HOUR
@@ -77,7 +78,7 @@ class FormerWorkers:
         for record in worker_records(self._folder).values() if segments else ():
             if record.segment not in segments or record.over:
                 continue
-            if record.host == socket.gethostname() and not lives(record.pid):
+            if record.host == socket.gethostname() and not psutil.pid_exists(record.pid):
                 continue
             lived, heard_at = self._heard.get(record.worker, (-1.0, now))
             if record.seconds > lived:
@@ -86,25 +87,12 @@ class FormerWorkers:
         return ended
 
 
-def lives(pid: int) -> bool:
-    """Whether a process of this machine is there."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def process_seconds() -> float:
     """Return the seconds since this process was started, by the kernel's clock where it tells."""
     if sys.platform == "linux":
         fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         started = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # field 22 of proc(5), the first two lie before the ")"
         return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
-    import psutil  # noqa: PLC0415
-
     return max(0.0, time.time() - float(psutil.Process().create_time()))
 
 

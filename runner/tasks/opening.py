@@ -144,7 +144,11 @@ def user_problems(choice: TaskChoice, validation_problems: int, tokens: Tokens |
     reasons = [(repeated, "rows that repeat another")]
     longest = 0
     if tokens is not None:
-        within, longest = _within([*parts, *held], tokens, choice)
+        counted = [[(problem, tokens(problem)) for problem in part] for part in (*parts, *held)]
+        lengths = [length for part in counted for _, length in part]
+        most = choice.prompt_length or max(lengths)
+        longest = max((length for length in lengths if length <= most), default=0)
+        within = [[problem for problem, length in part if length <= most] for part in counted]
         beyond = sum(map(len, [*parts, *held])) - sum(map(len, within))
         reasons.append((beyond, f"prompts of more than [task] prompt_length = {choice.prompt_length} tokens"))
         parts, held = within[: len(parts)], within[len(parts) :]
@@ -181,15 +185,6 @@ def _validating(choice: TaskChoice) -> list[ProblemSource]:
         return choice.validation
     alike = {"path": choice.validation_file, "subset": None, "split": "train", "weight": None}
     return [_sources(choice)[0].model_copy(update=alike)]
-
-
-def _within(parts: Sequence[Sequence[Problem]], tokens: Tokens, choice: TaskChoice) -> tuple[list[list[Problem]], int]:
-    """Return the problems whose prompts are not too long, and the tokens of the longest of them."""
-    counted = [[(problem, tokens(problem)) for problem in part] for part in parts]
-    most = choice.prompt_length or max(length for part in counted for _, length in part)
-    remaining = [[(problem, length) for problem, length in part if length <= most] for part in counted]
-    longest = max((length for part in remaining for _, length in part), default=0)
-    return [[problem for problem, _ in part] for part in remaining], longest
 
 
 @lru_cache(maxsize=2)  # every candidate of a plan asks the same

@@ -153,23 +153,20 @@ def _prompt(value: object, place: str) -> Prompt:
         return value
     if not isinstance(value, list) or not value:
         raise InputError(f"{place}: 'prompt' is {_shown(value)}: it should be text, or a list of chat messages")
-    messages: Messages = tuple(_message(message, number, place) for number, message in enumerate(value, start=1))
+    for number, message in enumerate(value, start=1):
+        if (
+            not isinstance(message, dict)
+            or set(message) != {"role", "content"}
+            or not all(isinstance(part, str) for part in message.values())
+        ):
+            raise InputError(
+                f"{place}: message {number} of 'prompt' is {_shown(message)}: it should be "
+                '{"role": "user", "content": "…"}, both text and nothing else'
+            )
+    messages: Messages = tuple({"role": message["role"], "content": message["content"]} for message in value)
     if messages[-1]["role"] == "assistant":
         raise InputError(f"{place}: 'prompt' ends with a message of the assistant: its answer is what is sampled")
     return messages
-
-
-def _message(value: object, number: int, place: str) -> dict[str, str]:
-    if (
-        not isinstance(value, dict)
-        or set(value) != {"role", "content"}
-        or not all(isinstance(part, str) for part in value.values())
-    ):
-        raise InputError(
-            f"{place}: message {number} of 'prompt' is {_shown(value)}: it should be "
-            '{"role": "user", "content": "…"}, both text and nothing else'
-        )
-    return {"role": value["role"], "content": value["content"]}
 
 
 def _text(value: object, name: str, place: str) -> str:

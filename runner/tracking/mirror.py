@@ -66,17 +66,17 @@ class Mirror:
     def _round(self, tracker: Tracker) -> bool:
         """Send what is new, of each run so much at a time; return whether anything was."""
         with self._store.read() as session:
-            runs = [(news, trial) for news, trial, step in self._runs(session) if self._is_new(news, step)]
+            runs = []
+            for news, trial, step in self._runs(session):
+                sent = self._sent.get(news.run, Sent())
+                if step > sent.step or _written(news.summary) != sent.summary:
+                    runs.append((news, trial))
         try:
             for news, trial in runs:
                 self._take(tracker, news, trial)
         finally:
             replace_file(self._file, json.dumps({run: asdict(sent) for run, sent in self._sent.items()}))
         return bool(runs)
-
-    def _is_new(self, news: News, step: int) -> bool:
-        sent = self._sent.get(news.run, Sent())
-        return step > sent.step or _written(news.summary) != sent.summary
 
     def _take(self, tracker: Tracker, news: News, trial: int | None) -> None:
         """Send a run's news with its next points, which are read only now: a tracker is slow, and runs are many."""

@@ -42,16 +42,16 @@ class MlflowTracker(Tracker):
     def _id(self, news: News) -> str:
         if news.run not in self._ids:
             found = self._client.search_runs([self._experiment], f"tags.`{NAME}` = '{news.run}'", max_results=1)
-            self._ids[news.run] = found[0].info.run_id if found else self._new(news)
+            if found:
+                self._ids[news.run] = found[0].info.run_id
+                return self._ids[news.run]
+            tags: dict[str, Any] = {NAME: news.run, "rlplan.sweep": news.group}
+            if news.group in self._ids:
+                tags["mlflow.parentRunId"] = self._ids[news.group]
+            run: str = self._client.create_run(self._experiment, tags=tags, run_name=news.run).info.run_id
+            self._client.log_batch(run, params=[Param(name, _short(value)) for name, value in news.config.items()])
+            self._ids[news.run] = run
         return self._ids[news.run]
-
-    def _new(self, news: News) -> str:
-        tags: dict[str, Any] = {NAME: news.run, "rlplan.sweep": news.group}
-        if news.group in self._ids:
-            tags["mlflow.parentRunId"] = self._ids[news.group]
-        run: str = self._client.create_run(self._experiment, tags=tags, run_name=news.run).info.run_id
-        self._client.log_batch(run, params=[Param(name, _short(value)) for name, value in news.config.items()])
-        return run
 
 
 def _short(value: object) -> str:

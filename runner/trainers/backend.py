@@ -212,6 +212,11 @@ class DrivenBackend:
             self._maker.waited(running.seconds() - self._rests_since, running.seconds())
             running.open_gate(segment.to_step)
             return running, self._maker
+        # The updates that save_seconds have, as they were measured, else as they are priced.
+        points = read_points(self._folder)[-_REMEMBERED:]
+        made = points[-1].optimizer_step - points[0].optimizer_step if points else 0
+        priced = _PRICES_HOLD_WITHIN * (segment.update_seconds or 0.0)
+        took = (points[-1].seconds - points[0].seconds) / made if made else priced
         attempt = Attempt(
             folder=own,
             number=_attempts(own) + 1,
@@ -220,7 +225,7 @@ class DrivenBackend:
             checkpoint=newest.path if newest else None,
             hosts=tuple(host.address for host in self._hosts),
             gpus=tuple(host.gpus for host in self._hosts),
-            save_steps=self._save_steps(segment.update_seconds),
+            save_steps=max(1, int(config.driven_by.save_seconds / took)) if took > 0 else None,
         )
         self._went_on_from = attempt.from_step
         self._maker = PointMaker(config, self._last)
@@ -252,13 +257,6 @@ class DrivenBackend:
     def _judged(self, points: Iterable[Point]) -> Iterator[Point]:
         assert self._rewards is not None
         return map(self._rewards.counted, points)
-
-    def _save_steps(self, priced: float | None) -> int | None:
-        """Return how many updates save_seconds have, as they were measured, else as they are priced."""
-        save_seconds, points = self._opened().driven_by.save_seconds, read_points(self._folder)[-_REMEMBERED:]
-        made = points[-1].optimizer_step - points[0].optimizer_step if points else 0
-        took = (points[-1].seconds - points[0].seconds) / made if made else _PRICES_HOLD_WITHIN * (priced or 0.0)
-        return max(1, int(save_seconds / took)) if took > 0 else None
 
     def _end(self) -> None:
         running, self._running, self._maker = self._running, None, None

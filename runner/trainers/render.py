@@ -76,22 +76,20 @@ def expressions(value: Any) -> list[str]:
 
 
 def words(keys: Mapping[str, Any], form: str) -> list[str]:
-    """Return keys as words of a command line: as flags, as Hydra has them, or with values as JSON."""
-    if form == "flags":
-        return flag_words(keys)
-    written = hydra_word if form == "hydra" else json.dumps
-    return [f"{key}={written(value)}" for key, value in keys.items()]
+    """Return keys as words of a command line: as flags, as Hydra has them, or with values as JSON.
 
-
-def flag_words(flags: Mapping[str, Any]) -> list[str]:
-    """Return flags as words of a command line; what is false or absent is left out, and what is true stands alone."""
-    found: list[str] = []
-    for name, value in flags.items():
+    Of flags, what is false or absent is left out, and what is true stands alone.
+    """
+    if form != "flags":
+        written = hydra_word if form == "hydra" else json.dumps
+        return [f"{key}={written(value)}" for key, value in keys.items()]
+    flags: list[str] = []
+    for name, value in keys.items():
         if value is None or value is False:
             continue
         values = value if isinstance(value, list) else [] if value is True else [value]
-        found += [f"--{name.removeprefix('--')}", *map(str, values)]
-    return found
+        flags += [f"--{name.removeprefix('--')}", *map(str, values)]
+    return flags
 
 
 def hydra_word(value: Any) -> str:

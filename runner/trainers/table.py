@@ -5,7 +5,7 @@ Such a class lies in NAME/driver.py, and changes as little as it can: further va
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -71,7 +71,22 @@ class TableDriver:
 
     def differences(self, recipe: Recipe, machine: Machine = A_GPU) -> Sequence[Difference]:
         """Return what it does otherwise."""
-        return list(self._differences(recipe, machine))
+        spec, loss = self.spec, self.spec.loss
+        values = {**sections_of(recipe), **spec.maps, "machine": machine}
+        values["asynchronous"] = trains_apart(spec, recipe)
+        fixed = evaluated(loss.fixed, values)
+        values |= {"aggregation": fixed or recipe.objective.aggregation}
+        values |= {"truncates": recipe.objective.truncated_importance is not None}
+        also: dict[str, Any] = {"by_response": loss.by_response, "entropy_alike": loss.entropy_alike}
+        found = list(loss_differences(recipe.objective, loss.clips, loss.aggregations, fixed, **also))
+        values |= {**OTHERWISE, **rendered(spec.otherwise, values)}
+        for key, each in (*SHARED.items(), *spec.deviating.items()):
+            section, _, name = key.partition(".")
+            given, instead = getattr(values[section], name), evaluated(each.instead, values)
+            if given != instead and evaluated(each.when, values):
+                why, near = evaluated(each.why, values), evaluated(each.near, values)
+                found.append(Difference(key, given, why, instead, near, each.ours))
+        return found
 
     def as_done(self, config: TrialConfig) -> TrialConfig:
         """Return the trial with the recipe as the trainer does it; InputError where that is not what is wanted."""
@@ -223,29 +238,6 @@ class TableDriver:
         """Return the files without which a checkpoint is not whole."""
         layout, ahead = self.spec.checkpoints, trains_apart(self.spec, config.recipe)
         return [*layout.holds, *([layout.ahead] if ahead and layout.ahead else [])]
-
-    def _differences(self, recipe: Recipe, machine: Machine) -> Iterator[Difference]:
-        spec, loss = self.spec, self.spec.loss
-        values = {**sections_of(recipe), **spec.maps, "machine": machine}
-        values["asynchronous"] = trains_apart(spec, recipe)
-        fixed = evaluated(loss.fixed, values)
-        values |= {"aggregation": fixed or recipe.objective.aggregation}
-        values |= {"truncates": recipe.objective.truncated_importance is not None}
-        yield from loss_differences(
-            recipe.objective,
-            loss.clips,
-            loss.aggregations,
-            fixed,
-            by_response=loss.by_response,
-            entropy_alike=loss.entropy_alike,
-        )
-        values |= {**OTHERWISE, **rendered(spec.otherwise, values)}
-        for key, each in (*SHARED.items(), *spec.deviating.items()):
-            section, _, name = key.partition(".")
-            given, instead = getattr(values[section], name), evaluated(each.instead, values)
-            if given != instead and evaluated(each.when, values):
-                why, near = evaluated(each.why, values), evaluated(each.near, values)
-                yield Difference(key, given, why, instead, near, each.ours)
 
 
 class RehearsedDriver(TableDriver):

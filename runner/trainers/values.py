@@ -23,10 +23,17 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
     """Return the values of one attempt; the trainer's steps are batches where it counts those."""
     folder = attempt.folder  # a rehearsal is made where it stands
     folder = folder.absolute() if folder.parts else folder
+    low, high = clip_bounds(config.recipe.objective, spec.clip_lowest, spec.clip_highest)
+    updates = config.recipe.schedule.updates_per_batch
     return {
         **sections_of(config.recipe),
         **spec.maps,
-        **_of_trial(spec, config),
+        **trial_values(config),
+        "updates": updates,
+        "warmup_batches": -(-config.warmup // updates),  # where a batch has one rate for all of its updates
+        "validation": config.validation,
+        "clip_low": low,
+        "clip_high": high,
         **_of_steps(spec, config, attempt, getattr(options, "save_steps", None)),
         **_of_task(config, task, folder),
         "folder": str(folder),
@@ -34,20 +41,6 @@ def values_of(spec: TrainerSpec, config: TrialConfig, task: Task, attempt: Attem
         "python_path": os.environ.get("PYTHONPATH", ""),
         "machine": config.machine,
         "options": options,
-    }
-
-
-def _of_trial(spec: TrainerSpec, config: TrialConfig) -> dict[str, Any]:
-    """Return what is trained, and how answers are sampled."""
-    low, high = clip_bounds(config.recipe.objective, spec.clip_lowest, spec.clip_highest)
-    updates = config.recipe.schedule.updates_per_batch
-    return {
-        **trial_values(config),
-        "updates": updates,
-        "warmup_batches": -(-config.warmup // updates),  # where a batch has one rate for all of its updates
-        "validation": config.validation,
-        "clip_low": low,
-        "clip_high": high,
     }
 
 

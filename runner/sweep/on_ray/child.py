@@ -37,7 +37,13 @@ class _Child:
         start_thread("commands", self._listen)
         try:
             cluster.connect(start.address, start.cpus, start.gpus, within(start.temporary), start.runtime_env)
-            session = self._session(start.address)
+            session = Session(start, self.post)
+            address = start.address
+            if address is None:
+                self._post_nodes(cluster.nodes())
+                start_thread("servers", lambda: cluster.watch_servers(self.leave))
+            else:
+                start_thread("nodes", lambda: cluster.watch_nodes(address, self._post_nodes, self.leave))
         except Exception as error:  # whatever keeps Ray from starting, the driver has to say it
             traceback.print_exc()
             self.leave(f"Ray cannot be started or joined: {type(error).__name__}: {error}")
@@ -48,15 +54,6 @@ class _Child:
             traceback.print_exc()
             self.leave(f"Ray has failed: {type(error).__name__}: {error}")
         self.leave("the session with Ray has ended")
-
-    def _session(self, address: str | None) -> Session:
-        session = Session(self._start, self.post)
-        if address is None:
-            self._post_nodes(cluster.nodes())
-            start_thread("servers", lambda: cluster.watch_servers(self.leave))
-        else:
-            start_thread("nodes", lambda: cluster.watch_nodes(address, self._post_nodes, self.leave))
-        return session
 
     def post(self, message: Message) -> None:
         """Send the driver a message; several threads do."""

@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import psutil
+
 from runner.ports.executor import Clock, Event, Failed, Gone
 from runner.processes import sweep_orphans
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.messages import Message, RayStart
 from runner.sweep.on_ray.workers import RayWorker, Workers
-from runner.sweep.worker_records import lives
 
 NOT_NEEDED = "it was no longer needed"
 _ROOM_AFTER = 5.0  # seconds that a worker is waited for before a parked one has to go
@@ -114,4 +115,4 @@ class Endings:
 
     def _may_write(self, worker: RayWorker) -> bool:
         worker.read(self._folder, self._clock.seconds())
-        return not (worker.name is None or worker.over or (worker.is_here and not lives(worker.pid)))
+        return not (worker.name is None or worker.over or (worker.is_here and not psutil.pid_exists(worker.pid)))

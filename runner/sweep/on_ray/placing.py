@@ -177,20 +177,16 @@ def require_fits(work: Work, nodes: Sequence[Node], *, may_grow: bool = False) -
         return
     size = f"{needs.cpus:g} CPUs and {needs.gpus:g} GPUs"
     size += f" with {needs.memory_gb:g} GB" if needs.memory_gb else ""
-    wanted = f"{needs.parts} nodes with {size} each" if needs.parts > 1 else f"{size} on one machine"
-    raise (NoRoomError if may_grow else InputError)(
-        f"trial {work.trial} needs {wanted}, which is not there ({_named(nodes, needs.memory_gb > 0)}): give it "
-        "less, or join a larger cluster with --ray-address"
-    )
-
-
-def _named(nodes: Sequence[Node], memory: bool) -> str:
     hosts: defaultdict[str, list[str]] = defaultdict(list)
     for node in nodes:
-        has = f"{node.cpus:g} CPUs, {node.gpus:g} GPUs" + (f", {node.memory_gb:.3g} GB" if memory else "")
+        has = f"{node.cpus:g} CPUs, {node.gpus:g} GPUs" + (f", {node.memory_gb:.3g} GB" if needs.memory_gb > 0 else "")
         hosts[has].append(node.host)
     texts = [f"{on[0]}: {has}" if len(on) == 1 else f"{len(on)} machines: {has} each" for has, on in hosts.items()]
-    return "; ".join(texts) or "no machine"
+    wanted = f"{needs.parts} nodes with {size} each" if needs.parts > 1 else f"{size} on one machine"
+    raise (NoRoomError if may_grow else InputError)(
+        f"trial {work.trial} needs {wanted}, which is not there ({'; '.join(texts) or 'no machine'}): give it "
+        "less, or join a larger cluster with --ray-address"
+    )
 
 
 def _whole(nodes: Iterable[Node]) -> list[Has]:

@@ -107,7 +107,13 @@ class Session:
         remove_placement_group(group)
 
     def _broken(self, key: str, error: Exception) -> None:
-        kind, reason = _explained(error)
+        """Report the end of a worker with the kind of its failure, and the last line of what Ray says."""
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        kind = "preempted" if getattr(error, "preempted", False) else "lost"
+        if isinstance(error, OutOfMemoryError):
+            kind, reason = "out-of-memory", f"Ray ended the worker because its machine ran out of memory: {reason}"
+        elif isinstance(error, RayTaskError):
+            kind = "error"
         self._post({"event": "broken", "key": key, "kind": kind, "reason": reason})
 
     async def _give_signs(self) -> None:
@@ -115,16 +121,6 @@ class Session:
             for actor in list(self._actors.values()):
                 actor.hear.remote(time.monotonic() - self._driver_heard_at)
             await asyncio.sleep(_SECONDS_BETWEEN_SIGNS)
-
-
-def _explained(error: Exception) -> tuple[str, str]:
-    """Return the kind of failure behind the end of a worker, and the last line of what Ray says."""
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-    if isinstance(error, OutOfMemoryError):
-        return "out-of-memory", f"Ray ended the worker because its machine ran out of memory: {reason}"
-    if isinstance(error, RayTaskError):
-        return "error", reason
-    return ("preempted" if getattr(error, "preempted", False) else "lost"), reason
 
 
 def start_thread(name: str, target: Callable[[], None]) -> None:

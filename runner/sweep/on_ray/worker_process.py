@@ -52,14 +52,12 @@ class Watchdog:
 
     def watch(self) -> None:
         """Return once the worker has to end, and has been told to."""
-        while not self._is_cut():
+        while self._seconds() < self._paid_until or (
+            self._silent_ticks < _SILENT and self._driver_silent < _DRIVER_SILENT
+        ):
             time.sleep(self._tick)
             self._silent_ticks += 1
         self._end()
-
-    def _is_cut(self) -> bool:
-        cut = self._silent_ticks >= _SILENT or self._driver_silent >= _DRIVER_SILENT
-        return self._seconds() >= self._paid_until and cut
 
 
 class WorkerProcess:

@@ -7,10 +7,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from runner.ports.executor import Work
 from runner.sweep.on_ray.messages import Message
 from runner.sweep.on_ray.placing import Footprint, Place
-from runner.sweep.worker_records import SECONDS_BETWEEN_BEATS, SECONDS_OF_SILENCE, lives, record_of
+from runner.sweep.worker_records import SECONDS_BETWEEN_BEATS, SECONDS_OF_SILENCE, record_of
 
 _SILENT_HERE = 3.0  # seconds without a sign of life after which a process that is not there has ended
 
@@ -78,7 +80,7 @@ class RayWorker:
 
     def has_ended(self, now: float) -> bool:
         """Whether it writes no more, by its record or its silence; it may be cut off from Ray alone."""
-        gone = self.is_here and not lives(self.pid)
+        gone = self.is_here and not psutil.pid_exists(self.pid)
         return self.over or now - self.heard_at > (_SILENT_HERE if gone else SECONDS_OF_SILENCE)
 
     def lived(self, now: float, most_seconds: float = float("inf")) -> float:

@@ -35,13 +35,6 @@ def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, ra
         "model": str(model_folder(task.name)) if embedded else task.model,
         _LONGEST: embedded_task(task.name).max_prompt_tokens if embedded else task.prompt_length,
         "max_response_tokens": task.max_response_tokens or (embedded.max_response_tokens if embedded else None),
-        **_of_attempt(config, options, attempt, rank),
-    }
-    return {name: _written(value) for name, value in values.items() if name != _LONGEST or value is not None}
-
-
-def _of_attempt(config: TrialConfig, options: CommandOptions, attempt: Attempt, rank: int) -> dict[str, object]:
-    return {
         "from_step": attempt.from_step,
         "to_step": attempt.to_step,
         "steps": attempt.to_step - attempt.from_step,
@@ -57,6 +50,7 @@ def _of_attempt(config: TrialConfig, options: CommandOptions, attempt: Attempt, 
         "head_address": attempt.hosts[0],
         "head_port": meeting_port(attempt),
     }
+    return {name: _written(value) for name, value in values.items() if name != _LONGEST or value is not None}
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:

@@ -16,9 +16,15 @@ class NemoRlDriver(TableDriver):
 
     def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the system message; InputError for prompts of several turns."""
+        systems: set[str | None] = set()
         for problem in (*task.train, *task.validation):
             text_of(problem.prompt)
-        return {"system": system_of(task)}
+            systems.add(next((turn["content"] for turn in turns_of(problem.prompt) if turn["role"] == "system"), None))
+        if len(systems) > 1:
+            raise InputError(
+                "prompts with several system messages, or some, with --trainer nemo-rl: it has one for all"
+            )
+        return {"system": systems.pop()}
 
     def laid(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, str]:
         """Return the files, with that of the system message where there is one."""
@@ -36,19 +42,6 @@ def text_of(prompt: Prompt) -> str:
     if [each["role"] for each in messages if each["role"] != "system"] != ["user"]:
         raise InputError("prompts of several turns with --trainer nemo-rl: its data processor takes one message")
     return messages[-1]["content"]
-
-
-def system_of(task: Task) -> str | None:
-    """Return the system message of all prompts."""
-    found = {
-        next((each["content"] for each in problem.prompt if each["role"] == "system"), None)
-        if not isinstance(problem.prompt, str)
-        else None
-        for problem in (*task.train, *task.validation)
-    }
-    if len(found) > 1:
-        raise InputError("prompts with several system messages, or some, with --trainer nemo-rl: it has one for all")
-    return found.pop()
 
 
 JUDGE = NemoRlDriver(TrainerSpec.load("nemo-rl"))

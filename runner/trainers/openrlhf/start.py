@@ -53,7 +53,9 @@ class Follower(Trainer):
             self._begin(pretrain, strategy, *given, **generating)
         samples = self.samples_generator
         generate, answer = samples.generate_samples, samples.generate_eval_samples
-        samples.generate_samples = lambda **named: self._unless_over(generate, named)
+        samples.generate_samples = lambda **named: (
+            ([], None, 0, True) if self._step >= self._run["to_step"] else generate(**named)
+        )
         samples.generate_eval_samples = lambda **named: self._record_samples(answer(**named))
 
     def _begin(self, *given: Any, **named: Any) -> None:
@@ -104,9 +106,6 @@ class Follower(Trainer):
         asked = self.args.eval
         how = {"temperature": asked.temperature, "n_samples_per_prompt": asked.n_samples_per_prompt}
         self.evaluate(step, **{**self._generating, **how})
-
-    def _unless_over(self, generate: Any, named: dict[str, Any]) -> Any:
-        return ([], None, 0, True) if self._step >= self._run["to_step"] else generate(**named)
 
     def _record_samples(self, samples: Any) -> Any:
         self._evaluated = samples

@@ -33,12 +33,15 @@ class TrlDriver(RehearsedDriver):
     def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return where its processes meet, the order of the prompts, what a checkpoint says, and what is played in."""
         options, checkpoint = values["options"], attempt.checkpoint
+        accelerate = None if options.accelerate is None else Path(options.accelerate).expanduser().absolute()
+        if accelerate is not None and not accelerate.is_file():
+            raise InputError(f"[trainer.options] accelerate = '{options.accelerate}': there is no file {accelerate}")
         mark = checkpoint and json.loads((checkpoint / MARK).read_text(encoding="utf-8"))
         return {
             "hosts": attempt.hosts,
             "port": meeting_port(attempt),
             "threads": int(config.driven_by.environment.get("OMP_NUM_THREADS", config.machine.threads)),
-            "accelerate": _existing(options.accelerate),
+            "accelerate": accelerate and str(accelerate),
             "pass_rates": rates_in_order(config, task),
             "saved_length": mark and mark["response_tokens"],
             "environment": options.environment and _reference("environment", options.environment),
@@ -53,15 +56,6 @@ class TrlDriver(RehearsedDriver):
         if config.machine.device == "cpu":
             return SimpleNamespace(tokens=config.machine.micro_batch_tokens, offload=None, engine_gpus=1)
         return super().plan(config, task, values, settings, apart)
-
-
-def _existing(path: str | None) -> str | None:
-    if path is None:
-        return None
-    file = Path(path).expanduser().absolute()
-    if not file.is_file():
-        raise InputError(f"[trainer.options] accelerate = '{path}': there is no file {file}")
-    return str(file)
 
 
 def _reference(option: str, given: str) -> str:

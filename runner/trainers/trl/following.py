@@ -95,7 +95,10 @@ class Follower(TrainerCallback):
         self._trainer.accelerator.wait_for_everyone()
         if self._rank == 0:
             mark(folder, state.global_step, response_tokens=self._length)
-            _prune()
+            complete = [path.parent for path in FOLDER.glob(f"checkpoint-*/{MARK}")]  # many, before the gate
+            for old in sorted(complete, key=lambda path: int(path.name.split("-")[1]))[:-TO_KEEP]:
+                (old / MARK).unlink()
+                shutil.rmtree(old, ignore_errors=True)
         self._saved_at = time.monotonic()
         self._spent["save"] = self._saved_at - self._logged_at
         if self._gated and self._holds():
@@ -205,14 +208,6 @@ def _seed(number: int) -> None:
     torch.manual_seed(number)
     random.seed(number)
     np.random.seed(number % 2**32)
-
-
-def _prune() -> None:
-    """Keep the newest complete checkpoints: there may be many before the gate."""
-    complete = [path.parent for path in FOLDER.glob(f"checkpoint-*/{MARK}")]
-    for old in sorted(complete, key=lambda path: int(path.name.split("-")[1]))[:-TO_KEEP]:
-        (old / MARK).unlink()
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _pause(since: float) -> None:
