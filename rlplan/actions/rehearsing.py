@@ -28,7 +28,7 @@ from runner.rehearsal.node_files import try_folder
 from runner.rehearsal.playing import Played, Playing, standin_spec
 from runner.storage.place import Place
 from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.on_ray.placement import Placement
+from runner.sweep.on_ray.placing import Placement
 from runner.sweep.planned import configuration_of
 from runner.sweep.planning import shortfall, trial_name
 from runner.sweep.spec import SweepSpec

@@ -1,12 +1,13 @@
 """Runs of a plan's cells in a world that is drawn from its prior: what a sweep might meet before a GPU-hour is spent.
 
 One of the prior's draws is a world: it has a score for every cell at every length. They are played by their weights,
-and cells and runs depart from their curves as real ones do.
+and cells and runs depart from their curves as real ones do. Earlier sweeps bend these to what they say of how curves
+depend on the configuration.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 from zlib import crc32
@@ -14,18 +15,21 @@ from zlib import crc32
 import numpy as np
 
 from planner.axes import as_text, suffix
-from planner.pooling.features import features
-from planner.pooling.priors import PriorSource
+from planner.curves.curve import Vector
+from planner.experience.experience import is_transferred
+from planner.pooling.features import LOCALS, MIDDLE, STEEPNESS, TOP, Features, features
+from planner.pooling.priors import LearntPrior, PriorSource
 from planner.prior.draws import Places, Weights
 from planner.prior.laws import MOST_GAIN
 from planner.prior.studies import Values
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Axes, Configuration
 from runner.ports.simulation import Pathologies, SimulationChoice
-from runner.simulation.bent import EXPONENTS, Taught, bent
 from runner.simulation.chance import mixed, uniform
 from runner.simulation.surfaces import Shape, departed, of_one_run
 
+TOPS: Final = (0.005, 0.98)  # share of what the base model lacks that a curve may end at
+EXPONENTS: Final = (0.3, 3.0)
 # What the public runs that we have read show now and then; the rates themselves are an assumption.
 MODERATE: Final = Pathologies(crossing=0.15, late_start=0.05, second_rise=0.1, slide=0.1, collapse=0.02)
 GOLDEN: Final = (math.sqrt(5) - 1) / 2  # draws that are taken in these steps are spread over the studies evenly
@@ -33,6 +37,52 @@ FINE_POINTS, MOST_POINTS = 100, 160  # of a run; beyond the former they lie fart
 WIDENING: Final = 1.03
 APART: Final = 4  # times as many rollouts between the three scores that a curve is read through
 FARTHEST_ASYMPTOTE: Final = 3.0  # times the gain at the last of the three
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What sources say of some cells; `units` are the rollouts of each one's final run."""
+
+    units: tuple[float, ...]
+    smooth: Features
+    priors: Sequence[LearntPrior]
+
+
+def bent(shapes: Sequence[Shape], taught: Taught, rng: np.random.Generator) -> list[Shape]:
+    """Return the curves under one source, or under none."""
+    units, smooth, chances = taught.units, taught.smooth, [prior.weight for prior in taught.priors]
+    drawn = rng.choice(len(chances) + 1, p=[*chances, 1 - math.fsum(chances)])
+    if drawn == len(chances):
+        return list(shapes)
+    prior, known = taught.priors[drawn], len(smooth.terms)
+    at = [place for place, term in enumerate(smooth.terms) if is_transferred(term)]
+    wanted = rng.multivariate_normal(prior.mean[at], prior.covariance[np.ix_(at, at)])
+    design, read = smooth.design[:, :, :known], _read(shapes, units)
+    own = np.linalg.lstsq(design.reshape(-1, known), read.reshape(-1), rcond=None)[0]
+    moved = read + design[:, :, at] @ (wanted - own[at])
+    return [_written(shape, unit, *row) for shape, unit, row in zip(shapes, units, moved.tolist(), strict=True)]
+
+
+def _read(shapes: Sequence[Shape], units: Sequence[float]) -> Vector:
+    """Return (cells, 3): logit of the share that is gained, log of the midpoint in final runs, log of the exponent."""
+    found = np.empty((len(shapes), LOCALS))
+    for row, shape, unit in zip(found, shapes, units, strict=True):
+        top = min(TOPS[1], max(TOPS[0], (shape.asymptote - shape.base) / (1 - shape.base)))
+        row[TOP] = math.log(top / (1 - top))
+        row[MIDDLE] = math.log(shape.middle / unit)
+        row[STEEPNESS] = math.log(shape.exponent)
+    return found
+
+
+def _written(shape: Shape, unit: float, top: float, middle: float, steepness: float) -> Shape:
+    gained = min(TOPS[1], max(TOPS[0], 1 / (1 + math.exp(-top))))
+    low, high = EXPONENTS
+    return replace(
+        shape,
+        asymptote=shape.base + gained * (1 - shape.base),
+        middle=unit * math.exp(middle),
+        exponent=min(high, max(low, math.exp(steepness))),
+    )
 
 
 @dataclass(frozen=True, slots=True)

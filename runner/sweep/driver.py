@@ -23,12 +23,10 @@ from runner.ports.executor import Clock, Executor
 from runner.sweep.board import Board
 from runner.sweep.deciding import Concluding
 from runner.sweep.dispatch import Dispatcher
-from runner.sweep.folder_watch import FolderWatch
-from runner.sweep.idle import Idleness
+from runner.sweep.holds import FolderWatch, Idleness, Requests
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal, UnstoredError
 from runner.sweep.recovery import recover
-from runner.sweep.requests import Requests
 from runner.sweep.spec import SweepSpec
 from runner.sweep.tidying import Tidying
 from runner.sweep.worker_records import worker_records

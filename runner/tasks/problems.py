@@ -1,14 +1,16 @@
-"""Problems out of a user's rows, and which of them are held out for validation.
+"""Problems out of a user's rows (JSON lines, CSV, Parquet, or what the package datasets loads), and which are held out.
 
 A row is an object of `prompt` (text, or a list of chat messages) and `answer` (text or a number). An `id` and any
 further fields are optional; a reward function of the user's own sees them all.
 """
 
+import csv
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,16 @@ from typing import Any
 from budgets.errors import InputError
 from planner.config.task import ProblemSource
 from runner.ports.task import Messages, Problem, Prompt, turns_of
-from runner.tasks.sources import SHAPE, rows_of
+from runner.tasks.hub import is_hub_name
 
 LARGEST_HELD_OUT_SHARE = 0.25
 _OWN_FIELDS = ("id", "prompt", "answer")
+SHAPE = (
+    '{"prompt": "What is 2 + 2?", "answer": "4"}: prompt is text or a list of {"role", "content"}, answer is text or '
+    "a number, an id and further fields are optional"
+)
+_SAVED = ("dataset_dict.json", "state.json")  # in a folder of datasets' save_to_disk
+Row = tuple[str, dict[str, Any]]  # where it stands, in words, and its fields
 
 
 def read_problems(
@@ -188,3 +196,77 @@ def _key(prompt: Prompt) -> str:
 
 def _hash_of_id(problem: Problem) -> str:
     return hashlib.sha256(problem.id.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def rows_of(source: ProblemSource) -> Iterator[Row]:
+    """Yield the rows of a source; InputError says what cannot be read, and where."""
+    path = Path(source.path).expanduser()
+    if path.is_dir() or is_hub_name(source.path):
+        yield from _of_datasets(source, path)
+        return
+    reader = {".parquet": _of_parquet, ".csv": _of_csv}.get(path.suffix.lower(), _of_lines)
+    try:
+        yield from reader(path, source.path)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"'{source.path}' does not exist: give a file of problems (JSONL, CSV or Parquet), or a name such as "
+            "openai/gsm8k"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"'{source.path}' is not UTF-8 text: save it as UTF-8") from error
+    except OSError as error:
+        raise InputError(f"'{source.path}' cannot be read: {error.strerror or error}") from error
+
+
+def _of_lines(path: Path, name: str) -> Iterator[Row]:
+    with path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            place = f"'{name}', line {number}"
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{place} is not JSON ({error}): each line should be like {SHAPE}") from error
+            if not isinstance(row, dict):
+                raise InputError(f"{place} is no JSON object: each line should be like {SHAPE}")
+            yield place, row
+
+
+def _of_csv(path: Path, name: str) -> Iterator[Row]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), start=1):
+            yield f"'{name}', row {number}", {key: value for key, value in row.items() if key is not None}
+
+
+def _of_parquet(path: Path, name: str) -> Iterator[Row]:
+    parquet: Any = import_module("pyarrow.parquet")
+    try:
+        batches = parquet.ParquetFile(path).iter_batches()
+        rows = (row for batch in batches for row in batch.to_pylist())
+        yield from ((f"'{name}', row {number}", row) for number, row in enumerate(rows, start=1))
+    except ValueError as error:  # as of a file that is no Parquet
+        raise InputError(f"'{name}' cannot be read as Parquet: {error}") from error
+
+
+def _of_datasets(source: ProblemSource, path: Path) -> Iterator[Row]:
+    """Yield the rows of a split that datasets loads: from its own folder, a folder of files, or the hub."""
+    try:
+        datasets: Any = import_module("datasets")
+    except ImportError as error:
+        raise InputError(
+            f"'{source.path}' is read by the package datasets, which is not installed: pip install datasets, or give a "
+            "JSONL, CSV or Parquet file"
+        ) from error
+    try:
+        if any((path / name).is_file() for name in _SAVED):
+            loaded = datasets.load_from_disk(str(path))
+        else:
+            loaded = datasets.load_dataset(source.path, source.subset, split=source.split)
+        rows = loaded[source.split] if isinstance(loaded, Mapping) else loaded
+    except (OSError, ValueError, KeyError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"'{source.path}' (subset {source.subset or 'none'}, split '{source.split}') cannot be loaded: {reason}"
+        ) from error
+    yield from ((f"'{source.path}', row {number}", dict(row)) for number, row in enumerate(rows, start=1))

@@ -20,7 +20,6 @@ from runner.ports.task import Prompt, Task
 from runner.ports.trial import Machine, TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.ability import A_GPU, OTHERWISE, SHARED, Difference, done_as, loss_differences
-from runner.trainers.apart import share_of, training_gpus, trains_apart
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
 from runner.trainers.driving import (
     asked_itself,
@@ -34,15 +33,14 @@ from runner.trainers.driving import (
     rollouts_per_pass,
     started,
 )
-from runner.trainers.fitting import fitted
-from runner.trainers.following import LineSource
+from runner.trainers.fitting import fitted, share_of, training_gpus, trains_apart
+from runner.trainers.following import LineSource, readings
 from runner.trainers.horizon import horizon_values, require_within
 from runner.trainers.inside import PARTS
 from runner.trainers.known import require_known
 from runner.trainers.laying import judged_files, nested, numbered_rows, parts, programs
 from runner.trainers.render import evaluated, rendered, words
 from runner.trainers.spec import TrainerSpec
-from runner.trainers.step_lines import readings
 from runner.trainers.values import run_of, sections_of, values_of
 
 FIRST = Attempt(Path("/"), 1, 0, 1, None)  # what a check is made of

@@ -18,7 +18,7 @@ from rlplan.requests.reading import StatusRequest
 from rlplan.requests.running import ResumeRequest
 from runner.ports.executor import Event, Failed
 from runner.storage.place import Place
-from runner.sweep.folder_watch import MISSING_SECONDS
+from runner.sweep.holds import MISSING_SECONDS
 from runner.sweep.home import MARK, AstrayError, home_of, mark_folder
 from runner.training import checkpoints
 from tests.rlplan.conftest import Ran, Run

@@ -12,13 +12,14 @@ from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.endings import Endings
 from runner.sweep.on_ray.link import Link, Restarts
 from runner.sweep.on_ray.messages import Message, RayStart
-from runner.sweep.on_ray.placement import ANYWHERE, Placement
 from runner.sweep.on_ray.placing import (
+    ANYWHERE,
     HANG,
     ClusterResources,
     Footprint,
     Hangs,
     Place,
+    Placement,
     require_fits,
     room,
     tightest,

@@ -1,14 +1,20 @@
-"""How many trials a cluster has room for, and where one goes: whole placements, never a sum over nodes."""
+"""Which machines of a cluster a sweep gets, how many trials they have room for, and where one goes.
 
+Room is counted in whole placements, never as a sum over nodes.
+"""
+
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError
+from planner.config.cluster import ClusterSection
 from runner.machine import cpu_cores
 from runner.ports.executor import NoRoomError, Work
 from runner.sweep.on_ray.cluster import GIGABYTE, Node
+from runner.trainers.in_own_ray import PORTS_VARIABLE
 
 if TYPE_CHECKING:
     from runner.sweep.on_ray.workers import RayWorker
@@ -17,6 +23,7 @@ NODE_LABEL = "ray.io/node-id"  # which Ray gives every node
 _SLACK = 1e-9  # fractions of a GPU do not add up exactly
 HANG = "hang"  # the kind of failure
 MOST_HANGS = 2  # in a row on one node: then it is left out
+_ANY_OF = re.compile(r"in\((.*)\)")
 
 Has = tuple[float, float, float]  # CPUs, GPUs and GB of memory
 NOTHING: Has = (0.0, 0.0, 0.0)
@@ -80,6 +87,46 @@ class Place:
         options |= {"bundle_label_selector": [selector] * self.footprint.parts} if selector else {}
         strategy = "STRICT_SPREAD" if apart else "STRICT_PACK" if self.target else "PACK"
         return {"bundles": self.footprint.bundles, "strategy": strategy, "options": options}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What is asked of machines beyond what a plan says; by default nothing."""
+
+    cpus: float | None = None  # of a trial's worker
+    memory_gb: float = 0.0  # likewise; 0: not counted
+    labels: Mapping[str, str] = field(default_factory=dict)  # by Ray's rules
+    runtime_env: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, section: ClusterSection) -> "Placement":
+        """Return what the file says; the range of ports reaches trainers as a variable."""
+        given = dict(section.runtime_env)
+        if section.ports is not None:
+            given["env_vars"] = {**given.get("env_vars", {}), PORTS_VARIABLE: section.ports}
+        return cls(section.cpus_per_trial, section.memory_gb_per_trial or 0.0, section.selector, given)
+
+    def applied(self, work: Work) -> Work:
+        """Return a segment with what its worker is to occupy."""
+        return replace(work, cpus=work.cpus if self.cpus is None else self.cpus, memory_gb=self.memory_gb)
+
+    def among(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        """Return the machines that have all the labels."""
+        wanted = self.labels.items()
+        return tuple(node for node in nodes if all(_matches(node.labels.get(name), value) for name, value in wanted))
+
+    def require_some(self, nodes: Sequence[Node], found: Sequence[Node]) -> None:
+        """Refuse a cluster where no machine has the labels, naming those that there are."""
+        if found or not nodes:
+            return
+        wanted = ", ".join(f"{name} = {value}" for name, value in self.labels.items())
+        has = "; ".join(
+            f"{name}: {', '.join(sorted({node.labels.get(name, 'none') for node in nodes}))}" for name in self.labels
+        )
+        raise InputError(f"[cluster]: no machine of the cluster has {wanted}. They have {has}")
+
+
+ANYWHERE = Placement()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +257,11 @@ def _held(workers: Iterable["RayWorker"]) -> dict[str, Has]:
 def _take(taken: dict[str, Has], node: str, footprint: Footprint) -> None:
     cpus, gpus, memory = taken.get(node, NOTHING)
     taken[node] = cpus + footprint.cpus, gpus + footprint.gpus, memory + footprint.memory_gb
+
+
+def _matches(value: str | None, wanted: str) -> bool:
+    """Whether a label has a value as Ray's selectors have it: x, !x, in(x,y) or !in(x,y)."""
+    negated, words = wanted.startswith("!"), wanted.removeprefix("!")
+    found = _ANY_OF.fullmatch(words)
+    named = [each.strip() for each in found[1].split(",")] if found else [words]
+    return (value in named) != negated

@@ -8,7 +8,7 @@ import pytest
 from planner.pooling.features import MIDDLE, CoefficientTerm, features
 from planner.pooling.priors import LearntPrior
 from planner.view import Configuration
-from runner.simulation.bent import Taught, bent
+from runner.simulation.drawn import Taught, bent
 from runner.simulation.surfaces import Shape
 
 CELLS = [Configuration(n, B) for n in (4, 16, 64) for B in (8, 32, 128)]

@@ -15,8 +15,7 @@ from runner.ports.executor import Work
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
 from runner.ports.trial import Machine
 from runner.simulation import chance
-from runner.simulation.frontier import FRONTIERS
-from runner.simulation.surfaces import BASE_SCORES, NEVER, Shape, Surface
+from runner.simulation.surfaces import BASE_SCORES, FRONTIERS, NEVER, Shape, Surface
 from runner.simulation.world import PERIOD, Course, course_of
 from tests.runner.simulation.worlds import trial
 from tests.simulated.segment import seconds_until_lost, step_at

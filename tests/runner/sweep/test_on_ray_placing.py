@@ -15,13 +15,13 @@ from budgets.errors import InputError
 from planner.config.cluster import ACCELERATOR, ClusterSection
 from runner.ports.executor import Work
 from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.placement import Placement
 from runner.sweep.on_ray.placing import (
     ClusterResources,
     Footprint,
     Hangs,
     Has,
     Place,
+    Placement,
     require_fits,
     room,
     tightest,

@@ -14,8 +14,7 @@ from runner.ports.trial import TaskChoice, TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.in_own_ray import PORTS_VARIABLE
 from runner.trainers.laying import programs
-from runner.trainers.prime_rl.driver import AGENT, JUDGE
-from runner.trainers.prime_rl.following import StepSource, standard_error
+from runner.trainers.prime_rl.driver import AGENT, JUDGE, StepSource, standard_error
 from tests.runner.trainers.standins import attempt, launched
 
 Made = Callable[..., TrialConfig]

@@ -21,8 +21,8 @@ from planner.recipes.schema import Advantage
 from runner.grpo.advantages import advantages
 from runner.ports.trial import TrialConfig
 from runner.trainers.driving import opened_task
+from runner.trainers.following import readings
 from runner.trainers.inside import PARTS, SAVE_NOW, InOrder, ordered_problems, write_data
-from runner.trainers.step_lines import readings
 from runner.trainers.trl.driver import JUDGE
 from runner.training.building import open_stream
 from tests.runner.trainers.standins import attempt, launched, trial
