@@ -2,9 +2,11 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 from sqlalchemy.orm import Session
 
@@ -21,7 +23,7 @@ from planner.store.costs import replace_costs
 from planner.store.results import add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.state import sweep_state
-from planner.store.sweeps import add_cost_records, move_trial, plan_named, save_plan
+from planner.store.sweeps import add_cost_records, move_trial, save_plan
 from planner.trials import TrialState
 from planner.view import Configuration
 from rlplan.actions.adopted_costs import source_of
@@ -35,44 +37,40 @@ from runner.processes import this_driver
 from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
 from runner.sweep.journal import Journal
+from runner.sweep.planned import configuration_of
 from runner.sweep.planning import SweepChoice, new_trial, sweep_spec
 from runner.sweep.spec import SweepSpec
 
 EXTERNAL = "adopted"  # the worker of their segments, and the task where nothing says on what they were trained
 
 
-def plan_row(
-    request: Request, resolved: Resolved, curves: Sequence[Entry], pilot: float, final: float
-) -> tuple[Plan, list[Candidate]]:
+def plan_row(request: Request, resolved: Resolved, curves: Sequence[Entry], pilot: float, final: float) -> Plan:
     """Return the plan whose pilots the runs were: their allocations at the prices that were measured."""
-    by_configuration: dict[Configuration, list[Entry]] = {}
-    for entry in curves:
-        by_configuration.setdefault(entry.configuration, []).append(entry)
+    by_configuration: dict[Configuration, list[Entry]] = defaultdict(list)
+    for entry in sorted(curves, key=lambda entry: entry.allocation):
+        by_configuration[entry.configuration].append(entry)
     candidates = [
-        _candidate(rank, request, entries, final)
-        for rank, entries in enumerate(sorted(by_configuration.values(), key=lambda each: each[0].allocation), start=1)
+        _candidate(rank, request, seeds, final) for rank, seeds in enumerate(by_configuration.values(), start=1)
     ]
-    return given_plan(request, resolved, (), pilot, final), candidates
+    return given_plan(request, resolved, candidates, pilot, final)
 
 
-def _candidate(rank: int, request: Request, entries: Sequence[Entry], final: float) -> Candidate:
+def _candidate(rank: int, request: Request, seeds: Sequence[Entry], final: float) -> Candidate:
     """Return the row of one configuration, which several seeds may have."""
-    first = entries[0]
-    n, B = first.allocation
-    prices = sorted(price_per_step(entry) for entry in entries)
+    first = seeds[0]
+    prices = sorted(price_per_step(entry) for entry in seeds)
     price = statistics.median(prices)
-    longest = max(entries, key=lambda entry: entry.run.last_step)
-    steps = max(1, int(final / price))
-    variant = next((v for v in request.all_variants if v.axes == first.axes), request.all_variants[0])
+    longest = max(seeds, key=lambda entry: entry.run.last_step)
     last = longest.run.last_step
+    variant = next((v for v in request.all_variants if v.axes == first.axes), request.all_variants[0])
     return given_candidate(
         request,
         replace(variant, axes=first.axes),
-        Allocation(n, B, steps),
+        Allocation(*first.allocation, max(1, int(final / price))),
         (prices[0], price, prices[-1]),
         first.learning_rate,
         (last, max(1, last // 4), max(longest.gpu_hours, last * price)),
-        f"adopted: {', '.join(entry.run.name for entry in entries)}",
+        f"adopted: {', '.join(entry.run.name for entry in seeds)}",
         rank,
     )
 
@@ -86,97 +84,40 @@ def price_per_step(entry: Entry) -> float:
     return max(totals[-1] - totals[0], 1e-12) / updates
 
 
-def open_candidates(request: Request, taken: Sequence[Candidate]) -> list[Candidate]:
-    """Return the cells of the grid that no run had, which a sweep that goes on may try; none without money."""
-    known = {(each.rollouts_per_prompt, each.prompts_per_batch, each.axes) for each in taken}
+def open_candidates(
+    store: Store, request: Request, taken: Sequence[Candidate], records: Sequence[CostRecord]
+) -> list[Candidate]:
+    """Return the cells of the grid that no run had, at the prices of all measured steps; none without money."""
+    known = [*store.cost_records(gpu=request.hardware.gpu.name, model=request.workload.model.name), *records]
+    if known:
+        terms = (request.workload, request.hardware.gpu, request.traits, request.coefficients)
+        coefficients = calibration_of(known, *terms).coefficients
+        variants = tuple(replace(variant, coefficients=coefficients) for variant in request.variants)
+        request = replace(request, coefficients=coefficients, variants=variants)
     try:
         proposed = new_candidates(propose(request))
     except (BudgetError, InputError):
         return []
-    others = [each for each in proposed if (each.rollouts_per_prompt, each.prompts_per_batch, each.axes) not in known]
-    ratios = []  # how many times as dear the runs' steps were as the price model has them, calibrated as it may be
-    for each in taken:
-        variant = next((v for v in request.all_variants if v.axes == each.axes), request.all_variants[0])
-        size = (each.rollouts_per_prompt, each.prompts_per_batch)
-        price = step_cost(variant.workload, request.hardware, variant.traits, *size, variant.coefficients)
-        ratios.append(each.gpu_hours_per_step / price.gpu_hours_per_step)
+    ratios = []  # of what the runs' steps took to their calibrated price
+    for row in taken:
+        variant = next((v for v in request.all_variants if v.axes == row.axes), request.all_variants[0])
+        size, workload = (row.rollouts_per_prompt, row.prompts_per_batch), variant.workload
+        price = step_cost(workload, request.hardware, variant.traits, *size, variant.coefficients)
+        ratios.append(row.gpu_hours_per_step / price.gpu_hours_per_step)
     factor = statistics.median(ratios)
-    for rank, each in enumerate(others, start=len(taken) + 1):
-        each.rank, each.update_steps, each.epochs = rank, max(1, int(each.update_steps / factor)), each.epochs / factor
-        each.gpu_hours_per_step *= factor
-        each.gpu_hours_per_step_low *= factor
-        each.gpu_hours_per_step_high *= factor
-        each.pilot_gpu_hours_per_step, each.pilot_steps, each.pilot_gpu_hours = None, 0, 0.0
-        each.pilot_reason = "none of the adopted runs had it"
+    cells = {configuration_of(candidate) for candidate in taken}
+    others = [candidate for candidate in proposed if configuration_of(candidate) not in cells]
+    for rank, row in enumerate(others, start=len(taken) + 1):
+        row.rank, row.pilot_reason = rank, "none of the adopted runs had it"
+        row.update_steps, row.epochs = max(1, int(row.update_steps / factor)), row.epochs / factor
+        row.gpu_hours_per_step *= factor
+        row.gpu_hours_per_step_low *= factor
+        row.gpu_hours_per_step_high *= factor
+        row.pilot_gpu_hours_per_step, row.pilot_steps, row.pilot_gpu_hours = None, 0, 0.0
     return others
 
 
-def calibrated(request: Request, known: Sequence[CostRecord]) -> Request:
-    """Return the request with prices that rest on measured steps."""
-    if not known:
-        return request
-    coefficients = calibration_of(
-        known, request.workload, request.hardware.gpu, request.traits, request.coefficients
-    ).coefficients
-    variants = tuple(replace(each, coefficients=coefficients) for each in request.variants)
-    return replace(request, coefficients=coefficients, variants=variants)
-
-
-def require_runnable(plan: Plan, candidates: Sequence[Candidate], choice: SweepChoice) -> None:
-    """Refuse a plan that no sweep can be stored of."""
-    plan.name, plan.candidates = "the plan", list(candidates)
-    _spec(plan, choice)
-
-
-def store_sweep(
-    store: Store,
-    plan: tuple[Plan, Sequence[Candidate]],
-    choice: SweepChoice,
-    curves: Sequence[tuple[Entry, Sequence[CostRecord]]],
-    problems: int | None,
-    ends: SweepStatus,
-) -> tuple[str, str, list[str]]:
-    """Store a plan and a sweep whose trials are the runs, and what is concluded; return their names and the trials'."""
-    clock, driver = RealClock(), this_driver()
-    with store.write() as session:
-        plan_name = save_plan(session, *plan, clock.now())
-        row = plan_named(session, plan_name)
-        spec = _spec(row, choice)
-        candidates = {(c.rollouts_per_prompt, c.prompts_per_batch, c.axes): c for c in row.candidates}
-
-        def planned(spec: SweepSpec) -> list[Trial]:
-            keys = [(entry, candidates[(*entry.allocation, entry.axes)]) for entry, _ in curves]
-            return [new_trial(spec, row, entry.axes, entry.learning_rate, entry.seed) for entry, row in keys]
-
-        sweep, own, stored = create(session, plan_name, spec, planned, driver, clock.now(), store.location)
-        name = sweep.name
-        for trial, (entry, costs) in zip(stored, curves, strict=True):
-            _trained(session, trial, entry, problems, clock.now())
-            reason = f"{entry.run.path}: {entry.run.score}, {entry.run.why}"
-            record_decision(session, name, clock.now(), "adopt", reason, trial_id=trial)
-            for cost in costs:
-                cost.trial_id = trial
-            store_costs(session, entry, costs)
-        names = [session.get_one(Trial, trial).name for trial in stored]
-    with store.read() as session:
-        stands = sweep_state(session, name)
-    board = Board(own, stands)
-    board.fresh |= set(board.trials)
-    journal = Journal(store, stands.sweep.id, driver, clock, len(stands.trials))
-    conclusions = Conclusions(Pool(), board, journal)
-    conclusions.fits()
-    conclusions.recommend(so_far=ends is not SweepStatus.FINISHED)
-    journal.end(ends)  # which lets go of the sweep
-    return plan_name, name, names
-
-
-def store_costs(session: Session, entry: Entry, costs: Sequence[CostRecord]) -> None:
-    """Store what a run's steps took, in place of what was stored of it when it was adopted before."""
-    replace_costs(session, source_of(entry))
-    add_cost_records(session, costs)
-
-
-def _spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
+def spec_of(plan: Plan, choice: SweepChoice) -> SweepSpec:
     """Return the settings of the sweep; where nothing says what was trained on, it can be read but not gone on with."""
     if choice.problems is not None or choice.trainer is not None or plan.config["workload"]["task"]:
         return sweep_spec(plan, choice)
@@ -186,47 +127,93 @@ def _spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     return spec.model_copy(update={"training": training})
 
 
-def _trained(session: Session, trial: int, entry: Entry, problems: int | None, now: datetime) -> None:
+def store_sweep(
+    store: Store,
+    plan: Plan,
+    choice: SweepChoice,
+    curves: Sequence[Entry],
+    costs: Mapping[Path, Sequence[CostRecord]],
+    problems: int | None,
+    ends: SweepStatus,
+) -> tuple[str, str, dict[Path, str]]:
+    """Store a plan and a sweep whose trials are the runs, and what is concluded.
+
+    Return the names of plan and sweep, and of each run's trial by its path.
+    """
+    clock, driver, trials = RealClock(), this_driver(), dict[Path, str]()
+    with store.write() as session:
+        plan_name = save_plan(session, plan, plan.candidates, clock.now())
+        candidates = {configuration_of(candidate): candidate for candidate in plan.candidates}
+
+        def planned(spec: SweepSpec) -> list[Trial]:
+            rows = [(entry, candidates[entry.configuration]) for entry in curves]
+            return [new_trial(spec, row, entry.axes, entry.learning_rate, entry.seed) for entry, row in rows]
+
+        spec = spec_of(plan, choice)
+        sweep, own, stored = create(session, plan_name, spec, planned, driver, clock.now(), store.location)
+        name = sweep.name
+        for trial, entry in zip(stored, curves, strict=True):
+            _store_training(session, trial, entry, problems, clock.now())
+            reason = f"{entry.run.path}: {entry.run.score}, {entry.run.why}"
+            record_decision(session, name, clock.now(), "adopt", reason, trial_id=trial)
+            for cost in costs[entry.run.path]:
+                cost.trial_id = trial
+            store_costs(session, entry, costs[entry.run.path])
+            trials[entry.run.path] = session.get_one(Trial, trial).name
+    with store.read() as session:
+        state = sweep_state(session, name)
+    board = Board(own, state)
+    board.fresh |= set(board.trials)
+    journal = Journal(store, state.sweep.id, driver, clock, len(state.trials))
+    conclusions = Conclusions(Pool(), board, journal)
+    conclusions.fits()
+    conclusions.recommend(so_far=ends is not SweepStatus.FINISHED)
+    journal.end(ends)  # which lets go of the sweep
+    return plan_name, name, trials
+
+
+def store_costs(session: Session, entry: Entry, costs: Sequence[CostRecord]) -> None:
+    """Store what a run's steps took, in place of what was stored of it when it was adopted before."""
+    replace_costs(session, source_of(entry))
+    add_cost_records(session, costs)
+
+
+def _store_training(session: Session, trial: int, entry: Entry, problems: int | None, now: datetime) -> None:
     """Have a trial done what its run did, in one segment."""
-    totals = gpu_hours(entry.run.steps, entry.settings.gpus or 1)
+    last, totals = entry.run.last_step, gpu_hours(entry.run.steps, entry.settings.gpus or 1)
     move_trial(session, trial, TrialState.RUNNING, now, f"adopted from {entry.run.path}")
-    new = Segment(number=1, from_step=0, to_step=entry.run.last_step, reserved_gpu_hours=totals[-1], worker=EXTERNAL)
+    new = Segment(number=1, from_step=0, to_step=last, reserved_gpu_hours=totals[-1], worker=EXTERNAL)
     segment = open_segment(session, trial, new, now)
     add_points(session, _points(trial, segment, entry, totals, problems))
-    settle_segment(session, segment, SegmentOutcome.COMMITTED, totals[-1], now, None, entry.run.last_step, EXTERNAL)
-    move_trial(session, trial, TrialState.PAUSED, now, f"its log ends at step {entry.run.last_step}")
+    settle_segment(session, segment, SegmentOutcome.COMMITTED, totals[-1], now, None, last, EXTERNAL)
+    move_trial(session, trial, TrialState.PAUSED, now, f"its log ends at step {last}")
     move_trial(session, trial, TrialState.FINISHED, now, "trained elsewhere: it cannot go on here")
 
 
 def _points(trial: int, segment: int, entry: Entry, totals: Sequence[float], problems: int | None) -> list[Point]:
+    """Return the points of a run's steps; a score's error is binomial, half an answer off 0 and 1."""
     points, tokens, before = [], 0.0, 0
-    answers = None if problems is None else problems * (entry.settings.validation_samples or 1)
+    answers = (problems or 0) * (entry.settings.validation_samples or 1)
     rollouts, gpus = math.prod(entry.allocation), entry.settings.gpus or 1
     for step, spent in zip(entry.run.steps, totals, strict=True):
         tokens += step.values.get("response_tokens", 0.0) * rollouts * (step.step - before)
-        before = step.step
+        before, error = step.step, None
+        if step.score is not None and answers:
+            share = min(max(step.score, 0.5 / answers), 1 - 0.5 / answers)
+            error = math.sqrt(share * (1 - share) / answers)
         metrics = {name: value for name, value in step.values.items() if math.isfinite(value)}
-        points.append(
-            Point(
-                trial_id=trial,
-                attempt=1,
-                optimizer_step=step.step,
-                rollouts=rollouts * step.step,
-                tokens=round(tokens),
-                seconds=spent * 3600 / gpus,
-                gpu_hours=spent,
-                score=step.score,
-                score_standard_error=_error(step.score, answers),
-                metrics={**metrics, "seconds": dict(step.seconds)} if metrics or step.seconds else None,
-                segment_id=segment,
-            )
+        point = Point(
+            trial_id=trial,
+            attempt=1,
+            optimizer_step=step.step,
+            rollouts=rollouts * step.step,
+            tokens=round(tokens),
+            seconds=spent * 3600 / gpus,
+            gpu_hours=spent,
+            score=step.score,
+            score_standard_error=error,
+            metrics={**metrics, "seconds": dict(step.seconds)} if metrics or step.seconds else None,
+            segment_id=segment,
         )
+        points.append(point)
     return points
-
-
-def _error(score: float | None, answers: int | None) -> float | None:
-    """Return the binomial error of a score of so many answers, half an answer off 0 and 1; None if unknown."""
-    if score is None or answers is None:
-        return None
-    share = min(max(score, 0.5 / answers), 1 - 0.5 / answers)
-    return math.sqrt(share * (1 - share) / answers)

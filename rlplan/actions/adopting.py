@@ -20,29 +20,20 @@ from planner.axes import LEARNING_RATE, RECIPE, value_of
 from planner.config import Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.config.trainer import BUILTIN
-from planner.proposals import Request
-from planner.store import Store, open_store
-from planner.store.schema import Candidate, CostRecord, SweepStatus
+from planner.store import open_store
+from planner.store.schema import SweepStatus
 from rlplan.actions.adopted_costs import cost_rows, times_their_price
-from rlplan.actions.adopted_rows import (
-    calibrated,
-    open_candidates,
-    plan_row,
-    require_runnable,
-    store_costs,
-    store_sweep,
-)
+from rlplan.actions.adopted_rows import open_candidates, plan_row, spec_of, store_costs, store_sweep
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.sweep_request import own_folder
 from rlplan.requests.foreign import AdoptRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.documents import AxisValues, Key, plain
+from rlplan.wording.documents import AxisValues, Key
 from rlplan.wording.numbers import plural
 from rlplan.wording.row_columns import Columns
 from rlplan.wording.terminal import tell
 from runner.sweep.planning import SweepChoice
 
-Priced = tuple[Entry, list[CostRecord]]  # a run, and what its steps took
 FINAL_RUN = 4.0  # times the longest run's GPU-hours: the final run, where neither it nor a budget is given
 _OF_WORKLOAD = ("workload.", "validation.problems", "validation.samples")  # what a file may know better than a log
 PILOT_SHARE = 0.2  # of a budget, unless the runs have taken more
@@ -53,16 +44,16 @@ class AdoptedRun:
     """A run as it was read, the name of its trial, and the flags that must say what could not be read."""
 
     entry: Entry = field(repr=False)
-    trial: str | None
-    missing: tuple[str, ...]
+    trial: str | None = None
 
-    run = Key[str](lambda each: str(each.entry.run.path))
+    missing = Key[Sequence[str]](lambda run: run.entry.settings.missing())
+    run = Key[str](lambda run: str(run.entry.run.path))
     trainer = Key[str | None]("entry.run.trainer")
     rollouts_per_prompt = Key[int | None]("entry.settings.rollouts_per_prompt")
     prompts_per_batch = Key[int | None]("entry.settings.prompts_per_batch")
     learning_rate = Key[float | None]("entry.settings.learning_rate")
     recipe = Key[str | None]("entry.settings.recipe")
-    axes = Key[AxisValues](lambda each: dict(each.entry.axes))
+    axes = Key[AxisValues](lambda run: dict(run.entry.axes))
     seed = Key[int | None]("entry.seed")
     model = Key[str | None]("entry.settings.model")
     gpus = Key[int | None]("entry.settings.gpus")
@@ -71,20 +62,12 @@ class AdoptedRun:
     score = Key[str | None]("entry.run.score", "the series that the scores are")
     why = Key[str | None]("entry.run.why", "why that is the score")
     others = Key[Sequence[str]]("entry.run.others")
-    points = Key[int](lambda each: len(each.entry.run.scores))
-    first_score = Key[float | None](lambda each: (s := each.entry.run.scores or None) and s[0].score)
-    last_score = Key[float | None](lambda each: (s := each.entry.run.scores or None) and s[-1].score)
-    seconds_per_step = Key[Mapping[str, float]](lambda each: each.entry.run.phases())
-    response_tokens = Key[float | None](lambda each: each.entry.run.typical("response_tokens"))
-    notes = Key[Sequence[str]](lambda each: [*each.entry.run.notes, *each.entry.settings.notes])
-
-    def flat(self) -> dict[str, Any]:
-        """Return it as one row."""
-        row = {"run": self.run, "trainer": self.trainer, **plain(self)}  # who it is comes first
-        flat = {name: value for name, value in row.items() if not isinstance(value, dict | list)}
-        flat |= {f"axis_{name}": value for name, value in row["axes"].items()}
-        flat |= {f"seconds_{name}": value for name, value in row["seconds_per_step"].items()}
-        return flat | {name: "; ".join(row[name]) for name in ("missing", "notes")}
+    points = Key[int](lambda run: len(run.entry.run.scores))
+    first_score = Key[float | None](lambda run: run.entry.run.scores[0].score if run.entry.run.scores else None)
+    last_score = Key[float | None](lambda run: run.entry.run.scores[-1].score if run.entry.run.scores else None)
+    seconds_per_step = Key[Mapping[str, float]](lambda run: run.entry.run.phases())
+    response_tokens = Key[float | None](lambda run: run.entry.run.typical("response_tokens"))
+    notes = Key[Sequence[str]](lambda run: [*run.entry.run.notes, *run.entry.settings.notes])
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,154 +77,118 @@ class Adopted(Answer):
     DRAWN = "rlplan.answers.adopt"
     TOLD = "notes"
 
-    entries: tuple[Entry, ...] = field(repr=False)
-    trials: tuple[str | None, ...] = field(repr=False)  # the name of each run's trial
-    missing: dict[Path, list[str]] = field(repr=False)  # by run, the flags that must say what could not be read
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     plan: str | None = None
     sweep: str | None = None
     prices: int = 0  # of runs whose seconds are stored
     times_price: float | None = None  # that their steps took, by what was known before; None where no log times steps
-
-    runs = Key[Sequence[AdoptedRun]]("rows")
-
-    @property
-    def rows(self) -> list[AdoptedRun]:
-        """The runs."""
-        return [
-            AdoptedRun(entry, trial, tuple(self.missing.get(entry.run.path, ())))
-            for entry, trial in zip(self.entries, self.trials, strict=True)
-        ]
+    runs: tuple[AdoptedRun, ...] = ()
 
     def table(self) -> tuple[Columns, list[dict[str, Any]]]:
         """Return a flat row for each run, with a column for each axis and phase that one of them has."""
-        rows = [run.flat() for run in self.rows]
+        rows = []
+        for run in self["runs"]:
+            row = {"run": run["run"], "trainer": run["trainer"]}  # who it is comes first
+            row |= {name: value for name, value in run.items() if not isinstance(value, dict | list)}
+            row |= {f"axis_{name}": value for name, value in run["axes"].items()}
+            row |= {f"seconds_{name}": took for name, took in run["seconds_per_step"].items()}
+            rows.append(row | {name: "; ".join(run[name]) for name in ("missing", "notes")})
         return tuple(dict.fromkeys(name for row in rows for name in row)), rows
 
 
-@dataclass(frozen=True, slots=True)
-class Money:
-    """What the runs have taken, and what there is besides."""
-
-    pilot_gpu_hours: float
-    final_gpu_hours: float
-    spent: float
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether something is left for further pilots."""
-        return self.pilot_gpu_hours > self.spent * (1 + 1e-9)
-
-
-def adopt(asked: AdoptRequest) -> Adopted:
+def adopt(request: AdoptRequest) -> Adopted:
     """Read runs, have those that compare become finished trials of a sweep, and store what their steps took."""
-    runs, settings = [Path(each) for each in _listed(asked.runs)], asked.settings and Path(asked.settings)
-    request = replace(asked, runs=runs, score=_listed(asked.score), settings=settings)
-    if not request.runs:
+    runs, scores = _listed(request.runs), _listed(request.score)
+    if not runs:
         raise InputError("no run is given: give the folder of one, or its log")
-    by_place = {path.resolve(): path for path in reversed(runs)}
-    distinct = sorted(by_place.values(), key=runs.index)
-    if repeated := len(runs) - len(distinct):  # one run is no two seeds
+    by_place: dict[Path, Path] = {}
+    for path in map(Path, runs):
+        by_place.setdefault(path.resolve(), path)
+    if repeated := len(runs) - len(by_place):  # one run is no two seeds
         tell(f"note: {plural(repeated, 'run')} given more than once, and read once")
-    entries = [_entry(path, request) for path in distinct]
-    if request.dry_run and (missing := missing_flags(entries)):
-        return Adopted(tuple(entries), (None,) * len(entries), missing, ())
-    found = compare_runs(entries, same_scores=bool(request.score))
+    entries = [_entry(path, request, scores) for path in by_place.values()]
+    if request.dry_run and missing_flags(entries):
+        return Adopted(runs=tuple(map(AdoptedRun, entries)))
+    compared = compare_runs(entries, same_scores=bool(scores))
     if request.dry_run:
-        return Adopted(found.entries, (None,) * len(entries), {}, found.notes)
-    return _store(request, found)
+        return Adopted(compared.notes, runs=tuple(map(AdoptedRun, compared.entries)))
+    return _store(request, compared)
 
 
-def _listed(given: Any) -> list[Any]:
-    return [given] if isinstance(given, str | Path) else list(given or ())
+def _listed(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str | Path) else list(value or ())
 
 
-def _entry(path: Path, request: AdoptRequest) -> Entry:
+def _entry(path: Path, request: AdoptRequest, scores: Sequence[str]) -> Entry:
+    """Read the log and the settings of a run; flags say what they do not."""
     if not path.exists():
         raise MissingFileError(f"no run '{path}': give its folder, or its log")
-    run = read_run(path, request.score or ())
+    run = read_run(path, scores)
     if request.percent:
-        steps = [replace(each, score=None if each.score is None else each.score / 100) for each in run.steps]
+        steps = [replace(step, score=None if step.score is None else step.score / 100) for step in run.steps]
         run = replace(run, steps=tuple(steps))
     if request.seconds_per_step is not None:
         run = timed(run, request.seconds_per_step)
-    found = configuration_of(path, request.settings, run.log)
-    said = {"validation_samples": run.samples} | {
-        name: each for name, each in vars(request).items() if each is not None
-    }
-    facts = facts_of(run.trainer, found, {name: said.get(name) for name in SETTINGS})
+    configuration = configuration_of(path, request.settings and Path(request.settings), run.log)
+    flags = {name: getattr(request, name, None) for name in SETTINGS}
+    if flags["validation_samples"] is None:
+        flags["validation_samples"] = run.samples
+    facts = facts_of(run.trainer, configuration, flags)
     return Entry(run, facts.settings, split=facts.split)
 
 
-def _store(request: AdoptRequest, found: ComparableRuns) -> Adopted:
+def _store(request: AdoptRequest, compared: ComparableRuns) -> Adopted:
     """Store what the runs' steps took, and those with a curve as trials of a sweep."""
-    entries, curves = found.entries, found.curves
-    money = _money(request, curves) if curves else Money(1.0, 1.0, 1.0)
-    resolved = _configuration(request, found, money)
+    entries, curves = compared.entries, compared.curves
+    pilot, final = _budget_split(request, curves) if curves else (1.0, 1.0)
+    resolved = _configuration(request, compared, pilot, final)
     workload = build_request(resolved)
-    priced = _priced(entries, workload, validations=request.validation_problems is not None)
+    now, model, validated = datetime.now(UTC), entries[0].settings.model, request.validation_problems is not None
+    alike = [entry for entry in entries if entry.settings.model == model]
+    costs = {entry.run.path: cost_rows(entry, workload, now, validations=validated) for entry in alike}
+    records = [record for rows in costs.values() for record in rows]
     other_trainer = request.trainer or resolved.config.trainer.name != BUILTIN  # which has problems of its own
     trainable = bool(request.problems or other_trainer or resolved.config.workload.task)
-    pilots = plan_row(workload, resolved, curves, money.pilot_gpu_hours, money.final_gpu_hours) if curves else None
-    choice = _sweep_choice(request)
-    if pilots is not None:
-        require_runnable(*pilots, choice)  # before a database is made
-    stored = Adopted(entries, (None,) * len(entries), {}, (), prices=sum(bool(costs) for _, costs in priced))
+    money_left = bool(curves) and pilot > math.fsum(entry.gpu_hours for entry in curves) * (1 + 1e-9)
+    folder = own_folder(request.folder, request.db)
+    same = {name: getattr(request, name) for name in ("problems", "reward", "validation", "trainer")}
+    choice = SweepChoice(model=request.checkpoint, folder=folder, **same)
+    plan, plan_name, sweep, trials = None, None, None, dict[Path, str]()
+    if curves:
+        plan = plan_row(workload, resolved, curves, pilot, final)
+        plan.name = "the plan"
+        spec_of(plan, choice)  # refuses a plan of which no sweep can be stored, before a database is made
     with open_store(request.db) as store:
-        if pilots is not None:
-            plan, candidates = pilots
-            if goes_on := money.goes_on and trainable:
-                candidates += _open_candidates(store, workload, candidates, priced)
+        if plan is not None:
+            if goes_on := money_left and trainable:
+                plan.candidates += open_candidates(store, workload, plan.candidates, records)
             ends = SweepStatus.INTERRUPTED if goes_on else SweepStatus.FINISHED
-            scored = [each for each in priced if each[0].scored]
-            plan_name, sweep, names = store_sweep(
-                store, (plan, candidates), choice, scored, request.validation_problems, ends
+            plan_name, sweep, trials = store_sweep(
+                store, plan, choice, curves, costs, request.validation_problems, ends
             )
-            given = iter(names)
-            trials = tuple(next(given) if entry.scored else None for entry in entries)
-            stored = replace(stored, plan=plan_name, sweep=sweep, trials=trials)
         with store.write() as session:
-            for entry, costs in priced:
-                if costs and not entry.scored:
-                    store_costs(session, entry, costs)
-    notes = (*found.notes, *_notes(entries, stuck=money.goes_on and not trainable))
-    return replace(stored, notes=notes, times_price=_times_price(priced, workload))
-
-
-def _sweep_choice(request: AdoptRequest) -> SweepChoice:
-    return SweepChoice(
-        problems=request.problems,
-        model=request.checkpoint,
-        reward=request.reward,
-        validation=request.validation,
-        trainer=request.trainer,
-        folder=own_folder(request.folder, request.db),
+            for entry in alike:
+                if costs[entry.run.path] and not entry.scored:
+                    store_costs(session, entry, costs[entry.run.path])
+    # What was known before: the prior of who trained the runs, where that is one trainer.
+    trainers = {entry.run.trainer for entry in alike if costs[entry.run.path]}
+    known = prior(workload.hardware.gpu, trainers.pop()) if len(trainers) == 1 else workload.coefficients
+    return Adopted(
+        notes=(*compared.notes, *_notes(entries, stuck=money_left and not trainable)),
+        plan=plan_name,
+        sweep=sweep,
+        prices=sum(map(bool, costs.values())),
+        times_price=times_their_price(records, workload, known),
+        runs=tuple(AdoptedRun(entry, trials.get(entry.run.path)) for entry in entries),
     )
-
-
-def _priced(entries: Sequence[Entry], workload: Request, *, validations: bool) -> list[Priced]:
-    """Return each run with what its steps took; of another model than the first, nothing."""
-    now, model = datetime.now(UTC), entries[0].settings.model
-    return [
-        (each, cost_rows(each, workload, now, validations=validations) if each.settings.model == model else [])
-        for each in entries
-    ]
-
-
-def _open_candidates(
-    store: Store, workload: Request, taken: Sequence[Candidate], priced: Sequence[Priced]
-) -> list[Candidate]:
-    """Return what the sweep may try besides, at the prices that are known with those of the runs."""
-    known = store.cost_records(gpu=workload.hardware.gpu.name, model=workload.workload.model.name)
-    return open_candidates(calibrated(workload, [*known, *_records(priced)]), taken)
 
 
 def _notes(entries: Sequence[Entry], *, stuck: bool) -> Iterator[str]:
     """Yield what to mind; the sweep is stuck where money is left and nothing says what to train."""
     first = entries[0]
-    if others := [each.run.path.name for each in entries if each.settings.model != first.settings.model]:
+    if others := [entry.run.path.name for entry in entries if entry.settings.model != first.settings.model]:
         yield f"{', '.join(others)}: of another model than {first.run.path.name}, adopt them by themselves"
-    if unscored := [each.run.path.name for each in entries if not each.scored]:
+    if unscored := [entry.run.path.name for entry in entries if not entry.scored]:
         yield f"{', '.join(unscored)}: not validated after an update, so only what their steps took is stored"
     if stuck:
         yield (
@@ -250,61 +197,33 @@ def _notes(entries: Sequence[Entry], *, stuck: bool) -> Iterator[str]:
         )
 
 
-def _records(priced: Sequence[Priced]) -> list[CostRecord]:
-    return [record for _, costs in priced for record in costs]
-
-
-def _times_price(priced: Sequence[Priced], request: Request) -> float | None:
-    """Return how many times their price steps took, by the prior of who trained them where that is one trainer."""
-    trainers = {entry.run.trainer for entry, costs in priced if costs}
-    known = prior(request.hardware.gpu, trainers.pop()) if len(trainers) == 1 else request.coefficients
-    return times_their_price(_records(priced), request, known)
-
-
-def _money(request: AdoptRequest, curves: Sequence[Entry]) -> Money:
-    """Return how the budget is split: the runs have spent a part, the final run has the target, pilots the rest."""
-    took = [entry.gpu_hours for entry in curves]
-    spent, budget, target = math.fsum(took), request.budget, request.target
+def _budget_split(request: AdoptRequest, curves: Sequence[Entry]) -> tuple[float, float]:
+    """Return the GPU-hours of pilots, of which the runs have spent a part, and of the final run."""
+    hours = [entry.gpu_hours for entry in curves]
+    spent, budget, target = math.fsum(hours), request.budget, request.target
     if target is None:
-        target = FINAL_RUN * max(took) if budget is None else budget - max(spent, PILOT_SHARE * budget)
+        target = FINAL_RUN * max(hours) if budget is None else budget - max(spent, PILOT_SHARE * budget)
     if budget is not None and (target <= 0 or spent + target > budget * (1 + 1e-9)):
-        wanted = f" and a final run of {request.target:.4g}" if request.target else ""
+        final = f" and a final run of {request.target:.4g}" if request.target else ""
         raise BudgetError(
-            f"a budget of {budget:.4g} GPU-hours does not hold the {spent:.4g} of the adopted runs{wanted}: give "
-            f"--budget {math.ceil(1.2 * (spent + max(target, *took))):,} or more, or leave it out"
+            f"a budget of {budget:.4g} GPU-hours does not hold the {spent:.4g} of the adopted runs{final}: give "
+            f"--budget {math.ceil(1.2 * (spent + max(target, *hours))):,} or more, or leave it out"
         )
-    return Money(spent if budget is None else budget - target, target, spent)
+    return spent if budget is None else budget - target, target
 
 
-def _configuration(request: AdoptRequest, found: ComparableRuns, money: Money) -> Resolved:
+def _configuration(request: AdoptRequest, compared: ComparableRuns, pilot: float, final: float) -> Resolved:
     """Return the configuration of the plan: what was read of the runs, where the user's file does not say otherwise."""
-    entries = found.curves or found.entries
-    first, own = entries[0].settings, load_configuration(request.config)
-    # The mean score before training says how hard the problems are.
-    base = [s.score for e in entries for s in e.run.scores[:1] if s.step == 0 and s.score is not None]
-    gaps = [after.step - before.step for e in entries for before, after in pairwise(e.run.scores)]
-    values: dict[str, Any] = {
-        "budget.gpu_hours": money.pilot_gpu_hours + money.final_gpu_hours,
-        "pilot.fraction": money.pilot_gpu_hours / (money.pilot_gpu_hours + money.final_gpu_hours),
-        "workload.model": None if _is_set(own, "workload.model") else catalogue.model_named(str(first.model)),
-        "workload.pass_rate": min(0.99, max(0.01, statistics.fmean(base))) if base else None,
-        "hardware.gpu": request.gpu,
-        "hardware.gpus": (gpus := max(entry.settings.gpus or 1 for entry in entries)),
-        "hardware.gpus_per_trial": gpus,
-        "workload.response_tokens": first.response_tokens,
-        "workload.mean_response_tokens": _mean_of(entries, "response_tokens", first.response_tokens),
-        "workload.prompt_tokens": _mean_of(entries, "prompt_tokens", None),
-        "recipe.learning_rate": first.learning_rate,
-        "recipe.learning_rate_rollouts": math.prod(entries[0].allocation),
-        "validation.problems": request.validation_problems,
-        "validation.samples": first.validation_samples,
-        "validation.every_steps": max(1, round(statistics.median(gaps))) if gaps else None,
-    }
-    recipes = list(dict.fromkeys(str(r) for e in entries if (r := value_of(e.axes, RECIPE)) is not None))
-    factors = list(dict.fromkeys(float(r) for e in entries if (r := value_of(e.axes, LEARNING_RATE)) is not None))
-    values |= {"axes.recipes": recipes} if recipes else {"recipe.name": first.recipe}
-    values |= {"axes.learning_rates": factors} if factors else {}
-    values = {key: value for key, value in values.items() if not (key.startswith(_OF_WORKLOAD) and _is_set(own, key))}
+    own = load_configuration(request.config)
+    values = _read_values(request, compared.curves or compared.entries)
+    values |= {"budget.gpu_hours": pilot + final, "pilot.fraction": pilot / (pilot + final)}
+    # Of pass rates there are several ways to say them.
+    ways = {"workload.pass_rate": ("workload.pass_rate", "workload.pass_rates_file", "workload.difficulty")}
+    for key in [key for key in values if key.startswith(_OF_WORKLOAD)]:
+        if any(own.source(way) != DEFAULT for way in ways.get(key, (key,))):
+            values[key] = None
+    if model := values["workload.model"]:
+        values["workload.model"] = catalogue.model_named(str(model))
     flags = {key: (f"the adopted runs ({key})", value) for key, value in values.items() if value is not None}
     resolved = load_configuration(request.config, None, flags)
     if resolved.source("hardware.gpu") == DEFAULT:
@@ -314,14 +233,34 @@ def _configuration(request: AdoptRequest, found: ComparableRuns, money: Money) -
     return resolved
 
 
-def _is_set(resolved: Resolved, key: str) -> bool:
-    """Whether the user's file, or the task that it names, says what a key is; of pass rates there are several ways."""
-    ways = (key, "workload.pass_rates_file", "workload.difficulty") if key == "workload.pass_rate" else (key,)
-    return any(resolved.source(way) != DEFAULT for way in ways)
-
-
-def _mean_of(entries: Sequence[Entry], value: str, most: int | None) -> float | None:
-    means = [mean for entry in entries if (mean := entry.run.typical(value)) is not None and mean > 0]
-    if not means:
-        return None
-    return statistics.median(means) if most is None else min(statistics.median(means), 0.95 * most)
+def _read_values(request: AdoptRequest, entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return what the runs say by key of the configuration, None where they say nothing."""
+    first, gpus = entries[0].settings, max(entry.settings.gpus or 1 for entry in entries)
+    # The mean score before training says how hard the problems are.
+    base = [s.score for e in entries for s in e.run.scores[:1] if s.step == 0 and s.score is not None]
+    gaps = [after.step - before.step for e in entries for before, after in pairwise(e.run.scores)]
+    responses, prompts = (
+        [mean for entry in entries if (mean := entry.run.typical(name) or 0.0) > 0]
+        for name in ("response_tokens", "prompt_tokens")
+    )
+    longest = 0.95 * (first.response_tokens or math.inf)
+    recipes = list(dict.fromkeys(str(r) for e in entries if (r := value_of(e.axes, RECIPE)) is not None))
+    factors = list(dict.fromkeys(float(r) for e in entries if (r := value_of(e.axes, LEARNING_RATE)) is not None))
+    return {
+        "workload.model": first.model,
+        "workload.pass_rate": min(0.99, max(0.01, statistics.fmean(base))) if base else None,
+        "hardware.gpu": request.gpu,
+        "hardware.gpus": gpus,
+        "hardware.gpus_per_trial": gpus,
+        "workload.response_tokens": first.response_tokens,
+        "workload.mean_response_tokens": min(statistics.median(responses), longest) if responses else None,
+        "workload.prompt_tokens": statistics.median(prompts) if prompts else None,
+        "recipe.learning_rate": first.learning_rate,
+        "recipe.learning_rate_rollouts": math.prod(entries[0].allocation),
+        "validation.problems": request.validation_problems,
+        "validation.samples": first.validation_samples,
+        "validation.every_steps": max(1, round(statistics.median(gaps))) if gaps else None,
+        "axes.recipes": recipes or None,
+        "recipe.name": None if recipes else first.recipe,
+        "axes.learning_rates": factors or None,
+    }

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from planner.axes import format_axes
@@ -18,66 +18,70 @@ answer = adopt
 
 def parts(adopted: Adopted, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
     """Draw the runs as they were read, and what became of them."""
-    rows, in_full = adopted.rows, invocation.explain
-    yield from canvas.lines(_what(adopted), "bold")
+    runs, in_full = adopted.runs, invocation.explain
+    yield from canvas.lines(_summary(adopted), "bold")
     yield ""
-    alike = Counter(row.entry.run.path.name for row in rows)
+    alike = Counter(run.entry.run.path.name for run in runs)
     # With where it is, if others are called so too.
-    names = {path: path.name if alike[path.name] == 1 else str(path) for path in (row.entry.run.path for row in rows)}
-    shown = rows if in_full else rows[:ROWS]
+    names = {path: path.name if alike[path.name] == 1 else str(path) for path in (run.entry.run.path for run in runs)}
+    shown = runs if in_full else runs[:ROWS]
     yield table_of(shown, _columns(adopted, names, in_full=in_full), canvas)
-    if hidden := len(rows) - len(shown):
+    if hidden := len(runs) - len(shown):
         yield canvas.line(f"{plural(hidden, 'run')} not shown", "dim")
-    lacking = [f"{names[path]}: not read, so give {', '.join(flags)}." for path, flags in adopted.missing.items()]
+    lacking = [
+        f"{names[run.entry.run.path]}: not read, so give {', '.join(run.missing)}." for run in runs if run.missing
+    ]
     for text in lacking if in_full else lacking[:SHOWN_LINES]:
         yield from canvas.lines(text)
-    yield from next_steps([*_steps(adopted, shown, invocation)], canvas)
+    yield from next_steps([*_steps(adopted, invocation)], canvas)
 
 
 def _columns(adopted: Adopted, names: Mapping[Path, str], *, in_full: bool) -> list[Column[AdoptedRun]]:
-    varied = any(row.entry.axes for row in adopted.rows)
+    varied = any(run.axes for run in adopted.runs)
     return [
-        Column("run", lambda row: names[row.entry.run.path], Cells.PATHS),
-        Column("trainer", lambda row: row.entry.run.trainer or "-", Cells.NAMES),
-        Column("n", lambda row: _or_ask(row.entry.settings.rollouts_per_prompt)),
-        Column("B", lambda row: _or_ask(row.entry.settings.prompts_per_batch)),
-        Column("lr", lambda row: "?" if (lr := row.entry.settings.learning_rate) is None else rate(lr)),
-        Column("axes", lambda row: format_axes(row.entry.axes), Cells.NAMES, shown=varied),
-        Column("GPUs", lambda row: _or_ask(row.entry.settings.gpus)),
-        Column("steps", lambda row: f"{row.entry.run.last_step:,}"),
-        Column("GPU-h", lambda row: "?" if row.entry.settings.gpus is None else hours(row.entry.gpu_hours)),
-        Column("scores", lambda row: len(row.entry.run.scores)),
-        Column("last", lambda row: f"{s[-1].score:.3f}" if (s := row.entry.run.scores) else "-"),
-        Column("score is", lambda row: row.entry.run.score or "-", Cells.PATHS, shown=in_full, gives_way=True),
-        Column("trial", lambda row: row.trial or "-", Cells.NAMES, shown=in_full and adopted.sweep is not None),
+        Column("run", lambda run: names[run.entry.run.path], Cells.PATHS),
+        Column("trainer", lambda run: run.trainer or "-", Cells.NAMES),
+        Column("n", lambda run: _or_ask(run.rollouts_per_prompt)),
+        Column("B", lambda run: _or_ask(run.prompts_per_batch)),
+        Column("lr", lambda run: "?" if run.learning_rate is None else rate(run.learning_rate)),
+        Column("axes", lambda run: format_axes(run.entry.axes), Cells.NAMES, shown=varied),
+        Column("GPUs", lambda run: _or_ask(run.gpus)),
+        Column("steps", lambda run: f"{run.update_steps:,}"),
+        Column("GPU-h", lambda run: "?" if run.gpus is None else hours(run.gpu_hours)),
+        Column("scores", lambda run: run.points),
+        Column("last", lambda run: "-" if run.last_score is None else f"{run.last_score:.3f}"),
+        Column("score is", lambda run: run.score or "-", Cells.PATHS, shown=in_full, gives_way=True),
+        Column("trial", lambda run: run.trial or "-", Cells.NAMES, shown=in_full and adopted.sweep is not None),
     ]
 
 
-def _steps(adopted: Adopted, shown: Sequence[AdoptedRun], invocation: Invocation) -> Iterator[NextStep]:
+def _steps(adopted: Adopted, invocation: Invocation) -> Iterator[NextStep]:
     """Yield what can be typed next: the answer of a sweep, else what stores the runs or does without their settings."""
     if adopted.sweep is not None:
         yield invocation.step("recommend", adopted.sweep, "what to run, and how sure that is")
         yield invocation.step("rank", adopted.sweep, "all of them, ranked")
         return  # to explain them once more would store them once more
-    if adopted.missing:
-        runs = shlex.join(["rlplan", "fit", *(str(row.entry.run.path) for row in shown)])
-        yield NextStep(runs, "their curves, which need no settings")
+    if any(run.missing for run in adopted.runs):
+        shown = adopted.runs if invocation.explain else adopted.runs[:ROWS]
+        paths = shlex.join(["rlplan", "fit", *(run.run for run in shown)])
+        yield NextStep(paths, "their curves, which need no settings")
     else:
         yield invocation.without("stores them", "--dry-run")
     if not invocation.explain:
         yield invocation.explained("which series are the scores")
 
 
-def _what(adopted: Adopted) -> str:
+def _summary(adopted: Adopted) -> str:
     """Say what became of the runs."""
-    runs = plural(len(adopted.entries), "run")
-    times = adopted.times_price
-    whose = "Its" if len(adopted.entries) == 1 else "Their"
-    off = "" if times is None else f" {whose} steps took {times:.2g} times what they were priced at."
-    priced = f"{off} The steps of {plural(adopted.prices, 'run')} count for prices now." if adopted.prices else ""
+    runs, priced = plural(len(adopted.runs), "run"), ""
+    if adopted.prices:
+        whose = "Its" if len(adopted.runs) == 1 else "Their"
+        times = adopted.times_price
+        priced = "" if times is None else f" {whose} steps took {times:.2g} times what they were priced at."
+        priced += f" The steps of {plural(adopted.prices, 'run')} count for prices now."
     if adopted.sweep is None:
         return f"{runs} read.{priced}"
-    trials = sum(trial is not None for trial in adopted.trials)
+    trials = sum(run.trial is not None for run in adopted.runs)
     return f"{runs} read: {plural(trials, 'trial')} of {adopted.sweep}.{priced}"
 
 
