@@ -152,13 +152,10 @@ def _scores(points: Iterable[Any], metric: Metric) -> list[ScorePoint]:
     return list(by_step.values())
 
 
-def every_point(
-    session: Session, sweep_id: int, *, measured: bool = True
-) -> Iterator[tuple[dict[str, Any], Row[*tuple[Any, ...]]]]:
+def every_point(session: Session, sweep_id: int) -> Iterator[tuple[dict[str, Any], Row[*tuple[Any, ...]]]]:
     """Yield every point, behind what is known of its trial, by trial, step and attempt; also of attempts given up.
 
-    A sweep may have millions: they are read a few at a time, one trial after the other, in the order of their key. The
-    documents, the further scores and the metrics, come alone without what was `measured`.
+    A sweep may have millions: they are read a few at a time, one trial after the other, in the order of their key.
     """
     of_trial = (Trial.name.label("trial"), Trial.rollouts_per_prompt, Trial.prompts_per_batch, Trial.seed, Trial.axes)
     trials = session.execute(select(Trial.id, *of_trial).where(Trial.sweep_id == sweep_id).order_by(Trial.id)).all()
@@ -175,7 +172,7 @@ def every_point(
         point.score_standard_error,
     ]
     wanted = (
-        select(*(columns if measured else ()), point.further_scores, point.metrics)
+        select(*columns, point.further_scores, point.metrics)
         .where(point.trial_id == bindparam("trial_id"))
         .order_by(point.optimizer_step, point.attempt)
     )

@@ -3,24 +3,22 @@
 import io
 import json
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
-
-from sqlalchemy.orm import Session
+from typing import IO, Any, BinaryIO
 
 from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.experience.plain import document as experience_document
 from planner.store import open_store
-from planner.store.schema import Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.learning import experience_in
 from rlplan.reading.export_tables import REPLAYED, TABLES, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.requests.reading import ExportRequest
 from rlplan.wording.documents import plain
-from rlplan.wording.file_writing import Content, require_room, write_cells, write_file
+from rlplan.wording.file_writing import Content, require_room, write_csv, write_file
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell
 
@@ -32,57 +30,37 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 def answer(request: ExportRequest) -> None:
     """Write what is asked for, or what the sweep has learnt."""
-    if request.experience is not None:
-        if (request.out, request.what, request.purpose, request.format) != (None, None, None, None):
-            raise InputError("--experience writes one file: leave out the other path, --what, --for and --format")
-        _export_experience(request, request.experience)
-    elif request.out is None:
-        raise InputError("nothing says where to write: give a file, - for stdout, or --experience FILE")
-    else:
-        _export_tables(request, request.out)
-
-
-def _export_experience(request: ExportRequest, out: str) -> None:
-    """Write what a sweep has learnt into a file that `--learn-from` reads, or to stdout for -."""
-    _require_room(out, force=request.force)
+    if request.experience is None:
+        _export_tables(request)
+        return
+    if (request.out, request.what, request.purpose, request.format) != (None, None, None, None):
+        raise InputError("--experience writes one file: leave out the other path, --what, --for and --format")
+    _require_room(request.experience, request)
     experience = experience_in(request.db, request.sweep)
     size = f"{experience.configurations} configurations ({experience.curves} curves)"
-    _write(out, experience_document([experience]).encode(), f"what {experience.name} has learnt of {size}", request)
+    content = experience_document([experience]).encode()
+    _write(request.experience, content, f"what {experience.name} has learnt of {size}", request)
 
 
-def _export_tables(request: ExportRequest, out: str) -> None:
+def _export_tables(request: ExportRequest) -> None:
+    out = request.out
+    if out is None:
+        raise InputError("nothing says where to write: give a file, - for stdout, or --experience FILE")
     what, format = _what(request), _format(request, out)
     if what == ALL and format is not FileFormat.JSON:
         raise InputError("all tables go into one JSON document: give a .json file, or - with --format json")
-    _require_room(out, force=request.force)
-    with open_store(request.db, read_only=True) as store, store.read() as session:
-        sweep = sweep_named(session, request.sweep)
-        names = (*TABLES, RANKING) if what == ALL else (what,)
-        tables = {name: _table(name, request, session, sweep) for name in names}
+    _require_room(out, request)
+    with tempfile.TemporaryFile() as file:
+        sweep, tables = _tables(request, (*TABLES, RANKING) if what == ALL else (what,), file)
         if format is FileFormat.CSV:
             content: Content = partial(_write_csv, tables[what])
         elif what == ALL:
-            content = partial(_write_json, {"sweep": sweep.name}, tables)
+            content = partial(_write_json, {"sweep": sweep}, tables)
         else:
-            about = {"sweep": sweep.name, "what": what, "columns": list(tables[what].columns)}
+            about = {"sweep": sweep, "what": what, "columns": list(tables[what].columns)}
             content = partial(_write_json, about, {"rows": tables[what]})
         sizes = ", ".join(f"{name} ({table.count:,} rows)" for name, table in tables.items())
-        _write(out, content, f"{sizes} of {sweep.name}", request)
-
-
-def _require_room(out: str, *, force: bool) -> None:
-    if out != STDOUT:
-        require_room(Path(out).expanduser(), force=force)
-
-
-def _write(out: str, content: Content, what: str, request: ExportRequest) -> None:
-    if out != STDOUT:
-        write_file(Path(out).expanduser(), content, force=request.force)
-        tell(f"wrote {what} to {out}")
-    elif isinstance(content, bytes):
-        sys.stdout.buffer.write(content)
-    else:
-        content(sys.stdout.buffer)
+        _write(out, content, f"{sizes} of {sweep}", request)
 
 
 def _what(request: ExportRequest) -> str:
@@ -110,20 +88,40 @@ def _format(request: ExportRequest, out: str) -> FileFormat:
     return request.format or by_suffix or FileFormat.CSV
 
 
-def _table(name: str, request: ExportRequest, session: Session, sweep: Sweep) -> Table:
-    """Read a table; the ranking is worked out where what is stored is out of date."""
-    if request.purpose == REPLAY:
-        table = Table(REPLAYED, partial(recorded, session, sweep))
-        if not table.count:
-            raise NotFoundError(f"{sweep.name} has no scores yet: there is nothing to replay")
-        return table
-    if name == RANKING:
-        ranked = ranking(request.db, sweep.name)
-        keys = {"sweep": sweep.name, "plan": ranked.plan, "source": ranked.source.value}
-        columns, rows = ranked.table()
-        return Table((*keys, *columns), lambda: (keys | row for row in rows))
-    columns, read = TABLES[name]
-    return Table(columns, partial(read, session, sweep))
+def _tables(request: ExportRequest, names: tuple[str, ...], file: IO[bytes]) -> tuple[str, dict[str, Table]]:
+    """Read tables of the sweep, whose name is returned; the ranking is worked out where the stored one is old."""
+    tables = {}
+    with open_store(request.db, read_only=True) as store, store.read() as session:
+        sweep = sweep_named(session, request.sweep)
+        for name in names:
+            if request.purpose == REPLAY:
+                tables[name] = Table(REPLAYED, recorded(session, sweep), file)
+                if not tables[name].count:
+                    raise NotFoundError(f"{sweep.name} has no scores yet: there is nothing to replay")
+            elif name == RANKING:
+                ranked = ranking(request.db, sweep.name)
+                keys = {"sweep": sweep.name, "plan": ranked.plan, "source": ranked.source.value}
+                columns, rows = ranked.table()
+                tables[name] = Table((*keys, *columns), (keys | row for row in rows), file)
+            else:
+                columns, read = TABLES[name]
+                tables[name] = Table(columns, read(session, sweep), file)
+        return sweep.name, tables
+
+
+def _require_room(out: str, request: ExportRequest) -> None:
+    if out != STDOUT:
+        require_room(Path(out).expanduser(), force=request.force)
+
+
+def _write(out: str, content: Content, what: str, request: ExportRequest) -> None:
+    if out != STDOUT:
+        write_file(Path(out).expanduser(), content, force=request.force)
+        tell(f"wrote {what} to {out}")
+    elif isinstance(content, bytes):
+        sys.stdout.buffer.write(content)
+    else:
+        content(sys.stdout.buffer)
 
 
 def _write_json(about: Mapping[str, Any], tables: Mapping[str, Table], file: BinaryIO) -> None:
@@ -140,14 +138,13 @@ def _write_json(about: Mapping[str, Any], tables: Mapping[str, Table], file: Bin
 
 
 def _write_csv(table: Table, file: BinaryIO) -> None:
-    def cells() -> Iterator[list[Any]]:
-        for row in table.rows():
-            yield [value if value.__class__ in _PLAIN else _cell(value) for value in map(row.get, table.columns)]
-
+    rows = (
+        {name: cell if cell.__class__ in _PLAIN else _text(cell) for name, cell in row.items()} for row in table.rows()
+    )
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
-    write_cells(text, table.columns, cells())
+    write_csv(text, table.columns, rows)
     text.detach()
 
 
-def _cell(value: Any) -> Any:
+def _text(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list | tuple) else plain(value)

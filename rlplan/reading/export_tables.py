@@ -1,10 +1,11 @@
-"""The tables of a sweep as rows, which are read while they are written: a sweep may have millions of points."""
+"""The tables of a sweep as rows, which are read one at a time: a sweep may have millions of points."""
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import IO, Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -76,38 +77,43 @@ def trials(session: Session, sweep: Sweep) -> Iterator[Row]:
         yield {"sweep": sweep.name, **row, **stored[trial.id]}
 
 
-def _stored(model: Any, names: Iterable[str], session: Session, sweep: Sweep) -> Iterator[Row]:
-    """Yield the rows of a table of the database whose rows belong to a trial of the sweep, or to the sweep itself."""
-    stored = (getattr(model, name) for name in names)
-    query = select(Trial.name.label("trial"), *stored).select_from(model).outerjoin(Trial, Trial.id == model.trial_id)
+def stored(model: Any, names: Iterable[str], session: Session, sweep: Sweep) -> Iterator[Row]:
+    """Yield the rows of a table of the database whose rows belong to a trial of the sweep, or to the sweep itself.
+
+    What they have as `parameters` is a column for each value.
+    """
+    cells = (getattr(model, name) for name in names)
+    query = select(Trial.name.label("trial"), *cells).select_from(model).outerjoin(Trial, Trial.id == model.trial_id)
     owner = getattr(model, "sweep_id", Trial.sweep_id)
-    for row in session.execute(query.where(owner == sweep.id).order_by(model.id)):
-        yield {"sweep": sweep.name, **row._mapping}
-
-
-def fits(session: Session, sweep: Sweep) -> Iterator[Row]:
-    """Yield every fit of every trial's curve, each parameter with its interval."""
-    for row in _stored(Fit, FITS, session, sweep):
-        yield row | dict(flattened(row.pop("parameters") or {}))
+    for found in session.execute(query.where(owner == sweep.id).order_by(model.id)):
+        row = {"sweep": sweep.name, **found._mapping}
+        yield row | dict(flattened(row.pop("parameters", None) or {}))
 
 
 class Table:
-    """Rows that are read anew whenever it is gone through, under the columns that any of them has."""
+    """Rows under the columns that any of them has, kept in a file: a sweep may have millions of points."""
 
-    def __init__(self, columns: Columns, read: Callable[[], Iterable[Row]]) -> None:
-        """Go through the rows once, for their columns and their number."""
+    def __init__(self, columns: Columns, rows: Iterable[Row], file: IO[bytes]) -> None:
+        """Read the rows once, and put them at the end of the file."""
         names: Row = dict.fromkeys(columns)
-        self.rows, self.count = read, 0
-        for row in read():
+        self.count, self._file, self._begins = 0, file, file.tell()
+        for row in rows:
             self.count += 1
             names |= row
+            pickle.dump(row, file)
         self.columns = tuple(names)
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows as they were read."""
+        self._file.seek(self._begins)
+        for _ in range(self.count):
+            yield pickle.load(self._file)
 
 
 TABLES: Mapping[str, tuple[Columns, Rows]] = {  # each with the columns that it has without any row
     "points": ((), points),
     "trials": ((), trials),
-    "segments": (("sweep", "trial", *SEGMENTS), partial(_stored, Segment, SEGMENTS)),
-    "decisions": (("sweep", "trial", *DECISIONS), partial(_stored, Decision, DECISIONS)),
-    "fits": (("sweep", "trial", *FITS[:-1]), fits),
+    "segments": (("sweep", "trial", *SEGMENTS), partial(stored, Segment, SEGMENTS)),
+    "decisions": (("sweep", "trial", *DECISIONS), partial(stored, Decision, DECISIONS)),
+    "fits": (("sweep", "trial", *FITS[:-1]), partial(stored, Fit, FITS)),
 }

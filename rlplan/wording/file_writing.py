@@ -117,11 +117,6 @@ class _Lines:
         return self._file.write(f"{line[: -len(_END)]}\n")
 
 
-def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows under a heading, which is there without any row too."""
-    write_cells(file, columns, (map(row.get, columns) for row in rows))
-
-
 def line_of(cells: Iterable[Any]) -> str:
     """Return one row as text, with its end."""
     written = io.StringIO()
@@ -129,8 +124,8 @@ def line_of(cells: Iterable[Any]) -> str:
     return written.getvalue()
 
 
-def write_cells(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Write rows of as many cells as there are columns under a heading."""
+def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows under a heading, which is there without any row too."""
     writer = csv.writer(_Lines(file), lineterminator=_END)
     writer.writerow(columns)
-    writer.writerows(rows)
+    writer.writerows(map(row.get, columns) for row in rows)
