@@ -104,7 +104,7 @@ class Metric:
 
     @classmethod
     def of_sweep(cls, config: Mapping[str, Any]) -> "Metric":
-        """Return the metric that a stored sweep compares by; sweeps of older versions compare by the mean."""
+        """Return the metric that a stored sweep compares by, the mean unless its settings say otherwise."""
         rule = config.get("training", {}).get("validation", {})
         return cls.chosen(rule.get("metric", "mean"), rule.get("metric_k"), rule.get("samples", 1))
 

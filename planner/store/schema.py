@@ -84,7 +84,7 @@ class Candidate(Base):
 
     @property
     def pilot_price(self) -> float:
-        """GPU-hours of a step on a pilot's GPUs; older plans give pilots those of the final run."""
+        """GPU-hours of a step on a pilot's GPUs; plans of given rows have those of the final run alone."""
         return self.gpu_hours_per_step if self.pilot_gpu_hours_per_step is None else self.pilot_gpu_hours_per_step
 
     @property
@@ -141,7 +141,6 @@ class SegmentOutcome(StrEnum):
     COMMITTED = "committed"
     FAILED = "failed"
     LOST = "lost"
-    RELEASED = "released"
 
 
 class RequestKind(StrEnum):

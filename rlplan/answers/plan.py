@@ -32,7 +32,7 @@ class Candidate:
     learning_rate: float
     epochs: float
     signal_fraction: float
-    expected_score: Interval | None  # None in old plans, where no published study applied
+    expected_score: Interval | None  # None in a plan of runs that were adopted
     pilot_reason: str
     notes: tuple[str, ...]
     axes: tuple[tuple[str, str | float], ...]  # what else tells it from others, such as ("recipe", "scalerl")

@@ -80,7 +80,6 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, lo
     ran, charged = _segments(session, sweep.id, memory), _charges(session, sweep.id)
     picture = read_picture(session, sweep, now, memory)
     planned = _planned(session, sweep.plan_id)
-    # Sweeps of older versions compare at the plan's final run.
     target = float(sweep.config.get("target_gpu_hours") or plan.final_gpu_hours)
     final = target if picture.answer is None else picture.answer.target_gpu_hours
     counted: Any = sweep.config.get("resources", {}).get("slots") or plan.hardware.get("gpus_per_trial")

@@ -20,7 +20,7 @@ from tests.rlplan.stored_rows import rows
 from tests.rlplan.test_replay_command import write as write_runs
 from tests.runner.trainers.conftest import save_shape
 
-READERS = ("status --all", "recommend", "rank", "show n1", "decisions", "export new.csv", "preview", "pause", "stop")
+READERS = ("status --all", "recommend", "rank", "decisions", "export new.csv", "preview", "pause", "stop")
 DRIVERS = ("sweep", "launch", "resume", "retry", "sweep --dry-run", "launch --dry-run")
 PROPOSE, PLAN = "propose --db new.db", "propose --db new.db --budget 5000"
 REPLAY = "replay runs.csv --budget 100 --target 100"
