@@ -35,8 +35,8 @@ READING: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "launch-dry-run": (("launch", "--dry-run"), TABLE_AND_JSON),
     "launch-verl": (("launch", "--print", "verl"), TABLE_AND_JSON),
     "resume-dry-run": (("resume", "--dry-run"), TABLE_AND_JSON),
-    "export-trials": (("export", "--what", "trials"), ("json", "csv")),
-    "export-points": (("export", "--what", "points"), ("csv",)),
+    "export-trials": (("export", "-", "--what", "trials"), ("json", "csv")),
+    "export-points": (("export", "-", "--what", "points"), ("csv",)),
 }
 # Commands over files, or over nothing, that store nothing that another one reads.
 ALONE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
