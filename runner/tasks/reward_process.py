@@ -36,7 +36,11 @@ def main(keepalive: int) -> None:
         os.dup2(2, 1)
         try:
             order = json.loads(lines.readline())
-            function = _prepared(order)
+            sys.path[:] = order["path"]
+            if order["memory_bytes"] is not None:
+                resource.setrlimit(resource.RLIMIT_AS, (order["memory_bytes"],) * 2)
+            random.seed(order["seed"])
+            function = load(order["function"])
         except BaseException as error:  # a module may do anything when it is imported, sys.exit included
             connection.sendall(_line({"refused": described(error)}))
             return
@@ -96,14 +100,6 @@ def _number(value: Any) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-def _prepared(order: dict[str, Any]) -> Function:
-    sys.path[:] = order["path"]
-    if order["memory_bytes"] is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (order["memory_bytes"],) * 2)
-    random.seed(order["seed"])
-    return load(order["function"])
 
 
 def _module_of_file(file: Path) -> Any:
