@@ -13,7 +13,7 @@ from rlplan.wording.commands import COMMENT, command, with_database, wrapped_com
 from rlplan.wording.formats import DEFAULT_DATABASE
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, Group, RenderableType
     from rich.table import Table
     from rich.text import Text
 
@@ -61,11 +61,13 @@ class Canvas:
         return [self.line(part.replace(NO_BREAK, " "), style) for part in parts]
 
 
-def unbroken(lines: Sequence[str]) -> "Text":
+def unbroken(lines: Sequence[str]) -> "Group":
     """Return lines that stay as they are, whatever the width: a command that is cut cannot be pasted."""
+    from rich.console import Group  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    return Text("\n".join(lines), no_wrap=True, overflow="ignore")
+    # A console that is given a text alone makes another of it, which it wraps.
+    return Group(Text("\n".join(lines), no_wrap=True, overflow="ignore"))
 
 
 class Cells(Enum):

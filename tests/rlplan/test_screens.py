@@ -113,3 +113,9 @@ def test_a_sweep_ends_with_one(run: Run, folder: Path, capsys: pytest.CaptureFix
     screen = capsys.readouterr().out.replace(str(folder), "")
     check(screen)
     assert [words[1] for words in next_of(screen)] == ["recommend", "launch"]
+
+
+def test_a_command_below_is_never_broken_within_a_word(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / ("folder" * 14) / "one.csv")
+    commands = next_of(run("fit", str(path)).out)
+    assert str(path) in {word for words in commands for word in words}
