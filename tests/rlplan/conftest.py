@@ -126,3 +126,17 @@ def swept(simulated_workers: None, swept_folder: Path, tmp_path: Path) -> str:
 def one(tmp_path: Path) -> str:
     """A file with one curve to fit."""
     return str(write(tmp_path / "one.csv"))
+
+
+@pytest.fixture
+def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that takes any job, and the file that it writes down what it was called with."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "sbatch").write_text(
+        f'#!/bin/bash\necho "$* $RLPLAN_DB" >> {tmp_path}/calls\n'
+        f'[ ! -e {tmp_path}/refuses ] || {{ echo "sbatch: error: invalid account" >&2; exit 1; }}\necho "41;here"\n'
+    )
+    (programs / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    return tmp_path / "calls"

@@ -40,36 +40,19 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_screen_begins_with_red_flags_and_ends_with_what_works(run: Run, script: Path) -> None:
+def test_a_screen_ends_with_what_works_and_a_sound_script_with_0(run: Run, script: Path) -> None:
     ran = run("check", script.name, *KNOWN)
-
-    assert ran.code == 5
-    assert "% of the responses are cut off at 4,096 tokens." in ran.out
-    assert "% of the groups are dead at n = 2" in ran.out
     check(ran.out)
-    assert [words[-1] for words in next_of(ran.out)] == ["--fix", "--explain"]
     assert not Path("rlplan.db").exists()
-    for _, *words in next_of(ran.out):
-        assert run(*words).code == 5
-
-
-def test_a_sound_script_ends_with_0(run: Run, script: Path) -> None:
+    assert [run(*words[1:]).code for words in next_of(ran.out)] == [5, 5]
     script.write_text(SOUND)
     ran = run("check", script.name, "--mean-response-tokens", "600", "--pass-rate", "0.4")
     assert (ran.code, "No red flag." in ran.out) == (0, True)
     check(ran.out)
 
 
-def test_json_has_the_whole_answer_and_python_the_same(run: Run, script: Path) -> None:
+def test_python_has_the_answer_of_the_command(run: Run, script: Path) -> None:
     document = run("check", script.name, *KNOWN, "--budget", "500", "--format", "json").json
-
-    assert [flag["name"] for flag in document["red_flags"]] == ["cut", "dead"]
-    assert document["updates_per_batch"] == 4
-    assert document["steps"] == 5 * 7473 // 256
-    assert document["hours"]["low"] < document["hours"]["median"] < document["hours"]["high"]
-    assert document["expected_score"]["low"] <= document["expected_score"]["median"]
-    assert {change["name"] for change in document["changes"]} >= {"response_tokens", "rollouts_per_prompt"}
-    assert document["keys"]["rollouts_per_prompt"] == "actor_rollout_ref.rollout.n"
     answer = rlplan.check(script.name, budget=500, mean_response_tokens=3400, gpu="h100", pass_rate=0.18)
     assert answer.to_dict() == document
 
@@ -139,11 +122,8 @@ def test_nothing_in_a_script_is_executed(run: Run, script: Path, tmp_path: Path)
 
 
 def test_fits_answers_for_memory_alone(run: Run) -> None:
-    small, large = run("fits", "qwen3-8b", "--gpus", "8"), run("fits", "qwen2.5-72b", "--gpus", "8", "--gpu", "h100")
-
-    assert (small.code, large.code) == (0, 5)
-    assert "qwen3-8b fits 8 h100" in small.out
-    assert "does not fit" in large.out
+    large = run("fits", "qwen2.5-72b", "--gpus", "8", "--gpu", "h100")
+    assert (large.code, "does not fit" in large.out) == (5, True)
     check(large.out)
     document = run("fits", "qwen2.5-72b", "--gpus", "8", "--gpu", "h100", "--lora-rank", "32", "--format", "json").json
     assert document["fits"]
@@ -194,7 +174,7 @@ N = "actor_rollout_ref.rollout.n"
         ("my_num_generations=5", "num_generations", None),
     ],
 )
-def test_in_a_script(line: str, key: str, changed: str | None) -> None:
+def test_a_value_is_changed_where_it_stands_in_a_script(line: str, key: str, changed: str | None) -> None:
     around = "set -x\n{}\necho done\n"
     assert _in_words(around.format(line), key, "8") == (None if changed is None else around.format(changed))
 

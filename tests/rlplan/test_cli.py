@@ -1,23 +1,64 @@
+"""The command line as a whole: its help, colour and errors, and what it imports."""
+
 import errno
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from planner.config import Config, Layer, resolve
+from rlplan.cli import app
 from tests.rlplan.conftest import Run
 
+GROUP: Any = get_command(app)
+COMMANDS: dict[str, Any] = GROUP.commands
 
-def test_help_names_the_commands_and_gives_examples(run: Run) -> None:
-    for args in (["--help"], ["-h"], []):
-        ran = run(*args)
-        assert ran.code == 0
-        assert "propose" in ran.out
-        assert "Exit codes" in ran.out
-    assert "Example: rlplan propose --budget 5000" in run("propose", "--help").out
+
+def examples(command: str) -> list[list[str]]:
+    """Return the command lines of rlplan that a command's help gives as examples."""
+    found = re.search(r"Example: (.+)", COMMANDS[command].help)
+    assert found is not None, f"{command} has no example"
+    lines = [shlex.split(part, comments=True) for part in found[1].split("&&")]
+    return [words[1:] for words in lines if words[0] == "rlplan"]
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_an_example_can_be_typed_as_it_stands(name: str) -> None:
+    lines = examples(name)
+    assert name in {line[0] for line in lines}
+    for words in lines:
+        # Reads the whole line, checks every flag and value, and runs nothing.
+        with COMMANDS[words[0]].make_context(words[0], list(words[1:])) as context:
+            assert not context.args
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("width", [80, 200])
+def test_help_shows_the_example_and_every_flag(run: Run, name: str, width: int) -> None:
+    ran = run(name, "--help", width=width)
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= width
+    shown = ran.text
+    assert f"Example: {' '.join(['rlplan', name])}" in shown
+    for parameter in COMMANDS[name].params:
+        assert getattr(parameter, "help", None), f"{parameter.name} is not explained"
+        for flag in parameter.opts if parameter.param_type_name == "option" else ():
+            assert flag in shown, flag
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], []])
+def test_help_names_every_command_and_the_exit_codes(run: Run, words: list[str]) -> None:
+    ran = run(*words)
+    assert (ran.code, "Exit codes" in ran.out) == (0, True)
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert [name for name in COMMANDS if not re.search(rf"^│ {name} ", ran.out, re.MULTILINE)] == []
 
 
 def test_an_unknown_command_gets_the_nearest(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""`rlplan decisions`: only some actions, and only since a time."""
+"""`rlplan decisions`: of one trial, only some actions, and only since a time."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,11 +24,18 @@ def numbers(run: Run, *args: str) -> list[int]:
 def test_decisions_are_chosen_by_action_and_time(run: Run) -> None:
     assert numbers(run, "--action", "prune") == [13, 15]
     assert numbers(run, "--action", "prune,start", "--last", "2") == [15, 16]
+    assert numbers(run, "--trial", "n32-B32-s0") == [11, 12, 13]
     assert numbers(run, "--action", "finish") == []
     assert numbers(run, "--since", "2026-03-01 13:20") == [15, 16]
     assert numbers(run, "--since", "2026-03-01T14:20+01:00") == [15, 16]
     assert numbers(run, "--since", "1h") == []
     assert "no such decisions" in run("decisions", "--since", "1h").out
+
+
+def test_a_mistyped_trial_is_named_with_the_nearest(run: Run) -> None:
+    unknown = run("decisions", "--trial", "n32-B32-s")
+    assert (unknown.code, "did you mean 'n32-B32-s0'" in unknown.err) == (2, True)
+    assert run("decisions", "--last", "0").code == 2
 
 
 @pytest.mark.parametrize(

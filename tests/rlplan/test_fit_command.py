@@ -9,14 +9,11 @@ import pytest
 
 from bench.synthetic import draw
 from planner.curves.curve import Curve
-from planner.curves.verdicts import Verdict
 from rlplan.actions.fitting import fit_curves_of
 from rlplan.charts.fit_charts import BAND_POINTS, fit_charts
 from rlplan.requests.foreign import FitRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import rising, write
-
-KEYS = {"curve", "points", "used_points", "verdict", "parameters", "noise_sd", "predictions", "fit_ms", "notes"}
 
 
 def only(run: Run, *args: str) -> dict[str, Any]:
@@ -106,52 +103,6 @@ def test_the_size_of_the_evaluation_sets_the_noise_of_few_points(run: Run, tmp_p
         run.json("fit", "few.csv", "--answers", answers)["curves"][0]["noise_sd"] for answers in ("64", "6400")
     )
     assert small > 3 * large
-
-
-def test_json_has_the_fields_of_the_contract(run: Run, one: str) -> None:
-    curve = only(run, one)
-    assert set(curve) >= KEYS
-    assert (curve["curve"], curve["points"], curve["used_points"]) == ("one", 60, 60)
-    assert (curve["x"], curve["y"], curve["file"]) == ("gpu_hours", "score", one)
-    assert curve["verdict"] in {verdict.value for verdict in Verdict}
-    assert set(curve["parameters"]) == {"R0", "A", "B", "C_mid"}
-    for interval in curve["parameters"].values():
-        assert set(interval) == {"median", "low", "high"}
-        assert interval["low"] <= interval["median"] <= interval["high"]
-    for prediction in curve["predictions"]:
-        assert set(prediction) >= {"x", "mean", "low", "high", "level"}
-        assert 0 <= prediction["low"] <= prediction["mean"] <= prediction["high"] <= 1
-        assert prediction["level"] == 0.9
-    assert curve["noise_sd"] > 0
-    assert curve["fit_ms"] > 0
-    assert all(isinstance(note, str) for note in curve["notes"])
-
-
-def test_csv_has_a_row_for_every_prediction(run: Run, tmp_path: Path, one: str) -> None:
-    two = str(write(tmp_path / "two.csv"))
-    asked = ["--fit-fraction", "0.5", "--predict-at", "end", "--predict-at", "100"]
-    found = run.json("fit", one, two, *asked)["curves"]
-    rows = run("fit", one, two, *asked, "--format", "csv").rows
-    assert [(row["curve"], float(row["x"])) for row in rows] == [
-        (curve["curve"], prediction["x"]) for curve in found for prediction in curve["predictions"]
-    ]
-    assert float(rows[0]["observed"]) == found[0]["predictions"][0]["observed"]
-    assert rows[1]["observed"] == ""
-    assert float(rows[0]["A_median"]) == found[0]["parameters"]["A"]["median"]
-
-
-@pytest.mark.parametrize("width", [80, 200])
-def test_the_table_fits_the_terminal_and_says_more_where_there_is_room(run: Run, one: str, width: int) -> None:
-    out = run(
-        "fit", one, "--fit-fraction", "0.5", "--predict-at", "end", "--predict-at", "1000", "--explain", width=width
-    ).out
-    assert max(len(line) for line in out.partition("\nNext")[0].splitlines()) <= width
-    heading = next(line for line in out.splitlines() if line.startswith("curve"))
-    assert ("noise" in heading) == ("observed" in heading) == (width == 200)
-    assert "30/60" in out
-    assert "at 1,000" in heading
-    assert "of the scale" in out
-    assert "\x1b[" not in out
 
 
 def test_a_forecast_as_wide_as_the_scale_is_no_number(run: Run, tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_the_promise_is_the_recommendations_and_every_validation_adds_a_forecast
     assert promised.promised_low < promised.promised_score < promised.promised_high
     assert promised.promised_band == planned.promise.rows
     forecasts = rows(launched, ForecastOfFinal)
-    steps = [each.step for each in forecasts]
+    steps = [forecast.step for forecast in forecasts]
     assert steps == sorted(set(steps))
     assert steps[-1] == promised.update_steps
     assert all(each.end_low <= each.end_score <= each.end_high for each in forecasts)
@@ -176,23 +176,28 @@ def test_without_a_recommendation_nothing_is_launched(database: str) -> None:
         launch(LaunchRequest(db=database))
 
 
-class Falling(Simulated):
-    """Has every score from an update on fall far below what the world would give."""
-
-    low, high = 0.5, 2.0  # shares of the run between which it is low
-    steps = 0  # of the run
+class Altered(Simulated):
+    """Has what trainers say of their updates altered."""
 
     def wait(self, seconds: float) -> Sequence[Event]:
-        return [self._fallen(event) if isinstance(event, Progress) else event for event in super().wait(seconds)]
+        return [
+            replace(event, points=tuple(map(self.altered, event.points))) if isinstance(event, Progress) else event
+            for event in super().wait(seconds)
+        ]
 
-    def _fallen(self, event: Progress) -> Progress:
-        points = [self._lowered(point) if point.score is not None else point for point in event.points]
-        return replace(event, points=tuple(points))
+    def altered(self, point: Point) -> Point:
+        return point
 
-    def _lowered(self, point: Point) -> Point:
-        share = point.optimizer_step / self.steps
-        low = self.low < share <= self.high
-        return replace(point, score=0.05 if low else point.score)
+
+class Falling(Altered):
+    """Has every score between two shares of the run far below what the world would give."""
+
+    low, high = 0.5, 2.0
+    steps = 0  # of the run
+
+    def altered(self, point: Point) -> Point:
+        fallen = self.low < point.optimizer_step / self.steps <= self.high
+        return replace(point, score=0.05) if fallen and point.score is not None else point
 
 
 def fallen_from_the_beginning(monkeypatch: pytest.MonkeyPatch, executor: type[Falling] = Falling) -> None:
@@ -222,20 +227,6 @@ def test_a_fall_is_warned_of_until_the_score_comes_back(
     printed = capsys.readouterr()
     assert ("WARNING, fall: the mean of the last 2 validations" in printed.out) is warned
     assert ("sweep-1-final ended with a warning" in printed.err) is warned
-
-
-def test_status_shows_the_final_run_first_and_the_list_how_promises_held(
-    launched: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status.answer(StatusRequest("sweep-1", db=launched)).emit(Format.TABLE, Invocation((), launched))
-    printed = capsys.readouterr().out
-    assert printed.startswith("Final run sweep-1-final of sweep-1: n = ")
-    assert "The final run ended with 0." in printed
-    final = status.answer(StatusRequest("sweep-1", db=launched))["final"]
-    assert (final["sweep"], final["of_sweep"], *final["warnings"]) == ("sweep-1-final", "sweep-1")
-    assert final["end"]["reached"] == final["scores"][-1]["score"]
-    assert final["promised"]["low"] < final["promised"]["score"] < final["promised"]["high"]
-    assert "The one final run that ended did " in str(status.answer(StatusRequest(all_sweeps=True, db=launched)))
 
 
 def test_what_ends_a_launch_can_be_typed(launched: str, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -332,16 +323,13 @@ def test_what_asks_for_a_recommendation_gets_that_of_the_pilots(launched: str) -
         assert {row["sweep"] for row in ranked_allocations(session)} == {"sweep-1"}
 
 
-class Timed(Simulated):
+class Timed(Altered):
     """Says of each update what our own trainer says."""
 
-    def wait(self, seconds: float) -> Sequence[Event]:
-        return [self._timed(event) if isinstance(event, Progress) else event for event in super().wait(seconds)]
-
-    def _timed(self, event: Progress) -> Progress:
-        said: dict[str, Any] = {"response_tokens": 5.0, "generated_rollouts": 64.0, "trained_rollouts": 64.0}
-        said["seconds"] = {"generate": 0.25, "train": 0.5}
-        return replace(event, points=tuple(replace(each, metrics={**each.metrics, **said}) for each in event.points))
+    def altered(self, point: Point) -> Point:
+        metrics: dict[str, Any] = {"response_tokens": 5.0, "generated_rollouts": 64.0, "trained_rollouts": 64.0}
+        metrics["seconds"] = {"generate": 0.25, "train": 0.5}
+        return replace(point, metrics={**point.metrics, **metrics})
 
 
 def test_what_the_updates_of_a_final_run_took_prices_the_next_plan(swept: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,18 +347,12 @@ def test_what_the_updates_of_a_final_run_took_prices_the_next_plan(swept: str, m
     assert "of sweep-1-final, 1 cpu" in told[0]
 
 
-class Diverging(Simulated):
+class Diverging(Altered):
     """Has the loss of one update be no number, as where an update is skipped and the run goes on."""
 
     spoilt = False
 
-    def wait(self, seconds: float) -> Sequence[Event]:
-        return [self._spoilt(event) if isinstance(event, Progress) else event for event in super().wait(seconds)]
-
-    def _spoilt(self, event: Progress) -> Progress:
-        return replace(event, points=tuple(self._with_loss(point) for point in event.points))
-
-    def _with_loss(self, point: Point) -> Point:
+    def altered(self, point: Point) -> Point:
         loss = 0.1 if self.spoilt or not point.optimizer_step else math.nan
         self.spoilt = self.spoilt or point.optimizer_step > 0
         return replace(point, metrics={**point.metrics, "loss": loss, "grad_norm": 1.0})

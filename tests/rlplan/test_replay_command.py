@@ -6,9 +6,6 @@ from planner.replaying.recorded import Recorded
 from tests.planner.replaying.tables import grid
 from tests.rlplan.conftest import Run
 
-KEYS = {
-    *("policy", "chosen", "gpu_hours_spent", "score_at_target", "best_at_target", "regret", "trace", "decisions"),
-}
 ARGUMENTS = ("--budget", "100", "--target", "100")
 
 
@@ -29,23 +26,6 @@ def table(tmp_path: Path) -> str:
     return write(tmp_path / "runs.csv", grid(cells=8, seeds=2, points=20))
 
 
-@pytest.mark.parametrize(("flags", "policy"), [((), "rlplan"), (("--policy", "hyperband"), "hyperband")])
-def test_json_is_one_document_with_the_fields_of_the_contract(
-    run: Run, table: str, flags: tuple[str, ...], policy: str
-) -> None:
-    ran = run("replay", table, *ARGUMENTS, *flags, "--format", "json")
-    assert (ran.code, ran.err) == (0, "")
-    document = ran.json
-    assert set(document) == KEYS
-    assert document["policy"] == policy
-    assert set(document["chosen"]) == {"rollouts_per_prompt", "prompts_per_batch"}
-    assert 0 < document["gpu_hours_spent"] <= 100
-    assert document["regret"] == pytest.approx(document["best_at_target"] - document["score_at_target"])
-    assert document["decisions"] > 0
-    assert document["trace"][-1]["chosen"] == document["chosen"]
-    assert all(set(mark) == {"gpu_hours", "chosen", "regret"} for mark in document["trace"])
-
-
 def test_further_axes_are_part_of_the_choice(run: Run, tmp_path: Path) -> None:
     path = write(tmp_path / "runs.csv", grid(cells=8, seeds=1, points=20), recipe=True)
     ran = run("replay", path, *ARGUMENTS, "--policy", "full", "--format", "json")
@@ -56,24 +36,13 @@ def test_further_axes_are_part_of_the_choice(run: Run, tmp_path: Path) -> None:
 
 def test_repeats_have_a_mean_with_its_error(run: Run, table: str) -> None:
     call = ("replay", table, *ARGUMENTS, "--policy", "random", "--repeat", "4", "--workers", "8")
-    document = run.json(*call)
-    assert set(document) == KEYS | {"repeats"}
-    repeats = document["repeats"]
+    repeats = run.json(*call)["repeats"]
     assert repeats["seeds"] == [0, 1, 2, 3]
     assert repeats["mean_regret"] == pytest.approx(sum(repeats["regrets"]) / 4)
     assert repeats["regret_standard_error"] > 0
     rows = run(*call, "--format", "csv").rows
     assert [float(row["regret"]) for row in rows] == repeats["regrets"]
     assert f"Mean regret {repeats['mean_regret']:.4f}" in run(*call).out
-
-
-def test_the_table_says_what_was_chosen_and_fits_the_screen(run: Run, table: str) -> None:
-    ran = run("replay", table, *ARGUMENTS, "--policy", "asha")
-    said = ran.text
-    assert "16 runs of 8 configurations; all of them once to 100 GPU-hours would take 800" in said
-    assert "Chosen: n = " in said
-    assert "would have chosen" in said
-    assert max(map(len, ran.out.partition("\nNext\n")[0].splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
@@ -109,7 +78,6 @@ def test_earlier_tables_are_learnt_from_and_their_weights_are_said(
     call = ("replay", table, *ARGUMENTS, "--learn-from")
     ran = run(*call, earlier, "--learn-from", other, "--format", "json")
     document = ran.json
-    assert set(document) == KEYS | {"sources"}
     assert [each["source"] for each in document["sources"]] == ["none", earlier, other, "all together"]
     assert sum(each["weight"] for each in document["sources"]) == pytest.approx(1.0)
     shown = run(*call, earlier).text

@@ -34,20 +34,6 @@ def with_a_plan(run: Run, planned: Path, tmp_path: Path) -> None:
     shutil.copy(planned, tmp_path)
 
 
-@pytest.fixture
-def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that takes any job, and the file that it writes down what it was called with."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    (programs / "sbatch").write_text(
-        f'#!/bin/bash\necho "$* $RLPLAN_DB" >> {tmp_path}/calls\n'
-        f'[ ! -e {tmp_path}/refuses ] || {{ echo "sbatch: error: invalid account" >&2; exit 1; }}\necho "41;here"\n'
-    )
-    (programs / "sbatch").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    return tmp_path / "calls"
-
-
 def script_of(tmp_path: Path) -> Path:
     return tmp_path / "rlplan-sweeps" / "sweep-1" / "slurm.sh"
 

@@ -24,21 +24,6 @@ def database(tmp_path: Path) -> str:
     return str(tmp_path / "rlplan.db")
 
 
-def test_all_sweeps_are_listed_with_what_they_say(run: Run, database: str) -> None:
-    ran = run("status", "--all")
-    assert ran.code == 0
-    *_, row, unrun, _, _, further = ran.out.splitlines()
-    assert row.split() == ["sweep-1", "plan-1", "qwen3-8b", "finished", "326/1,000", "512", "32", "0.74", "(0.68–0.79)"]
-    assert unrun == "Plans that no sweep has run: plan-2"
-    assert further == "  rlplan status sweep-2  how it stands"
-    document = run.json("status", "--all")
-    first = document["sweeps"][1]
-    assert (first["trials"], first["spent_gpu_hours"], first["rollouts_per_prompt"]) == (7, 326.5, 512)
-    assert document["plans_without_sweep"] == ["plan-2"]
-    rows = run("status", "--all", "--format", "csv").rows
-    assert [row["expected_score"] for row in rows] == ["", "0.74"]
-
-
 def test_the_list_is_sorted_and_filtered(run: Run, database: str) -> None:
     def names(*args: str) -> list[str]:
         document = run.json("status", "--all", *args)

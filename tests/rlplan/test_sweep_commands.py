@@ -1,6 +1,5 @@
 """The commands around a sweep: what they ask for, what they print, and their exit codes."""
 
-import json
 import re
 import signal
 from collections.abc import Callable
@@ -75,6 +74,7 @@ def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, databa
         "sweep-1 of plan-1: qwen3-8b, policy rlplan, finished, 1,000 GPU-hours for pilots",
     )
     assert ran.err.splitlines()[-1] == "made plan-1 first"
+    assert run.json("sweep") == run.json("status")
     assert (
         ran.out
         == """\
@@ -95,27 +95,6 @@ Next
   rlplan launch sweep-1     runs it in full
 """
     )
-
-
-def test_the_json_document_keeps_its_contract(run: Run, driven: Driven, database: str) -> None:
-    ran = run("sweep", "--format", "json")
-    document = ran.json
-    assert document == run.json("status")
-    assert document.keys() >= {
-        "sweep", "plan", "status", "budget", "recommendation", "ranking", "trials", "decisions", "failures",
-    }  # fmt: skip
-    assert (document["sweep"], document["plan"], document["status"]) == ("sweep-1", "plan-1", "finished")
-    budget = document["budget"]
-    assert budget["spent_gpu_hours"] == sum(budget["by_use"].values()) == 326.5
-    assert budget["spent_gpu_hours"] + budget["reserved_gpu_hours"] + budget["left_gpu_hours"] == 1000.0
-    assert document["recommendation"]["rollouts_per_prompt"] == 512
-    assert [row["rank"] for row in document["ranking"]] == [1, 2, 3]
-    first = document["trials"][0]
-    assert (first["trial"], first["state"], first["step"], first["pilot_steps"]) == ("n512-B32-s0", "running", 30, 40)
-    assert (first["expected_score"], first["probability_best"], first["points"][1]["step"]) == (0.74, 0.62, 2)
-    assert (document["decisions"], document["failures"]) == (16, {"out-of-memory": 1})
-    ranking = run("sweep", "--format", "csv").rows
-    assert [(row["rank"], row["rollouts_per_prompt"]) for row in ranking] == [("1", "512"), ("2", "128"), ("3", "1024")]
 
 
 def test_a_sweep_without_a_recommendation_says_so(run: Run, driven: Driven, tmp_path: Path) -> None:
@@ -165,32 +144,14 @@ def test_the_first_interrupt_is_announced_and_the_second_says_how_to_go_on(
     assert ran.err.splitlines()[-1].endswith(f"go on with `rlplan resume sweep-1 --db {database}`")
 
 
-def test_a_dry_run_says_what_would_run(run: Run, driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
-    pilots = (PlannedTrial("n512-B32-s0", 512, 32, 40, 20, 280.0), PlannedTrial("n8-B32-s0", 8, 32, 70, 10, 79.8))
+def test_a_dry_run_says_where_it_could_run(run: Run, driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    pilots = (PlannedTrial("n512-B32-s0", 512, 32, 40, 20, 280.0),)
     plan = DryRun("plan-1", pilots, 2, 1000.0, 22.5, "each trial of plan-1 needs 64 h100 where 0 GPUs are")
     monkeypatch.setattr(rlplan.actions.sweep_request, "describe", lambda request: plan)
-    ran = run("sweep", "--dry-run")
-    assert ran.code == 0
-    assert (
-        ran.out
-        == """\
-2 pilots of plan-1: 360 GPU-hours together, about 22 h on 2 workers.
-They may spend 1,000 GPU-hours: what is over goes to the most promising.
-
-  n   B     pilot   segment  GPU-hours  trial
-512  32  40 steps  20 steps        280  n512-B32-s0
-  8  32  70 steps  10 steps       79.8  n8-B32-s0
-
-It cannot run here: each trial of plan-1 needs 64 h100 where 0 GPUs are
-Nothing was started.
-
-Next
-  rlplan sweep --ray-address auto  starts it on a Ray cluster
-"""
-    )
-    assert driven.asked == ()
-    assert run.json("sweep", "--dry-run")["shortfall"] == plan.shortfall
-    assert run("sweep", "--dry-run", "--format", "csv").out.splitlines()[1] == "n512-B32-s0,512,32,40,20,280.0"
+    said = run("sweep", "--dry-run").out
+    assert "It cannot run here: each trial of plan-1 needs 64 h100 where 0 GPUs are\nNothing was started." in said
+    assert "\nNext\n  rlplan sweep --ray-address auto  starts it on a Ray cluster\n" in said
+    assert (run.json("sweep", "--dry-run")["shortfall"], driven.asked) == (plan.shortfall, ())
 
 
 def test_ctrl_c_leaves_a_watch_with_the_last_picture(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,24 +166,6 @@ def test_ctrl_c_leaves_a_watch_with_the_last_picture(run: Run, tmp_path: Path, m
     ran = run("status", "--watch")
     assert ran.code == 0
     assert "  rlplan resume sweep-1    goes on with it" in ran.out
-
-
-def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> None:
-    ran = run("decisions", "--last", "2", width=120)
-    pruned = (
-        "15  2026-03-01 13:20:00  prune   n16-B128-s0     P(n = 16, B = 128 is best at 4,000 GPU-hours) is 0.004, below"
-    )
-    assert ran.out.splitlines()[2].startswith(pruned)
-    document = run.json("decisions", "--trial", "n32-B32-s0")
-    assert document["sweep"] == "sweep-1"
-    assert [each["action"] for each in document["decisions"]] == ["start", "continue", "prune"]
-    assert document["decisions"][0]["seen"] == {"p": 0.5, "to_step": 10, "granted_to_step": 9}
-    rows = run("decisions", "--format", "csv").rows
-    assert [int(row["number"]) for row in rows] == list(range(1, 17))
-    assert json.loads(rows[0]["seen"]) == {"p": 0.5, "to_step": 10, "granted_to_step": 9}
-    unknown = run("decisions", "--trial", "n32-B32-s")
-    assert (unknown.code, "did you mean 'n32-B32-s0'" in unknown.err) == (2, True)
-    assert run("decisions", "--last", "0").code == 2
 
 
 def test_pilots_take_as_long_in_a_rehearsed_sweep_as_in_its_plan(run: Run) -> None:

@@ -197,47 +197,38 @@ def test_a_trainer_that_would_not_train_what_is_compared_is_refused(
     assert not Path(database).exists()
 
 
-ENVIRONMENT = """[task]
-prompt_length = 16
-[trainer]
-name = "prime-rl"
+OF_PRIME_RL = """name = "prime-rl"
 approximate = true
 [trainer.options]
 train_gpus = 1
 environment.taskset.id = "wordle"
 """
+OF_TRL = """name = "trl"
+[trainer.options]
+environment = "games:Wordle"
+"""
 
 
-def test_an_environment_of_the_trainers_is_swept_without_problems(database: str, tmp_path: Path) -> None:
-    (tmp_path / "rlplan.toml").write_text(ENVIRONMENT)
-    further = {
-        "workload.model": ("--model", "qwen2.5-7b"),
-        "workload.response_tokens": ("--response-tokens", 8),
-        "hardware.gpu": ("--gpu", "h100"),
-        "hardware.gpus_per_trial": ("--gpus-per-trial", 4),
-    }
-    asked = {"budget": 500, "further": further, "config": tmp_path / "rlplan.toml"}
-    told = describe(SweepRequest(**asked, model=str(save_checkpoint(tmp_path / "model")), db=database))
-    assert told.trials
-    assert any("problems, rewards and scores are the environment's" in note for note in told.notes)
-    with pytest.raises(InputError, match=r"give --model, and \[task\] prompt_length"):
-        describe(SweepRequest(**asked, db=database))
-
-
-def test_an_environment_of_trls_is_swept_with_the_problems(database: str, tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text("".join(f'{{"prompt": "what is {n}", "answer": "{n}"}}\n' for n in range(30)))
-    own = '[task]\nprompt_length = 16\n[trainer]\nname = "trl"\n[trainer.options]\nenvironment = "games:Wordle"\n'
-    (tmp_path / "rlplan.toml").write_text(own)
+@pytest.mark.parametrize(("trainer", "gpus", "problems"), [(OF_PRIME_RL, 4, False), (OF_TRL, None, True)])
+def test_an_environment_of_the_trainers_is_swept_with_problems_only_where_it_takes_them(
+    database: str, tmp_path: Path, trainer: str, gpus: int | None, problems: bool
+) -> None:
+    (tmp_path / "rlplan.toml").write_text(f"[task]\nprompt_length = 16\n[trainer]\n{trainer}")
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"prompt": "what is {n}", "answer": "{n}"}}\n' for n in range(30)))
     further = {
         "workload.model": ("--model", "qwen2.5-7b"),
         "workload.response_tokens": ("--response-tokens", 8),
         "hardware.gpu": ("--gpu", "h100"),
     }
-    asked = {"budget": 500, "further": further, "config": tmp_path / "rlplan.toml", "problems": str(rows)}
-    told = describe(SweepRequest(**asked, model=str(save_checkpoint(tmp_path / "model")), db=database))
-    assert told.trials
-    assert not any("the environment's" in note for note in told.notes)
+    further |= {"hardware.gpus_per_trial": ("--gpus-per-trial", gpus)} if gpus else {}
+    asked = {"budget": 500, "further": further, "config": tmp_path / "rlplan.toml", "db": database}
+    asked |= {"problems": str(tmp_path / "rows.jsonl")} if problems else {}
+    plan = describe(SweepRequest(**asked, model=str(save_checkpoint(tmp_path / "model"))))
+    assert plan.trials
+    assert any("problems, rewards and scores are the environment's" in note for note in plan.notes) is not problems
+    if not problems:
+        with pytest.raises(InputError, match=r"give --model, and \[task\] prompt_length"):
+            describe(SweepRequest(**asked))
 
 
 def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> None:

@@ -1,4 +1,4 @@
-"""`rlplan launch --slurm` and `--from-best` on a stored sweep; sbatch is a stand-in, and workers are simulated."""
+"""Final runs of a plan's row without pilots, by Slurm, and again from the best checkpoint."""
 
 import json
 from collections.abc import Sequence
@@ -9,26 +9,75 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from budgets.errors import BudgetError, NotFoundError
+from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.store import open_store
 from planner.store.curves import points_of
 from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from rlplan.actions import sweeping
+from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import describe, launch
-from rlplan.requests.running import LaunchRequest
+from rlplan.actions.proposing import make_plan
+from rlplan.actions.sweeping import go_on, start
+from rlplan.reading.recommend_reading import recommended
+from rlplan.requests.running import LaunchRequest, ResumeRequest
 from runner.ports.executor import Event
 from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
 from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import rows, spent_of
-from tests.rlplan.test_slurm_commands import sbatch  # noqa: F401  (a fixture)
-from tests.rlplan.test_sweeping import Simulated, Stopping
+from tests.rlplan.test_launching import open_plan, sizes
+from tests.rlplan.test_sweeping import Simulated, Stopping, request
 
-pytestmark = pytest.mark.usefixtures("swept")
+pytestmark = pytest.mark.usefixtures("simulated_workers")
 
 
-def test_a_final_run_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_a_plans_row_is_run_without_pilots_and_held_to_what_the_plan_expects(database: str) -> None:
+    training = request(task=None, budget=None)
+    resolved = load_configuration(None, "sum-easy", {"budget.gpu_hours": ("", 0.1), "pilot.fraction": ("", 0.0)})
+    plan = make_plan(resolved, database).name
+    launched = LaunchRequest(plan, simulation=training.simulation, row=2, validations=8, db=database)
+    planned = describe(launched)
+    assert rows(database, Sweep) == []  # it is only described
+    second = open_plan(database, plan).candidates[1]
+    assert planned.promise.end.score == pytest.approx(second.expected_score, abs=0.01)  # a few steps fewer
+    interrupts = Stopping()
+    assert launch(launched, interrupts=interrupts, began=interrupts.began).interrupted
+    with pytest.raises(InputError, match=r"sweep-1-final of plan-1 has not ended \(interrupted\): `rlplan resume"):
+        launch(launched)
+    assert go_on(ResumeRequest(db=database)).sweep == "sweep-1-final"
+    none, final = rows(database, Sweep)
+    assert (none.status, final.status, rows(database, Trial)[0].sweep_id) == (SweepStatus.FINISHED,) * 2 + (final.id,)
+    (promised,) = rows(database, Final)
+    assert sizes(database) == (second.rollouts_per_prompt, second.prompts_per_batch)
+    assert promised.promised_score == planned.promise.end.score
+    assert 0 < rows(database, ForecastOfFinal)[-1].step <= promised.update_steps  # as far as the budget goes
+    assert spent_of(database) > 0
+    another = LaunchRequest(none.name, allocation="n=16,B=4", switch=True, db=database)
+    assert describe(another).run.configuration[:2] == (16, 4)
+    with pytest.raises(NotFoundError, match="sweep-1 has no pilots, and so nothing is recommended"):
+        recommended(database, none.name)
+
+
+def test_a_second_sweep_of_a_plan_is_refused_while_the_first_runs(database: str) -> None:
+    refused: list[str] = []
+
+    def again(sweep: str) -> None:
+        with pytest.raises(InputError) as second:
+            start(request(task=None, budget=None, db=database))
+        with pytest.raises(InputError) as final:
+            launch(plan)
+        refused.extend((str(second.value), str(final.value)))
+
+    plan = LaunchRequest("plan-1", simulation=request().simulation, db=database)
+    start(request(db=database), began=again)
+    assert "sweep-1 of plan-1 is running, and one plan has one budget" in refused[0]
+    assert "sweep-1 of plan-1 is running: wait, or `rlplan stop sweep-1` first" in refused[1]
+    assert len(rows(database, Sweep)) == 1
+
+
+@pytest.mark.usefixtures("swept")
+def test_a_final_run_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:
     submitted = run.json("launch", "--slurm", "--sbatch=--time=4:00:00", "--validations", "8")
     assert (submitted["sweep"], submitted["job"]) == ("sweep-1-final", "41")
     script = Path(submitted["script"])
@@ -53,6 +102,7 @@ class Interrupting(Simulated):
         return super().wait(seconds)
 
 
+@pytest.mark.usefixtures("swept")
 def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     stops = Stopping()
     monkeypatch.setattr(Interrupting, "stops", stops, raising=False)
@@ -92,6 +142,7 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
     assert checkpoints.resumed(Path(own.config["folder"]) / again.name, config, checkpoints.PLAIN).state["step"] == step
 
 
+@pytest.mark.usefixtures("swept")
 def test_a_final_run_that_is_done_goes_on_with_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_store("rlplan.db") as store, store.write() as session:
         session.execute(update(Plan).values(budget_gpu_hours=2 * Plan.budget_gpu_hours))
