@@ -43,6 +43,9 @@ ALONE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "propose": (("propose", "--budget", "5000", "--gpu", "h100", "--gpus", "32"), FORMATS),
     "propose-explain": (("propose", "--budget", "5000", "--gpu", "h100", "--gpus", "32", "--explain"), ("table",)),
     "propose-task": (("propose", "--task", "sum-easy", "--budget", "0.5"), TABLE_AND_JSON),
+    "propose-models": (("propose", "--budget", "5000", "--models", "qwen3-4b,qwen3-8b", "--within", "3d"), ("table",)),
+    "propose-share": (("propose", "--task", "sum-easy", "--budget", "0.03", "--pilot-fraction", "0.4"), ("table",)),
+    "propose-passes": (("propose", "--task", "sum-easy", "--budget", "30", "--explain"), ("table",)),
     "propose-small": (("propose", "--budget", "0.001", "--gpu", "h100", "--gpus", "32"), ("table",)),
     "propose-wrong-flag": (("propose", "--bugdet", "5000"), ("table",)),
     "price": (("price", "-n", "8", "-B", "64", "--model", "qwen3-8b", "--gpu", "h100", "--gpus", "8"), FORMATS),
@@ -58,7 +61,7 @@ ALONE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "adopt": (("adopt", "adopted/0", "adopted/1", "adopted/2", "--dry-run"), TABLE_AND_JSON),
     "replay": (("replay", "runs.csv", "--budget", "100", "--target", "100"), TABLE_AND_JSON),
     "replay-asha": (("replay", "runs.csv", "--budget", "100", "--target", "100", "--policy", "asha"), ("json",)),
-    "sweep-dry-run": (("sweep", "--task", "sum-easy", "--budget", "0.5", "--dry-run"), TABLE_AND_JSON),
+    "sweep-dry-run": (("sweep", "--task", "sum-easy", "--budget", "0.5", "--dry-run"), FORMATS),
     "status-nothing": (("status",), ("table",)),
 }
 WIDTH = 160

@@ -1,11 +1,13 @@
 """What a database holds, read anew."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import inspect
 
 from planner.store import open_store
+from planner.store.driving import Driver, take_lease
 from planner.store.schema import Sweep
 from planner.store.state import sweep_state
 
@@ -22,3 +24,9 @@ def spent_of(database: str) -> float:
         spent = sum(sweep_state(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         assert spent <= store.plan().budget_gpu_hours
     return spent
+
+
+def hold(database: str | Path, driver: Driver, at: datetime | None = None) -> None:
+    """Let a driver have taken the sweep, whoever had it before."""
+    with open_store(database) as store, store.write() as session:
+        take_lease(session, "sweep-1", driver, at or datetime.now(UTC), former_is_dead=True)

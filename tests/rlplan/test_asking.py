@@ -11,10 +11,11 @@ import pytest
 
 import rlplan.actions.asking
 from planner.store import open_store
-from planner.store.driving import Driver, take, take_lease, waiting
+from planner.store.driving import Driver, take, waiting
 from planner.store.schema import RequestKind
 from rlplan.actions.asking import ask
 from tests.rlplan.conftest import Run
+from tests.rlplan.stored_rows import hold
 from tests.rlplan.sweep_rows import seeded
 
 SECONDS = 20.0  # after which the played driver goes, in any case
@@ -25,9 +26,8 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A database with a sweep that is driven now."""
     path = tmp_path / "rlplan.db"
     seeder = seeded(path)
-    with seeder.store.write() as session:
-        take_lease(session, "sweep-1", Driver("living@1", "node-7", 12), datetime.now(UTC), former_is_dead=True)
     seeder.store.close()
+    hold(path, Driver("living@1", "node-7", 12))
     monkeypatch.setattr(rlplan.actions.asking, "this_user", lambda: "anna@desk")
     return path
 

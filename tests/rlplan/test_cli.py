@@ -157,17 +157,6 @@ def test_help_price_and_propose_import_nothing_heavy(arguments: list[str], neede
     assert done.stderr.splitlines()[-1] == "[]"
 
 
-def test_two_processes_may_propose_at_once(tmp_path: Path) -> None:
-    command = [str(Path(sys.executable).with_name("rlplan")), "propose", "--budget", "5000", "--format", "csv"]
-    running = [
-        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    said = sorted(process.communicate()[1].strip() for process in running)
-    assert [process.returncode for process in running] == [0, 0, 0, 0]
-    assert said == [f"stored as plan-{i} in rlplan.db" for i in (1, 2, 3, 4)]
-
-
 def test_output_that_cannot_be_written_is_no_bug_of_ours() -> None:
     command = [str(Path(sys.executable).with_name("rlplan")), "--help"]
     with open("/dev/full", "w") as full:

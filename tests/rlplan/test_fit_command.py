@@ -38,17 +38,12 @@ def test_what_lies_beyond_the_window_does_not_reach_the_fit(run: Run, tmp_path: 
     assert first["predictions"] == second["predictions"]
 
 
-def test_the_end_is_predicted_and_compared_with_what_came(run: Run, one: str) -> None:
-    whole = Curve.of("one", *rising())
+def test_predictions_go_where_they_are_asked_for_even_back_and_are_compared_with_what_came(run: Run, one: str) -> None:
     (end,) = only(run, one, "--fit-fraction", "0.5", "--predict-at", "end")["predictions"]
-    assert (end["x"], end["observed"]) == pytest.approx(whole.end)
-    (seen,) = only(run, one, "--predict-at", "end")["predictions"]
-    assert "observed" not in seen
-
-
-def test_predictions_go_where_they_are_asked_for_even_back(run: Run, one: str) -> None:
+    assert (end["x"], end["observed"]) == pytest.approx(Curve.of("one", *rising()).end)
     found = only(run, one, "--predict-at", "30", "--predict-at", "1,000", "--predict-at", "end")
     assert [each["x"] for each in found["predictions"]] == pytest.approx([30, 1000, 57.05])
+    assert not any("observed" in prediction for prediction in found["predictions"])
     (inside,) = (note for note in found["notes"] if "lies inside" in note)
     assert inside.startswith("x = 30 lies inside of what was fitted, which goes to 60 of 'gpu_hours'")
 

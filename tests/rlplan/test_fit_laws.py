@@ -115,12 +115,10 @@ def test_recipes_are_ranked_by_asymptote_and_ties_by_midpoint(run: Run, tmp_path
 
 def test_files_are_a_recipe_each_and_one_alone_is_no_comparison(run: Run, tmp_path: Path) -> None:
     for name, A in (("grpo", 0.5), ("dapo", 0.62)):
-        curve = curve_of(Sigmoid(0.3, A, 1.92, 2542.0), np.linspace(200, 12_000, 60), noise=0.01)
-        rows = (("a", *row) for row in zip(curve.x, curve.y, strict=True))
-        table(tmp_path / f"{name}.csv", "recipe,step,score", rows)
+        rising(tmp_path / f"{name}.csv", law=Sigmoid(0.3, A, 1.92, 2542.0))
     ran = run("compare", "grpo.csv", "dapo.csv")
     assert re.match(r"dapo ends 0\.1\d higher than grpo \(90 % interval \+0\.0\d+ to \+0\.1\d\)", ran.out)
     assert "That is settled" in ran.out
-    assert "  rlplan fit grpo.csv dapo.csv " in ran.out
-    assert "all curves are of a; add those of another" in run("compare", "grpo.csv", "--by", "recipe").err
     assert "all curves are of grpo: give two files" in run("compare", "grpo.csv").err
+    table(tmp_path / "a.csv", "recipe,step,score", [("a", step, 0.01 * step) for step in range(1, 30)])
+    assert "all curves are of a; add those of another" in run("compare", "a.csv", "--by", "recipe").err

@@ -17,7 +17,7 @@ from rlplan.actions.sweeping import start
 from runner.ports.executor import Ended, Event, Failed
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import ready
-from tests.rlplan.test_sweeping import Simulated, request, stored, trials
+from tests.rlplan.test_sweeping import Simulated, request, simulate, stored, trials
 
 SIZE = 64  # KiB
 
@@ -82,17 +82,17 @@ def test_no_command_leaves_an_empty_or_half_file(
     assert list((tmp_path / "out").rglob("*")) == []
 
 
+@pytest.mark.usefixtures("simulated_workers")
 def test_a_sweep_that_cannot_begin_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     no_room(monkeypatch)
     with pytest.raises(sweeping.InputError, match=r"sweep-1 cannot be written to \(the disk is full"):
         start(request(budget=0.1, db=str(tmp_path / "rlplan.db")))
     assert list((tmp_path / "rlplan-sweeps").iterdir()) == []
 
 
+@pytest.mark.usefixtures("simulated_workers")
 def test_a_sweep_that_finds_its_disk_full_stops_and_fails_no_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str
 ) -> None:
     class Full(Simulated):
         def wait(self, seconds: float) -> list[Event]:
@@ -104,9 +104,7 @@ def test_a_sweep_that_finds_its_disk_full_stops_and_fails_no_trial(
                 for each in super().wait(seconds)
             ]
 
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweeping, "RayExecutor", Full)
-    database = str(tmp_path / "rlplan.db")
+    simulate(monkeypatch, Full)
     with pytest.raises(CheckpointError, match=r"the disk is full.*go on with `rlplan resume`"):
         start(request(budget=0.1, db=database))
     assert stored(database).status is SweepStatus.INTERRUPTED

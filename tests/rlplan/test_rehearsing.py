@@ -137,23 +137,21 @@ def test_a_folder_that_not_every_machine_reaches_is_found_out(tmp_path: Path) ->
     assert "is the folder shared?" in node_files._read(str(tmp_path), "two", wrote["digest"])["error"]
 
 
-def test_a_url_is_written_read_and_timed_and_nothing_is_left_there(tmp_path: Path) -> None:
+def test_a_url_is_written_read_and_timed_on_machines_that_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"file://{tmp_path}/copies"
-    found = rehearsed(tmp_path / "rlplan.db", storage=url)["storage"]
-    assert found.health is not Health.BAD
-    assert re.search(rf"writes and reads in {url}, [\d,]+ MB/s written and [\d,]+ MB/s read", found.found)
+    storage = rehearsed(tmp_path / "rlplan.db", storage=url)["storage"]
+    assert storage.health is not Health.BAD
+    assert re.search(rf"writes and reads in {url}, [\d,]+ MB/s written and [\d,]+ MB/s read", storage.found)
     assert not [path for path in (tmp_path / "copies").rglob("*") if path.is_file()]
 
-
-def test_a_machine_that_cannot_store_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any) -> None:
         raise CheckpointError("the storage cannot be written: it refuses these credentials")
 
     monkeypatch.setattr("runner.storage.place.Place.put", refused)
-    found = rehearsed(tmp_path / "rlplan.db", storage=f"file://{tmp_path}/copies")
-    assert found["storage"].health is Health.BAD
-    assert "refuses these credentials" in found["storage"].why
-    assert "stand-in" not in found
+    findings = rehearsed(tmp_path / "rlplan.db", storage=url)
+    assert findings["storage"].health is Health.BAD
+    assert "refuses these credentials" in findings["storage"].why
+    assert "stand-in" not in findings
 
 
 def test_a_final_run_is_rehearsed_on_its_own_layout_and_nothing_is_stored(swept: str, tmp_path: Path) -> None:

@@ -9,11 +9,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from rlplan.actions.sweeping import Finished
-from rlplan.answers.ended import Ended
 from rlplan.cli import app
-from rlplan.wording.draw import Invocation
-from rlplan.wording.formats import Format
 from tests.planner.replaying.tables import grid
 from tests.rlplan.adopted_runs import FIVE, folders
 from tests.rlplan.conftest import Run
@@ -105,14 +101,6 @@ def test_no_line_is_wider_than_what_it_is_drawn_on(
     ran = run(*asked.split(), width=width)
     assert ran.code == 0, ran.err
     assert max(map(len, ran.out.partition("\nNext\n")[0].splitlines())) <= width
-
-
-def test_a_sweep_ends_with_one(run: Run, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ended = Finished("sweep-1", interrupted=False, failed_trials=0, all_failed=None, spent_gpu_hours=0.2, notes=())
-    Ended(ended, str(folder / "rlplan.db")).emit(Format.TABLE, Invocation(()))
-    screen = capsys.readouterr().out.replace(str(folder), "")
-    check(screen)
-    assert [words[1] for words in next_of(screen)] == ["recommend", "launch"]
 
 
 def test_a_command_below_is_never_broken_within_a_word(run: Run, tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from planner.store import open_store
-from planner.store.driving import Driver, take_lease
+from planner.store.driving import Driver
 from planner.store.schema import Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.proposing import make_plan
 from tests.rlplan.conftest import Run
-from tests.rlplan.stored_rows import rows
+from tests.rlplan.stored_rows import hold, rows
 from tests.rlplan.test_screens import check, next_of
 
 SWEEP = ("sweep", "--slurm")
@@ -117,8 +117,7 @@ def test_what_cannot_be_submitted_is_refused_before_anything_is_stored(
 
 def test_a_sweep_that_is_driven_is_not_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:
     run(*SWEEP)
-    with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
-        take_lease(session, "sweep-1", Driver("a", "another-host", 1), datetime.now(UTC) - timedelta(seconds=5))
+    hold("rlplan.db", Driver("a", "another-host", 1), datetime.now(UTC) - timedelta(seconds=5))
     ran = run("resume", "--slurm")
     assert ran.code == 2
     assert "being driven by process 1 on another-host" in ran.err
@@ -165,8 +164,7 @@ def test_right_after_scancel_the_next_job_waits_for_the_end_of_the_one_before(
     squeue.write_text(f"#!/bin/bash\necho \"$*\" >> {tmp_path}/asked\necho '{states}'\n")
     squeue.chmod(0o755)
     run(*SWEEP)
-    with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
-        take_lease(session, "sweep-1", Driver("a", "another-host", 1), datetime.now(UTC) - timedelta(seconds=5))
+    hold("rlplan.db", Driver("a", "another-host", 1), datetime.now(UTC) - timedelta(seconds=5))
     assert run("resume", "--slurm").code == code
     assert "--name=rlplan-sweep-1-" in (tmp_path / "asked").read_text()
     assert sbatch.read_text().count("--parsable") == (1 if code else 2)

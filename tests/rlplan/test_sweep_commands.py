@@ -18,6 +18,7 @@ from rlplan.live.sweep_running import Follower
 from rlplan.requests.running import SweepRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import ready, seeded
+from tests.rlplan.test_screens import check
 
 DONE = Finished("sweep-1", interrupted=False, failed_trials=0, all_failed=None, spent_gpu_hours=326.5, notes=())
 
@@ -74,6 +75,7 @@ def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, databa
         "sweep-1 of plan-1: qwen3-8b, policy rlplan, finished, 1,000 GPU-hours for pilots",
     )
     assert ran.err.splitlines()[-1] == "made plan-1 first"
+    check(ran.out)
     assert run.json("sweep") == run.json("status")
     assert (
         ran.out

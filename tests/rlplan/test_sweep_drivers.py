@@ -11,13 +11,14 @@ import pytest
 
 from budgets.errors import StoreError
 from planner.store import open_store
-from planner.store.driving import GRACE, Driver, hold_lease, take_lease
+from planner.store.driving import GRACE, Driver, hold_lease
 from planner.store.sweeps import sweep_named
 from rlplan.actions import sweeping
 from rlplan.actions.sweeping import go_on
 from rlplan.requests.running import ResumeRequest
 from runner.processes import this_driver
 from runner.sweep.home import home_of
+from tests.rlplan.stored_rows import hold
 from tests.rlplan.test_sweeping import interrupted
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
@@ -28,9 +29,7 @@ def test_a_driver_that_lives_keeps_its_sweep_and_a_dead_one_does_not(database: s
     ticks, boot, space = this_driver().id.rpartition("@")[2].split("/")
 
     def held_since(birth: str) -> None:
-        held = Driver(f"other@{birth}", socket.gethostname(), os.getpid())
-        with open_store(database) as store, store.write() as session:
-            take_lease(session, "sweep-1", held, datetime.now(UTC), former_is_dead=True)
+        hold(database, Driver(f"other@{birth}", socket.gethostname(), os.getpid()))
 
     # Of another start of the machine, or of a container with its name, nobody knows here.
     for birth in (f"{ticks}/{boot}/{space}", f"1/another/{space}", f"1/{boot}/pid:[1]"):
@@ -47,15 +46,11 @@ def test_of_two_that_resume_a_dead_drivers_sweep_at_once_one_gets_it(
     interrupted(database)
     _, _, world = this_driver().id.rpartition("@")[2].partition("/")
 
-    def take(driver: Driver) -> None:
-        with open_store(database) as store, store.write() as session:
-            take_lease(session, "sweep-1", driver, datetime.now(UTC), former_is_dead=True)
-
     def home_while_another_takes_it(*given: Any) -> Any:
-        take(this_driver())
+        hold(database, this_driver())
         return home_of(*given)
 
-    take(Driver(f"dead@1/{world}", socket.gethostname(), os.getpid()))
+    hold(database, Driver(f"dead@1/{world}", socket.gethostname(), os.getpid()))
     monkeypatch.setattr(sweeping, "home_of", home_while_another_takes_it)
     with pytest.raises(StoreError, match=r"sweep-1 is being driven by process \d+ on"):
         go_on(ResumeRequest(db=database))
@@ -70,8 +65,7 @@ def test_a_driver_that_was_killed_with_its_machine_is_waited_for(
     def later(_: float) -> None:
         nonlocal held
         held -= GRACE / 2
-        with open_store(database) as store, store.write() as session:
-            take_lease(session, "sweep-1", Driver("gone@1.00", "another-host", 1), held, former_is_dead=True)
+        hold(database, Driver("gone@1.00", "another-host", 1), held)
 
     later(0.0)
     monkeypatch.setattr(sweeping, "time", SimpleNamespace(monotonic=time.monotonic, sleep=later))
@@ -92,8 +86,7 @@ def test_a_driver_whose_clock_is_behind_keeps_its_sweep(database: str, monkeypat
             with open_store(database) as store, store.write() as session:
                 hold_lease(session, sweep_named(session, "sweep-1").id, driver, by_its_clock + timedelta(seconds=5))
 
-    with open_store(database) as store, store.write() as session:
-        take_lease(session, "sweep-1", driver, by_its_clock)
+    hold(database, driver, by_its_clock)
     monkeypatch.setattr(sweeping, "time", SimpleNamespace(monotonic=time.monotonic, sleep=look))
     with pytest.raises(StoreError, match=r"process 1 on another-host, whose clock is about 1\d\d s behind"):
         go_on(ResumeRequest(db=database))

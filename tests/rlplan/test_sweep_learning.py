@@ -48,23 +48,21 @@ def test_status_and_report_tell_what_was_learnt_from_where(database: str, run: R
     (source,) = config["learnt"]["sources"]
     assert (source["name"], source["about"]["task"]) == ("sweep-1", "sum-easy")
     assert config["learnt"]["about"]["task"] == "sum-easy"
-    document = run.json("status", "--db", database)
+    document = run.json("status")
     assert document["learnt_from"]["sources"] == {"sweep-1": source["about"]}
     assert sum(document["learnt_from"]["weights"].values()) == pytest.approx(1.0)
     told = document["learnt_from"]["weighed"]
-    assert "learnt from sweep-1 (task sum-easy, model " in " ".join(
-        run("status", "--explain", "--db", database).out.split()
-    )
-    assert run("report", "page.html", "--db", database).code == 0
+    assert "learnt from sweep-1 (task sum-easy, model " in run("status", "--explain").text
+    assert run("report", "page.html").code == 0
     assert told in html.unescape(Path("page.html").read_text())
 
 
 def test_a_sweep_under_way_names_its_sources_before_they_are_weighed(database: str, run: Run) -> None:
     interrupted(database, **LEARNING)
-    document = run.json("status", "--db", database)
+    document = run.json("status")
     assert list(document["learnt_from"]["sources"]) == ["sweep-1"]
     assert document["learnt_from"]["weights"] is None
-    assert "comes when the sweep has ended" in run("status", "--explain", "--db", database).text
+    assert "comes when the sweep has ended" in run("status", "--explain").text
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,7 @@ def test_a_sweep_learns_unasked_from_one_that_is_alike_and_its_plan_says_so(data
     assert config["learnt"]["sources"] == list(left(database).values())[1:]
     assert set(told.seen["weights"]) == {NONE, "sweep-1"}
     assert list(left(database)) == ["sweep-2", "sweep-1"]
-    shown = run("propose", "--task", "sum-easy", "--budget", "0.5", "--db", database, "--format", "json")
+    shown = run("propose", "--task", "sum-easy", "--budget", "0.5", "--format", "json")
     (line,) = [each for each in shown.json["assumptions"] if each["what"] == "learnt from"]
     *sources, together, none = line["value"].split("; ")
     said = {f"{name} (same task and model and recipe)" for name in left(database)}
@@ -118,20 +116,20 @@ def test_nothing_is_learnt_where_that_is_switched_off_or_nothing_is_believed(
 
 
 def test_a_harder_task_learns_unasked_from_an_easy_one(database: str, run: Run) -> None:
-    shown = run("propose", "--task", "sum-hard", "--budget", "0.5", "--db", database, "--format", "json")
+    shown = run("propose", "--task", "sum-hard", "--budget", "0.5", "--format", "json")
     (line,) = [each for each in shown.json["assumptions"] if each["what"] == "learnt from"]
     assert line["value"].startswith("sweep-1 (same model and recipe, sum-easy) ")
 
 
 def test_a_sweep_of_another_scale_is_not_learnt_from_unasked(database: str, run: Run) -> None:
-    shown = run("propose", "--budget", "5000", "--db", database, "--format", "json")
+    shown = run("propose", "--budget", "5000", "--format", "json")
     assert "learnt from" not in {each["what"] for each in shown.json["assumptions"]}
-    named = run("propose", "--budget", "5000", "--db", database, "--learn-from", "sweep-1", "--format", "json")
+    named = run("propose", "--budget", "5000", "--learn-from", "sweep-1", "--format", "json")
     assert "learnt from" in {each["what"] for each in named.json["assumptions"]}
 
 
 def test_the_plan_decides_what_its_sweep_learns_from_unless_it_is_told_otherwise(database: str, run: Run) -> None:
-    run("propose", "--task", "sum-easy", "--budget", "0.5", "--learn-from", "none", "--db", database)
+    run("propose", "--task", "sum-easy", "--budget", "0.5", "--learn-from", "none")
     alone = request(policy="rlplan", task=None, budget=None, db=database)
     assert all("learnt from" not in note for note in describe(alone).notes)
     told = request(policy="rlplan", task=None, budget=None, learn_from=["sweep-1"], db=database)
@@ -141,7 +139,7 @@ def test_the_plan_decides_what_its_sweep_learns_from_unless_it_is_told_otherwise
 def test_what_nobody_can_read_is_named_and_left_out(database: str, run: Run) -> None:
     with open_store(database) as store, store.write() as session:
         session.query(StoredExperience).one().content = {"name": "sweep-1", "about": {}}
-    shown = run("propose", "--task", "sum-easy", "--budget", "0.5", "--db", database)
+    shown = run("propose", "--task", "sum-easy", "--budget", "0.5")
     assert "nothing is learnt from sweep-1" in " ".join(shown.err.split())
     assert "learnt from" not in shown.out
 
@@ -164,8 +162,8 @@ def test_decisions_are_those_of_the_undisturbed_sweep_when_sources_change_meanwh
 
 
 def test_a_preview_plays_in_worlds_that_are_as_the_source_had_it(database: str, run: Run) -> None:
-    run("propose", "--task", "sum-easy", "--budget", "0.5", "--db", database)
-    flags = ("--db", database, "--draws", "1", "--pilot-fractions", "0,0.1", "--format", "json")
+    run("propose", "--task", "sum-easy", "--budget", "0.5")
+    flags = ("--draws", "1", "--pilot-fractions", "0,0.1", "--format", "json")
     learnt, without = (run("preview", *flags, *more).json for more in ((), ("--learn-from", "none")))
     assert "as sweep-1 had it" in " ".join(learnt["assumptions"])
     assert "sweep-1" not in " ".join(without["assumptions"])
