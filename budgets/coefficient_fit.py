@@ -51,18 +51,14 @@ class Timings:
         return self.log_seconds - np.log(seconds), slower / seconds[:, None] @ PARTS
 
 
-def _prior(before: Coefficients) -> tuple[Vector, Vector]:
-    """Return means and widths of the parameters: most machines are like those that were published, a few are not."""
-    own = np.array([before.log_covariance[driver, driver] for driver in Driver])
-    shared = [own[[DRIVERS.index(each) for each in group]].min() / 2 for group in GROUPS]
-    own -= PARTS[:, len(DRIVERS) : -1] @ shared
-    mean = np.array([*(before.log_mean[driver] for driver in Driver), *(0.0 for _ in GROUPS), 0.0])
-    return mean, np.sqrt([*own, *shared, SETUP_LOG_SD**2])
-
-
 def posterior(timings: Timings, before: Coefficients) -> tuple[Vector, Vector, float]:
     """Return mode and covariance of the log coefficients, and the noise."""
-    mean, sd = _prior(before)
+    # The parameters' means and widths beforehand: most machines are like those that were published, a few are not.
+    own = np.array([before.log_covariance[driver, driver] for driver in Driver])
+    shared = [own[[DRIVERS.index(driver) for driver in group]].min() / 2 for group in GROUPS]
+    own -= PARTS[:, len(DRIVERS) : -1] @ shared
+    mean = np.array([*(before.log_mean[driver] for driver in Driver), *(0.0 for _ in GROUPS), 0.0])
+    sd = np.sqrt([*own, *shared, SETUP_LOG_SD**2])
     p = _mode(timings, mean, sd)
     squares, informing, _ = _sum_of_squares(timings, p)
     precision, noise = _precision(p, mean, sd), math.sqrt(squares / (NOISE_PRIOR_WEIGHT + timings.shapes))

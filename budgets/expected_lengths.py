@@ -24,8 +24,13 @@ class ExpectedLength:
 def expected_length(model: str, cap: float, pass_rate: float | None = None) -> ExpectedLength:
     """Expect the mean response of a model by its name, cut at so many tokens; catalogue/lengths.toml has sources."""
     kind = kind_of(model)
-    known = catalogue.table("lengths")["kinds"][kind]
-    natural, width = known["mean"] * _times_as_long(pass_rate), known["width"]
+    table = catalogue.table("lengths")
+    natural, width = table["kinds"][kind]["mean"], table["kinds"][kind]["width"]
+    if pass_rate is not None:  # times e^(slope · difference in log odds from the reference pass rate)
+        difficulty = table["difficulty"]
+        rate = min(difficulty["most"], max(difficulty["least"], pass_rate))
+        at_rate, at_reference = (math.log(p / (1 - p)) for p in (rate, difficulty["reference"]))
+        natural *= math.exp(difficulty["slope"] * (at_rate - at_reference))
     low, middle, high = (_cut(natural * math.exp(sign * width), cap) for sign in (-1, 0, 1))
     return ExpectedLength(middle, max(LEAST_LOG_SD, math.log(high / low) / 2), kind)
 
@@ -42,16 +47,6 @@ def kind_of(model: str) -> str:
 def a_model(kind: str) -> str:
     """Return 'a base model', 'an instruct model'."""
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} model"
-
-
-def _times_as_long(pass_rate: float | None) -> float:
-    """Return how many times as long responses are as at the reference pass rate: e^(slope · difference in log odds)."""
-    if pass_rate is None:
-        return 1.0
-    known = catalogue.table("lengths")["difficulty"]
-    rate = min(known["most"], max(known["least"], pass_rate))
-    odds = (math.log(each / (1 - each)) for each in (rate, known["reference"]))
-    return math.exp(known["slope"] * (next(odds) - next(odds)))
 
 
 def _cut(natural: float, cap: float) -> float:

@@ -139,7 +139,10 @@ def forward_seconds(workload: Workload, gpu: Gpu, gpus: int, rollouts: float, ex
 
     A pass takes 2·N operations per token and the causal attention's 2·layers·width·length² per sequence.
     """
-    model, (tokens, squared) = workload.model, _trained_tokens(workload, execution)
+    model, lengths, prompt = workload.model, workload.responses, workload.prompt_tokens
+    padded = 1 if execution.packing else execution.micro_batch  # to the longest of so many
+    mean, mean_square = lengths.longest_of(padded), lengths.longest_square_of(padded)
+    tokens, squared = prompt + mean, prompt**2 + 2 * prompt * mean + mean_square
     products = rollouts / gpus * 2 * model.matmul_parameters * tokens
     flops = products + rollouts / gpus * model.attention_flops(tokens, squared)
     if gpu.one_process:
@@ -198,11 +201,14 @@ def _engine_seconds(
     across = LAYER_ACROSS_NODES if size > gpu.gpus_per_node else 2.0
     layer_us = gpu.layer_overhead_us * (1.0 if size == 1 else across)  # an all-reduce beside each kernel
     bound_by_weights, times = weights >= compute, execution.speculation
+    prompt = workload.prompt_tokens  # read once for a group, which shares its prefix
+    prompt_flops = _product_flops(model, gpu, execution) * prompt + model.attention_flops(prompt, prompt**2)
+    prefill_flops = prompts / engines * prompt_flops
     return {
         Driver.DECODE_OVERHEAD: steps * (gpu.decode_overhead_ms * 1e-3 + model.layers * layer_us * 1e-6) / times,
         Driver.DECODE_BANDWIDTH: (cached / bandwidth + (weights if bound_by_weights else 0.0)) / times,
         Driver.DECODE_COMPUTE: 0.0 if bound_by_weights else compute / times,
-        Driver.PREFILL_COMPUTE: _prefill_seconds(workload, prompts / engines, gpu, size, execution),
+        Driver.PREFILL_COMPUTE: prefill_flops / (size * gpu.dense_tflops * 1e12 * PREFILL_FLOPS_USE),
     }
 
 
@@ -229,24 +235,8 @@ def _decode_steps(share: float, running: float, engines: int, lengths: ResponseL
     return refilling + lengths.longest_of(max(1.0, min(share, running) * engines))
 
 
-def _prefill_seconds(workload: Workload, prompts: float, gpu: Gpu, size: int, execution: Execution) -> float:
-    """Return the seconds to read the prompts once each: the group shares its prefix."""
-    model, prompt_tokens = workload.model, workload.prompt_tokens
-    attention = model.attention_flops(prompt_tokens, prompt_tokens**2)
-    flops = prompts * (_product_flops(model, gpu, execution) * prompt_tokens + attention)
-    return flops / (size * gpu.dense_tflops * 1e12 * PREFILL_FLOPS_USE)
-
-
 def _product_flops(model: ModelShape, gpu: Gpu, execution: Execution) -> float:
     """Return an engine's operations per token, as many of bf16 as take the time; the head is never in fp8."""
     if not execution.fp8_rollouts:
         return 2 * model.matmul_parameters
     return 2 * ((model.matmul_parameters - model.head_parameters) / gpu.fp8_times + model.head_parameters)
-
-
-def _trained_tokens(workload: Workload, execution: Execution) -> tuple[float, float]:
-    """Return the mean of a trained sequence's tokens and of their square, with the padding there may be."""
-    lengths, prompt = workload.responses, workload.prompt_tokens
-    padded = 1 if execution.packing else execution.micro_batch
-    mean, mean_square = lengths.longest_of(padded), lengths.longest_square_of(padded)
-    return prompt + mean, prompt**2 + 2 * prompt * mean + mean_square

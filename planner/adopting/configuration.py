@@ -8,7 +8,7 @@ import ast
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -41,7 +41,16 @@ def configuration_of(run: Path, given: Path | None = None, log: Path | None = No
 
     `given` is a file that the user names. The order is: the log, files of a folder, Hydra's, the file that was named.
     """
-    found: Flat = {} if log is None else _of_log(log)
+    found: Flat = {}
+    if log is not None:  # what it says before the first steps
+        with log.open(encoding="utf-8", errors="replace") as file:
+            lines = [plain(line) for _, line in zip(range(_HEAD_LINES), file, strict=False)]
+        for line in lines:
+            if " -m " in line or ".sh " in line or "python" in line:
+                found |= of_command(line.replace('"', " "), log.parent)
+        begins = next((place for place, line in enumerate(lines) if line.lstrip().startswith("{'")), None)
+        if begins is not None:
+            found |= _printed(lines[begins:])
     for path in [*_files(run), *([given] if given is not None else [])]:
         found |= read_settings(path)
     return found
@@ -112,31 +121,14 @@ def words_set(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
     for place, word in enumerate(words):
         if word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
-            following = [*takewhile(_is_value, words[place + 1 :])]
+            rest = words[place + 1 :]
+            following = [*takewhile(lambda each: not each.startswith("--") and not _OVERRIDE.fullmatch(each), rest)]
             if equals or len(following) < 2:
                 yield name.replace("-", "_"), as_number(value if equals else following[0] if following else "true")
             else:
                 yield name.replace("-", "_"), [as_number(each) for each in following]
         elif found := _OVERRIDE.fullmatch(word):
             yield found[1].replace("-", "_"), as_number(found[2])
-
-
-def _is_value(word: str) -> bool:
-    return not word.startswith("--") and not _OVERRIDE.fullmatch(word)
-
-
-def _of_log(log: Path) -> Flat:
-    """Return what a log says of its run's settings before the first steps."""
-    with log.open(encoding="utf-8", errors="replace") as file:
-        lines = [plain(line) for _, line in zip(range(_HEAD_LINES), file, strict=False)]
-    found: Flat = {}
-    for line in lines:
-        if " -m " in line or ".sh " in line or "python" in line:
-            found |= of_command(line.replace('"', " "), log.parent)
-    begins = next((place for place, line in enumerate(lines) if line.lstrip().startswith("{'")), None)
-    if begins is not None:
-        found |= _printed(lines[begins:])
-    return found
 
 
 def _printed(lines: Sequence[str]) -> Flat:
@@ -183,20 +175,15 @@ def read_named(path: Path, written: Mapping[str, str] | None = None, depth: int 
     text = (written or {}).get(path.name)
     document = _document(path) if text is None else document_of(path.suffix, text)
     found: Flat = {}
-    for name in _bases(document):
+    bases = document.get("defaults") or document.get("base") if isinstance(document, Mapping) else None
+    for name in bases if isinstance(bases, list) else [bases]:
+        if not isinstance(name, str) or name == "_self_":  # Hydra's groups are the trainer's own defaults
+            continue
         for each in (name, f"{name}.yaml"):
             if (base := found_file(each, path.parent)) and base != path:
                 found |= read_named(base, written, depth + 1)
                 break
     return found | flat(document)
-
-
-def _bases(document: object) -> Iterable[str]:
-    """Yield the names of the files that a file builds on; Hydra's groups are the trainer's own defaults."""
-    given = document.get("defaults") or document.get("base") if isinstance(document, Mapping) else None
-    for each in given if isinstance(given, list) else [given]:
-        if isinstance(each, str) and each != "_self_":
-            yield each
 
 
 def resolved(found: Flat) -> Flat:

@@ -94,7 +94,9 @@ class LoggedRun:
 
 def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
     """Read a run's log, whatever wrote it; `scores` names series of which the first that it has is to be the score."""
-    tables = _tables(path)
+    tables = read_table(path)
+    if len(tables) > 1 and not any(path.glob("*/metrics.jsonl")):  # prime-rl's trainer and orchestrator have one each
+        raise InputError(f"'{path}' holds {len(tables)} runs: give them one by one")
     table = tables[0]
     columns = dict.fromkeys(name for each in tables for name in each.columns)
     trainer = trainer_of(columns, table.trainer)
@@ -111,6 +113,10 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
             values = {name: float(column[row]) for name, column in each.columns.items() if not np.isnan(column[row])}
             step_rows.append((int(values.pop(counter)), values))
     clock = next((name for name in _CLOCKS if name in columns), None)
+    log = None
+    if table.trainer:  # it was printed
+        files = [path] if path.is_file() else sorted(path.iterdir())
+        log = next((file for file in files if file == path or (file.suffix in PRINTED and file.stat().st_size)), None)
     return LoggedRun(
         name=path.name if path.is_dir() else table.name,
         path=path,
@@ -120,22 +126,8 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
         others=others,
         steps=tuple(_steps(step_rows, trainer, series, clock)),
         notes=tuple(notes),
-        log=_printed(path) if table.trainer else None,
+        log=log,
     )
-
-
-def _tables(path: Path) -> list[Table]:
-    """Read the log of a run; prime-rl's trainer and orchestrator have one each in folders of their own."""
-    tables = read_table(path)
-    if len(tables) > 1 and not any(path.glob("*/metrics.jsonl")):
-        raise InputError(f"'{path}' holds {len(tables)} runs: give them one by one")
-    return tables
-
-
-def _printed(path: Path) -> Path | None:
-    if path.is_file():
-        return path
-    return next((each for each in sorted(path.iterdir()) if each.suffix in PRINTED and each.stat().st_size), None)
 
 
 def _score(

@@ -276,15 +276,10 @@ def _tables(name: str, field: FieldInfo) -> list[str]:
         if tables := _tables(f"{name}.{key}", inner):
             within += tables
         else:
-            lines += [f"## {inner.description}", _setting(key, inner)]
+            default, example = inner.default, (inner.examples or [""])[0]
+            setting = f"## {key} = {_toml(example)}" if default is None else f"# {key} = {_toml(default)}"
+            lines += [f"## {inner.description}", setting]
     return ["\n".join(lines) + "\n", *within]
-
-
-def _setting(key: str, field: FieldInfo) -> str:
-    """Return a key with its default, or as an example where it has none."""
-    if field.default is not None:
-        return f"# {key} = {_toml(field.default)}"
-    return f"## {key} = {_toml((field.examples or [''])[0])}"
 
 
 def _toml(value: Any) -> str:

@@ -151,25 +151,26 @@ def chosen_trainer(
     source, where = "[trainer]", Path.cwd()
     if given is not None and (given.endswith(".toml") or os.sep in given):
         source, where = f"--trainer {given}", Path(given).expanduser().absolute().parent
-        own = _described(Path(given).expanduser(), source)
+        tables = read_tables(
+            Path(given).expanduser(), "the trainer's file", f"--trainer takes one, or {', '.join(TRAINERS)}"
+        )
+        # What all trainers have stands at its top, and the rest is this trainer's own.
+        common = {key: tables.pop(key) for key in TrainerChoice.model_fields if key in tables}
+        if tables:
+            options = common.get("options")
+            common["options"] = {**options, **tables} if isinstance(options, dict) else tables
+        own = _validated({"name": COMMAND, **common}, source)
     elif given is not None and given != own.name:
         common = own.model_dump(include={"save_seconds", "patience", "environment", "secrets"})
         own = _validated({"name": given, **common}, "--trainer")
     if own.name == BUILTIN:
         return None
     options = {HERE: str(where), **own.options} if own.name == COMMAND else own.options
-    changed = {"python": _from(where, own.python), "options": options, "approximate": approximate or own.approximate}
+    python = own.python
+    if python is not None and os.sep in python:  # a trial's folder must find it; a link of an environment must stay one
+        python = os.path.abspath(where / Path(python).expanduser())
+    changed = {"python": python, "options": options, "approximate": approximate or own.approximate}
     return own.model_copy(update=changed)
-
-
-def _described(path: Path, source: str) -> TrainerChoice:
-    """Read a trainer's file: what all trainers have stands at its top, and the rest is this trainer's own."""
-    tables = read_tables(path, "the trainer's file", f"--trainer takes one, or {', '.join(TRAINERS)}")
-    common = {key: tables.pop(key) for key in TrainerChoice.model_fields if key in tables}
-    options = common.get("options")
-    if tables:
-        common["options"] = {**options, **tables} if isinstance(options, dict) else tables
-    return _validated({"name": COMMAND, **common}, source)
 
 
 def _validated(tables: dict[str, Any], source: str) -> TrainerChoice:
@@ -177,10 +178,3 @@ def _validated(tables: dict[str, Any], source: str) -> TrainerChoice:
         return TrainerChoice.model_validate(tables)
     except ValidationError as error:
         raise explained(error, TrainerChoice, {}, source) from error
-
-
-def _from(folder: Path, python: str | None) -> str | None:
-    """Return an interpreter that a trial's folder can start: a path is absolute, a name is left to PATH."""
-    if python is None or os.sep not in python:
-        return python
-    return os.path.abspath(folder / Path(python).expanduser())  # a link of an environment must stay one

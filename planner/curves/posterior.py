@@ -74,7 +74,17 @@ class Posterior:
         rest = np.maximum(rest, 0.0) + (prior.future_drift**2 - 1) * drift_variance * beyond[:, None]
         mean = level + one * self.start + slope * self.gain
         variance = one**2 * self.start_variance + 2 * one * slope * self.covariance + slope**2 * self.gain_variance
-        return self._with_surprise(self._mixtures(self.weight, mean, variance + rest[:, :, None]), beyond)
+        expected = self._mixtures(self.weight, mean, variance + rest[:, :, None])
+        # The chance of what no earlier point announces grows with the distance.
+        chance = (prior.surprise * (1 - np.exp(-beyond)))[:, None]
+        centre = (expected.weight * expected.mean).sum(axis=1, keepdims=True)
+        return Mixtures(
+            np.hstack([expected.weight * (1 - chance), chance]),
+            np.hstack([expected.mean, centre]),
+            np.hstack([expected.sd, prior.surprise_sd * self.prepared.scale[:, None]]),
+            expected.low,
+            expected.high,
+        )
 
     def asymptote(self) -> Mixtures:
         """Return the distribution of A, given that the curve is a sigmoid."""
@@ -101,18 +111,6 @@ class Posterior:
         bounded = self.prepared.bounded
         low, high = np.where(bounded, 0.0, -np.inf), np.where(bounded, 1.0, np.inf)
         return Mixtures.condensed(weight.reshape(n, -1), mean.reshape(n, -1) * scale, sd, low, high, KEPT)
-
-    def _with_surprise(self, expected: Mixtures, beyond: Vector) -> Mixtures:
-        """Add the chance of what no earlier point announces, which grows with the distance."""
-        chance = (self.prior.surprise * (1 - np.exp(-beyond)))[:, None]
-        centre = (expected.weight * expected.mean).sum(axis=1, keepdims=True)
-        return Mixtures(
-            np.hstack([expected.weight * (1 - chance), chance]),
-            np.hstack([expected.mean, centre]),
-            np.hstack([expected.sd, self.prior.surprise_sd * self.prepared.scale[:, None]]),
-            expected.low,
-            expected.high,
-        )
 
 
 def posterior_of(prepared: Prepared, prior: Prior) -> Posterior:

@@ -57,7 +57,10 @@ def prepare(curves: Sequence[Curve], least_scale: float = 0.0) -> Prepared:
 
 def _prepared(curve: Curve, least: float) -> tuple[Vector, Vector, Vector, Vector, float, float, float, bool]:
     noise = _noise(curve)
-    scale = 1.0 if curve.bounded else max(_scale(curve, noise), least)
+    spread = float(np.ptp(curve.y)) if curve.y.size else 0.0
+    # Later gains of scores without bounds are thought of in the spread of the scores so far.
+    shown = max(spread - 2 * noise, 8 * noise, 1e-3 * float(np.abs(curve.y).max(initial=0.0)), 1e-9)
+    scale = 1.0 if curve.bounded else max(shown, least)
     noise = max(noise, LEAST_NOISE * scale)
     log_x, score, weight, last = _bins(curve)
     variance = _bin_variance(score, weight, noise, bounded=curve.bounded) / scale**2
@@ -102,12 +105,6 @@ def _noise(curve: Curve) -> float:
     spread = 1.0 if curve.bounded else float(np.ptp(curve.y)) if curve.y.size else 0.0
     expected, worth = (given, GIVEN_WEIGHT) if given > 0 else ((NOISE_FLOOR * spread) ** 2, NOISE_FLOOR_WEIGHT)
     return math.sqrt((steps.size * estimate + worth * expected) / (steps.size + worth))
-
-
-def _scale(curve: Curve, noise: float) -> float:
-    """Return the spread of the scores so far, in which later gains of scores without bounds are thought of."""
-    spread = float(np.ptp(curve.y)) if curve.y.size else 0.0
-    return max(spread - 2 * noise, 8 * noise, 1e-3 * float(np.abs(curve.y).max(initial=0.0)), 1e-9)
 
 
 def _bin_variance(score: Vector, weight: Vector, noise: float, *, bounded: bool) -> Vector:

@@ -56,8 +56,12 @@ class Prior:
     def __post_init__(self) -> None:
         exponents, midpoints, log_weights = [], [], []
         shares = np.asarray(self.exponent_weights, dtype=float) / np.sum(self.exponent_weights)
+        first, last = np.log(self.earliest_midpoint), np.log(self.latest_midpoint)
+        unseen = np.arange(VISIBLE_UNTIL + self.coarsest_step, last, self.coarsest_step)
         for exponent, share in zip(self.exponents, shares, strict=True):
-            grid = self._midpoints(exponent)
+            # By the width of the rise, 1/B, where points may have seen it, and coarsely beyond.
+            step = min(self.coarsest_step, self.step_of_width / exponent)
+            grid = np.concatenate([np.arange(VISIBLE_UNTIL, first - 1e-9, -step)[::-1], unseen])
             # Each midpoint stands for the stretch of log C around it, so that a finer grid is no stronger prior.
             width = np.gradient(grid)
             exponents.append(np.full(len(grid), exponent))
@@ -74,11 +78,3 @@ class Prior:
     def grid_size(self) -> int:
         """How many pairs (B, C_mid) the grid has."""
         return len(self.grid_exponent)
-
-    def _midpoints(self, exponent: float) -> Vector:
-        """Space midpoints by the width of the rise, 1/B, where points may have seen it, and coarsely beyond."""
-        first, last = np.log(self.earliest_midpoint), np.log(self.latest_midpoint)
-        step = min(self.coarsest_step, self.step_of_width / exponent)
-        visible = np.arange(VISIBLE_UNTIL, first - 1e-9, -step)[::-1]
-        unseen = np.arange(VISIBLE_UNTIL + self.coarsest_step, last, self.coarsest_step)
-        return np.concatenate([visible, unseen])

@@ -123,7 +123,10 @@ def judge(state: State, chance_of_more: float, asymptote_width: float, scale_spa
 def _state(prepared: Prepared, row: int) -> State:
     filled = prepared.weight[row] > 0
     score, precision = prepared.score[row][filled], 1 / prepared.variance[row][filled]
-    levels, errors = _running(score, precision)
+    # Weighted means over a few neighbouring bins, with their standard errors.
+    window = np.ones(min(RECENT_BINS, len(score)))
+    weight = np.convolve(precision, window, mode="valid")
+    levels, errors = np.convolve(precision * score, window, mode="valid") / weight, 1 / np.sqrt(weight)
     peak = int(np.argmax(levels))
     return State(
         bins=len(score),
@@ -135,10 +138,3 @@ def _state(prepared: Prepared, row: int) -> State:
         now_error=float(errors[-1]),
         collapsed=before_collapse(score.tolist(), np.sqrt(1 / precision).tolist()) < len(score),
     )
-
-
-def _running(score: np.ndarray, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return weighted means over a few neighbouring bins, with their standard errors."""
-    window = np.ones(min(RECENT_BINS, len(score)))
-    weight = np.convolve(precision, window, mode="valid")
-    return np.convolve(precision * score, window, mode="valid") / weight, 1 / np.sqrt(weight)

@@ -78,7 +78,13 @@ def likeness(
     for name, remains in WEIGHT_IF_DIFFERENT.items():
         if name in source.about and name in about and source.about[name] != about[name]:
             found *= remains
-    return max(LEAST_LIKENESS, found * _overlap(source.lines, lines))
+    theirs = {line.name: line for line in source.lines}
+    covered = [  # the share of each of our axes, as far as both have them, that the source's grid covers
+        max(0.0, min(line.high, theirs[line.name].high) - max(line.low, theirs[line.name].low)) / (line.high - line.low)
+        for line in lines
+        if line.name in theirs and theirs[line.name].log == line.log
+    ]
+    return max(LEAST_LIKENESS, found * (sum(covered) / len(covered) if covered else 0.0))
 
 
 def most_alike(
@@ -100,14 +106,3 @@ def compared(source: Experience, about: Mapping[str, str]) -> str:
 
 def _decades(one: float, other: float) -> float:
     return max(0.0, abs(math.log10(one / other)) - 1.0)
-
-
-def _overlap(theirs: Sequence[NumericAxis], ours: Sequence[NumericAxis]) -> float:
-    """Return how much of our axes, as far as both have them, their grid covers."""
-    known = {line.name: line for line in theirs}
-    shares = [
-        max(0.0, min(line.high, known[line.name].high) - max(line.low, known[line.name].low)) / (line.high - line.low)
-        for line in ours
-        if line.name in known and known[line.name].log == line.log
-    ]
-    return sum(shares) / len(shares) if shares else 0.0

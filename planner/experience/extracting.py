@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgets.errors import InputError
-from planner.curves.curve import Vector
 from planner.experience.experience import Experience, widened
 from planner.pooling.features import features
-from planner.pooling.model import JointFit, JointModel
+from planner.pooling.model import JointModel
 from planner.pooling.points import binned, stacked
 from planner.pooling.pool import MOST_CURVES, MOST_RUNS
 from planner.replaying.recorded import Recorded, RecordedRun, order_of
@@ -26,7 +25,11 @@ Curves = Sequence[tuple[Configuration, tuple[ScorePoint, ...]]]
 
 def experience_of(name: str, curves: Curves, target_gpu_hours: float, about: Mapping[str, str]) -> Experience:
     """Fit a surface to curves, with slopes and products as free as sources need it; their order changes nothing."""
-    chosen = _longest_curves(curves)
+    # Of the curves that say something, in an order of their own, of each configuration the few longest.
+    informative = [curve for curve in curves if any(point.gpu_hours > 0 for point in curve[1])]
+    runs = [list(group) for _, group in groupby(sorted(informative, key=_order_of), key=itemgetter(0))]
+    most = min(MOST_RUNS, max(1, MOST_CURVES // max(1, len(runs))))
+    chosen = [curve for group in runs for curve in group[:most]]
     configurations = tuple(dict.fromkeys(configuration for configuration, _ in chosen))
     if len(configurations) < FEWEST:
         raise InputError(
@@ -39,13 +42,16 @@ def experience_of(name: str, curves: Curves, target_gpu_hours: float, about: Map
     of: NDArray[np.intp] = np.array([place[configuration] for configuration, _ in chosen], dtype=np.intp)
     points = stacked([binned(scores) for _, scores in chosen], target_gpu_hours)
     fit = JointModel(smooth, points, of).fit()
-    mean, covariance = _moments(fit)
+    # Over all members, the deviations of cells marginalised.
+    number, mean = fit.coefficients.shape[1], fit.weights @ fit.coefficients
+    within, away = np.linalg.inv(fit.shared)[:, :number, :number], fit.coefficients - mean
+    covariance = np.einsum("h,hpq->pq", fit.weights, within) + np.einsum("h,hp,hq->pq", fit.weights, away, away)
     return Experience(
         name=name,
         lines=smooth.lines,
         terms=smooth.terms,
         mean=mean,
-        covariance=covariance,
+        covariance=0.5 * (covariance + covariance.T),
         prior_mean=smooth.mean,
         prior_sd=smooth.sd,
         target_gpu_hours=target_gpu_hours,
@@ -68,24 +74,6 @@ def _score_points(run: RecordedRun) -> tuple[ScorePoint, ...]:
     return tuple(ScorePoint(step, hours, score, error) for step, (hours, score, error) in enumerate(points))
 
 
-def _longest_curves(curves: Curves) -> Curves:
-    """Return the curves that say something, in an order of their own, of each configuration the few longest."""
-    informative = [each for each in curves if any(point.gpu_hours > 0 for point in each[1])]
-    runs = [list(group) for _, group in groupby(sorted(informative, key=_order_of), key=itemgetter(0))]
-    most = min(MOST_RUNS, max(1, MOST_CURVES // max(1, len(runs))))
-    return [each for group in runs for each in group[:most]]
-
-
 def _order_of(curve: tuple[Configuration, tuple[ScorePoint, ...]]) -> tuple[object, ...]:
     configuration, scores = curve
     return order_of(configuration), -scores[-1].gpu_hours, [(point.gpu_hours, point.score) for point in scores]
-
-
-def _moments(fit: JointFit) -> tuple[Vector, Vector]:
-    """Return mean and covariance of the coefficients over all members, the deviations of cells marginalised."""
-    number = fit.coefficients.shape[1]
-    mean = fit.weights @ fit.coefficients
-    within = np.linalg.inv(fit.shared)[:, :number, :number]
-    away = fit.coefficients - mean
-    covariance = np.einsum("h,hpq->pq", fit.weights, within) + np.einsum("h,hp,hq->pq", fit.weights, away, away)
-    return mean, 0.5 * (covariance + covariance.T)

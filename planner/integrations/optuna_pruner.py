@@ -93,13 +93,11 @@ class PredictedScorePruner(BasePruner):
             self._taken[number] = mark
             # Steps may come in any order, and a score at an earlier x would count as having been set back.
             for x, score in sorted(
-                (self._x(member, step), score) for step, score in member.intermediate_values.items()
+                (step + 1.0 if self._compute_at is None else self._compute_at(member, step), score)
+                for step, score in member.intermediate_values.items()
             ):
                 self._stopping.add_score(number, x, score)
             if member.state is TrialState.COMPLETE:
                 self._stopping.finish(number)
             elif member.state in (TrialState.FAIL, TrialState.PRUNED):
                 self._stopping.drop(number)
-
-    def _x(self, trial: FrozenTrial, step: int) -> float:
-        return step + 1.0 if self._compute_at is None else self._compute_at(trial, step)

@@ -67,7 +67,10 @@ def choose_score(trainer: Trainer, counts: Mapping[str, int]) -> ScoreSeries | N
     A series with a single value is taken only where there is no other: a validation of the base model is no curve.
     """
     proper = {name: count for name, count in counts.items() if count and not _NOT_SCORES.search(name)}
-    validations = _wholes(dict.fromkeys(name for pattern in trainer.validation for name in matching(pattern, proper)))
+    validations = list(dict.fromkeys(name for pattern in trainer.validation for name in matching(pattern, proper)))
+    # What says more of another is left out: 'eval/aime/response_len' and 'eval/aime-pass@1' beside 'eval/aime'.
+    parts = tuple(f"{name}{mark}" for name in validations for mark in "/-")
+    validations = [name for name in validations if not name.startswith(parts)]
     rewards = [name for pattern in trainer.metrics.get("reward", ()) for name in matching(pattern, proper)]
     everything = tuple(dict.fromkeys([*validations, *rewards]))
     for enough in (2, 1):
@@ -94,9 +97,3 @@ def ours_of(trainer: Trainer, values: Mapping[str, float]) -> tuple[dict[str, fl
 def _first(patterns: Patterns, names: tuple[str, ...]) -> str | None:
     """Return the name that the first of several patterns to fit any fits."""
     return next((name for pattern in patterns for name in matching(pattern, names)), None)
-
-
-def _wholes(names: Iterable[str]) -> list[str]:
-    """Leave out what says more of another: 'eval/aime/response_len' and 'eval/aime-pass@1' beside 'eval/aime'."""
-    known = list(names)
-    return [name for name in known if not any(name.startswith((f"{each}/", f"{each}-")) for each in known)]

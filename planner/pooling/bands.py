@@ -8,7 +8,7 @@ import numpy as np
 from planner.curves.curve import Vector
 from planner.metrics import INTERVAL_ENDS
 from planner.pooling.draws import JointDraws
-from planner.pooling.points import ORIGIN, Points, binned, clock, stacked
+from planner.pooling.points import ORIGIN, binned, clock, stacked
 from planner.pooling.shape import sigmoid
 from planner.view import TrialView
 
@@ -35,7 +35,10 @@ def bands_of(joint: JointDraws, trials: Sequence[TrialView]) -> dict[int, Band]:
     Up to its last score a run is where its scores say, within their noise; from there on it is where the worlds have
     it, and one that has collapsed stays where it fell.
     """
-    drawn = _some(joint)
+    # Evenly spaced draws keep the share of every member of the fit, and each is a whole world still.
+    rows = np.linspace(0, len(joint.start) - 1, min(BAND_DRAWS, len(joint.start))).astype(np.intp)
+    of_draws = ("local", "start", "common", "shared_noise", "drift", "departed", "noise", "unseen_noise")
+    drawn = replace(joint, **{name: getattr(joint, name)[rows] for name in of_draws})
     before = _Before(drawn, trials)
     bands: dict[int, Band] = {}
     for start in range(0, len(trials), AT_ONCE):
@@ -74,45 +77,23 @@ class _Before:
         """Return draws × computes of one run's scores."""
         joint, points = self._joint, self._points
         rest = points.score[run] - _smooth(joint, run, points.x[run])
-        departed = np.empty((len(rest), len(x)))
+        # How far the run has departed by then is a Brownian motion that is seen through noise.
+        time, at, departed = clock(x), points.time[run], np.empty((len(rest), len(x)))
         for drift in np.unique(joint.drift):
             rows = joint.drift == drift
-            departed[rows] = self._departed(run, float(drift), rest[rows], self._noise[rows], clock(x))
+            scale = (float(drift) * float(joint.outlier_scale[run])) ** 2
+            covariance = scale * np.minimum(at[:, None], at) + np.diag(points.variance[run])
+            towards = scale * np.minimum(time[:, None], at)
+            weight = np.linalg.solve(covariance, towards.T)
+            left = np.maximum(scale * time - (towards * weight.T).sum(axis=1), 0.0)
+            departed[rows] = rest[rows] @ weight + self._noise[rows][:, None] * np.sqrt(left)
         return np.asarray(_smooth(joint, run, x) + departed)
-
-    def _departed(self, run: int, drift: float, rest: Vector, noise: Vector, time: Vector) -> Vector:
-        """Return how far a run has departed at some times: a Brownian motion that is seen through noise."""
-        points: Points = self._points
-        scale = (drift * float(self._joint.outlier_scale[run])) ** 2
-        at = points.time[run]
-        covariance = scale * np.minimum(at[:, None], at) + np.diag(points.variance[run])
-        towards = scale * np.minimum(time[:, None], at)
-        weight = np.linalg.solve(covariance, towards.T)
-        left = np.maximum(scale * time - (towards * weight.T).sum(axis=1), 0.0)
-        return np.asarray(rest @ weight + noise[:, None] * np.sqrt(left))
 
 
 def _smooth(joint: JointDraws, run: int, x: Vector) -> Vector:
     """Return draws × computes of what a run would score if it departed from its sigmoid as all do."""
     local, start = joint.local[:, joint.runs.of[run], None, :], joint.start[:, joint.runs.of[run], None]
     return np.asarray(sigmoid(local, start, np.log(np.maximum(x, EARLIEST)))[0] + joint.common_departure(x))
-
-
-def _some(joint: JointDraws) -> JointDraws:
-    """Return evenly spaced draws, which keep the share of every member of the fit; each is a whole world still."""
-    size = len(joint.start)
-    rows = np.linspace(0, size - 1, min(BAND_DRAWS, size)).astype(np.intp)
-    return replace(
-        joint,
-        local=joint.local[rows],
-        start=joint.start[rows],
-        common=joint.common[rows],
-        shared_noise=joint.shared_noise[rows],
-        drift=joint.drift[rows],
-        departed=joint.departed[rows],
-        noise=joint.noise[rows],
-        unseen_noise=joint.unseen_noise[rows],
-    )
 
 
 def _places(reached: float) -> Vector:

@@ -195,7 +195,9 @@ def draw(
     generator: np.random.Generator,
 ) -> JointDraws:
     """Draw worlds, each member of the grid as often as its weight says."""
-    member = _members(fit.weights, size, generator)
+    # Systematic sampling wastes no draw on chance.
+    places = (np.arange(size) + generator.random()) / size
+    member = np.minimum(np.searchsorted(np.cumsum(fit.weights), places), len(fit.weights) - 1)
     known, curves = len(configurations), len(runs.of)
     local, base = np.empty((size, known, 3)), np.empty((size, fit.base.shape[1]))
     departed = np.zeros((size, curves))
@@ -225,12 +227,6 @@ def _centred(generator: np.random.Generator, *shape: int) -> Vector:
     """Draw standard normal numbers that have no mean, so that what is yet to come moves no expectation."""
     drawn = generator.standard_normal(shape)
     return np.asarray(drawn - drawn.mean(axis=0))
-
-
-def _members(weights: Vector, size: int, generator: np.random.Generator) -> NDArray[np.intp]:
-    """Choose members by systematic sampling, which wastes no draw on chance."""
-    places = (np.arange(size) + generator.random()) / size
-    return np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
 
 
 def _parameters(fit: JointFit, member: int, size: int, generator: np.random.Generator) -> tuple[Vector, Vector]:

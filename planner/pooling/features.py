@@ -154,7 +154,8 @@ def _axes(configurations: Sequence[Configuration]) -> _Axes:
         "B": [float(each.prompts_per_batch) for each in configurations],
     }
     for name in sorted({name for each in configurations for name, _ in each.axes}):
-        raw[name] = [_at(each, name) for each in configurations]
+        on_axis = (value_or_neutral(each.axes, name) for each in configurations)
+        raw[name] = ["" if value is None else value for value in on_axis]
     found = _Axes([], [])
     for name, values in raw.items():
         if not all(isinstance(value, int | float) for value in values):
@@ -166,11 +167,6 @@ def _axes(configurations: Sequence[Configuration]) -> _Axes:
         if high - low >= 1e-9:
             found.lines.append((NumericAxis(name, low, high, positive), 2 * (numbers - low) / (high - low) - 1))
     return found
-
-
-def _at(configuration: Configuration, name: str) -> str | float:
-    value = value_or_neutral(configuration.axes, name)
-    return "" if value is None else value
 
 
 def spread_out(configurations: Sequence[Configuration], number: int) -> list[int]:

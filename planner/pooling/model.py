@@ -223,8 +223,14 @@ class JointModel:
             self._whiten()
 
     def _whiten(self) -> None:
+        """Set L⁻¹ of every curve's covariance, and half its log determinant summed over curves, per member."""
         drift, member = np.unique(self.drift, return_inverse=True)  # many members have the same
-        whitening, log_noise = _whitening(self.points, drift[:, None] * self.outlier_scale)
+        time, identity = self.points.time, np.eye(self.points.x.shape[1])
+        shared = np.minimum(time[:, :, None], time[:, None, :])
+        departures = (drift[:, None] * self.outlier_scale)[..., None, None] ** 2 * shared
+        factors = np.linalg.cholesky(departures + self.points.variance[:, :, None] * identity)
+        whitening = np.asarray(np.linalg.solve(factors, np.broadcast_to(identity, factors.shape)))
+        log_noise = np.log(np.einsum("dijj->dij", factors)).sum(axis=(1, 2))
         self.whitening, self.log_noise = whitening[member], log_noise[member]
         self.white_steps = (whitening @ self.steps)[member]
 
@@ -255,7 +261,9 @@ class JointModel:
     def _curvature(self, state: FitState, rows: Vector) -> tuple[Vector, Vector, Vector, Vector, Vector]:
         """Return the blocks of the Gauss–Newton matrix and the gradient's two parts."""
         base, coefficients, deviation = state
-        summed = self._by_configuration(rows[..., :LOCAL].swapaxes(2, 3) @ rows)
+        per_curve = rows[..., :LOCAL].swapaxes(2, 3) @ rows
+        summed = np.zeros((len(rows), len(self.design), *per_curve.shape[2:]))  # those without a curve have zeros
+        summed[:, self.with_curves] = np.add.reduceat(per_curve[:, self.in_order], self.first_of, axis=1)
         inner, with_base, with_rest = summed[..., :LOCAL], summed[..., LOCAL:-1], summed[..., -1]
         own = inner + (np.eye(LOCAL) / self.scatter[:, None, :, None] ** 2)
         spread = inner @ self.design
@@ -279,12 +287,6 @@ class JointModel:
             axis=1,
         )
         return own, cross, shared, own_slope, shared_slope
-
-    def _by_configuration(self, per_curve: Vector) -> Vector:
-        """Sum over the curves of each configuration; those without one have zeros."""
-        summed = np.zeros((len(per_curve), len(self.design), *per_curve.shape[2:]))
-        summed[:, self.with_curves] = np.add.reduceat(per_curve[:, self.in_order], self.first_of, axis=1)
-        return summed
 
     def _step(self, state: FitState, rows: Vector, damping: Vector) -> tuple[FitState, Vector]:
         """Return a step, and by how much it lowers the objective where that is as curved as it is thought to be."""
@@ -313,17 +315,6 @@ def _starts(points: Points, base_model: NDArray[np.intp], models: int) -> Vector
 
     of_all = mean_start(np.ones(len(base_model), dtype=bool), NO_START)
     return np.array([mean_start(base_model == model, of_all) for model in range(models)])
-
-
-def _whitening(points: Points, drift: Vector) -> tuple[Vector, Vector]:
-    """Return L⁻¹ of every curve's covariance, and half its log determinant summed over curves, per member."""
-    time = points.time
-    shared = np.minimum(time[:, :, None], time[:, None, :])
-    noise = points.variance[:, :, None] * np.eye(points.x.shape[1])
-    factors = np.linalg.cholesky(drift[..., None, None] ** 2 * shared + noise)
-    identity = np.broadcast_to(np.eye(points.x.shape[1]), factors.shape)
-    log_noise = np.log(np.einsum("dijj->dij", factors)).sum(axis=(1, 2))
-    return np.asarray(np.linalg.solve(factors, identity)), log_noise
 
 
 def inverse(matrices: Vector) -> Vector:

@@ -81,16 +81,13 @@ class Pool:
             reached=np.array([each.reached for each in bins]) / view.target_gpu_hours,
             collapsed=np.array([np.nan if each.collapsed is None else each.collapsed for each in bins]),
         )
-        design = self._design(configurations, view.plan_prior)
-        return JointModel(design, points, of, self._taught(configurations, view.target_gpu_hours)).fit(), runs
-
-    def _taught(self, configurations: tuple[Configuration, ...], target: float) -> tuple[LearntPrior, ...]:
-        if self._teacher is None:
-            return ()
-        key = configurations, target
-        if self._learnt is None or self._learnt[0] != key:
-            self._learnt = key, self._teacher.priors(features(configurations), target)
-        return self._learnt[1]
+        learnt: tuple[LearntPrior, ...] = ()
+        if self._teacher is not None:
+            key = configurations, view.target_gpu_hours
+            if self._learnt is None or self._learnt[0] != key:
+                self._learnt = key, self._teacher.priors(features(configurations), view.target_gpu_hours)
+            learnt = self._learnt[1]
+        return JointModel(self._design(configurations, view.plan_prior), points, of, learnt).fit(), runs
 
     def _design(self, configurations: tuple[Configuration, ...], plan_prior: PlanPrior | None) -> Features:
         if self._features is None or self._features[:2] != (configurations, plan_prior):

@@ -35,7 +35,10 @@ STEPS, SMALL = 30, 1e-5  # of Levenberg's method, and of its differences
 
 def with_plan_prior(smooth: Features, configurations: Sequence[Configuration], plan_prior: PlanPrior) -> Features:
     """Add what a plan expects to features of the same configurations; those that it has not get nothing."""
-    all_gains = [_gains_of(each, plan_prior) for each in configurations]
+    # Where a configuration's own learning rate is new, the same at the rule's stands for it.
+    by_rule = (each._replace(axes=without(each.axes, LEARNING_RATE)) for each in configurations)
+    pairs = zip(configurations, by_rule, strict=True)
+    all_gains = [plan_prior.gains.get(each, plan_prior.gains.get(rule)) for each, rule in pairs]
     known = [place for place, gains in enumerate(all_gains) if gains is not None]
     if len(known) < 2:
         return smooth
@@ -58,12 +61,6 @@ def with_plan_prior(smooth: Features, configurations: Sequence[Configuration], p
         levels=levels,
         level_weights=level_weights,
     )
-
-
-def _gains_of(configuration: Configuration, plan_prior: PlanPrior) -> tuple[tuple[float, ...], ...] | None:
-    """Return what is expected of a configuration, or of the same at the rule's learning rate where its own is new."""
-    rule = configuration._replace(axes=without(configuration.axes, LEARNING_RATE))
-    return plan_prior.gains.get(configuration, plan_prior.gains.get(rule))
 
 
 def _ending_at(surface: Vector, ends: Vector, levels: Vector, weights: Vector) -> Vector:

@@ -5,6 +5,7 @@ A step of such a table is one batch of rollouts, whatever the number of optimize
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -137,20 +138,16 @@ def summary(runs: Sequence[PricedRun]) -> Summary:
 def _priced(row: Row, name: str) -> PricedRun:
     try:
         run = measured_run(row)
-        predicted, phases = _predicted(run)
+        known = run.coefficients
+        phases = {
+            phase.value: interval_of(total(seconds), known.log_sd(seconds))
+            for phase, seconds in run.base_seconds(known).items()
+            if total(seconds) > 0
+        }
+        predicted = interval_of(run.batch_seconds(known), run.cost(known).log_sd)
     except RlplanError as error:
         return PricedRun(name, None, None, notes=(f"not priced: {error}",))
     return PricedRun(name, predicted, run.seconds, phases, run.notes)
-
-
-def _predicted(run: MeasuredRun) -> tuple[Interval, dict[str, Interval]]:
-    known = run.coefficients
-    phases = {
-        phase.value: interval_of(total(seconds), known.log_sd(seconds))
-        for phase, seconds in run.base_seconds(known).items()
-        if total(seconds) > 0
-    }
-    return interval_of(run.batch_seconds(known), run.cost(known).log_sd), phases
 
 
 def measured_run(row: Row) -> MeasuredRun:
@@ -160,11 +157,11 @@ def measured_run(row: Row) -> MeasuredRun:
         if not row.get(column, "").strip():
             raise InputError(f"no {column} is given")
     model, kind = catalogue.model(row["model_shape"].strip().rstrip("~")), catalogue.gpu(row["gpu_kind"].strip())
-    gpus = _whole(row, "gpu_count") or 1
-    trainer = trainer_named(row.get("framework", ""))
+    gpus, trainer = _whole(row, "gpu_count") or 1, trainer_named(row.get("framework", ""))
     mode = row.get("mode", "") or "colocated_sync"
     if mode not in MODES:
         raise InputError(f"mode '{mode}' is not priced: {', '.join(MODES[:-1])} and {MODES[-1]} are")
+    engine = re.search(r"tp\D*(\d+)", row.get("rollout_parallel", ""))  # as in `tp8`, `tp16`, `tp1 x 8`
     n, prompts, updates = _batch(row, notes)
     workload, length_log_sd = _workload(row, model, notes)
     traits = RecipeTraits(
@@ -185,7 +182,7 @@ def measured_run(row: Row) -> MeasuredRun:
         rollouts_per_prompt=n,
         prompts_per_update=prompts,
         placement=_placement(row, mode, gpus, notes),
-        engine_gpus=_engine(row.get("rollout_parallel", "")),
+        engine_gpus=int(engine[1]) if engine else None,
         seconds=_number(row, "seconds_per_step"),
         seconds_by_column={
             column: seconds for column in PHASE_COLUMNS if (seconds := _number(row, column)) is not None and seconds > 0
@@ -279,12 +276,6 @@ def _from_throughput(row: Row, prompt: float) -> float | None:
         return None
     mean = speed * seconds * gpus / rollouts - prompt
     return mean if mean > 0 else None
-
-
-def _engine(parallel: str) -> int | None:
-    """Read the GPUs of an engine from how it is parallel: `tp8`, `tp16`, `tp1 x 8`."""
-    digits = "".join(letter if letter.isdigit() else " " for letter in parallel.partition("tp")[2]).split()
-    return int(digits[0]) if digits else None
 
 
 def _number(row: Row, column: str) -> float | None:

@@ -85,7 +85,11 @@ class PriorDraws:
         """Return the scores of runs in the same circumstances, (runs, steps, draws)."""
         here = runs[0].circumstances
         sizes = Sizes(runs, STEPS.astype(np.float32))
-        basis = _surface_basis(sizes)
+        # How the surface at each run and step is made of its heights at the knots: (runs · steps, knots).
+        octaves = (np.log2(sizes.n), np.log2(sizes.B), np.log2(sizes.updates))
+        spans = (WIDTHS.discrepancy_octaves, WIDTHS.discrepancy_octaves, WIDTHS.discrepancy_update_octaves)
+        axes = [_along(at.ravel(), knots, span) for at, knots, span in zip(octaves, KNOTS, spans, strict=True)]
+        basis = np.einsum("ir,jr,kt->rtijk", *axes).reshape(sizes.rollouts.size, -1)
         found = np.empty((len(runs), len(STEPS), len(self.study)), dtype=np.float32)
         for number, (study, wider) in enumerate(zip(STUDIES, widths, strict=True)):
             own = slice(*np.searchsorted(self.study, (number, number + 1)))
@@ -155,15 +159,6 @@ def _normals() -> _Normals:
     folds = np.concatenate([np.tile(np.arange(count) % FOLDS, 2) for count in halves])
     study = np.repeat(np.arange(len(STUDIES)), 2 * halves)
     return _Normals(study, folds, both[:, : len(EFFECTS)], both[:, len(EFFECTS) :])
-
-
-def _surface_basis(sizes: Sizes) -> Values:
-    """Return how the surface at each run and step is made of its heights at the knots, (runs · steps, knots)."""
-    octaves = (np.log2(sizes.n), np.log2(sizes.B), np.log2(sizes.updates))
-    spans = (WIDTHS.discrepancy_octaves, WIDTHS.discrepancy_octaves, WIDTHS.discrepancy_update_octaves)
-    n, B, updates = (_along(at.ravel(), knots, span) for at, knots, span in zip(octaves, KNOTS, spans, strict=True))
-    basis: Values = np.einsum("ir,jr,kt->rtijk", n, B, updates)
-    return basis.reshape(sizes.rollouts.size, -1)
 
 
 def _along(at: Values, knots: Weights, span: float) -> Values:

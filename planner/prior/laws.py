@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from budgets.workload import RecipeTraits, Workload
-from planner.prior.studies import WIDTHS, BatchLaw, Study, Values, ceiling_logit, ease, expit
+from planner.prior.studies import WIDTHS, Study, Values, ceiling_logit, ease, expit
 
 QUADRATIC_OCTAVES: Final = 3.0  # [A] how far from its optimum a loss grows as a square; beyond, more and more linearly
 WARM_UP_UPDATES: Final = 10.0  # [P] IsoCompute and most recipes: a run that is as short has hardly learnt
@@ -100,8 +100,10 @@ def _fit(study: Study, sizes: Sizes, drawn: dict[str, Values]) -> Values:
         each = study.group_loss * np.exp(WIDTHS.log_loss * drawn["group loss"])
         lost = lost + each * loss(np.log2(sizes.n) - best)
     if study.batch is not None:
-        size = np.log2(sizes.B if study.batch.counts == "prompts" else sizes.n * sizes.B)
-        best = _log2_batch(study.batch, log_rollouts) + WIDTHS.batch_octaves * drawn["batch"]
+        law = study.batch
+        size = np.log2(sizes.B if law.counts == "prompts" else sizes.n * sizes.B)
+        line = np.clip(law.at_a_million + law.octaves_per_decade * (log_rollouts - 6), law.low, law.high)
+        best = line + WIDTHS.batch_octaves * drawn["batch"]
         each = study.batch_loss * np.exp(WIDTHS.log_loss * drawn["batch loss"])
         lost = lost + each * loss(size - best)
     if study.studied is not None:
@@ -114,9 +116,4 @@ def _fit(study: Study, sizes: Sizes, drawn: dict[str, Values]) -> Values:
 def loss(octaves: Values) -> Values:
     """Return a smooth convex loss: half the square near nought, linear far away (pseudo-Huber)."""
     found: Values = QUADRATIC_OCTAVES**2 * (np.sqrt(1 + (octaves / QUADRATIC_OCTAVES) ** 2) - 1)
-    return found
-
-
-def _log2_batch(law: BatchLaw, log_rollouts: Values) -> Values:
-    found: Values = np.clip(law.at_a_million + law.octaves_per_decade * (log_rollouts - 6), law.low, law.high)
     return found

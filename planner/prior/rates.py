@@ -59,19 +59,11 @@ def _own(number: int, draws: int) -> tuple[Values, Values]:
 @cache
 def _retention(factor: float, draws: int) -> tuple[Values, Values]:
     """Return what a rate keeps of the gain that the rule's has, in each draw: early on, and at the end."""
-    best, speed = _drawn(draws)
+    normals = np.random.default_rng(3).standard_normal((2, draws))
+    best, speed = (normals - normals.mean(axis=1, keepdims=True)) / normals.std(axis=1, keepdims=True)
+    # So many octaves above the rule's lies the best rate; at the rule's no study collapsed.
+    best = np.maximum(fmean(RATE_MISS.best) + stdev(RATE_MISS.best) * best, -RATE_MISS.collapse)
     octaves = math.log2(factor)
     own, rule = (np.maximum(LEAST_RETENTION, 1 - RATE_MISS.loss * loss(at - best)) for at in (octaves, 0.0))
     early = own / rule * (np.exp(RATE_MISS.early * speed) if octaves else 1)
     return early, np.where(octaves - best > RATE_MISS.collapse, 0, own / rule)
-
-
-def _drawn(draws: int) -> Values:
-    """Return in each draw by how many octaves the best rate lies above the rule's, and how fast another is.
-
-    At the rule's rate no study collapsed.
-    """
-    normals = np.random.default_rng(3).standard_normal((2, draws))
-    best, speed = (normals - normals.mean(axis=1, keepdims=True)) / normals.std(axis=1, keepdims=True)
-    octaves = np.maximum(fmean(RATE_MISS.best) + stdev(RATE_MISS.best) * best, -RATE_MISS.collapse)
-    return np.stack([octaves, speed])

@@ -119,7 +119,8 @@ def grant_pilots(
             reason = "favourite of the ranking" if name in favourites else "fills a gap of the grid"
             if cell.variant.of_first_row:
                 reason = f"the first row's n and B, {format_axes(cell.variant.axes)}"
-            segment = _segment_steps(granted, _validation_every(cell, validation))
+            every, quarter = _validation_every(cell, validation), math.ceil(granted / SEGMENTS_PER_PILOT)
+            segment = min(granted, every * math.ceil(quarter / every))  # whole validations
             grants[name] = PilotGrant(granted, cell.pilot_cost.gpu_hours(granted), segment, reason)
         else:
             grants[name] = PilotGrant(0, 0.0, 0, f"left out: {reasons[name] or _coverage(cell, chosen)}")
@@ -248,12 +249,6 @@ def _share_out(
 
 def _validation_every(cell: PricedCell, validation: Validation) -> int:
     return validation.steps_between(cell.allocation.rollouts_per_step)
-
-
-def _segment_steps(steps: int, validation_every: int) -> int:
-    """Return a quarter of the pilot, rounded up to whole validations."""
-    quarter = math.ceil(steps / SEGMENTS_PER_PILOT)
-    return min(steps, validation_every * math.ceil(quarter / validation_every))
 
 
 def _coverage(cell: PricedCell, chosen: Chosen) -> str:

@@ -10,7 +10,6 @@ from budgets.cost import Z90
 from budgets.errors import BudgetError, InputError
 from budgets.memory import TIGHT_MEMORY, memory_share
 from budgets.signal import BetaPassRates, signal_fraction
-from budgets.workload import Workload
 from planner.axes import format_axes, rounded_rate, with_rate
 from planner.percent import percent
 from planner.prior.published import (
@@ -227,21 +226,17 @@ def other_workloads(costs: Sequence[CellCost], first: PricedCell, gpu_hours: flo
         rate = 1 / (1 + math.exp(-logit(workload.pass_rates.mean) - odds))
         others.append((f"a mean pass rate of {rate:.2g}", replace(workload, pass_rates=BetaPassRates(rate))))
     for what, other in others:
-        ranked = PricedGrid(_moved(costs, other), few_draws=True).ranked(gpu_hours)
+        variant = replace(costs[0].variant, workload=other)
+        moved = [
+            replace(cell, variant=variant, signal_fraction=signal_fraction(other.pass_rates, cell.rollouts_per_prompt))
+            for cell in costs
+            if cell.variant is costs[0].variant
+        ]
+        ranked = PricedGrid(moved, few_draws=True).ranked(gpu_hours)
         if ranked:
             enough = ranked[0].expected - ALIKE
             own = (each for each in ranked if each.key == first.key and each.expected >= enough)
             yield WhatIf(what, next(own, ranked[0]))
-
-
-def _moved(costs: Sequence[CellCost], other: Workload) -> list[CellCost]:
-    """Return the same cells of the first variant, at the same prices, with another workload."""
-    variant = replace(costs[0].variant, workload=other)
-    return [
-        replace(cell, variant=variant, signal_fraction=signal_fraction(other.pass_rates, cell.rollouts_per_prompt))
-        for cell in costs
-        if cell.variant is costs[0].variant
-    ]
 
 
 def doubt_of(grid: PricedGrid, ranked: Sequence[PricedCell], gpu_hours: float) -> PriceSensitivity:

@@ -1,7 +1,7 @@
 """The share of the budget that is for pilots: the smallest that is worth as much as any, what it costs taken off."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -62,7 +62,17 @@ class BudgetSplitter:
         if shared is None:
             return None
         ranked, grants, left, took = shared
-        worth, best = self._worth(ranked, grants)
+        weights = self._grid.prior.weights
+        longer = [self._gone_on(cell, grants[cell.configuration].steps)[:, np.newaxis] for cell in ranked]
+        columns = [self._by_variant(cell, scores)[:, 0] for cell, scores in zip(ranked, longer, strict=True)]
+        finals = np.stack(columns, axis=1)
+        pilots = [
+            self._observe_pilot(place, cell, steps)
+            for place, cell in enumerate(ranked)
+            if (steps := grants[cell.configuration].steps)
+        ]
+        worth = worth_of(finals, weights, pilots, self._grid.prior.folds)
+        best = float((weights @ finals).max())  # without the pilots
         return BudgetSplit(fraction, ranked, grants, worth, best + worth.gain, left, took)
 
     def does(self, fraction: float, budget: float) -> bool:
@@ -87,31 +97,15 @@ class BudgetSplitter:
             left = self._in_time(left, took)
             ranked = self._grid.with_neighbours(self._grid.ranked(left), tried, request)
             grants = {cell.configuration: grants[cell.configuration] for cell in ranked}
-        if fraction and not self._enough(ranked, grants):
-            return None
+        if fraction and sum(grant.steps > 0 for grant in grants.values()) < 2:
+            # One pilot tells nothing, unless it is the first row's, where nothing has to be compared.
+            first = bool(ranked) and grants[ranked[0].configuration].steps > 0
+            if not first or self._request.asks_for_pilots:
+                return None
         ranked = [each for each in ranked if not each.variant.of_first_row or grants[each.configuration].steps]
         if not any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked):
             return None
         return ranked, grants, left, took
-
-    def _enough(self, ranked: list[PricedCell], grants: Mapping[Configuration, PilotGrant]) -> bool:
-        """Say whether the pilots tell anything: two do, or that of the first row where nothing has to be compared."""
-        count = sum(grant.steps > 0 for grant in grants.values())
-        first = bool(ranked) and grants[ranked[0].configuration].steps > 0
-        return count >= 2 or (first and not self._request.asks_for_pilots)
-
-    def _worth(self, ranked: list[PricedCell], grants: Mapping[Configuration, PilotGrant]) -> tuple[Worth, float]:
-        """Return what the pilots show is worth, and what the best final run is expected to score without it."""
-        weights = self._grid.prior.weights
-        longer = [self._gone_on(cell, grants[cell.configuration].steps)[:, np.newaxis] for cell in ranked]
-        finals = np.stack(
-            [self._by_variant(cell, scores)[:, 0] for cell, scores in zip(ranked, longer, strict=True)], axis=1
-        )
-        pilots = []
-        for place, cell in enumerate(ranked):
-            if grant := grants[cell.configuration].steps:
-                pilots.append(self._observe_pilot(place, cell, grant))
-        return worth_of(finals, weights, pilots, self._grid.prior.folds), float((weights @ finals).max())
 
     def _gone_on(self, cell: PricedCell, pilot_steps: int) -> Values:
         """Return the scores of a cell's final run in every draw, which goes on from its pilot on the same GPUs."""

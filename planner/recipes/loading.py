@@ -68,7 +68,11 @@ def _loaded(path: Path) -> Recipe:
         recipe = Recipe.model_validate({"name": path.stem, **tables})
     except ValidationError as error:
         raise explained(error, Recipe, origins, label, further_keys=["inherits"]) from error
-    _check_sources(recipe, origins)
+    keys = [key for key in dotted_keys(Recipe) if key not in (*_OWN, "sources")]
+    for key in recipe.sources:
+        if key not in keys:
+            where = origins[f"sources.{key}"]
+            raise ConfigError(f"{where}: a source for the unknown key '{key}': {suggest(key, keys)}")
     if not _is_shipped(path) and recipe.name.casefold() in recipe_names():
         raise ConfigError(
             f"{label}: '{recipe.name}' is the name of a shipped recipe, and results are stored by it: give the file "
@@ -120,15 +124,6 @@ def _sources(given: Mapping[str, Any], origins: Mapping[str, str], lineage: Sequ
         if written and (explained_in is None or age[explained_in] < age[written]) and key not in _OWN:
             sources[key] = Path(written).name
     return sources
-
-
-def _check_sources(recipe: Recipe, origins: Mapping[str, str]) -> None:
-    known = [key for key in dotted_keys(Recipe) if key not in (*_OWN, "sources")]
-    for key in recipe.sources:
-        if key not in known:
-            raise ConfigError(
-                f"{origins[f'sources.{key}']}: a source for the unknown key '{key}': {suggest(key, known)}"
-            )
 
 
 def _is_path(text: str) -> bool:

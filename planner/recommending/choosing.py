@@ -57,30 +57,22 @@ def choose(prospect: Prospect, rung: int) -> Chosen:
     """Take the worthiest at one compute."""
     worths = worth(prospect, rung)
     order = _ordered(prospect, rung, worths)
-    reason = _reason(prospect, rung, order[0], worths)
-    return Chosen(order[0], _level(prospect, rung, order), _undecided(worths, order), reason)
-
-
-def _ordered(prospect: Prospect, rung: int, draws: Vector) -> list[int]:
-    return [int(row) for row in np.argsort(-draws.mean(axis=0), kind="stable") if prospect.able[rung, row]]
-
-
-def _level(prospect: Prospect, rung: int, order: list[int]) -> tuple[int, ...]:
-    """Return as many of an order as are likely all within 0.02 of the best."""
+    chosen, expected = order[0], worths.mean(axis=0)
     worst = np.minimum.accumulate(prospect.scores[rung][:, order], axis=1)
     chances = (worst >= prospect.best(rung)[:, None] - EQUIVALENCE_MARGIN).mean(axis=0)
-    return tuple(order[: int((chances >= LEVEL_CHANCE).sum())])
-
-
-def _undecided(worths: Vector, order: list[int]) -> tuple[int, ...]:
-    chosen, expected = order[0], worths.mean(axis=0)
-    return tuple(
+    level = order[: int((chances >= LEVEL_CHANCE).sum())]  # as many as are likely all within 0.02 of the best
+    undecided = tuple(
         row
         for row in order
         if row == chosen
         or expected[chosen] - expected[row] <= EQUIVALENCE_MARGIN
         or beats(worths, row, chosen) >= TOSS_UP
     )
+    return Chosen(chosen, tuple(level), undecided, _reason(prospect, rung, chosen, worths))
+
+
+def _ordered(prospect: Prospect, rung: int, draws: Vector) -> list[int]:
+    return [int(row) for row in np.argsort(-draws.mean(axis=0), kind="stable") if prospect.able[rung, row]]
 
 
 def _reason(prospect: Prospect, rung: int, row: int, worths: Vector) -> str:

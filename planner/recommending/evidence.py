@@ -54,6 +54,9 @@ def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Map
     measured = [trial.compared_per_step for trial in trials if trial.step]
     whole = [trial for trial in with_curve if trial.state is not TrialState.FAILED]
     longest = max(whole, key=lambda trial: trial.step, default=None)
+    scores = () if longest is None else longest.scores
+    begins = (1 - LAST_PART) * scores[-1].gpu_hours if scores else 0.0
+    last_part = ((point.gpu_hours, min(1.0, max(0.0, point.score))) for point in scores if point.gpu_hours >= begins)
     return replace(
         planned,
         gpu_hours_per_step=float(np.mean(measured)) if measured else planned.gpu_hours_per_step,
@@ -61,17 +64,11 @@ def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Map
         gpu_hours_spent=float(sum(trial.gpu_hours_spent for trial in trials)),
         reached_gpu_hours=max((trial.scores[-1].gpu_hours for trial in with_curve), default=0.0),
         seeds_seen=len(with_curve),
-        end=() if longest is None else _end(longest.scores),
+        end=tuple(last_part),
         collapsed_runs=sum(each.collapsed for each in judged),
         declining_runs=sum(each.fallen() and not each.collapsed for each in judged),
         failed=bool(trials) and all(trial.state is TrialState.FAILED for trial in trials),
     )
-
-
-def _end(scores: Sequence[ScorePoint]) -> tuple[tuple[float, float], ...]:
-    """Return the last tenth of a run: GPU-hours and scores, as pass rates."""
-    begins = (1 - LAST_PART) * scores[-1].gpu_hours
-    return tuple((point.gpu_hours, min(1.0, max(0.0, point.score))) for point in scores if point.gpu_hours >= begins)
 
 
 PRIOR_DEGREES = 4.0  # how many differences between seeds that counts as

@@ -136,16 +136,12 @@ def outlook(known: View, asked: ForecastQuery, pool: Pool, draws: int) -> EndFor
     below = float((scores <= asked.promised - EQUIVALENCE_MARGIN).mean())
     end = PredictedScore.of(scores)
     left = remaining_gain(joint, run, asked.end_gpu_hours)
-    return EndForecast(end, below, _switch_target(view, joint, asked, end.score), left)
-
-
-def _switch_target(view: View, joint: JointDraws, asked: ForecastQuery, end: float) -> SwitchTarget | None:
-    """Return what would be chosen beside the run's own configuration with what is left, where that pays for a step."""
-    if not asked.left_gpu_hours > 0:
-        return None
-    prospect = Prospect.of(joint, facts_in(view), asked.left_gpu_hours, octaves=(0, 0))
-    rung = prospect.rung(0)
-    for row in by_worth(prospect, rung):
-        if prospect.configurations[row] != asked.run.configuration:
-            return SwitchTarget(prospect.configurations[row], float(prospect.expected[rung, row]) - end)
-    return None
+    # What would be chosen beside the run's own configuration with what is left, where that pays for a step.
+    switch = None
+    if asked.left_gpu_hours > 0:
+        prospect = Prospect.of(joint, facts_in(view), asked.left_gpu_hours, octaves=(0, 0))
+        rung = prospect.rung(0)
+        others = (row for row in by_worth(prospect, rung) if prospect.configurations[row] != run.configuration)
+        if (row := next(others, None)) is not None:
+            switch = SwitchTarget(prospect.configurations[row], float(prospect.expected[rung, row]) - end.score)
+    return EndForecast(end, below, switch, left)

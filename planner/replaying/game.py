@@ -155,7 +155,14 @@ class Game:
             self._advance(action, policy)
             return
         if isinstance(action, Propose):
-            self._propose(action, policy)
+            cell = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
+            if cell not in self._open:
+                raise IllegalTransitionError(
+                    f"policy '{policy}' proposes {named_configuration(cell)}, which is not open"
+                )
+            del self._open[cell]
+            for run in self._closed.pop(cell):
+                self._lay_out(run, proposed=True)
         elif isinstance(action, Prune | Finish):
             trial = self._trials[action.trial]
             to = TrialState.PRUNED if isinstance(action, Prune) else TrialState.FINISHED
@@ -187,44 +194,31 @@ class Game:
         heapq.heappush(self._running, _PlayedSegment(over_at, self._started, action.trial, step, worker))
         self._trials[action.trial] = replace(trial, state=move(trial.state, TrialState.RUNNING))
 
-    def _propose(self, action: Propose, policy: str) -> None:
-        wanted = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
-        if wanted not in self._open:
-            raise IllegalTransitionError(f"policy '{policy}' proposes {named_configuration(wanted)}, which is not open")
-        del self._open[wanted]
-        for run in self._closed.pop(wanted):
-            self._lay_out(run, proposed=True)
-
     def _end_next(self) -> None:
         """Go on to the next moment at which a segment ends; several may end at once."""
         moment = self._running[0].over_at
-        self._release_idle(moment)
-        while self._running and self._running[0].over_at <= moment + ROUNDING * self._tick:
-            self._end(heapq.heappop(self._running))
-
-    def _end(self, segment: _PlayedSegment) -> None:
-        self._now = segment.over_at
-        trial, worker, key = self._trials[segment.trial], segment.worker, str(segment.trial)
-        course = self._courses[segment.trial]
-        gpu_hours = self._account.unpaid(worker.name, self._now - worker.born)
-        self._account.charge(key, worker.name, gpu_hours)
-        self._fleet.park(worker, key, segment.step, self._now)
-        self._trials[segment.trial] = replace(
-            trial,
-            state=move(trial.state, TrialState.PAUSED),
-            step=segment.step,
-            gpu_hours_spent=trial.gpu_hours_spent + gpu_hours,
-            scores=course[: bisect_right(course, segment.step, key=lambda point: point.step)],
-        )
-
-    def _release_idle(self, until: float) -> None:
-        """End workers for which nothing was found for as long as a new one would take to start, as a driver does."""
+        # Workers for which nothing was found for as long as a new one would take to start end, as with a driver.
         if len(self._running) >= self._workers:
-            self._all_busy_at = until
+            self._all_busy_at = moment
         at = max(self._now, self._all_busy_at + self._start_up)
-        if at < until:
+        if at < moment:
             self._end_idle(at)
             self._all_busy_at = at
+        while self._running and self._running[0].over_at <= moment + ROUNDING * self._tick:
+            segment = heapq.heappop(self._running)
+            self._now = segment.over_at
+            trial, worker, key = self._trials[segment.trial], segment.worker, str(segment.trial)
+            course = self._courses[segment.trial]
+            gpu_hours = self._account.unpaid(worker.name, self._now - worker.born)
+            self._account.charge(key, worker.name, gpu_hours)
+            self._fleet.park(worker, key, segment.step, self._now)
+            self._trials[segment.trial] = replace(
+                trial,
+                state=move(trial.state, TrialState.PAUSED),
+                step=segment.step,
+                gpu_hours_spent=trial.gpu_hours_spent + gpu_hours,
+                scores=course[: bisect_right(course, segment.step, key=lambda point: point.step)],
+            )
 
     def _end_idle(self, at: float) -> None:
         for worker in self._fleet.idle:
@@ -254,7 +248,14 @@ class Game:
     def _add(self, run: RecordedRun, pilot: PilotTerms) -> None:
         number = len(self._trials) + 1
         n, B, axes = run.configuration
-        self._courses[number] = self._course(run, pilot.compared_per_step)
+        price = pilot.compared_per_step
+        end = min(self._target, run.length) + ROUNDING * price
+        errors = repeat(None) if run.standard_errors is None else run.standard_errors.tolist()
+        self._courses[number] = tuple(  # scores within the target, each with the step by which it is paid for
+            ScorePoint(_steps(gpu_hours, price), gpu_hours, score, error)
+            for gpu_hours, score, error in zip(run.gpu_hours.tolist(), run.scores.tolist(), errors, strict=False)
+            if gpu_hours <= end
+        )
         self._trials[number] = TrialView(
             trial=number,
             name=run.name,
@@ -272,16 +273,6 @@ class Game:
             proposed=not pilot.planned,
             axes=axes,
             compared_per_gpu_hour=pilot.compared_per_gpu_hour,
-        )
-
-    def _course(self, run: RecordedRun, price: float) -> tuple[ScorePoint, ...]:
-        """Return the scores of a run within the target, each with the step by which it is paid for."""
-        end = min(self._target, run.length) + ROUNDING * price
-        errors = repeat(None) if run.standard_errors is None else run.standard_errors.tolist()
-        return tuple(
-            ScorePoint(_steps(gpu_hours, price), gpu_hours, score, error)
-            for gpu_hours, score, error in zip(run.gpu_hours.tolist(), run.scores.tolist(), errors, strict=False)
-            if gpu_hours <= end
         )
 
     def _pilot(self, run: RecordedRun) -> PilotTerms | None:

@@ -50,7 +50,12 @@ def read_recorded(path: Path) -> ReadTable:
 
 def recorded_in(table: Table, path: Path) -> ReadTable:
     """Return the runs of a table that was read already; `path` is how errors name it."""
-    _require_columns(table, path)
+    if missing := [name for name in NEEDED if name not in table.columns and name not in table.text]:
+        raise InputError(
+            f"'{path}' has no column {' or '.join(missing)}: a table of runs has {', '.join(NEEDED)}, and may have "
+            f"{' or '.join(ERRORS)}, and columns of what else tells configurations apart. It has "
+            f"{listing([*table.columns, *table.text])}"
+        )
     notes = list(table.notes)
     of_runs = [(name, _scored(table, path, name, rows, notes)) for name, rows in _runs_of(table)]
     plain = {name: _cell(table, rows, f"'{path}', run '{name}'") for name, rows in of_runs}
@@ -63,7 +68,11 @@ def recorded_in(table: Table, path: Path) -> ReadTable:
             f"'{path}' holds one configuration, n = {only.rollouts_per_prompt}, B = {only.prompts_per_batch}: there is "
             "nothing to choose between. Give a table with runs of at least two"
         )
-    _note_scores(recorded, notes)
+    if outside := [run.name for run in runs if run.scores.min() < 0 or run.scores.max() > 1]:
+        notes.append(
+            f"scores outside of 0 to 1 in {listing(outside)}: policy rlplan takes scores for pass rates and reads them "
+            "as 0 or 1; rescale them"
+        )
     everywhere = {column: set(values) for column, values in table.text.items() if column not in NEEDED}
     about = {column: values.pop() for column, values in everywhere.items() if len(values) == 1 and values != {""}}
     return ReadTable(recorded, tuple(axes), tuple(notes), about)
@@ -137,15 +146,17 @@ def _axes(
     table: Table, of_runs: list[tuple[str, Rows]], plain: dict[str, tuple[int, int, int]], notes: list[str]
 ) -> dict[str, dict[str, Value]]:
     """Return the axes in alphabetical order, each with its value in every run that has one."""
-    known = {*NEEDED, *ERRORS}
     axes = {}
-    for column in sorted({*table.columns, *table.text} - known):
+    # Some runs differ in their seeds alone: a column with another value in every run would, as an axis, make a
+    # configuration of each, and no seed would be left to compare.
+    seeds_differ = len(set(plain.values())) == len(plain) > len({(n, B) for n, B, _ in plain.values()})
+    for column in sorted({*table.columns, *table.text} - {*NEEDED, *ERRORS}):
         if column.casefold() in PROGRESS:
             continue
         values = _values(table, column, of_runs)
         if values is None or len(set(values.values())) + (len(values) < len(of_runs)) < 2:
             continue
-        if _only_names_runs(values, plain):
+        if seeds_differ and len(set(values.values())) == len(plain):
             notes.append(f"column '{column}' has another value in every run: it is read as a name of runs, no axis")
             continue
         axes[column] = values
@@ -165,35 +176,6 @@ def _values(table: Table, column: str, of_runs: list[tuple[str, Rows]]) -> dict[
             return None
         values.update((run, value) for value in found)
     return values
-
-
-def _only_names_runs(values: dict[str, Value], plain: dict[str, tuple[int, int, int]]) -> bool:
-    """Whether a column has another value in every run although some runs differ in their seeds alone.
-
-    As an axis it would make a configuration of every run, and no seed would be left to compare.
-    """
-    cells = {(n, B) for n, B, _ in plain.values()}
-    repeated = len(set(plain.values())) == len(plain) > len(cells)
-    return repeated and len(set(values.values())) == len(plain)
-
-
-def _note_scores(recorded: Recorded, notes: list[str]) -> None:
-    outside = [run.name for run in recorded.runs if run.scores.min() < 0 or run.scores.max() > 1]
-    if outside:
-        notes.append(
-            f"scores outside of 0 to 1 in {listing(outside)}: policy rlplan takes scores for pass rates and reads them "
-            "as 0 or 1; rescale them"
-        )
-
-
-def _require_columns(table: Table, path: Path) -> None:
-    missing = [name for name in NEEDED if name not in table.columns and name not in table.text]
-    if missing:
-        there = listing([*table.columns, *table.text])
-        raise InputError(
-            f"'{path}' has no column {' or '.join(missing)}: a table of runs has {', '.join(NEEDED)}, and may have "
-            f"{' or '.join(ERRORS)}, and columns of what else tells configurations apart. It has {there}"
-        )
 
 
 def _runs_of(table: Table) -> Iterator[tuple[str, Rows]]:

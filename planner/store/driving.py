@@ -53,7 +53,13 @@ def take_lease(
             f"`rlplan stop {sweep}`. A driver that is silent for {GRACE.total_seconds():.0f} s is taken to be gone"
         )
     if row.driver_id != driver.id:
-        _say_what_was_left(session, row, driver, now)
+        # Going on is the newer wish, but what was asked of a driver that is gone is not lost unseen.
+        for left in list(session.scalars(unended(row.id))):
+            state = "taken but not carried out to its end" if left.taken_at is not None else "not taken"
+            left.ended_at = now
+            left.note = f"{state}: the driver was gone; process {driver.pid} on {driver.host} took the sweep up again"
+            reason = f"the {left.kind} that {left.by} asked for at {left.at:%H:%M:%S} UTC was {left.note}"
+            record_decision(session, row.name, now, "request", reason)
     row.driver_id, row.driver_host, row.driver_pid = driver.id, driver.host, driver.pid
     row.heartbeat_at, row.finished_at, row.status = now, None, SweepStatus.RUNNING
     return last_heard_of
@@ -85,16 +91,6 @@ def end_lease(session: Session, sweep_id: int, driver: Driver, status: SweepStat
 def is_driven(sweep: Sweep, now: datetime) -> bool:
     """Whether a driver holds the sweep and was heard of within the grace; a clock that was set back counts as now."""
     return sweep.status is SweepStatus.RUNNING and sweep.heartbeat_at is not None and now - sweep.heartbeat_at < GRACE
-
-
-def _say_what_was_left(session: Session, sweep: Sweep, driver: Driver, now: datetime) -> None:
-    """End what was asked of a driver that is gone, and log it: going on is the newer wish, but none is lost unseen."""
-    for request in list(session.scalars(unended(sweep.id))):
-        state = "taken but not carried out to its end" if request.taken_at is not None else "not taken"
-        request.ended_at = now
-        request.note = f"{state}: the driver was gone; process {driver.pid} on {driver.host} took the sweep up again"
-        reason = f"the {request.kind} that {request.by} asked for at {request.at:%H:%M:%S} UTC was {request.note}"
-        record_decision(session, sweep.name, now, "request", reason)
 
 
 class RequestRefusedError(NotFoundError):

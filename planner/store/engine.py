@@ -143,7 +143,15 @@ def _sqlite_engine(path: Path, lock_timeout_seconds: float, *, writing: bool, sh
         )
         try:
             if shared and mode != "ro":
-                _leave_the_log(connection)
+                # Have it use the shared journal, also where the file came with a write-ahead log: alone on the file,
+                # SQLite reads a log without the shared memory that machines cannot share.
+                for mode_of in (
+                    "locking_mode = EXCLUSIVE",
+                    f"journal_mode = {SHARED_JOURNAL}",
+                    "locking_mode = NORMAL",
+                ):
+                    connection.execute(f"PRAGMA {mode_of}")
+                connection.execute("SELECT count(*) FROM sqlite_master")  # only at its next look it lets go of the lock
             connection.execute("PRAGMA foreign_keys = ON")
             # What is committed outlives a power cut: money that was spent is charged, a segment never handed out twice.
             connection.execute("PRAGMA synchronous = FULL")
@@ -158,16 +166,6 @@ def _sqlite_engine(path: Path, lock_timeout_seconds: float, *, writing: bool, sh
     begin = "BEGIN IMMEDIATE" if writing else "BEGIN"
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     return engine
-
-
-def _leave_the_log(connection: sqlite3.Connection) -> None:
-    """Have a connection use the shared journal, also where the file came with a write-ahead log.
-
-    Alone on the file, SQLite reads a log without the shared memory that machines cannot share.
-    """
-    for statement in ("locking_mode = EXCLUSIVE", f"journal_mode = {SHARED_JOURNAL}", "locking_mode = NORMAL"):
-        connection.execute(f"PRAGMA {statement}")
-    connection.execute("SELECT count(*) FROM sqlite_master")  # only at its next look does it let go of the lock
 
 
 def postgres_engines(url: URL, lock_timeout_seconds: float) -> Engines:

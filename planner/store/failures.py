@@ -60,7 +60,11 @@ def explained(shown: str, reader: Engine | None = None) -> Iterator[None]:
         if message is None:
             _raise_damage(shown, reader, error)
             raise
-        kind = StoreUnavailableError if _may_pass(error) else StoreError
+        original = error.orig if isinstance(error, DBAPIError) else error
+        passing = True  # PostgreSQL's server is locked or does not answer
+        if isinstance(original, sqlite3.Error):
+            passing = getattr(original, "sqlite_errorname", "").startswith(_PASSING)
+        kind = StoreUnavailableError if passing else StoreError
         raise kind(f"{shown} {message}") from error
     except StatementError as error:
         # A column type of ours refused a value; SQLAlchemy wraps what it raised.
@@ -82,13 +86,6 @@ def _raise_damage(shown: str, reader: Engine | None, error: Exception) -> None:
         found = _damage(connection)
     if found is not None:
         raise StoreError(f"{shown} is damaged: {found}. Go back to a copy of it, or mend or remove that row") from error
-
-
-def _may_pass(error: Exception) -> bool:
-    original = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(original, sqlite3.Error):
-        return getattr(original, "sqlite_errorname", "").startswith(_PASSING)
-    return True  # PostgreSQL's server is locked or does not answer
 
 
 def explain(error: Exception, shown: str = "") -> str | None:

@@ -83,7 +83,12 @@ def add_points(session: Session, points: Sequence[Point]) -> int:
         return 0
     connection = session.connection()
     insert = _insert_new(connection.dialect.name).execution_options(preserve_rowcount=True)
-    return connection.execute(insert, [_row(point) for point in points]).rowcount
+    rows = [values_of(point) for point in points]
+    for row in rows:  # SQLite has no NaN, and on PostgreSQL it would pass for the highest score there is
+        for name in ("score", "score_standard_error"):
+            if row[name] is not None and not math.isfinite(row[name]):
+                row[name] = None
+    return connection.execute(insert, rows).rowcount
 
 
 def _insert_new(dialect: str) -> Insert:
@@ -94,15 +99,6 @@ def _insert_new(dialect: str) -> Insert:
 
         return postgresql.insert(table).on_conflict_do_nothing()
     return sqlite.insert(table).on_conflict_do_nothing()
-
-
-def _row(point: Point) -> dict[str, Any]:
-    """Turn a point into a row; SQLite has no NaN, and on PostgreSQL it would pass for the highest score there is."""
-    row = values_of(point)
-    for name in ("score", "score_standard_error"):
-        if row[name] is not None and not math.isfinite(row[name]):
-            row[name] = None
-    return row
 
 
 def record_decision(

@@ -32,8 +32,11 @@ def advances(view: View, table: TrialTable, rows: Sequence[int], goal: Goal, rea
         place += 1
     if not chosen:
         return []
-    next_ones = map(int, rows[place : place + MOST_ALTERNATIVES])
-    alternatives = [_alternative(table.trials[row], goal(row)) for row in next_ones]
+    alternatives: list[dict[str, Any]] = []
+    for row in map(int, rows[place : place + MOST_ALTERNATIVES]):
+        trial, to_step = table.trials[row], goal(row)
+        named = {"action": "advance", "trial": trial.trial, "name": trial.name}
+        alternatives.append({**named, "to_step": to_step, "price_gpu_hours": trial.price(to_step)})
     return [advance(view, table.trials[row], to_step, *reason(row, to_step), alternatives) for row, to_step in chosen]
 
 
@@ -89,13 +92,3 @@ def advance(
     return Advance(
         trial.trial, to_step, Why(f"{named(trial)} {moves} step {to_step:,} {spent}: {reason}", figures, ranked)
     )
-
-
-def _alternative(trial: TrialView, to_step: int) -> dict[str, Any]:
-    return {
-        "action": "advance",
-        "trial": trial.trial,
-        "name": trial.name,
-        "to_step": to_step,
-        "price_gpu_hours": trial.price(to_step),
-    }

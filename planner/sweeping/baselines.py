@@ -109,26 +109,29 @@ class MedianStopping(_Pilots):
     def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[list[int], Reason]:
         """Judge trials when their turn comes."""
         table = self._table
-        self._average_anew()
+        if (size := len(table)) > len(self._averages):
+            more = np.full((2 * size - len(self._averages), MARKS + 1), np.nan)
+            self._averages = np.vstack([self._averages, more])
+        for row in self._changed:
+            self._averages[row] = running_averages(table.trials[row])
         fraction = table["step"] / goal
         going: list[int] = []
         numbers: dict[int, dict[str, Any]] = {}
         for row in rows[np.argsort(fraction[rows], kind="stable")].tolist():
             if view.free_workers < 1 or len(going) >= view.free_workers + MOST_ALTERNATIVES:
                 break
-            numbers[row] = self._compared(row, fraction[row])
-            if numbers[row].get("below"):
-                self._pruned[row] = Prune(table.trials[row].trial, _why(table.trials[row], numbers[row]))
-            else:
+            seen = numbers[row] = self._compared(row, fraction[row])
+            if not seen.get("below"):
                 going.append(row)
+                continue
+            trial = table.trials[row]
+            sentence = (
+                f"the best score of {named(trial)} up to {percent(seen['fraction'])} of its pilot is "
+                f"{seen['best_score']:.3f}, below {seen['median']:.3f}, the median of the running averages of "
+                f"{seen['peers']} others there"
+            )
+            self._pruned[row] = Prune(trial.trial, Why(sentence, seen))
         return going, lambda row, _to_step: (_why_not(numbers[row]), numbers[row])
-
-    def _average_anew(self) -> None:
-        if (size := len(self._table)) > len(self._averages):
-            more = np.full((2 * size - len(self._averages), MARKS + 1), np.nan)
-            self._averages = np.vstack([self._averages, more])
-        for row in self._changed:
-            self._averages[row] = running_averages(self._table.trials[row])
 
     def _compared(self, row: int, fraction: float) -> dict[str, Any]:
         """Return the numbers of the rule; `below` when the trial is to be stopped."""
@@ -164,15 +167,6 @@ def running_averages(trial: TrialView) -> Vector:
     reached = (known > 0) & (marks <= trial.step + 1e-9)
     averages[reached] = means[known[reached] - 1]
     return averages
-
-
-def _why(trial: TrialView, numbers: dict[str, Any]) -> Why:
-    best, median, peers = numbers["best_score"], numbers["median"], numbers["peers"]
-    return Why(
-        f"the best score of {named(trial)} up to {percent(numbers['fraction'])} of its pilot is {best:.3f}, below "
-        f"{median:.3f}, the median of the running averages of {peers} others there",
-        numbers,
-    )
 
 
 def _why_not(numbers: dict[str, Any]) -> str:

@@ -31,8 +31,11 @@ class TrialBelief:
 
 def beliefs_of(joint: JointDraws, trials: Sequence[TrialView]) -> dict[int, TrialBelief]:
     """Return the belief about each of these trials, all of which have a curve, by its id."""
-    best, (places, _) = shares_of_best(joint.at_target), joint.rows_of(trials)
-    scores, more = scores_at_target(joint, trials), _chances_of_more(joint, trials)
+    best, (places, runs) = shares_of_best(joint.at_target), joint.rows_of(trials)
+    scores = scores_at_target(joint, trials)
+    reached = np.array([trial.scores[-1].gpu_hours for trial in trials]) / joint.target
+    later = np.clip(joint.observed(places, runs, np.stack([reached, 2 * reached], axis=1)), 0.0, 1.0)
+    more = (np.diff(later)[:, :, 0] > EQUIVALENCE_MARGIN).mean(axis=0)  # chances of a notable rise by twice the compute
     found = {}
     for row, (trial, state) in enumerate(zip(trials, states_of(trials), strict=True)):
         parameters = {name: _interval(draws) for name, draws in joint.parameters(int(places[row])).items()}
@@ -76,13 +79,6 @@ def curve_of(trial: TrialView) -> Curve:
         bounded=True,
         standard_errors=known if len(known) == len(errors) else None,
     )
-
-
-def _chances_of_more(joint: JointDraws, trials: Sequence[TrialView]) -> Vector:
-    """Return each trial's probability of a notable rise by twice its compute."""
-    reached = np.array([trial.scores[-1].gpu_hours for trial in trials]) / joint.target
-    scores = joint.observed(*joint.rows_of(trials), np.stack([reached, 2 * reached], axis=1))
-    return np.asarray((np.diff(np.clip(scores, 0.0, 1.0))[:, :, 0] > EQUIVALENCE_MARGIN).mean(axis=0))
 
 
 def _interval(draws: Vector) -> Interval:

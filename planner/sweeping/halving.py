@@ -49,7 +49,14 @@ class SuccessiveHalving(ABC):
     def decide(self, view: View) -> Sequence[Action]:
         """Return what to do now."""
         bracket = self._brackets(view)
-        self._follow(view)
+        changed = self._table.follow(view)
+        if (size := len(self._table)) > len(self._scores):
+            more = 2 * size - len(self._scores)
+            self._scores = np.vstack([self._scores, np.full((more, MOST_RUNGS), np.nan)])
+            self._level = np.append(self._level, np.full(more, -1))
+        for row in changed:
+            self._scores[row] = self._scores_at_rungs(self._table.trials[row])
+            self._level[row] = int((~np.isnan(self._scores[row])).sum()) - 1
         table, level = self._table, self._level[: len(self._table)]
         wanted = table["ready"]
         open_ = wanted & table.affordable(view.gpu_hours_left)
@@ -73,16 +80,6 @@ class SuccessiveHalving(ABC):
         taken = advances(view, table, rows, goal, reason)
         done = "every trial that can be trained has reached the length of the final run"
         return [*at_end(table, table["most"]), *(taken or nothing_left(view, table, wanted, done))]
-
-    def _follow(self, view: View) -> None:
-        changed = self._table.follow(view)
-        if (rows := len(self._table)) > len(self._scores):
-            more = 2 * rows - len(self._scores)
-            self._scores = np.vstack([self._scores, np.full((more, MOST_RUNGS), np.nan)])
-            self._level = np.append(self._level, np.full(more, -1))
-        for row in changed:
-            self._scores[row] = self._scores_at_rungs(self._table.trials[row])
-            self._level[row] = int((~np.isnan(self._scores[row])).sum()) - 1
 
     def _rung_step(self, trial: TrialView, rung: int) -> int:
         return int(min(trial.segment_steps * REDUCTION**rung, trial.most_steps))

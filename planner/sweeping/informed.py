@@ -97,7 +97,13 @@ class InformedPolicy:
         pruned = self._prunes(view, chances)
         gone = {action.trial for action in pruned}
         money = money_of(view)
-        offered = [each for each in self._offered(view, chances) if each.trial is None or each.trial.trial not in gone]
+        proposed = int(self._table["proposed"].sum())
+        may_propose = proposed + 1 <= MOST_PROPOSED * (len(self._table) - proposed)  # else it has proposed its share
+        offered = [
+            offer
+            for offer in offers(view, money, chances.finalists)
+            if (may_propose if offer.trial is None else offer.trial.trial not in gone)
+        ]
         value = SegmentValues(joint, offered, pending(view, money), chances.places)
         front = front_runs(view, chances, gone, money)
         if bought := self._bought(view, chances, offered, value, front):
@@ -105,14 +111,6 @@ class InformedPolicy:
         gains = value.gains(list(range(len(offered))))
         worth = [offer for offer, gain in zip(offered, gains, strict=True) if gain >= LEAST_GAIN]
         return [*pruned, *self._nothing_left(view, nothing_to_gain(view, chances, worth))]
-
-    def _offered(self, view: View, chances: Chances) -> list[Offer]:
-        """Return what can be bought; of open cells nothing once the sweep has proposed its share."""
-        found = offers(view, money_of(view), chances.finalists)
-        proposed = int(self._table["proposed"].sum())
-        if proposed + 1 > MOST_PROPOSED * (len(self._table) - proposed):
-            return [each for each in found if each.trial is not None]
-        return list(found)
 
     def _bought(
         self,
@@ -279,14 +277,10 @@ def to_the_end(
         if granted is not None and len(busy) + len(actions) < view.free_workers:
             left -= granted.gpu_hours
             figures = chances.figures(chances.place[trial.configuration])
-            sentence = _why_to_the_end(view, figures, len(runs))
+            sentence = (
+                f"it is one of the first {FINALISTS}, and their last steps decide between near-equals ({len(runs)} to "
+                f"go); expected score {figures['median']:.2f} ({figures['low']:.2f} to {figures['high']:.2f}) at "
+                f"{hours(view.target_gpu_hours)} GPU-hours, P(best) {figures['probability_best']:.2g}"
+            )
             actions.append(advance(view, trial, granted.to_step, sentence, figures, beside(trial.configuration)))
     return actions
-
-
-def _why_to_the_end(view: View, figures: dict[str, float], runs: int) -> str:
-    return (
-        f"it is one of the first {FINALISTS}, and their last steps decide between near-equals ({runs} to go); expected "
-        f"score {figures['median']:.2f} ({figures['low']:.2f} to {figures['high']:.2f}) at "
-        f"{hours(view.target_gpu_hours)} GPU-hours, P(best) {figures['probability_best']:.2g}"
-    )

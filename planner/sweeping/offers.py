@@ -79,6 +79,9 @@ def _segments(view: View, trial: TrialView, money: float) -> Iterator[Offer]:
 
 def _segment(trial: TrialView, to_step: int) -> Offer:
     done = trial.scores[-1].gpu_hours if trial.scores else 0.0
+    spacing = float(trial.segment_steps)  # the steps from one score to the next: as it was, or a segment
+    if len(trial.scores) > 1:
+        spacing = max(1.0, (trial.scores[-1].step - trial.scores[0].step) / (len(trial.scores) - 1))
     return Offer(
         configuration=trial.configuration,
         trial=trial,
@@ -87,7 +90,7 @@ def _segment(trial: TrialView, to_step: int) -> Offer:
         from_gpu_hours=done,
         to_gpu_hours=done + (to_step - trial.step) * trial.compared_per_step,
         to_step=to_step,
-        scores=max(1.0, (to_step - trial.step) / _spacing(trial)),
+        scores=max(1.0, (to_step - trial.step) / spacing),
         price=trial.price(to_step),
     )
 
@@ -127,10 +130,3 @@ def _whole(trial: TrialView, step: float) -> int:
     """Return the end of the segment in which a step lies."""
     segments = math.ceil(step / trial.segment_steps - 1e-6)
     return min(trial.most_steps, segments * trial.segment_steps)
-
-
-def _spacing(trial: TrialView) -> float:
-    """Return the steps from one score to the next: as it was, or a segment for a trial that has not begun."""
-    if len(trial.scores) < 2:
-        return float(trial.segment_steps)
-    return max(1.0, (trial.scores[-1].step - trial.scores[0].step) / (len(trial.scores) - 1))

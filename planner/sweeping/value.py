@@ -64,11 +64,8 @@ class SegmentValues:
         first = with_middle * (spread / within) - with_end * (of_both / (within * spread))
         second = with_end / spread
         every = np.array(places, dtype=np.intp)
-        best = self._best_after(first[:, every], second[:, every])
-        return np.asarray(np.maximum(best - self.means.max(), 0.0))
-
-    def _best_after(self, first: Vector, second: Vector) -> Vector:
-        """Return the expected largest mean after each segment, of those that can become the largest."""
+        first, second = first[:, every], second[:, every]
+        # The expected largest mean after each segment, of those that can become the largest.
         farthest = (np.abs(first) * FARTHEST[0] + np.abs(second) * FARTHEST[1]).max(axis=1)
         hopeful = np.flatnonzero(self.means + farthest >= (self.means - farthest).max())
         best = np.full((first.shape[1], OUTCOMES), -np.inf)
@@ -76,7 +73,7 @@ class SegmentValues:
             after = np.stack([first[place], second[place]], axis=1) @ _OUTCOMES.T
             after += self.means[place]
             np.maximum(best, after, out=best)
-        return np.asarray(best.mean(axis=1))
+        return np.asarray(np.maximum(best.mean(axis=1) - self.means.max(), 0.0))
 
     def expect(self, place: int) -> None:
         """Count what an offer will show as known, though not yet what it is."""

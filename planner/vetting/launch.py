@@ -169,6 +169,10 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
     validation = replace(workload.validation, every_steps=int(every) * updates) if every else NO_VALIDATION
     prompts = workload.prompt_set_size if "prompt_set_size" not in guessed else None
     tensor, pipeline = (int(values.get(f"train_{kind}_parallel") or 1) for kind in ("tensor", "pipeline"))
+    # The host updates what is offloaded: DeepSpeed, and where a key says so; verl brings it back for that.
+    on_host = values.get("sharding") in ("zero2", "zero3") or "cpu" in facts.keys.get("optimizer_offload", "")
+    # The schedule and its steps must be said of one scheduler: files have one for each backend.
+    scheduler, of_steps = (facts.keys.get(name, "").rpartition(".")[0] for name in ("lr_schedule", "schedule_steps"))
     return Launch(
         workload=replace(workload, validation=validation),
         hardware=hardware,
@@ -188,10 +192,10 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
         longest_prompt=float(values.get("prompt_tokens") or workload.prompt_tokens),
         width=tensor,
         model_parallel=tensor * pipeline if "train_tensor_parallel" in values else None,
-        optimizer_offload=_on_cpu(facts),
+        optimizer_offload=on_host and bool(values.get("optimizer_offload")),
         save_every=int(_positive(values.get("save_every")) or 0) or None,
         **{name: values.get(name) for name in _VERBATIM},
-        schedule_steps=values.get("schedule_steps") if _of_one_scheduler(facts) else None,
+        schedule_steps=values.get("schedule_steps") if scheduler == of_steps else None,
         explicit=frozenset(facts.keys),
     )
 
@@ -223,18 +227,6 @@ def _steps(facts: ScriptFacts, prompts: int | None) -> int | None:
     if epochs and prompts is not None:
         asked = min(asked or math.inf, math.floor(epochs * prompts / (facts.settings.prompts_per_batch or 1)))
     return None if asked is None else int(asked)
-
-
-def _on_cpu(facts: ScriptFacts) -> bool:
-    """Whether the host updates what is offloaded: DeepSpeed, and where a key says so; verl brings it back for that."""
-    on_host = facts.values.get("sharding") in ("zero2", "zero3") or "cpu" in facts.keys.get("optimizer_offload", "")
-    return on_host and bool(facts.values.get("optimizer_offload"))
-
-
-def _of_one_scheduler(facts: ScriptFacts) -> bool:
-    """Whether the schedule and its steps are said of one scheduler: files have one for each backend."""
-    first, second = (facts.keys.get(name, "").rpartition(".")[0] for name in ("lr_schedule", "schedule_steps"))
-    return first == second
 
 
 def _positive(value: object) -> float | None:

@@ -47,7 +47,11 @@ def fall(points: Sequence[Scored]) -> Warned | None:
     if len(points) < FEWEST or not all(0 <= each.score <= 1 for each in points):
         return None
     errors = [each.error for each in points if each.error is not None]
-    width, allowed = _by_errors(errors) if len(errors) == len(points) else _by_scatter(points)
+    if len(errors) == len(points):  # means of two neighbours, which may lie apart by the errors that are said
+        square = statistics.fmean((INFLATED * error) ** 2 for error in errors)
+        width, allowed = 2, max(LEAST_FALL, ERRORS_APART * math.sqrt(square))
+    else:
+        width, allowed = _by_scatter(points)
     now = len(points) - width
     if now < width:
         return None
@@ -70,12 +74,6 @@ def fall(points: Sequence[Scored]) -> Warned | None:
             f"look at responses of the training problems, and {advice}",
         )
     return Warned("fall", evidence, advice)
-
-
-def _by_errors(errors: Sequence[float]) -> tuple[int, float]:
-    """Compare means of two neighbours; return how far they may lie apart by the errors that are said."""
-    square = statistics.fmean((INFLATED * each) ** 2 for each in errors)
-    return 2, max(LEAST_FALL, ERRORS_APART * math.sqrt(square))
 
 
 def _by_scatter(points: Sequence[Scored]) -> tuple[int, float]:

@@ -219,17 +219,15 @@ class _Reader:
             environment = {name: self.variables.joined(value) for name, _, value in pairs}
             self.found.commands.append(Command(tuple(words), environment))
             for place, word in enumerate(words[:-1]):
-                if word.rpartition("/")[2] in _SHELLS:
-                    self._inner(words[place + 1 :])
-
-    def _inner(self, words: Sequence[str]) -> None:
-        """Read what another shell is given: a text, or a script with its arguments."""
-        if re.fullmatch(r"-\w*c", words[0]) and len(words) > 1:
-            self.read(words[1])
-        elif words[0].endswith(".sh"):
-            before, self.variables.values["@"] = self.variables.values.get("@", []), list(words[1:])
-            self._source(words[0])
-            self.variables.values["@"] = before
+                given = words[place + 1 :]
+                if word.rpartition("/")[2] not in _SHELLS:
+                    continue
+                if re.fullmatch(r"-\w*c", given[0]) and len(given) > 1:  # a text
+                    self.read(given[1])
+                elif given[0].endswith(".sh"):  # a script with its arguments
+                    before, self.variables.values["@"] = self.variables.values.get("@", []), given[1:]
+                    self._source(given[0])
+                    self.variables.values["@"] = before
 
     def _assign(self, word: str, runs: Truth) -> None:
         if found := _ASSIGNED.fullmatch(word):

@@ -96,7 +96,8 @@ class Text:
         elif char == '"':
             while end < len(self.text) and self.text[end] != '"':
                 self._spend(1)
-                end = self._within(end)
+                literal = self.text[end] == "'" or self.text.startswith("$'", end)
+                end = end + 1 if literal else self.next(end)
             end += 1
         else:
             end = self.text.find(char, end) + 1
@@ -119,11 +120,6 @@ class Text:
             else:
                 end = self.next(end)
         return place + 1
-
-    def _within(self, place: int) -> int:
-        """Return where a character or an expansion within double quotes ends."""
-        literal = self.text[place] == "'" or self.text.startswith("$'", place)
-        return place + 1 if literal else self.next(place)
 
     def _document(self, place: int, name: str, *, tabs: bool) -> tuple[str, int]:
         """Return a here-document, and where the script goes on."""

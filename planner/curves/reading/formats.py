@@ -9,7 +9,7 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -68,7 +68,15 @@ def read_delimited(stream: TextIO, name: str) -> list[Table]:
         header = [cell.strip() for cell in next(lines)]
         names, notes = _distinct_names(header, name)
         columns = [_Column(column) for column in names]
-        ragged, rows = _fill(columns, lines, decimal_comma=delimiter == ";")
+        width, ragged, rows = len(columns), 0, 0
+        while chunk := list(islice(lines, _CHUNK)):
+            if not all(len(row) == width for row in chunk):
+                chunk = [row for row in chunk if row]
+                ragged += sum(len(row) != width for row in chunk)
+                chunk = [(row + [""] * width)[:width] for row in chunk]
+            rows += len(chunk)
+            for column, cells in zip(columns, zip(*chunk, strict=True), strict=False):
+                column.add(cells, delimiter == ";")  # a semicolon leaves the comma to decimals
     except csv.Error as error:
         raise InputError(f"'{stream.name}' is not a table: line {lines.line_num}: {error}") from None
     if not rows:
@@ -85,20 +93,6 @@ def read_delimited(stream: TextIO, name: str) -> list[Table]:
         notes=tuple(notes),
     )
     return _exported_runs(table) or [table]
-
-
-def _fill(columns: list[_Column], lines: Iterator[list[str]], *, decimal_comma: bool) -> tuple[int, int]:
-    """Read all rows chunk by chunk; return how many were ragged, and how many there are."""
-    width, ragged, rows = len(columns), 0, 0
-    while chunk := list(islice(lines, _CHUNK)):
-        if not all(len(row) == width for row in chunk):
-            chunk = [row for row in chunk if row]
-            ragged += sum(len(row) != width for row in chunk)
-            chunk = [(row + [""] * width)[:width] for row in chunk]
-        rows += len(chunk)
-        for column, cells in zip(columns, zip(*chunk, strict=True), strict=False):
-            column.add(cells, decimal_comma)
-    return ragged, rows
 
 
 def _numbers(cells: Iterable[str], decimal_comma: bool) -> tuple[Vector, int]:

@@ -80,7 +80,13 @@ def resolve(given: str, table: Table, argument: str, *, text: bool = False) -> s
             **{argument: None},
         )
     remedy = f"Name a column of '{table.name}' with {{{argument}}}"
-    raise UnknownNameError("column", given, _worth_naming(folded, names), remedy, **{argument: None})
+    # The nearest names, compared with and without their path, or the first few when none is near.
+    whole = {name.casefold(): name for name in names}
+    ends = {name.casefold().rpartition("/")[2]: name for name in reversed(names)}
+    near = [whole[name] for name in difflib.get_close_matches(folded, whole, cutoff=0.55)]
+    near += [ends[name] for name in difflib.get_close_matches(folded.rpartition("/")[2], ends, cutoff=0.7)]
+    near = list(dict.fromkeys(near))[:3] or names[:LISTED]
+    raise UnknownNameError("column", given, near, remedy, **{argument: None})
 
 
 def guess_score(table: Table, open_names: list[str]) -> str | None:
@@ -128,12 +134,3 @@ def _is_text(cell: str) -> bool:
     except ValueError:
         return bool(cell)
     return False
-
-
-def _worth_naming(folded: str, names: list[str]) -> list[str]:
-    """Keep the nearest names, compared with and without their path, or the first few when none is near."""
-    whole = {name.casefold(): name for name in names}
-    ends = {name.casefold().rpartition("/")[2]: name for name in reversed(names)}
-    near = [whole[each] for each in difflib.get_close_matches(folded, whole, cutoff=0.55)]
-    near += [ends[each] for each in difflib.get_close_matches(folded.rpartition("/")[2], ends, cutoff=0.7)]
-    return list(dict.fromkeys(near))[:3] or names[:LISTED]

@@ -157,7 +157,10 @@ def _on_server(url: str, address: str) -> Table:
         if found := _MLFLOW_RUN.fullmatch(url):
             from mlflow import MlflowClient  # noqa: PLC0415
 
-            return table_of(_of_client(MlflowClient(found[1]), found[2]), found[2], [f"read from {found[1]}"])
+            client, run = MlflowClient(found[1]), found[2]
+            metrics = {name: client.get_metric_history(run, name) for name in client.get_run(run).data.metrics}
+            points = ((point.step, name, point.value) for name, history in metrics.items() for point in history)
+            return table_of(_by_step(points), run, [f"read from {found[1]}"])
         if found := _WANDB_RUN.fullmatch(address):
             import wandb  # noqa: PLC0415
 
@@ -168,8 +171,3 @@ def _on_server(url: str, address: str) -> Table:
     except Exception as error:
         raise InputError(f"{url} cannot be read: {error}") from error
     raise InputError(f"{url} is no run of W&B (…/ENTITY/PROJECT/runs/ID) or MLflow (…/#/experiments/N/runs/ID)")
-
-
-def _of_client(client: Any, run: str) -> list[Row]:
-    names = client.get_run(run).data.metrics
-    return _by_step((each.step, name, each.value) for name in names for each in client.get_metric_history(run, name))
