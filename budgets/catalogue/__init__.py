@@ -91,21 +91,17 @@ def _entry(
     known = next((each for each in reversed(tables) if each.casefold() == name.casefold()), None)  # one of own wins
     if known is None:
         raise UnknownNameError(label, name, tables, remedy)
-    return _build(kind, label, known, tables[known])
-
-
-def _build(kind: type[Entry], label: str, name: str, given: Table) -> Entry:
     types = {field.name: field.type for field in fields(kind) if field.name != "name"}
     required = {field.name for field in fields(kind) if field.default is MISSING} - {"name"}
-    for key, value in given.items():
+    for key, value in tables[known].items():
         if key not in types:
-            raise ConfigError(f"{label} '{name}' has the unknown key '{key}': {suggest(key, types)}")
+            raise ConfigError(f"{label} '{known}' has the unknown key '{key}': {suggest(key, types)}")
         word, accepted = KINDS[types[key]]
         if not isinstance(value, accepted) or isinstance(value, bool) != (types[key] is bool):
-            raise ConfigError(f"{label} '{name}': {key} is {value!r}, a value of type {word} is needed")
-    if missing := sorted(required - set(given)):
-        raise ConfigError(f"{label} '{name}' lacks {', '.join(missing)}: give each a value")
-    return kind(name=name, **given)
+            raise ConfigError(f"{label} '{known}': {key} is {value!r}, a value of type {word} is needed")
+    if missing := sorted(required - set(tables[known])):
+        raise ConfigError(f"{label} '{known}' lacks {', '.join(missing)}: give each a value")
+    return kind(name=known, **tables[known])
 
 
 def _model_from_file(name: str, path: Path) -> ModelShape:

@@ -83,7 +83,14 @@ def _starts(path: Path) -> list[ScriptSettings]:
             raise InputError(f"'{path}' is larger than a script: {path.stat().st_size:,} bytes")
         text = path.read_text(encoding="utf-8", errors="replace")
         if path.suffix == ".py":
-            return _of_python(text, path.parent)
+            python, head = _read_python(text)
+            # The commands at its head, and what its own calls set, which win.
+            commands = read_shell(head, path.parent).commands if "--" in head else []
+            starts = [_of_command(each, Shell(), path.parent) for each in commands if len(each.words) > 1]
+            for start in starts:
+                start.found, start.words = start.found | python.found, (*start.words, *python.words)
+                start.notes = [note for note in start.notes if ".py is" not in note]
+            return [*starts, python]
         if path.suffix not in SUFFIXES:
             return [*_of_shell(read_shell(text, path.parent), path.parent)]
         found = read_named(path)
@@ -157,17 +164,6 @@ def _named(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _is_file(word: str) -> bool:
     return word.endswith((*SUFFIXES, ".py")) and "=" not in word and not word.startswith("-")
-
-
-def _of_python(text: str, folder: Path) -> list[ScriptSettings]:
-    """Return what a Python script could start: the commands at its head, and what its own calls set, which win."""
-    python, head = _read_python(text)
-    commands = read_shell(head, folder).commands if "--" in head else []
-    starts = [_of_command(each, Shell(), folder) for each in commands if len(each.words) > 1]
-    for start in starts:
-        start.found, start.words = start.found | python.found, (*start.words, *python.words)
-        start.notes = [note for note in start.notes if ".py is" not in note]
-    return [*starts, python]
 
 
 def _read_python(text: str) -> tuple[ScriptSettings, str]:

@@ -188,7 +188,12 @@ def _settings(known: _Known, *, whole: bool) -> tuple[Settings, GpuSplit]:
         if not whole:
             raise
         prompts, notes = None, [str(error)]
-    updates, of_update = _updates(known, n, prompts)
+    of_update = known.count("update_prompts")  # several updates of a batch are another recipe than one
+    if of_update is None and n and (rollouts := known.count("update_rollouts")):
+        of_update = max(1, rollouts // n)
+    if of_update is None and prompts and (batch_updates := known.count("batch_updates")):
+        of_update = max(1, prompts // batch_updates)
+    updates = max(1, math.ceil(prompts / of_update)) if prompts and of_update else 1
     if updates > 1:
         notes.append(f"{updates} updates a batch ({of_update} of {prompts} prompts each)")
     recipe, model = known.values.get("recipe"), str(known.values.get("model") or "")
@@ -229,16 +234,6 @@ def _prompts(known: _Known, n: int | None) -> int | None:
             "--prompts-per-batch"
         )
     return rollouts // n
-
-
-def _updates(known: _Known, n: int | None, prompts: int | None) -> tuple[int, int | None]:
-    """Return how many updates are made of a batch, several being another recipe than one, and the prompts of each."""
-    of_update = known.count("update_prompts")
-    if of_update is None and n and (rollouts := known.count("update_rollouts")):
-        of_update = max(1, rollouts // n)
-    if of_update is None and prompts and (updates := known.count("batch_updates")):
-        of_update = max(1, prompts // updates)
-    return (max(1, math.ceil(prompts / of_update)) if prompts and of_update else 1), of_update
 
 
 def _gpus(known: _Known) -> int | None:

@@ -45,9 +45,7 @@ class CostSection(Section):
     )
     micro_batch: Count = Field(USUAL.micro_batch, description="sequences of a micro-batch, where they are padded")
     lora_rank: Count | None = Field(
-        None,
-        examples=[32],
-        description="rank of LoRA adapters on every projection; without it, all weights train",
+        None, examples=[32], description="rank of LoRA adapters on every projection; without it, all weights train"
     )
     # 32: Schulman et al., LoRA Without Regret, 2025; the default of prime-rl and NeMo-RL.
     lora_alpha: Count = Field(32, description="what the trainer scales adapters by, over their rank")

@@ -27,8 +27,19 @@ def read_pass_rates(path: Path) -> MeasuredPassRates:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise InputError(f"pass rates file {path} cannot be read ({reason}); give {READ}") from error
-    plain = _numbers(text, path)
-    column, rates = _column(path) if plain is None else ("", plain)
+    column, plain = "", _numbers(text, path)
+    if plain is None:
+        from planner.curves.reading.sources import read_table  # noqa: PLC0415 (numpy)
+
+        try:
+            table = read_table(path)[0]
+        except InputError as error:
+            raise InputError(f"pass rates file {path} cannot be read: {error}; give {READ}") from error
+        column = _guessed(table, path)
+        plain = table.columns[column].tolist()
+        if (missing := next((row for row, rate in enumerate(plain, start=1) if math.isnan(rate)), None)) is not None:
+            raise InputError(f"pass rates file {path}: row {missing} below the header has no number in '{column}'")
+    rates: list[float] = plain
     for number, rate in enumerate(rates, start=1):
         if not 0 <= rate <= 100:
             raise InputError(
@@ -59,22 +70,6 @@ def _numbers(text: str, path: Path) -> list[float] | None:
                 f"pass rates file {path}, line {number}: '{line[:40]}' is not a number; give {READ}"
             ) from error
     return rates
-
-
-def _column(path: Path) -> tuple[str, list[float]]:
-    """Return the column of a table that holds the rates, and what stands in it."""
-    from planner.curves.reading.sources import read_table  # noqa: PLC0415 (numpy)
-
-    try:
-        table = read_table(path)[0]
-    except InputError as error:
-        raise InputError(f"pass rates file {path} cannot be read: {error}; give {READ}") from error
-    column = _guessed(table, path)
-    rates: list[float] = table.columns[column].tolist()
-    missing = next((row for row, rate in enumerate(rates, start=1) if math.isnan(rate)), None)
-    if missing is not None:
-        raise InputError(f"pass rates file {path}: row {missing} below the header has no number in '{column}'")
-    return column, rates
 
 
 def _guessed(table: "Table", path: Path) -> str:

@@ -161,9 +161,7 @@ class RecipeSection(Section):
     """How it is trained, apart from the allocation."""
 
     name: str = Field(
-        "grpo",
-        examples=["scalerl"],
-        description="a shipped recipe, or the path of a .toml file of your own (--recipe)",
+        "grpo", examples=["scalerl"], description="a shipped recipe, or the path of a .toml file of your own (--recipe)"
     )
     learning_rate: Positive = Field(1e-6, description="learning rate at the anchor batch")
     learning_rate_rollouts: Count = Field(

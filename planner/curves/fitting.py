@@ -44,10 +44,7 @@ class CurveFit:
 
 
 def fit_curves(
-    curves: Sequence[Curve],
-    predict_at: Sequence[Sequence[float]] | None = None,
-    *,
-    level: float = INTERVAL_LEVEL,
+    curves: Sequence[Curve], predict_at: Sequence[Sequence[float]] | None = None, *, level: float = INTERVAL_LEVEL
 ) -> list[CurveFit]:
     """Fit every curve, and predict its mean score at each compute that is named for it."""
     wanted = predict_at or [()] * len(curves)
@@ -58,10 +55,8 @@ def fit_curves(
                 "finite score at x > 0 is needed"
             )
 
-    def fit_chunk(rows: slice, posterior: Posterior) -> list[CurveFit]:
-        return _fit_chunk(list(curves[rows]), list(wanted[rows]), posterior, level)
-
-    return [fit for chunk in over_chunks(curves, fit_chunk) for fit in chunk]
+    chunks = over_chunks(curves, lambda rows, state: _fit_chunk(list(curves[rows]), list(wanted[rows]), state, level))
+    return [fit for chunk in chunks for fit in chunk]
 
 
 def _fit_chunk(

@@ -116,7 +116,9 @@ class Posterior:
 def posterior_of(prepared: Prepared, prior: Prior) -> Posterior:
     """Return the posterior of a chunk of curves."""
     design = _design_of(prepared, prior)
-    one, basis, centre = design.whitened[..., 0], design.whitened[..., 2:], _first_scores(prepared)[:, None, None]
+    one, basis = design.whitened[..., 0], design.whitened[..., 2:]
+    early = prepared.weight * (np.cumsum(prepared.weight > 0, axis=1) <= EARLY_BINS)  # R0 is thought to lie around them
+    centre = ((early * prepared.score).sum(axis=1) / np.maximum(early.sum(axis=1), 1e-300))[:, None, None]
     # Scores are taken from where R0 is centred: squares of a large offset would drown what the points say in rounding.
     score = design.whitened[..., 1] - centre * one
     s11, s1y, syy = ((a * b).sum(axis=2)[:, :, None] for a, b in ((one, one), (one, score), (score, score)))
@@ -263,10 +265,3 @@ def _gains(prepared: Prepared, prior: Prior) -> Vector:
     sigmoids = np.repeat(np.where(prepared.bounded, bounded, unbounded)[..., None], prior.grid_size, axis=2)
     others = np.broadcast_to([[[prior.slope_mean, 0.0]], [[prior.slope_sd, 1.0]]], (2, prepared.curves, 2))
     return np.concatenate([sigmoids, others], axis=2)
-
-
-def _first_scores(prepared: Prepared) -> Vector:
-    """Return the mean of the first bins, around which R0 is thought to lie."""
-    filled = prepared.weight > 0
-    early = prepared.weight * (np.cumsum(filled, axis=1) <= EARLY_BINS)
-    return np.asarray((early * prepared.score).sum(axis=1) / np.maximum(early.sum(axis=1), 1e-300))

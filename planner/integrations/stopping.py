@@ -73,12 +73,7 @@ class Stopping:
     """
 
     def __init__(
-        self,
-        target: float,
-        *,
-        mode: Mode = "max",
-        bounds: tuple[float, float] | None = None,
-        alpha: float = ALPHA,
+        self, target: float, *, mode: Mode = "max", bounds: tuple[float, float] | None = None, alpha: float = ALPHA
     ) -> None:
         if not (math.isfinite(target) and target > 0):
             raise InputError(f"target {target}: give the steps or the compute at which trials are compared, above 0")

@@ -280,10 +280,7 @@ class JointModel:
         own_slope = with_rest - deviation / self.scatter[:, None, :] ** 2
         smooth_slope = _over_configurations(self.design, with_rest[..., None])[..., 0]
         shared_slope = np.concatenate(
-            [
-                smooth_slope - self.prior.pull(coefficients),
-                of_base[..., -1] - (base - self.base_mean) * precision,
-            ],
+            [smooth_slope - self.prior.pull(coefficients), of_base[..., -1] - (base - self.base_mean) * precision],
             axis=1,
         )
         return own, cross, shared, own_slope, shared_slope

@@ -100,7 +100,8 @@ class PriorDraws:
         for step in range(1, len(STEPS)):
             np.maximum(found[:, step], found[:, step - 1], out=found[:, step])
         found *= 1 - here.pass_rate
-        found *= gain_retention(sizes.B * sizes.updates / here.prompts)
+        epochs = sizes.B * sizes.updates / here.prompts  # after many, less of the gain is kept
+        found *= (1 + (epochs / HARMLESS_EPOCHS) ** 4) ** (-OVERTRAINING / 4)
         found += here.pass_rate
         return found
 
@@ -168,12 +169,6 @@ def _along(at: Values, knots: Weights, span: float) -> Values:
     found = np.linalg.solve(np.linalg.cholesky(within), across)
     scaled: Values = (found / np.linalg.norm(found, axis=0)).astype(np.float32)
     return scaled
-
-
-def gain_retention(epochs: Values) -> Values:
-    """Return the share of the gain that is kept after so many passes over the prompts."""
-    retention: Values = (1 + (epochs / HARMLESS_EPOCHS) ** 4) ** (-OVERTRAINING / 4)
-    return retention
 
 
 def weights_of(circumstances: Circumstances, without: Collection[str] = ()) -> Weights:

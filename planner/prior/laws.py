@@ -69,11 +69,6 @@ class Sizes:
         self.informative = self.n * self.B * signal
         self.base = runs[0].circumstances.pass_rate
 
-    def log_progress(self, critical: float) -> Values:
-        """Return the logarithm of informative rollouts, or of updates where those of an update are beyond critical."""
-        progress = self.updates * self.informative / (1 + self.informative / critical)
-        return np.asarray(np.log(np.maximum(progress, 1e-9)), dtype=np.float32)
-
 
 def gains(study: Study, sizes: Sizes, effects: Values, wider: float) -> Values:
     """Return the share of what the base model lacks that runs gain, (runs, updates, draws), surfaces left aside.
@@ -83,7 +78,10 @@ def gains(study: Study, sizes: Sizes, effects: Values, wider: float) -> Values:
     drawn = {name: wider * effects[:, place] for place, name in enumerate(EFFECTS)}
     exponent = study.exponent * np.exp(WIDTHS.log_exponent * drawn["exponent"])
     middle = math.log(study.middle) + WIDTHS.log_middle * drawn["middle"]
-    learnt = expit(exponent * (sizes.log_progress(study.critical) - middle))
+    # Informative rollouts, or updates where those of an update are beyond critical.
+    progress = sizes.updates * sizes.informative / (1 + sizes.informative / study.critical)
+    log_progress = np.log(np.maximum(progress, 1e-9)).astype(np.float32)
+    learnt = expit(exponent * (log_progress - middle))
     begun = sizes.updates / (sizes.updates + WARM_UP_UPDATES)
     height = expit(ceiling_logit(sizes.base) + study.ceiling_shift + WIDTHS.ceiling_logit * drawn["ceiling"])
     found: Values = height * learnt * begun

@@ -153,9 +153,20 @@ def _does(request: Request, within: float) -> bool:
 def with_layout(request: Request) -> Request:
     """Return the request with the GPUs of a pilot decided, or checked where they were given."""
     given = request.pilots.gpus
+    hardware = request.hardware
     if given is not None and given not in (legal := legal_layouts(request)):
-        raise InputError(_refused(request, given, legal), pilot_gpus=given)
-    gpus = given or (request.hardware.gpus_per_trial if request.pilots.fraction == 0 else _chosen(request))
+        nearest = min(legal, key=lambda gpus: (abs(math.log(gpus / given)), -gpus))
+        models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
+        ratio = ""
+        if any(variant.traits.asynchronous for variant in request.all_variants):
+            ratio = f", and an asynchronous recipe divides the {hardware.gpus_per_trial} of its final run"
+        raise InputError(
+            f"{{pilot_gpus}}: a pilot gets an even part of a node of {hardware.gpu.gpus_per_node} or whole nodes, as "
+            f"many as {models} fits and at most the {hardware.gpus_per_trial} of the final run{ratio}; the nearest "
+            f"that will do is {nearest}",
+            pilot_gpus=given,
+        )
+    gpus = given or (hardware.gpus_per_trial if request.pilots.fraction == 0 else _chosen(request))
     return request.with_pilots(gpus=gpus)
 
 
@@ -205,19 +216,3 @@ def _prices(request: Request, variants: Iterable[Variant], gpus: int) -> tuple[f
     priced = [price_cell(asked, variant, n, B) for n, B in some for variant in variants]
     pilots = geometric_mean(each.pilot_cost.gpu_hours_per_step for each in priced)
     return pilots, geometric_mean(each.cost.gpu_hours_per_step for each in priced)
-
-
-def _refused(request: Request, given: int, legal: list[int]) -> str:
-    hardware = request.hardware
-    nearest = min(legal, key=lambda gpus: (abs(math.log(gpus / given)), -gpus))
-    models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
-    ratio = (
-        f", and an asynchronous recipe divides the {hardware.gpus_per_trial} of its final run"
-        if any(variant.traits.asynchronous for variant in request.all_variants)
-        else ""
-    )
-    return (
-        f"{{pilot_gpus}}: a pilot gets an even part of a node of {hardware.gpu.gpus_per_node} or whole nodes, as "
-        f"many as {models} fits and at most the {hardware.gpus_per_trial} of the final run{ratio}; the nearest that "
-        f"will do is {nearest}"
-    )

@@ -94,11 +94,7 @@ Chosen = dict[Configuration, PricedCell]
 
 
 def grant_pilots(
-    ranked: Sequence[PricedCell],
-    weights: Weights,
-    pilot_gpu_hours: float,
-    rules: PilotRules,
-    validation: Validation,
+    ranked: Sequence[PricedCell], weights: Weights, pilot_gpu_hours: float, rules: PilotRules, validation: Validation
 ) -> dict[Configuration, PilotGrant]:
     """Return a grant for every cell: steps and GPU-hours for the chosen ones, and the reason for all.
 

@@ -101,11 +101,7 @@ class Request:
     def of(self, variant: Variant) -> "Request":
         """Return the same request for one variant alone."""
         return replace(
-            self,
-            workload=variant.workload,
-            traits=variant.traits,
-            coefficients=variant.coefficients,
-            variants=(),
+            self, workload=variant.workload, traits=variant.traits, coefficients=variant.coefficients, variants=()
         )
 
 

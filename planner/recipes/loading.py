@@ -1,6 +1,6 @@
 """Recipes by name or from a file of one's own, with what they inherit filled in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +63,13 @@ def _loaded(path: Path) -> Recipe:
     label = _label(path)
     given = tables.get("sources", {})
     if isinstance(given, Mapping):
-        tables["sources"] = _sources(given, origins, [layer.source for layer in lineage])
+        # A value that a later file changed without giving a source has that file's name.
+        tables["sources"] = sources = dict(flattened(given))
+        age = {layer.source: place for place, layer in enumerate(lineage)}
+        for key in dotted_keys(Recipe):
+            written, explained_in = origins.get(key), origins.get(f"sources.{key}")
+            if written and (explained_in is None or age[explained_in] < age[written]) and key not in _OWN:
+                sources[key] = Path(written).name
     try:
         recipe = Recipe.model_validate({"name": path.stem, **tables})
     except ValidationError as error:
@@ -113,17 +119,6 @@ def _inherited(parent: object, child: Path) -> Path:
         return SHIPPED / f"{_known(parent)}.toml"
     except UnknownNameError as error:
         raise ConfigError(f"{_label(child)}: inherits an {error}") from error
-
-
-def _sources(given: Mapping[str, Any], origins: Mapping[str, str], lineage: Sequence[str]) -> dict[str, Any]:
-    """Return the source of each value; one that a later file changed without giving a source has that file's name."""
-    sources = dict(flattened(given))
-    age = {label: place for place, label in enumerate(lineage)}
-    for key in dotted_keys(Recipe):
-        written, explained_in = origins.get(key), origins.get(f"sources.{key}")
-        if written and (explained_in is None or age[explained_in] < age[written]) and key not in _OWN:
-            sources[key] = Path(written).name
-    return sources
 
 
 def _is_path(text: str) -> bool:

@@ -27,12 +27,6 @@ STATUS = (
 )
 
 
-def status_of(trials: Iterable[TrialView]) -> str:
-    """Return the state that speaks for a configuration; one without a trial is proposed."""
-    states = {trial.state for trial in trials}
-    return next((str(state) for state in STATUS if state in states), PROPOSED)
-
-
 def facts_of(view: View, planned: Facts) -> dict[Configuration, ConfigurationFacts]:
     """Return what is known of each planned configuration, with what its trials have shown where it has any."""
     runs = by_configuration(view.trials.values())
@@ -54,13 +48,14 @@ def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Map
     measured = [trial.compared_per_step for trial in trials if trial.step]
     whole = [trial for trial in with_curve if trial.state is not TrialState.FAILED]
     longest = max(whole, key=lambda trial: trial.step, default=None)
+    states_of_trials = {trial.state for trial in trials}
     scores = () if longest is None else longest.scores
     begins = (1 - LAST_PART) * scores[-1].gpu_hours if scores else 0.0
     last_part = ((point.gpu_hours, min(1.0, max(0.0, point.score))) for point in scores if point.gpu_hours >= begins)
     return replace(
         planned,
         gpu_hours_per_step=float(np.mean(measured)) if measured else planned.gpu_hours_per_step,
-        status=status_of(trials),
+        status=next((str(state) for state in STATUS if state in states_of_trials), PROPOSED),
         gpu_hours_spent=float(sum(trial.gpu_hours_spent for trial in trials)),
         reached_gpu_hours=max((trial.scores[-1].gpu_hours for trial in with_curve), default=0.0),
         seeds_seen=len(with_curve),

@@ -98,13 +98,7 @@ class RequestRefusedError(NotFoundError):
 
 
 def request(
-    session: Session,
-    sweep: str | None,
-    kind: RequestKind,
-    by: str,
-    now: datetime,
-    *,
-    driver_is_dead: bool = False,
+    session: Session, sweep: str | None, kind: RequestKind, by: str, now: datetime, *, driver_is_dead: bool = False
 ) -> Request:
     """Ask the driver of a sweep, None being the newest, for something; return the stored row.
 

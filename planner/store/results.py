@@ -82,23 +82,20 @@ def add_points(session: Session, points: Sequence[Point]) -> int:
     if not points:
         return 0
     connection = session.connection()
-    insert = _insert_new(connection.dialect.name).execution_options(preserve_rowcount=True)
+    table = cast(Table, Point.__table__)
+    if connection.dialect.name == "postgresql":  # the ORM has no common statement for both databases
+        from sqlalchemy.dialects import postgresql  # noqa: PLC0415 (drags in asyncio, a tenth of what `propose` takes)
+
+        unless_there: Insert = postgresql.insert(table).on_conflict_do_nothing()
+    else:
+        unless_there = sqlite.insert(table).on_conflict_do_nothing()
+    insert = unless_there.execution_options(preserve_rowcount=True)
     rows = [values_of(point) for point in points]
     for row in rows:  # SQLite has no NaN, and on PostgreSQL it would pass for the highest score there is
         for name in ("score", "score_standard_error"):
             if row[name] is not None and not math.isfinite(row[name]):
                 row[name] = None
     return connection.execute(insert, rows).rowcount
-
-
-def _insert_new(dialect: str) -> Insert:
-    """Build the statement that stores a point unless it is there; the ORM has no common one for both databases."""
-    table = cast(Table, Point.__table__)
-    if dialect == "postgresql":
-        from sqlalchemy.dialects import postgresql  # noqa: PLC0415 (drags in asyncio, a tenth of what `propose` takes)
-
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
 
 
 def record_decision(

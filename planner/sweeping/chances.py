@@ -25,7 +25,11 @@ class Chances:
 
     def __init__(self, view: View, joint: JointDraws) -> None:
         self.joint = joint
-        self.places = choosable(view, joint)
+        runs = by_configuration(view.trials.values())
+        lost = {each for each, trials in runs.items() if all(trial.state in OUT for trial in trials)}
+        rows = [row for row, each in enumerate(joint.configurations) if each not in lost]
+        # Those that can be chosen; where every trial failed or was pruned, all.
+        self.places: NDArray[np.intp] = np.array(rows or range(len(joint.configurations)), dtype=np.intp)
         self.candidates = [joint.configurations[row] for row in self.places]
         self.place = {configuration: index for index, configuration in enumerate(self.candidates)}
         scores = joint.at_target[:, self.places]
@@ -56,14 +60,6 @@ class Chances:
             "low": float(self.low[place]),
             "high": float(self.high[place]),
         }
-
-
-def choosable(view: View, joint: JointDraws) -> NDArray[np.intp]:
-    """Return the places of the configurations that can be chosen: not those whose every trial failed or was pruned."""
-    runs = by_configuration(view.trials.values())
-    lost = {each for each, trials in runs.items() if all(trial.state in OUT for trial in trials)}
-    rows = [row for row, each in enumerate(joint.configurations) if each not in lost]
-    return np.array(rows or range(len(joint.configurations)), dtype=np.intp)
 
 
 def bar(alpha: float, configurations: int) -> float:

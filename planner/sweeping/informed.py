@@ -113,12 +113,7 @@ class InformedPolicy:
         return [*pruned, *self._nothing_left(view, nothing_to_gain(view, chances, worth))]
 
     def _bought(
-        self,
-        view: View,
-        chances: Chances,
-        offered: Sequence[Offer],
-        value: SegmentValues,
-        front: Sequence[TrialView],
+        self, view: View, chances: Chances, offered: Sequence[Offer], value: SegmentValues, front: Sequence[TrialView]
     ) -> list[Action]:
         """Buy while workers and money go; a proposal, the last round, or a better use of the money ends it."""
         open_places = list(range(len(offered)))
@@ -135,7 +130,8 @@ class InformedPolicy:
             if (end := self._better_spent(view, chances, offer, rate)) is not None:
                 return list(bought) or [end]
             beside = partial(alternatives, chances, still, gains, rates)
-            if is_last_round(front, left, offer.price):
+            # The last round: what is left no longer pays for another segment and for the ends of these runs as well.
+            if front and left < MARGIN * (offer.price + ends_price(front)):
                 busy = [action.trial for action in bought]
                 if ended := to_the_end(view, chances, front, left, busy, beside):
                     return [*bought, *ended]
@@ -252,11 +248,6 @@ def front_runs(view: View, chances: Chances, given_up: Collection[int], money: f
 def ends_price(runs: Sequence[TrialView]) -> float:
     """Return what it takes to train these runs to the end."""
     return sum(trial.price(trial.most_steps) for trial in runs)
-
-
-def is_last_round(runs: Sequence[TrialView], left: float, next_price: float) -> bool:
-    """Say whether what is left no longer pays for another segment and for the ends of these runs as well."""
-    return bool(runs) and left < MARGIN * (next_price + ends_price(runs))
 
 
 def to_the_end(

@@ -88,11 +88,7 @@ def why_pruned(view: View, chances: Chances, trial: TrialView, place: int, limit
             **{f"leader_{name}": figure for name, figure in chances.figures(leader).items()},
         },
         [
-            {
-                "action": "prune",
-                "configuration": named_configuration(chances.candidates[each]),
-                **chances.figures(each),
-            }
+            {"action": "prune", "configuration": named_configuration(chances.candidates[each]), **chances.figures(each)}
             for each in weakest
         ],
     )

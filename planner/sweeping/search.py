@@ -243,13 +243,7 @@ def _why(
     return Why(
         f"{named_configuration(chosen)} is the open cell nearest to what {sampler.upper()} "
         f"suggests from {count} predicted scores; its shortest pilot takes {hours(cell.price)} GPU-hours",
-        {
-            "sampler": sampler,
-            "told": count,
-            "suggested": wish,
-            "region": space.bounds(),
-            "price_gpu_hours": cell.price,
-        },
+        {"sampler": sampler, "told": count, "suggested": wish, "region": space.bounds(), "price_gpu_hours": cell.price},
         [
             {
                 "action": "propose",

@@ -44,7 +44,13 @@ class SegmentValues:
         # Of draws: the scores at the target, what the middles of all segments would show, and what their ends would.
         self._columns = np.concatenate([self.scores - self.means, shown[..., 0], shown[..., 1]], axis=1)
         if under_way:
-            self._know(*self._would_show(alike_as_one(under_way, joint)))
+            # Segments of which the worlds expect the same, such as of several seeds, are one with all their scores.
+            merged: dict[tuple[object, ...], Offer] = {}
+            for offer in under_way:
+                key = offer.configuration, _run(offer, joint), offer.from_gpu_hours, offer.to_gpu_hours
+                alike = merged.get(key)
+                merged[key] = offer if alike is None else replace(offer, scores=alike.scores + offer.scores)
+            self._know(*self._would_show(list(merged.values())))
 
     def gains(self, places: Sequence[int]) -> Vector:
         """Return for each of these offers, by its place, how much the expected score of the choice would rise."""
@@ -97,16 +103,6 @@ class SegmentValues:
         scores = self._joint.observed(configuration, np.array([_run(each, self._joint) for each in offered]), x)
         noise = 2 * self._joint.noise_of_a_score / np.array([each.scores for each in offered])
         return scores - scores.mean(axis=0), noise
-
-
-def alike_as_one(offered: Sequence[Offer], joint: JointDraws) -> list[Offer]:
-    """Return segments of which the worlds expect the same, such as of several seeds, as one with all their scores."""
-    found: dict[tuple[object, ...], Offer] = {}
-    for each in offered:
-        what = each.configuration, _run(each, joint), each.from_gpu_hours, each.to_gpu_hours
-        known = found.get(what)
-        found[what] = each if known is None else replace(each, scores=known.scores + each.scores)
-    return list(found.values())
 
 
 def _run(offer: Offer, joint: JointDraws) -> int:

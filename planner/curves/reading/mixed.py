@@ -97,16 +97,12 @@ def _settings(table: Table, scored: Rows, steps: Vector, without: set[str]) -> l
         count = _distinct(codes)
         if not 2 <= count <= _MOST_SETTINGS or codes.size < _FEWEST_POINTS * count or (codes < 0).any():
             continue
-        if name in table.text or _common_ground(codes, steps) >= _SHARED_GROUND:
+        _, at = np.unique(steps, return_inverse=True)
+        at_step = np.unique(np.stack([at, codes]), axis=1)[0]
+        # The share of the steps at which more than one value is seen.
+        if name in table.text or float(np.mean(np.bincount(at_step) > 1)) >= _SHARED_GROUND:
             found.append(name)
     return found
-
-
-def _common_ground(codes: Codes, steps: Vector) -> float:
-    """Return the share of the steps at which more than one value is seen."""
-    _, at = np.unique(steps, return_inverse=True)
-    pairs = np.unique(np.stack([at, codes]), axis=1)
-    return float(np.mean(np.bincount(pairs[0]) > 1))
 
 
 def _tells_apart(codes: Codes, steps: Vector) -> bool:
