@@ -162,7 +162,9 @@ def _steps(
     rows: dict[int, dict[str, float]] = {}
     early: dict[str, float] = {}  # a validation of the base model beside a first update that is called 0
     for step, values in step_rows:
-        (early if step == 0 and not _trained(trainer, values) else rows.setdefault(step, {})).update(values)
+        ours, seconds = ours_of(trainer, values) if trainer and step == 0 else ({}, {})
+        of_update = ours.keys() & {"reward", "loss", "grad_norm", "response_tokens"} or "update" in seconds
+        (rows.setdefault(step, {}) if step or of_update else early).update(values)
     ahead = int(0 in rows)  # updates are counted from 0
     if ahead and score in rows[0] and trainer is not None and trainer.validates_first:
         early[score] = rows[0].pop(score)
@@ -178,12 +180,6 @@ def _steps(
         found.append(Step(step, values.get(score) if score else None, seconds, took, ours))
         before = step
     return _filled(found)
-
-
-def _trained(trainer: Trainer | None, values: Mapping[str, float]) -> bool:
-    """Whether a row is of an update, not of a validation alone."""
-    ours, seconds = ours_of(trainer, values) if trainer else ({}, {})
-    return bool(ours.keys() & {"reward", "loss", "grad_norm", "response_tokens"} or "update" in seconds)
 
 
 def _took(trainer: Trainer | None, seconds: Mapping[str, float], updates: int) -> float | None:

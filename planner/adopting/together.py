@@ -152,19 +152,15 @@ def _axes(entries: Sequence[Entry]) -> tuple[list[Axes], list[str]]:
         )
     own: list[Axes] = [((RECIPE, recipe),) if len(set(recipes)) > 1 and recipe else () for recipe in recipes]
     rates = [each.learning_rate for each in entries]
-    if len(set(rates)) > 1 and not _follow_rule(entries):
-        usual = Counter(rates).most_common(1)[0][0]
-        own = [(*axes, (LEARNING_RATE, float(f"{rate / usual:.3g}"))) for axes, rate in zip(own, rates, strict=True)]
-    elif len(set(rates)) == 1 and len({math.prod(each.allocation) for each in entries}) > 1:
+    if len(set(rates)) > 1:
+        factors = [each.learning_rate / math.sqrt(scaling_rollouts(math.prod(each.allocation))) for each in entries]
+        middle, usual = statistics.median(factors), Counter(rates).most_common(1)[0][0]
+        if not all(abs(factor / middle - 1) <= _SAME_RATE for factor in factors):  # they do not rise with √(n·B)
+            pairs = zip(own, rates, strict=True)
+            own = [(*axes, (LEARNING_RATE, float(f"{rate / usual:.3g}"))) for axes, rate in pairs]
+    elif len({math.prod(each.allocation) for each in entries}) > 1:
         notes.append(
             f"all batches were trained at {rates[0]:.3g}: a rate that fits one may not fit another, and their "
             "difference is in part one of rates"
         )
     return own, notes
-
-
-def _follow_rule(entries: Sequence[Entry]) -> bool:
-    """Whether the rates rise with the square root of n·B."""
-    factors = [each.learning_rate / math.sqrt(scaling_rollouts(math.prod(each.allocation))) for each in entries]
-    middle = statistics.median(factors)
-    return all(abs(factor / middle - 1) <= _SAME_RATE for factor in factors)

@@ -46,7 +46,9 @@ def build_request(resolved: Resolved) -> Request:
     known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
     for variant in variants:
         require_fit(variant.workload, variant.traits, hardware, known_gpus)
-    searched = config.axes.learning_rate_range
+    searched, other_rates = config.axes.learning_rate_range, _other_rates(resolved)
+    # Other recipes are tried with the first row too, unless anybody gave one, a rate or axes.
+    tried = TRIED_RECIPES if other_rates and resolved.source("recipe.name") == DEFAULT else ()
     return Request(
         budget_gpu_hours=budget,
         workload=variants[0].workload,
@@ -58,8 +60,8 @@ def build_request(resolved: Resolved) -> Request:
         pilots=config.pilot,
         coefficients=variants[0].coefficients,
         variants=variants if len(variants) > 1 or variants[0].axes else (),
-        other_rates=_other_rates(resolved),
-        other_recipes=_other_recipes(resolved),
+        other_rates=other_rates,
+        other_recipes=tuple(_as_trained(resolved.config, load_recipe(name)) for name in tried),
         usual=named_sizes(config.proposal.baseline),
         learning_rate_range=(searched[0], searched[1]) if searched else None,
         chooses_gpus=config.hardware.gpus_per_trial is None and not hardware.gpu.one_process,
@@ -94,13 +96,6 @@ def _other_rates(resolved: Resolved) -> tuple[float, ...]:
     """Return the factors at which the first row is tried too: none where anybody gave a rate, or further axes."""
     given = resolved.source("recipe.learning_rate") != DEFAULT
     return () if given or has_axes(resolved.config.axes) else TRIED_RATES
-
-
-def _other_recipes(resolved: Resolved) -> tuple[RecipeTraits, ...]:
-    """Return the recipes with which the first row is tried too: none where anybody gave one, a rate or axes."""
-    if resolved.source("recipe.name") != DEFAULT or not _other_rates(resolved):
-        return ()
-    return tuple(_as_trained(resolved.config, load_recipe(name)) for name in TRIED_RECIPES)
 
 
 def _variants(config: Config, pass_rates: PassRates, gpu: Gpu) -> tuple[Variant, ...]:

@@ -14,7 +14,7 @@ from planner.pooling.features import features
 from planner.pooling.model import JointModel
 from planner.pooling.points import binned, stacked
 from planner.pooling.pool import MOST_CURVES, MOST_RUNS
-from planner.replaying.recorded import Recorded, RecordedRun, order_of
+from planner.replaying.recorded import Recorded, order_of
 from planner.view import Configuration, ScorePoint
 
 LENGTH_QUANTILE = 0.1  # share of the runs that may end before the compute at which a table is read
@@ -65,13 +65,13 @@ def experience_of(name: str, curves: Curves, target_gpu_hours: float, about: Map
 def experience_of_runs(name: str, recorded: Recorded, about: Mapping[str, str]) -> Experience:
     """Read recorded runs at the compute that nine tenths of them reach."""
     reached = float(np.quantile([run.length for run in recorded.runs], LENGTH_QUANTILE))
-    return experience_of(name, [(run.configuration, _score_points(run)) for run in recorded.runs], reached, about)
-
-
-def _score_points(run: RecordedRun) -> tuple[ScorePoint, ...]:
-    errors = [None] * len(run.scores) if run.standard_errors is None else run.standard_errors.tolist()
-    points = zip(run.gpu_hours.tolist(), np.clip(run.scores, 0.0, 1.0).tolist(), errors, strict=True)
-    return tuple(ScorePoint(step, hours, score, error) for step, (hours, score, error) in enumerate(points))
+    curves = []
+    for run in recorded.runs:
+        errors = [None] * len(run.scores) if run.standard_errors is None else run.standard_errors.tolist()
+        points = zip(run.gpu_hours.tolist(), np.clip(run.scores, 0.0, 1.0).tolist(), errors, strict=True)
+        scores = tuple(ScorePoint(step, *point) for step, point in enumerate(points))
+        curves.append((run.configuration, scores))
+    return experience_of(name, curves, reached, about)
 
 
 def _order_of(curve: tuple[Configuration, tuple[ScorePoint, ...]]) -> tuple[object, ...]:

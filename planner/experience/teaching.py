@@ -103,16 +103,14 @@ def between(
     frames = {line.name: line for line in theirs}, {line.name: line for line in ours}
     at = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=len(names)))).T
     own = dict(zip(names, at, strict=True))
-    other = {name: _moved(own[name], frames[1][name], frames[0][name]) for name in names}
+    other = {}  # where these places on our lines lie on theirs
+    for name in names:
+        line, to = frames[1][name], frames[0][name]
+        middle, half = (line.low + line.high) / 2, (line.high - line.low) / 2
+        other[name] = (middle + half * own[name] - (to.low + to.high) / 2) / ((to.high - to.low) / 2)
     columns = [CoefficientTerm(local, ()), *terms]
     found = np.linalg.lstsq(_columns(columns, own, at.shape[1]), _columns(columns, other, at.shape[1]), rcond=None)[0]
     return np.asarray(found[1:, 1:])
-
-
-def _moved(at: Vector, line: NumericAxis, other: NumericAxis) -> Vector:
-    """Return where places on one line lie on another."""
-    middle, half = (line.low + line.high) / 2, (line.high - line.low) / 2
-    return (middle + half * at - (other.low + other.high) / 2) / ((other.high - other.low) / 2)
 
 
 def _columns(terms: Sequence[CoefficientTerm], at: Mapping[str, Vector], rows: int) -> Vector:

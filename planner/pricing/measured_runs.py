@@ -259,23 +259,17 @@ def _responses(row: Row, prompt: float, model: ModelShape, notes: list[str]) -> 
         cap = 4 * mean
         notes.append(f"responses cut at {cap:,.0f} tokens, four times their mean")
     cap = max(mean or 0.0, min(cap, model.context - prompt))
-    if mean is None and (mean := _from_throughput(row, prompt)) is not None:
-        notes.append(f"mean response of {mean:,.0f} tokens from the published tokens per second")
+    if mean is None:
+        columns = ("tokens_per_second_per_gpu", "seconds_per_step", "gpu_count", "rollouts_per_step")
+        speed, seconds, gpus, rollouts = (_number(row, column) for column in columns)
+        if speed and seconds and gpus and rollouts and (left := speed * seconds * gpus / rollouts - prompt) > 0:
+            mean = left
+            notes.append(f"mean response of {mean:,.0f} tokens from the published tokens per second")
     if mean is None:
         expected = expected_length(row.get("model") or model.name, cap)
         notes.append(f"mean response of {expected.mean:,.0f} tokens expected of {a_model(expected.kind)}")
         return ResponseLengths(expected.mean, int(cap), SPREAD), expected.log_sd
     return ResponseLengths(min(mean, int(cap)), int(cap), SPREAD), 0.0
-
-
-def _from_throughput(row: Row, prompt: float) -> float | None:
-    """Return what the tokens of a step leave for a response, where throughput and seconds were published."""
-    columns = ("tokens_per_second_per_gpu", "seconds_per_step", "gpu_count", "rollouts_per_step")
-    speed, seconds, gpus, rollouts = (_number(row, column) for column in columns)
-    if not (speed and seconds and gpus and rollouts):
-        return None
-    mean = speed * seconds * gpus / rollouts - prompt
-    return mean if mean > 0 else None
 
 
 def _number(row: Row, column: str) -> float | None:

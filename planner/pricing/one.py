@@ -12,7 +12,7 @@ from budgets.hardware import Hardware
 from budgets.memory import CHUNKED, WHOLE, Placement
 from budgets.memory_plan import Demand, Means, MemoryPlan, plan_memory
 from budgets.signal import signal_fraction
-from budgets.work import Driver, Phase, Seconds, StepLoad, total
+from budgets.work import Driver, Phase, StepLoad, total
 from budgets.workload import RecipeTraits, Workload
 
 # What a phase waits for, by the driver that takes most of its time.
@@ -164,22 +164,18 @@ class Price:
         found = phase_seconds(
             asked.workload, asked.hardware.gpu, self.cost.placement, asked.traits, asked.load, asked.coefficients
         )
-        limits = [
-            (phase, seconds, self._limit(phase, seconds)) for phase, seconds in found.items() if total(seconds) > 0
-        ]
-        return tuple(
-            PhasePrice(phase.value, *interval_of(total(seconds), asked.coefficients.log_sd(seconds)), limit)
-            for phase, seconds, limit in limits
-        )
-
-    def _limit(self, phase: Phase, seconds: Seconds) -> str:
-        limit = LIMITS[max(seconds, key=seconds.__getitem__)]
-        lengths = self.asked.workload.under(self.asked.traits).responses
-        if phase is Phase.GENERATE and not self.asked.traits.asynchronous:
-            longest = lengths.longest_of(self.asked.load.generated)
-            if longest > LONG_TAIL * lengths.mean:
-                return f"{limit}, and a longest response of {longest / lengths.mean:.1f} × the mean"
-        return limit
+        lengths, prices = asked.workload.under(asked.traits).responses, []
+        for phase, seconds in found.items():
+            if not total(seconds) > 0:
+                continue
+            limit = LIMITS[max(seconds, key=seconds.__getitem__)]
+            if phase is Phase.GENERATE and not asked.traits.asynchronous:
+                longest = lengths.longest_of(asked.load.generated)
+                if longest > LONG_TAIL * lengths.mean:
+                    limit += f", and a longest response of {longest / lengths.mean:.1f} × the mean"
+            interval = interval_of(total(seconds), asked.coefficients.log_sd(seconds))
+            prices.append(PhasePrice(phase.value, *interval, limit))
+        return tuple(prices)
 
 
 def price(asked: PriceQuery) -> Price:
@@ -204,7 +200,15 @@ class Change:
 
 def changes(before: Price) -> list[Change]:
     """Return every change, sorted by what it saves of the price of a rollout; those that cannot be come last."""
-    found = [_change(before, what, asked) for what, asked in _asked(before.asked)]
+    found, old = [], before.gpu_seconds_per_rollout
+    for what, query in _asked(before.asked):
+        try:
+            after = price(query)
+        except (InfeasibleError, InputError) as error:
+            found.append(Change(what, None, str(error), None, None))
+            continue
+        new, gpus = after.gpu_seconds_per_rollout, after.cost.placement.gpus / before.cost.placement.gpus
+        found.append(Change(what, after, None, 1 - new / old, gpus * old / new))
     return sorted(found, key=lambda each: -1e9 if each.saved is None else each.saved, reverse=True)
 
 
@@ -236,13 +240,3 @@ def _executions(asked: PriceQuery) -> Iterator[tuple[str, PriceQuery]]:
 
 def _on(hardware: Hardware, gpus: int) -> Hardware:
     return Hardware(hardware.gpu, max(gpus, hardware.gpus), gpus)
-
-
-def _change(before: Price, what: str, asked: PriceQuery) -> Change:
-    try:
-        after = price(asked)
-    except (InfeasibleError, InputError) as error:
-        return Change(what, None, str(error), None, None)
-    old, new = before.gpu_seconds_per_rollout, after.gpu_seconds_per_rollout
-    gpus = after.cost.placement.gpus / before.cost.placement.gpus
-    return Change(what, after, None, 1 - new / old, gpus * old / new)

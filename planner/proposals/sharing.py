@@ -156,7 +156,9 @@ class BudgetSplitter:
             # The first row's pilot would go on as the final run; with a deadline, which row is the first depends on the
             # time that the pilots take.
             piloted = [split for split in piloted if split.grants[split.ranked[0].configuration].steps > 0]
-        best = _smallest_of_the_best(piloted)
+        top = max(piloted, key=lambda split: split.score, default=None)
+        alike = [] if top is None else [split for split in piloted if split.score >= top.score - top.worth.error]
+        best = min(alike, key=lambda split: split.fraction, default=None)  # within a standard error of the best
         if not self._request.asks_for_pilots:
             # One pilot compares nothing, but is cheap; the smallest budgets and the nearest deadlines have none.
             enough = none.score - ALIKE
@@ -181,15 +183,6 @@ class BudgetSplitter:
         """Return the split for a pilot of the first row alone, the first steps of what would be the final run."""
         least = least_pilot_hours(none.ranked[0], self._request.pilots) / self._request.budget_gpu_hours
         return self.split(rounded_up(least), most_pilots=1) if rounded_up(least) < max(SHARES) else None
-
-
-def _smallest_of_the_best(piloted: Sequence[BudgetSplit]) -> BudgetSplit | None:
-    """Return the smallest share that is within a standard error of the best."""
-    top = max(piloted, key=lambda split: split.score, default=None)
-    if top is None:
-        return None
-    alike = (split for split in piloted if split.score >= top.score - top.worth.error)
-    return min(alike, key=lambda split: split.fraction)
 
 
 def pilot_wall_hours(grants: Iterable[PilotGrant], hardware: Hardware) -> float:

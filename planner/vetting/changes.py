@@ -82,7 +82,11 @@ def check(launch: Launch, budget: float | None = None) -> Checked:
 def _scores(found: Sequence[Verdict], gpu_hours: float) -> tuple[int, Interval | None, list[Gain]]:
     """Return what the prior expects for GPU-hours: the first's steps and score, and by what the others are ahead."""
     here = Circumstances.of(found[0].launch.workload)
-    runs = [_run(each.launch, here) for each in found]
+    runs = []
+    for launch in (each.launch for each in found):
+        signal = signal_fraction(launch.workload.pass_rates, launch.rollouts_per_prompt)
+        sizes = launch.update.rollouts_per_prompt, launch.update.prompts_per_batch
+        runs.append(Run.of(sizes, signal, launch.traits, here))
     distinct = tuple(dict.fromkeys(runs))
     prior = prior_draws(distinct)
     steps = [steps_for_budget(gpu_hours, each.gpu_hours_per_step, each.price.cost.start_up_gpu_hours) for each in found]
@@ -95,12 +99,6 @@ def _scores(found: Sequence[Verdict], gpu_hours: float) -> tuple[int, Interval |
     expected = Interval(float(weights @ own), *interval(own, weights)) if steps[0] else None
     means, sds = differences(scores[:, 1:], own, weights, noise_between(here.pass_rate))
     return steps[0], expected, [(mean, Z90 * sd) for mean, sd in zip(means.tolist(), sds.tolist(), strict=True)]
-
-
-def _run(launch: Launch, here: Circumstances) -> Run:
-    signal = signal_fraction(launch.workload.pass_rates, launch.rollouts_per_prompt)
-    update = launch.update
-    return Run.of((update.rollouts_per_prompt, update.prompts_per_batch), signal, launch.traits, here)
 
 
 _LEARNING = {"rollouts_per_prompt", "prompts_per_batch", "learning_rate", "updates_per_batch", "response_tokens"}
