@@ -32,7 +32,7 @@ def expected_length(model: str, cap: float, pass_rate: float | None = None) -> E
         at_rate, at_reference = (math.log(p / (1 - p)) for p in (rate, difficulty["reference"]))
         natural *= math.exp(difficulty["slope"] * (at_rate - at_reference))
     low, middle, high = (_cut(natural * math.exp(sign * width), cap) for sign in (-1, 0, 1))
-    return ExpectedLength(middle, max(LEAST_LOG_SD, math.log(high / low) / 2), kind)
+    return ExpectedLength(min(middle, float(cap)), max(LEAST_LOG_SD, math.log(high / low) / 2), kind)
 
 
 def kind_of(model: str) -> str:
