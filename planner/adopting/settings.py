@@ -197,6 +197,8 @@ def _settings(known: _Known, *, whole: bool) -> tuple[Settings, GpuSplit]:
     if updates > 1:
         notes.append(f"{updates} updates a batch ({of_update} of {prompts} prompts each)")
     recipe, model = known.values.get("recipe"), str(known.values.get("model") or "")
+    total = known.count("total_tokens")  # what it leaves beside the prompt is the response's
+    rest = None if total is None else max(0, total - (known.count("prompt_tokens") or 0)) or total
     settings = Settings(
         rollouts_per_prompt=n,
         prompts_per_batch=prompts,
@@ -206,7 +208,7 @@ def _settings(known: _Known, *, whole: bool) -> tuple[Settings, GpuSplit]:
         recipe=recipe if isinstance(recipe, str) else known.recipe,
         gpus=_gpus(known),
         seed=known.count("seed"),
-        response_tokens=known.count("response_tokens") or _rest(known),
+        response_tokens=known.count("response_tokens") or rest,
         validation_samples=known.count("validation_samples"),
         notes=tuple(notes),
     )
@@ -265,12 +267,6 @@ def _on_nodes(known: _Known, kind: str) -> int | None:
     return None if per_node is None else per_node * (1 if nodes is None else nodes)
 
 
-def _rest(known: _Known) -> int | None:
-    """Return what the whole length leaves for the response."""
-    total = known.count("total_tokens")
-    return None if total is None else max(0, total - (known.count("prompt_tokens") or 0)) or total
-
-
 def _further(known: _Known, split: GpuSplit, prompts: int | None) -> Flat:
     """Return what is said beyond a run's settings: lengths, epochs, memory, validation, checkpoints, schedule."""
     found: Flat = {name: known.plain(name) for name in _FURTHER}
@@ -280,12 +276,20 @@ def _further(known: _Known, split: GpuSplit, prompts: int | None) -> Flat:
         found["update_steps"] = total // prompts
     tensor = "engine_tensor_parallel" if "engine_tensor_parallel" in known else "engine_gpus"
     found["engine_tensor_parallel"] = known.plain(tensor) or None
-    found["precision"] = _precision(known)
+    precision = known.values.get("precision")
+    text = "bf16" if precision is True else str(precision).casefold()
+    found["precision"] = (
+        None if precision is None else next((p for name, p in _PRECISIONS.items() if name in text), text)
+    )
+    if known.holds("fp8_on"):
+        found["precision"] = "fp8"
     if "fp8" in str(known.values.get("rollout_precision")).casefold():
         found["rollout_precision"] = "fp8"
     schedule = str(known.values.get("lr_schedule") or "").casefold()
     found["lr_schedule"] = next((name for name in _SCHEDULES if name in schedule), schedule) or None
-    found["sharding"] = known.sharding or _zero(known.count("zero_stage")) or known.values.get("sharding")
+    stage = known.count("zero_stage")
+    by_stage = None if stage is None else f"zero{stage}" if stage > 1 else "ddp"
+    found["sharding"] = known.sharding or by_stage or known.values.get("sharding")
     for switch, name, value in (("lora_on", "lora_rank", None), ("save_on", "save_every", 0), ("kl_on", "kl", 0.0)):
         if known.off(switch):
             found[name] = value
@@ -295,18 +299,6 @@ def _further(known: _Known, split: GpuSplit, prompts: int | None) -> Flat:
     if found["warmup_steps"] is None and share is not None and (share == 0 or found["update_steps"]):
         found["warmup_steps"] = round(share * (found["update_steps"] or 0))
     return _without_none(found)
-
-
-def _precision(known: _Known) -> str | None:
-    if known.holds("fp8_on"):
-        return "fp8"
-    given = known.values.get("precision")
-    text = "bf16" if given is True else str(given).casefold()
-    return None if given is None else next((ours for name, ours in _PRECISIONS.items() if name in text), text)
-
-
-def _zero(stage: int | None) -> str | None:
-    return None if stage is None else f"zero{stage}" if stage > 1 else "ddp"
 
 
 def _without_none(values: Mapping[str, Any]) -> Flat:

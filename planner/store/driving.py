@@ -107,7 +107,13 @@ def request(
     """
     row = sweep_named(session, sweep)
     if driver_is_dead or not is_driven(row, now):
-        raise RequestRefusedError(_not_driven(row, kind))
+        if row.status in (SweepStatus.FINISHED, SweepStatus.FAILED):
+            why = f"it has ended ({row.status}). `rlplan status {row.name}` shows it"
+        else:
+            gone = row.status is SweepStatus.RUNNING
+            state = "its driver is gone" if gone else f"no process drives it ({row.status})"
+            why = f"{state}. `rlplan resume {row.name}` goes on with it"
+        raise RequestRefusedError(f"{row.name} cannot be asked to {kind}: {why}")
     refused = _pointless(row.name, kind, list(session.scalars(unended(row.id))))
     if refused is not None:
         raise RequestRefusedError(refused)
@@ -160,14 +166,6 @@ def pausing(session: Session) -> set[int]:
 def pauses(held: Request | None) -> bool:
     """Say whether what is in force is a pause that the driver has heard of."""
     return held is not None and held.kind is RequestKind.PAUSE and held.taken_at is not None
-
-
-def _not_driven(sweep: Sweep, kind: RequestKind) -> str:
-    nothing = f"{sweep.name} cannot be asked to {kind}: "
-    if sweep.status in (SweepStatus.FINISHED, SweepStatus.FAILED):
-        return f"{nothing}it has ended ({sweep.status}). `rlplan status {sweep.name}` shows it"
-    state = "its driver is gone" if sweep.status is SweepStatus.RUNNING else f"no process drives it ({sweep.status})"
-    return f"{nothing}{state}. `rlplan resume {sweep.name}` goes on with it"
 
 
 def _pointless(sweep: str, kind: RequestKind, left: Sequence[Request]) -> str | None:

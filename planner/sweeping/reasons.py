@@ -97,24 +97,21 @@ def why_pruned(view: View, chances: Chances, trial: TrialView, place: int, limit
 def nothing_to_gain(view: View, chances: Chances, worth: Sequence[Offer]) -> str:
     """Say why no segment is bought: of those that are `worth` something none is paid for, or there is none."""
     leader = chances.leader
-    return (
-        f"{_what_is_so(view, worth, confident=bool(chances.near[leader] >= SURE_ENOUGH))}; "
-        f"at {hours(view.target_gpu_hours)} GPU-hours {named_configuration(chances.candidates[leader])} is the best "
-        f"with a probability of {chances.best[leader]:.3f}, and within {EQUIVALENCE_MARGIN:g} of it with "
-        f"{chances.near[leader]:.3f}"
-    )
-
-
-def _what_is_so(view: View, worth: Sequence[Offer], *, confident: bool) -> str:
     if worth:
         least = min(worth, key=lambda offer: offer.price)
         name = named_configuration(least.configuration)
-        return (
+        why = (
             f"too little is left: the cheapest useful segment, {name} up to step {least.to_step:,}, needs "
             f"{hours(MARGIN * least.price)} GPU-hours with its start-up and a margin: more would pay for it"
         )
-    if not view.open_cells and not any(trial.ready for trial in view.trials.values()):
-        return "nothing is left to train: every trial is at its last step"
-    if confident:
-        return "the choice is settled: no segment that is paid for is expected to change it"
-    return "the pilots' GPU-hours that are left pay for too little to change the choice: more of them may change it"
+    elif not view.open_cells and not any(trial.ready for trial in view.trials.values()):
+        why = "nothing is left to train: every trial is at its last step"
+    elif chances.near[leader] >= SURE_ENOUGH:
+        why = "the choice is settled: no segment that is paid for is expected to change it"
+    else:
+        why = "the pilots' GPU-hours that are left pay for too little to change the choice: more of them may change it"
+    return (
+        f"{why}; at {hours(view.target_gpu_hours)} GPU-hours {named_configuration(chances.candidates[leader])} is the "
+        f"best with a probability of {chances.best[leader]:.3f}, and within {EQUIVALENCE_MARGIN:g} of it with "
+        f"{chances.near[leader]:.3f}"
+    )
