@@ -30,11 +30,7 @@ def report(
     """
     from rlplan.web.report import write_report  # noqa: PLC0415
     from rlplan.wording.commands import command  # noqa: PLC0415
-    from rlplan.wording.draw import (  # noqa: PLC0415
-        NextStep,
-        next_steps,
-        print_drawn,
-    )
+    from rlplan.wording.draw import NextStep, next_steps, print_drawn  # noqa: PLC0415
 
     path = write_report(out, db, sweep)
     tell(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB): open it in any browser")

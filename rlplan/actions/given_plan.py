@@ -13,11 +13,7 @@ from rlplan.wording.documents import plain
 
 
 def given_plan(
-    request: Request,
-    resolved: Resolved,
-    candidates: Sequence[Candidate],
-    pilot: float,
-    final: float,
+    request: Request, resolved: Resolved, candidates: Sequence[Candidate], pilot: float, final: float
 ) -> Plan:
     """Return the row of a plan with these candidates, and the GPU-hours of pilots and of the final run."""
     return Plan(

@@ -43,15 +43,7 @@ from rlplan.wording.terminal import tell
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver, this_driver
 from runner.sweep.deciding import evidence
-from runner.sweep.finals import (
-    FinalRun,
-    Layout,
-    final_run,
-    name_of_final,
-    spec_of_final,
-    take_over,
-    trial_of_final,
-)
+from runner.sweep.finals import FinalRun, Layout, final_run, name_of_final, spec_of_final, take_over, trial_of_final
 from runner.sweep.keeping import FromPilot, copy_pilot
 from runner.sweep.learnt import pool_of
 from runner.sweep.planned import configuration_of, pilot_gpus, run_in_prior

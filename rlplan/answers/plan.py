@@ -120,13 +120,7 @@ class Plan(Answer):
 
 
 _SHARED = ("budget_gpu_hours", "pilot_gpu_hours", "final_gpu_hours", "workload", "hardware", "recipe", "difficulty")
-_PLAIN = (
-    *STORED,
-    "gpu_hours_per_step_low",
-    "gpu_hours_per_step_high",
-    "segment_steps",
-    "pilot_reason",
-)
+_PLAIN = (*STORED, "gpu_hours_per_step_low", "gpu_hours_per_step_high", "segment_steps", "pilot_reason")
 
 
 def stored_document(plan: tables.Plan) -> dict[str, Any]:

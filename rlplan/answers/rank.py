@@ -114,9 +114,7 @@ def ranked_table(rows: Sequence[RankedRow], canvas: Canvas) -> Part:
         Column("expected score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
         Column("P(best)", lambda row: probability(row.probability_best)),
         Column(
-            "spent",
-            lambda row: aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN,
-            gives_way=True,
+            "spent", lambda row: aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN, gives_way=True
         ),
         Column("to target", lambda row: aligned_hours(row.gpu_hours_to_target), shown=wide),
         Column("learning rate", lambda row: f"{row.learning_rate:.2g}", shown=wide),

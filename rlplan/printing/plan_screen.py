@@ -191,8 +191,7 @@ def _against_first(candidate: Candidate, *, in_words: bool = True) -> str:
 def _shown(proposal: Proposal, rows: int) -> list[Candidate]:
     """Return the first row, the usual choices, those with a pilot, and the top of the ranking, as many as there are."""
     wanted = sorted(
-        proposal.candidates,
-        key=lambda each: (each.rank > 1, not each.standing.usual, not each.pilot.steps, each.rank),
+        proposal.candidates, key=lambda each: (each.rank > 1, not each.standing.usual, not each.pilot.steps, each.rank)
     )
     return sorted(wanted[:rows], key=attrgetter("rank"))
 

@@ -8,15 +8,7 @@ from typing import Any
 from budgets.workload import Validation
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.metrics import Interval
-from planner.proposals import (
-    Candidate,
-    OtherBudget,
-    PricedCell,
-    PriceSensitivity,
-    Proposal,
-    Request,
-    Variant,
-)
+from planner.proposals import Candidate, OtherBudget, PricedCell, PriceSensitivity, Proposal, Request, Variant
 from planner.proposals.proposal import Layout
 from planner.proposals.request import StudyWeight
 from planner.store import schema

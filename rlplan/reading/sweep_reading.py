@@ -14,17 +14,7 @@ from planner.store import Store
 from planner.store.curves import Attempt, Memory, Reached, present_attempts, reached, remember_scores
 from planner.store.driving import in_force, unended
 from planner.store.records import RankedRow
-from planner.store.schema import (
-    Candidate,
-    Decision,
-    Fit,
-    Plan,
-    Ranking,
-    Recommendation,
-    Segment,
-    Sweep,
-    Trial,
-)
+from planner.store.schema import Candidate, Decision, Fit, Plan, Ranking, Recommendation, Segment, Sweep, Trial
 from planner.store.sweeps import sweep_named
 from planner.store.totals import Totals, totals_of
 from rlplan.reading.decisions import decisions_of

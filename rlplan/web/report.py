@@ -74,11 +74,7 @@ def _page(parts: list[str], **named: Any) -> str:
 
     # All of this is ours or was escaped when its template was rendered.
     return page.rendered(
-        "report.html",
-        parts=[Markup(part) for part in parts],
-        version=version("rlplan"),
-        **page.contents(),
-        **named,
+        "report.html", parts=[Markup(part) for part in parts], version=version("rlplan"), **page.contents(), **named
     )
 
 

@@ -91,11 +91,7 @@ def heat_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
 
 def budget_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     """Return what the template shows."""
-    return {
-        "chart": budget_chart(story),
-        "timeline": timeline(story, beliefs),
-        "money": story.picture.money,
-    }
+    return {"chart": budget_chart(story), "timeline": timeline(story, beliefs), "money": story.picture.money}
 
 
 FIRST_DECISIONS = 25  # rows that are shown before one asks for more
