@@ -181,8 +181,11 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
 
 def _promised(known: Stored, run: FinalRun, view: View) -> Promise:
     """Return what is promised of a final run by what its sweep has seen, or by the plan before anything was trained."""
-    published = _published(known, run) if known.sweep.id is None else None
-    return published or promise(
+    if known.sweep.id is None:
+        prior = run_in_prior(known.plan, known.board.spec, known.board.candidate(run.configuration))
+        if prior is not None:  # else the plan cannot tell
+            return promise_from_studies(prior, rate_factor(run.configuration.axes), run.update_steps)
+    return promise(
         pool_of(known.board.spec).joint_draws(view, DRAWS),
         run.configuration,
         run.update_steps * run.gpu_hours_per_step,
@@ -190,12 +193,6 @@ def _promised(known: Stored, run: FinalRun, view: View) -> Promise:
         score_share(view.trials.values()),
         None if run.pilot is None else run.pilot.trial,
     )
-
-
-def _published(known: Stored, run: FinalRun) -> Promise | None:
-    """Return what the plan expects of a row before anything of it was trained; None where it cannot tell."""
-    prior = run_in_prior(known.plan, known.board.spec, known.board.candidate(run.configuration))
-    return None if prior is None else promise_from_studies(prior, rate_factor(run.configuration.axes), run.update_steps)
 
 
 def _money(session: Session, known: Stored, pilot: FromPilot | None, beside: Mapping[str, float]) -> float:

@@ -10,7 +10,6 @@ from typing import Any
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.metrics import Interval
 from planner.store import schema as tables
-from rlplan.reading.plan_data import STORED
 from rlplan.wording.answers import Answer
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.documents import Read
@@ -120,7 +119,11 @@ class Plan(Answer):
 
 
 _SHARED = ("budget_gpu_hours", "pilot_gpu_hours", "final_gpu_hours", "workload", "hardware", "recipe", "difficulty")
-_PLAIN = (*STORED, "gpu_hours_per_step_low", "gpu_hours_per_step_high", "segment_steps", "pilot_reason")
+_PLAIN = columns("""
+    rank rollouts_per_prompt prompts_per_batch update_steps pilot_steps gpu_hours_per_step pilot_gpu_hours
+    pilot_gpu_hours_per_step learning_rate epochs signal_fraction gpu_hours_per_step_low gpu_hours_per_step_high
+    segment_steps pilot_reason
+""")
 
 
 def stored_document(plan: tables.Plan) -> dict[str, Any]:

@@ -142,7 +142,9 @@ def final_standing(session: Session, sweep: Sweep) -> FinalStanding | None:
 def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
     trial = session.scalars(select(Trial).where(Trial.sweep_id == sweep.id)).one()
     totals = totals_of(session, sweep.id)
-    scores, events = _scores(session, sweep, trial), _events(session, sweep.id)
+    of_sweep = Decision.sweep_id == sweep.id, Decision.action.in_(KINDS)
+    events = session.scalars(select(Decision).where(*of_sweep).order_by(Decision.number)).all()
+    scores = _scores(session, sweep, trial)
     newest = {each.action: each for each in events}
     validated, ended = newest.get(VALIDATION), newest.get(ENDING)
     now = next(reversed(forecasts_of(session, final.id)), None)
@@ -189,11 +191,6 @@ def _scores(session: Session, sweep: Sweep, trial: Trial) -> tuple[Validated, ..
         for point in points_of(session, trial.id)
         if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
     )
-
-
-def _events(session: Session, sweep_id: int) -> list[Decision]:
-    wanted = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action.in_(KINDS)).order_by(Decision.number)
-    return list(session.scalars(wanted))
 
 
 def _warnings(events: Sequence[Decision]) -> tuple[Warning, ...]:

@@ -70,7 +70,9 @@ def launch(board: Board, sweep: str, database: str, chosen: Final, astray: str |
         return Launch(None, 0.0, longest, note)
     n, B, _ = chosen.configuration
     named = ("--allocation", f"n={n},B={B}") if chosen.by_name else ()
-    command = ("rlplan", "launch", sweep, *named, *_where(database))
+    typed = typed_here(database)
+    where = () if SECRET in database or typed == DEFAULT_DATABASE else ("--db", typed)
+    command = ("rlplan", "launch", sweep, *named, *where)
     machine = None if spec.training.trainer is None else spec.training.machine
     if machine is not None and spec.final_gpus is not None:
         machine = machine.model_copy(update={"gpus": spec.final_gpus, "nodes": spec.final_nodes})
@@ -101,12 +103,6 @@ def beginning(
         pilot,
         f"it goes on from step {pilot.step:,} of {pilot.trial}, whose {hours(pilot.gpu_hours)} GPU-hours are not lost",
     )
-
-
-def _where(database: str) -> tuple[str, ...]:
-    """Return the flag that names a database; none for the usual place, nor where it would hold a secret."""
-    typed = typed_here(database)
-    return () if SECRET in database or typed == DEFAULT_DATABASE else ("--db", typed)
 
 
 def pilot_of(board: Board, configuration: Configuration) -> Pilot | None:

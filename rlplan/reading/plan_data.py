@@ -16,21 +16,6 @@ from planner.view import Configuration
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.documents import AxisValues, Key, View, plain
 
-# Of a stored candidate, by the names that `propose` prints too.
-STORED = (
-    "rank",
-    "rollouts_per_prompt",
-    "prompts_per_batch",
-    "update_steps",
-    "pilot_steps",
-    "gpu_hours_per_step",
-    "pilot_gpu_hours",
-    "pilot_gpu_hours_per_step",
-    "learning_rate",
-    "epochs",
-    "signal_fraction",
-)
-
 
 class WorkloadData(View[Request]):
     """What is trained, on what."""

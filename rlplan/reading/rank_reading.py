@@ -60,8 +60,12 @@ def ranking(database: str, name: str | None = None, *, stored: bool = False) -> 
         found = _stored(store, name)
     if found.sweep is None or found.source is Source.STORED or stored:
         return found
+    from rlplan.reading.recommend_reading import recommended  # noqa: PLC0415 (takes a second to import)
+    from runner.sweep.concluding import rankings  # noqa: PLC0415
+
     try:
-        return _of(found.plan, found.sweep, found.status, Source.NOW, _believed_now(database, found.sweep))
+        rows = tuple(rankings(recommended(database, found.sweep).answer))
+        return _of(found.plan, found.sweep, found.status, Source.NOW, rows)
     except StoreError:
         raise
     except (NotFoundError, InputError, BudgetError) as error:
@@ -108,10 +112,3 @@ def _rows(found: list[dict[str, Any]], sweep: str | None) -> tuple[RankedRow, ..
     names = [name for name in RankedRow.__dataclass_fields__ if name != "axes"]
     of_sweep = [row for row in found if row["sweep"] == sweep]
     return tuple(RankedRow(**{name: row[name] for name in names}, axes=from_text(row["axes"])) for row in of_sweep)
-
-
-def _believed_now(database: str, sweep: str) -> tuple[RankedRow, ...]:
-    from rlplan.reading.recommend_reading import recommended  # noqa: PLC0415 (takes a second to import)
-    from runner.sweep.concluding import rankings  # noqa: PLC0415
-
-    return tuple(rankings(recommended(database, sweep).answer))

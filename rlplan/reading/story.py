@@ -77,7 +77,9 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, lo
             Plan.id == sweep.plan_id
         )
     ).one()
-    ran, charged = _segments(session, sweep.id, memory), _charges(session, sweep.id)
+    ran = _segments(session, sweep.id, memory)
+    charges = select(Charge.at, Charge.worker, Charge.kind, Charge.gpu_hours).where(Charge.sweep_id == sweep.id)
+    charged = tuple(Charged(*row) for row in session.execute(charges.order_by(Charge.at, Charge.id)))
     picture = read_picture(session, sweep, now, memory)
     planned = _planned(session, sweep.plan_id)
     target = float(sweep.config.get("target_gpu_hours") or plan.final_gpu_hours)
@@ -124,12 +126,6 @@ def _remembered(memory: Memory, name: str, sweep_id: int) -> tuple[int, tuple[An
     """Return up to which number rows of a sweep are known, and these."""
     mark, rows = memory.get(name, (None, ()))
     return (mark[1], rows) if isinstance(mark, tuple) and mark[0] == sweep_id else (0, ())
-
-
-def _charges(session: Session, sweep_id: int) -> tuple[Charged, ...]:
-    """Return what workers were charged outside of segments, oldest first."""
-    wanted = select(Charge.at, Charge.worker, Charge.kind, Charge.gpu_hours).where(Charge.sweep_id == sweep_id)
-    return tuple(Charged(*row) for row in session.execute(wanted.order_by(Charge.at, Charge.id)))
 
 
 def _planned(session: Session, plan_id: int) -> dict[Configuration, Priced]:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import Metric
 from planner.store import Store
-from planner.store.curves import Attempt, Memory, Reached, present_attempts, reached, remember_scores
+from planner.store.curves import Memory, present_attempts, reached, remember_scores
 from planner.store.driving import in_force, unended
 from planner.store.records import RankedRow
 from planner.store.schema import Candidate, Decision, Fit, Plan, Ranking, Recommendation, Segment, Sweep, Trial
@@ -184,11 +184,16 @@ def trial_rows(
     present, points = present_attempts(rows, totals), reached(session, sweep_id)
     remember_scores(session, present, points, memory, metric)
     forecasts = _forecasts(session, sweep_id)
+    # What the present attempt began behind, or has reported since.
+    farthest = {
+        number: max([attempt.from_step, *(last for run, last, _ in points.get(number, ()) if run == attempt.number)])
+        for number, attempt in present.items()
+    }
     trials = tuple(
         TrialRow(
             **{column.key: getattr(row, column.key) for column in columns},
             pilot_steps=row.pilot_steps,
-            step=_step(present[row.id], points.get(row.id, ())),
+            step=farthest[row.id],
             scores=memory[row.id][1] if row.id in memory else (),
             forecast=forecasts.get(row.id),
         )
@@ -202,11 +207,6 @@ def segments_of(session: Session, *where: ColumnElement[bool]) -> dict[int, Segm
     own = [getattr(Segment, each.name) for each in fields(SegmentRow)[2:]]
     wanted = select(Segment.id, Segment.trial_id, Trial.name, *own).join(Trial, Trial.id == Segment.trial_id)
     return {number: SegmentRow(*row) for number, *row in session.execute(wanted.where(*where).order_by(Segment.id))}
-
-
-def _step(present: Attempt, known: Reached) -> int:
-    """Return how far a trial is: what its present attempt began behind, or has reported since."""
-    return max([present.from_step, *(last for attempt, last, _ in known if attempt == present.number)])
 
 
 def _forecasts(session: Session, sweep_id: int) -> dict[int, Forecast]:
