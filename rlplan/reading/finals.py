@@ -21,7 +21,6 @@ from planner.store.finals import (
     VALIDATION,
     WARNING,
     Final,
-    ForecastOfFinal,
     final_of,
     finals_of,
     forecasts_of,
@@ -150,6 +149,9 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
     now = next(reversed(forecasts_of(session, final.id)), None)
     folder = Path(str(sweep.config.get("folder", ""))) / trial.name / BEST
     upto = max((point.optimizer_step for point in read_points(folder)), default=-1)
+    left = None
+    if now is not None and now.expected_gain is not None and now.probability_more is not None:
+        left = Left(1 - now.step / final.update_steps, now.expected_gain, now.probability_more)
     return FinalStanding(
         sweep=sweep.name,
         of_sweep=session.get_one(Sweep, final.of_sweep_id).name,
@@ -166,7 +168,7 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         scores=scores,
         expected=None if now is None else PredictedScore(now.end_score, now.end_low, now.end_high),
         probability_below=None if now is None else now.probability_below,
-        left=_left(now, final.update_steps),
+        left=left,
         warnings=_warnings(events),
         switch=switch_of(session, sweep.id)[2] or None,
         best_folder=str(folder) if folder.is_dir() else None,
@@ -176,12 +178,6 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         ending=ended.reason if ended else None,
         storage=sweep.config.get("storage"),
     )
-
-
-def _left(now: ForecastOfFinal | None, update_steps: int) -> Left | None:
-    if now is None or now.expected_gain is None or now.probability_more is None:
-        return None
-    return Left(1 - now.step / update_steps, now.expected_gain, now.probability_more)
 
 
 def _scores(session: Session, sweep: Sweep, trial: Trial) -> tuple[Validated, ...]:

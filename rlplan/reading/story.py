@@ -82,6 +82,7 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, lo
     charged = tuple(Charged(*row) for row in session.execute(charges.order_by(Charge.at, Charge.id)))
     picture = read_picture(session, sweep, now, memory)
     planned = _planned(session, sweep.plan_id)
+    stored = ((str(row.get(name, "")) for name in ("what", "value", "source")) for row in plan.assumptions or ())
     target = float(sweep.config.get("target_gpu_hours") or plan.final_gpu_hours)
     final = target if picture.answer is None else picture.answer.target_gpu_hours
     counted: Any = sweep.config.get("resources", {}).get("slots") or plan.hardware.get("gpus_per_trial")
@@ -91,7 +92,7 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory, lo
         charges=charged,
         decisions=_decisions(session, sweep.id, memory),
         planned=tuple(planned),
-        assumptions=tuple(map(_assumption, plan.assumptions or ())),
+        assumptions=tuple(Assumption(*texts) for texts in stored),
         flags=flags(picture, ran, charged, planned, final, float(counted or 1), database),
         created_at=sweep.created_at,
         read_at=now,
@@ -135,7 +136,3 @@ def _planned(session: Session, plan_id: int) -> dict[Configuration, Priced]:
     prices = (row.gpu_hours_per_step_low, row.gpu_hours_per_step_high)
     rows = session.execute(select(*columns, *prices).where(row.plan_id == plan_id).order_by(row.rank))
     return {Configuration(n, B, axes): Priced(*prices) for n, B, axes, *prices in rows}
-
-
-def _assumption(stored: Mapping[str, Any]) -> Assumption:
-    return Assumption(*(str(stored.get(name, "")) for name in ("what", "value", "source")))

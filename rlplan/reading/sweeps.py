@@ -67,9 +67,6 @@ def listed_sweeps(session: Session, now: datetime) -> list[ListedSweep]:
     reserved = {row[0]: row[1] for row in session.execute(under_way)}
     charged = spent_gpu_hours(session, ids)
 
-    def answered(found: Recommendation | None) -> dict[str, Any]:
-        return {name: getattr(found, name, None) for name in ANSWERED}
-
     return [
         ListedSweep(
             id=sweep.id,
@@ -89,7 +86,7 @@ def listed_sweeps(session: Session, now: datetime) -> list[ListedSweep]:
             reserved_gpu_hours=reserved.get(sweep.id, 0.0),
             pilot_gpu_hours=float(sweep.config.get("pilot_gpu_hours", planned)),
             axes=answers[sweep.id].axes if sweep.id in answers else (),
-            **answered(answers.get(sweep.id)),
+            **{name: getattr(answers.get(sweep.id), name, None) for name in ANSWERED},
         )
         for sweep, plan, workload, planned in rows
     ]
