@@ -17,7 +17,7 @@ from planner.store.driving import (
     unended,
     waiting,
 )
-from planner.store.schema import Decision, Request, RequestKind, Sweep, SweepStatus
+from planner.store.schema import Request, RequestKind, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
 from tests.conformance.conftest import FIRST, SECOND
 from tests.planner.store import samples
@@ -135,27 +135,6 @@ def test_a_sweep_that_nobody_drives_cannot_be_asked(
     with pytest.raises(RequestRefusedError, match=refusal), store.write() as session:
         request(session, driven, PAUSE, "anna", after(seconds), driver_is_dead=dead)
     assert rows(store) == []
-
-
-@pytest.mark.parametrize(("kind", "taken"), [(PAUSE, True), (STOP, False)])
-def test_who_takes_a_sweep_over_is_not_held_by_what_its_former_driver_was_asked(
-    store: Store, driven: str, kind: RequestKind, taken: bool
-) -> None:
-    ask(store, kind)
-    if taken:
-        heed(store)
-    with store.write() as session:
-        take_lease(session, driven, SECOND, after(5), former_is_dead=True)
-    assert held_by(store) is None
-    state = "taken but not carried out to its end" if taken else "not taken"
-    said = f"{state}: the driver was gone; process 22 on there took the sweep up again"
-    (row,) = rows(store)
-    assert (row.ended_at, row.note) == (after(5), said)
-    with store.read() as session:
-        (logged,) = session.scalars(select(Decision))
-    assert logged.reason == f"the {kind} that anna asked for at 12:00:01 UTC was {said}"
-    ask(store, PAUSE, seconds=6.0)
-    assert heed(store) == [PAUSE]
 
 
 def test_a_driver_that_takes_its_own_lease_again_keeps_what_it_was_asked(store: Store, driven: str) -> None:

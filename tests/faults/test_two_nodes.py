@@ -95,27 +95,6 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return undisturbed(tmp_path_factory.mktemp("undisturbed"))
 
 
-def test_a_sweep_across_both_ends_as_if_none_had_been_killed(
-    cluster: TwoNodes, tmp_path: Path, calm: dict[str, Any]
-) -> None:
-    sweep = Tormented(tmp_path, cluster.address)
-    process = sweep.drive()
-    assert sweep.trains(process), (tmp_path / "driver.log").read_text()
-    names = "SELECT DISTINCT worker FROM segments WHERE outcome = 'reserved' AND worker IS NOT NULL"
-
-    def on_the_other() -> bool:
-        pids = [int(worker.rsplit("-", 2)[1]) for (worker,) in sweep.rows(names)]
-        return any(_lives(pid) and cluster.runs_on(cluster.other, pid) for pid in pids)
-
-    while not on_the_other():
-        assert process.poll() is None, (tmp_path / "driver.log").read_text()
-        time.sleep(0.1)
-    cluster.other.kill()
-    assert process.wait(300) == 0, (tmp_path / "driver.log").read_text()
-    assert sweep.rows("SELECT count(*) FROM segments WHERE outcome = 'lost'")[0][0] >= 1
-    check(sweep, calm)
-
-
 def test_a_ray_that_comes_back_with_one_node_of_two_costs_what_ran_and_no_trial(
     cluster: TwoNodes, tmp_path: Path, calm: dict[str, Any]
 ) -> None:

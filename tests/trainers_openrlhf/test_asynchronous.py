@@ -13,12 +13,12 @@ import pytest
 import ray
 import torch
 
-from runner.grpo.objective import Tokens, objective, token_weights
 from runner.trainers.driving import opened_task
 from runner.trainers.inside import SAVE_NOW
 from runner.trainers.openrlhf import start
 from runner.trainers.spec import TrainerSpec
 from runner.trainers.table import RehearsedDriver
+from tests.runner.grpo.samples import late_batch
 from tests.runner.trainers.standins import attempt, trial
 from tests.trainers_openrlhf.test_loop import Samples, asked, module, prompts, told
 
@@ -26,7 +26,6 @@ JUDGE = RehearsedDriver(TrainerSpec.load("openrlhf"))
 
 __all__ = ["module"]
 BOUND = 2  # of updates that a batch may be behind
-ROWS, LONGEST = 6, 9
 
 
 class Handle:
@@ -200,12 +199,8 @@ def test_the_loss_of_a_batch_that_is_behind_is_ours(ratio: str, beside: Any, tmp
     config = config.model_copy(update={"recipe": config.recipe.model_copy(update={"objective": settings})})
     done = JUDGE.as_done(config)
     keys = JUDGE.given(done, opened_task(done), attempt(tmp_path))["keys"]
-    generator = torch.Generator().manual_seed(5)
-    mask = torch.arange(LONGEST) < torch.randint(1, LONGEST + 1, (ROWS, 1), generator=generator)
-    sampled, noise, trained = -torch.rand((3, ROWS, LONGEST), generator=generator)
-    logprobs = (sampled + noise - 0.5).requires_grad_()
-    advantages = torch.randn(ROWS, generator=generator)
-    experience = start.against_sampler(SimpleNamespace(action_log_probs=trained, rollout_log_probs=sampled))
+    batch, trained, expected = late_batch(settings)
+    experience = start.against_sampler(SimpleNamespace(action_log_probs=trained, rollout_log_probs=batch.sampler))
 
     from openrlhf.models.loss import PolicyLoss
 
@@ -219,15 +214,12 @@ def test_the_loss_of_a_batch_that_is_behind_is_ours(ratio: str, beside: Any, tmp
         **{f"is_correction_{name}": keys[f"algo.advantage.is_correction_{name}"] for name in correction},
     )
     theirs = loss_of(
-        logprobs,
+        batch.logprobs,
         experience.action_log_probs,
-        advantages[:, None].expand(-1, LONGEST),
-        mask.float(),
+        batch.advantages[:, None].expand_as(batch.mask),
+        batch.mask.float(),
         experience.rollout_log_probs,
-        batch_num_tokens=float(mask.sum()),
-        global_batch_size=float(ROWS),
+        batch_num_tokens=float(batch.mask.sum()),
+        global_batch_size=float(len(batch.mask)),
     )[0]
-    weights = token_weights(mask, torch.arange(ROWS), settings.aggregation, LONGEST)
-    tokens = Tokens(logprobs, sampled, sampled, None, None, advantages, mask, weights, 0.0)
-    wanted = torch.autograd.grad(objective(tokens, settings)[0], logprobs)[0]
-    torch.testing.assert_close(torch.autograd.grad(theirs, logprobs)[0], wanted)
+    torch.testing.assert_close(torch.autograd.grad(theirs, batch.logprobs)[0], expected)

@@ -12,7 +12,6 @@ import torch
 
 from planner.recipes import load_recipe
 from planner.recipes.schema import Recipe
-from runner.grpo.objective import Tokens, objective, token_weights
 from runner.ports.trial import TrialConfig
 from runner.trainers.driving import opened_task
 from runner.trainers.inside import SAVE_NOW
@@ -20,15 +19,15 @@ from runner.trainers.skyrl.ahead import ahead
 from runner.trainers.skyrl.start import NAME, configured, environment, prompts_of
 from runner.trainers.spec import TrainerSpec
 from runner.trainers.table import RehearsedDriver
+from tests.runner.grpo.samples import late_batch
 from tests.runner.trainers.standins import attempt, trial
-from tests.trainers_skyrl.test_loop import Batch, Generator, Rows, Weightless, _typed, ordered
+from tests.trainers_skyrl.test_loop import Batch, Generator, Rows, Weightless, _typed, laid_run, ordered
 
 JUDGE = RehearsedDriver(TrainerSpec.load("skyrl"))
 
 __all__ = ["_typed"]
 pytestmark = pytest.mark.filterwarnings("default")  # what SkyRL and its libraries warn of is theirs
 BOUND, B = 2, 8
-ROWS, LONGEST = 6, 9
 
 
 def stale(**changes: Any) -> TrialConfig:
@@ -68,12 +67,7 @@ def trained(config: TrialConfig, folder: Path, monkeypatch: pytest.MonkeyPatch, 
     from skyrl_gym.envs.base_text_env import BaseTextEnv
     from torchdata.stateful_dataloader import StatefulDataLoader
 
-    task, given = opened_task(config), attempt(folder, **start)
-    files = JUDGE.files(config, task, given)
-    for name in ("reward.json", "problems.jsonl", "run.json", "checkpoints/latest_ckpt_global_step.txt"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(files[name])
-    run = json.loads(files["run.json"])
+    task, run = opened_task(config), laid_run(config, folder, **start)
     cfg = configured(run)
     generator = Slow({number: each.answer for number, each in enumerate([*task.train, *task.validation])}, alike)
 
@@ -177,16 +171,9 @@ def test_the_loss_of_a_batch_that_is_behind_is_ours(objective_keys: dict[str, An
 
     from skyrl.backends.skyrl_train.utils.ppo_utils import PolicyLossRegistry
 
-    generator = torch.Generator().manual_seed(5)
-    mask = torch.arange(LONGEST) < torch.randint(1, LONGEST + 1, (ROWS, 1), generator=generator)
-    sampled, noise, retrained = -torch.rand((3, ROWS, LONGEST), generator=generator)
-    logprobs = (sampled + noise - 0.5).requires_grad_()
-    advantages = torch.randn(ROWS, generator=generator)
-    weights = token_weights(mask, torch.arange(ROWS), settings.aggregation, LONGEST)
-    tokens = Tokens(logprobs, sampled, sampled, None, None, advantages, mask, weights, 0.0)
-    wanted = torch.autograd.grad(objective(tokens, settings)[0], logprobs)[0]
+    batch, retrained, expected = late_batch(settings)
+    weighted = batch.advantages[:, None] * batch.weights
     theirs, _ = PolicyLossRegistry.get(name)(
-        logprobs, retrained, advantages[:, None] * weights, config=algorithm, loss_mask=mask, rollout_logprobs=sampled
+        batch.logprobs, retrained, weighted, config=algorithm, loss_mask=batch.mask, rollout_logprobs=batch.sampler
     )
-    found = torch.autograd.grad(theirs, logprobs)[0]
-    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(torch.autograd.grad(theirs, batch.logprobs)[0], expected)

@@ -87,6 +87,15 @@ class Generator:
         }
 
 
+def laid_run(config: TrialConfig, folder: Path, **start: Any) -> dict[str, Any]:
+    """Write the files of an attempt that SkyRL's loop reads; return what start.py is told."""
+    files = DRIVER.files(config, opened_task(config), attempt(folder, **start))
+    for name in ("reward.json", "problems.jsonl", "run.json", "checkpoints/latest_ckpt_global_step.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(files[name])
+    return dict(json.loads(files["run.json"]))
+
+
 def trained(folder: Path, **start: Any) -> tuple[TrialConfig, Generator, str]:
     """Run SkyRL's `train` to a segment's end; return the trial, what was generated, and what SkyRL printed."""
     from loguru import logger
@@ -99,12 +108,7 @@ def trained(folder: Path, **start: Any) -> tuple[TrialConfig, Generator, str]:
 
     config = DRIVER.as_done(trial("skyrl", "dapo"))  # whose wrong answers are −1
     config = config.model_copy(update={"recipe": one_update(config)})
-    task, given = opened_task(config), attempt(folder, **start)
-    files = DRIVER.files(config, task, given)
-    for name in ("reward.json", "problems.jsonl", "run.json", "checkpoints/latest_ckpt_global_step.txt"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(files[name])
-    run = json.loads(files["run.json"])
+    task, run = opened_task(config), laid_run(config, folder, **start)
     cfg = configured(run)
     problems = [*task.train, *task.validation]
     generator = Generator({number: problem.answer for number, problem in enumerate(problems)})

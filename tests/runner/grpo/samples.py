@@ -4,7 +4,8 @@ import dataclasses
 
 import torch
 
-from runner.grpo.objective import Tokens, token_weights
+from planner.recipes.schema import Objective
+from runner.grpo.objective import Tokens, objective, token_weights
 
 PER_TENSOR = ("logprobs", "old", "sampler", "reference", "entropies")
 PER_ROW = ("advantages", "mask", "weights")
@@ -63,3 +64,15 @@ def gradients(loss: torch.Tensor, whole: Tokens) -> tuple[torch.Tensor, ...]:
     """Return the gradient to log-probabilities and entropies."""
     wanted = [each for each in (whole.logprobs, whole.entropies) if each is not None]
     return torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
+
+
+def late_batch(settings: Objective) -> tuple[Tokens, torch.Tensor, torch.Tensor]:
+    """Return six responses of older weights, what later weights say of them, and the gradient of our objective."""
+    rows, longest, generator = 6, 9, torch.Generator().manual_seed(5)
+    mask = torch.arange(longest) < torch.randint(1, longest + 1, (rows, 1), generator=generator)
+    sampled, noise, later = -torch.rand((3, rows, longest), generator=generator)
+    logprobs = (sampled + noise - 0.5).requires_grad_()
+    advantages = torch.randn(rows, generator=generator)
+    weights = token_weights(mask, torch.arange(rows), settings.aggregation, longest)
+    batch = Tokens(logprobs, sampled, sampled, None, None, advantages, mask, weights, 0.0)
+    return batch, later, torch.autograd.grad(objective(batch, settings)[0], logprobs)[0]

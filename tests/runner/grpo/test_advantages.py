@@ -44,19 +44,6 @@ def test_truncated_responses_are_left_out_only_if_asked(masked, kept):
     assert torch.equal(result, mask & torch.tensor(kept)[:, None])
 
 
-@pytest.mark.parametrize(
-    ("scale", "expected"),
-    [
-        ("none", [0.5, -0.5, -1.5, 1.5]),
-        ("group", [0.5**0.5, -(0.5**0.5), -(0.5**0.5), 0.5**0.5]),
-        ("batch", [0.5 / (5 / 3) ** 0.5, -0.5 / (5 / 3) ** 0.5, -1.5 / (5 / 3) ** 0.5, 1.5 / (5 / 3) ** 0.5]),
-    ],
-)
-def test_three_scales_by_hand(scale, expected):
-    result = advantages(REWARDS, 2, Advantage(scale=scale, epsilon=0.0))
-    assert result.tolist() == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
 @pytest.mark.parametrize("value", [0.0, 0.1, 1.0, -0.3])
 def test_alike_groups_get_exactly_nothing_even_without_epsilon(scale, value):

@@ -111,15 +111,6 @@ def test_the_soft_gate(ratio, advantage, temperature):
     assert gradient(made, settings) == pytest.approx(-4 * gate * (1 - gate) * ratio * advantage)
 
 
-@pytest.mark.parametrize(("advantage", "exponent", "rate"), [(2.0, 2, 3), (0.0, 2, 3), (-2.0, 3, 2)])
-@pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
-def test_the_gamma_weight(ratio, advantage, exponent, rate):
-    weight = math.exp(rate) * ratio**exponent * math.exp(-rate * ratio)
-    made = one(ratio, advantage, logprob=-3.0)
-    assert objective(made, Objective(clip="gamma"))[0].item() == pytest.approx(weight * advantage * 3.0)
-    assert gradient(made, Objective(clip="gamma")) == pytest.approx(-weight * advantage)
-
-
 @pytest.mark.parametrize("level", ["token", "sequence"])
 def test_the_gamma_weight_takes_the_correction_for_the_sampler_into_itself(level):
     """With tokens at ratios 2 and ¾ and corrections 1.2 and ½ the response is at 2 · ¾ · 0.6 = 0.9."""

@@ -15,6 +15,7 @@ from planner.store.driving import Driver, take_lease
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from planner.sweeping.actions import Policy
+from planner.sweeping.policies import open_policy
 from rlplan.actions.configuring import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.ports.executor import Executor
@@ -113,5 +114,9 @@ class SimulatedSweep:
 
     def run(self, policy: Policy, **options: Any) -> SweepOutcome:
         """Run the sweep from where it stands to its end."""
+        return self.drive(self.executor(**options), policy)
+
+    def drive(self, executor: Executor, policy: Policy | None = None, **options: Any) -> SweepOutcome:
+        """Run it to its end with a test's own executor, policy, and options of the driver."""
         with self.store() as store:
-            return self.driver(self.executor(**options), policy, store).run()
+            return self.driver(executor, policy or open_policy(self.policy), store, **options).run()

@@ -247,8 +247,7 @@ def test_a_second_interrupt_stops_at_once_and_charges_what_was_used(
     given = sweep(tmp_path, room=ROOM)
     executor = Rude(given.workers)
     executor.lives = 9
-    with given.store() as store:
-        outcome = given.driver(executor, open_policy("full"), store).run()
+    outcome = given.drive(executor)
     assert outcome.status is SweepStatus.INTERRUPTED
     lost = [segment for segment in rows(given, Segment) if segment.outcome is SegmentOutcome.LOST]
     assert len(lost) == 4
@@ -273,8 +272,7 @@ def test_a_lost_node_and_its_late_reports(tmp_path: Path, undisturbed: dict[str,
             executor.jumping.jumped = -3600
         return False
 
-    with given.store() as store:
-        outcome = given.driver(executor, open_policy("full"), store, interrupted=losing).run()
+    outcome = given.drive(executor, interrupted=losing)
     assert outcome.status is SweepStatus.FINISHED
     assert sum(segment.outcome is SegmentOutcome.LOST for segment in rows(given, Segment)) == 2
     actions = [decision.action for decision in rows(given, Decision)]
@@ -303,8 +301,7 @@ class Shrunk(SimulatedExecutor):
 
 def test_what_finds_no_room_goes_back_unharmed_and_uncharged(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     given = sweep(tmp_path, retries=0, room=ROOM)
-    with given.store() as store:
-        outcome = given.driver(Shrunk(given.workers), open_policy("full"), store).run()
+    outcome = given.drive(Shrunk(given.workers))
     assert (outcome.status, outcome.failed_trials) == (SweepStatus.FINISHED, 0)
     back = [segment for segment in rows(given, Segment) if segment.outcome is SegmentOutcome.LOST]
     assert [segment.charged_gpu_hours for segment in back] == [0.0, 0.0]

@@ -73,8 +73,7 @@ class Freezing(SimulatedExecutor):
 
 def test_a_worker_that_hangs_ends_with_what_is_reserved_for_it_and_its_trial_goes_on(tmp_path: Path) -> None:
     given = sweep(tmp_path, room=3.0)
-    with given.store() as store:
-        outcome = given.driver(Freezing(given.workers), open_policy("full"), store).run()
+    outcome = given.drive(Freezing(given.workers))
     assert outcome.status is SweepStatus.FINISHED
     (hung,) = [each for each in rows(given, Segment) if each.outcome is SegmentOutcome.FAILED]
     slack = (120.0 + 2 * 5.0) / 3600  # stop_seconds, and the driver's ticks

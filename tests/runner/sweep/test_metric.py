@@ -10,7 +10,6 @@ from sqlalchemy import select
 from budgets.errors import InputError
 from planner.store.schema import Fit
 from planner.store.state import sweep_state
-from planner.sweeping.policies import open_policy
 from rlplan.reading.sweep_reading import picture
 from runner.ports.backend import Point
 from runner.ports.simulation import SimulationChoice
@@ -51,9 +50,8 @@ def compared_by(sweep: SimulatedSweep, metric: str) -> None:
 def ran(folder: Path, metric: str) -> SimulatedSweep:
     sweep = SimulatedSweep(folder / "rlplan.db", policy="full")
     compared_by(sweep, metric)
-    with sweep.store() as store:
-        executor = SimulatedExecutor(sweep.workers, course=course_of_four)
-        sweep.driver(executor, open_policy("full"), store).run()
+    executor = SimulatedExecutor(sweep.workers, course=course_of_four)
+    sweep.drive(executor)
     return sweep
 
 

@@ -1,15 +1,10 @@
 """What the executor does when a process dies under it; one executor goes through all of it."""
 
-import json
 import os
 import re
 import signal
 import stat
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 
@@ -110,27 +105,6 @@ def test_ray_is_started_anew_when_a_part_of_it_dies(executor: RayExecutor, works
     assert "logs/ray-" in failed.message
     assert len(before) > 5
     assert not [pid for pid in before if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
-
-
-def test_nothing_is_left_of_a_driver_that_was_killed(tmp_path: Path) -> None:
-    tag = f"{TAG}-driver"
-    work = Works(tmp_path, sleep=0.01)(to_step=FAR)
-    script = Path(__file__).with_name("drive_until_killed.py")
-    command = [sys.executable, str(script), str(tmp_path / "sweep"), tag, json.dumps(asdict(work))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
-        assert driver.stdout is not None
-        worker = driver.stdout.readline().strip()
-        session = os.getsid(named("runner.sweep.on_ray.child", tag).pid)
-        assert len(in_session(session)) > 5
-        driver.kill()
-    for _ in range(600):
-        if not tagged({f"{SWEEP_TAG}={tag}"}) | in_session(session):
-            break
-        time.sleep(0.05)
-    assert not tagged({f"{SWEEP_TAG}={tag}"}) | in_session(session)
-    (life,) = worker_records(tmp_path / "sweep").values()
-    assert (life.worker, life.segment) == (worker, work.segment)
-    assert life.seconds > 0
 
 
 def test_released_workers_end_and_the_next_segment_has_a_new_one(executor: RayExecutor, works: Works) -> None:

@@ -161,19 +161,21 @@ def test_a_stop_is_what_an_interrupt_is(
     assert [each for each in rows(given, Decision) if each.action == "request"] == []
 
 
-@pytest.mark.parametrize("taken", [False, True])
-def test_a_stop_that_a_killed_driver_did_not_carry_out_is_told(tmp_path: Path, taken: bool) -> None:
+@pytest.mark.parametrize(("kind", "taken"), [(STOP, False), (STOP, True), (PAUSE, True)])
+def test_a_request_that_a_killed_driver_did_not_carry_out_is_told_and_holds_nobody(
+    tmp_path: Path, kind: RequestKind, taken: bool
+) -> None:
     given = sweep(tmp_path)
-    run_until_killed(given, {15.0: STOP} if taken else {}, killed_at=16.0)
+    run_until_killed(given, {15.0: kind} if taken else {}, killed_at=16.0)
     if not taken:  # asked for while nobody had noticed
         with given.store() as store, store.write() as session:
-            request(session, given.name, STOP, "anna", rows(given, Sweep)[0].heartbeat_at)
+            request(session, given.name, kind, "anna", rows(given, Sweep)[0].heartbeat_at)
     (left,) = rows(given, Request)
     assert (left.taken_at is not None, left.ended_at) == (taken, None)
     assert goes_on(given)
-    (told,) = [each.reason for each in rows(given, Decision) if each.action == "request"]
-    assert ("was taken but not carried out to its end" if taken else "was not taken") in told
-    assert "the driver was gone; process 2 on here" in told
+    (reason,) = [decision.reason for decision in rows(given, Decision) if decision.action == "request"]
+    assert ("was taken but not carried out to its end" if taken else "was not taken") in reason
+    assert "the driver was gone; process 2 on here" in reason
 
 
 def test_a_request_that_cannot_be_read_is_looked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,9 +75,8 @@ def test_a_trial_whose_former_worker_may_still_write_waits_for_its_end(
     recorded(given, first.id, over=last_word)
     later, looks = SimulatedClock(), count(1)
     later.advance_to(3600.0)
-    with given.store() as store:
-        executor = given.executor(clock=later)
-        given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 20).run()
+    executor = given.executor(clock=later)
+    given.drive(executor, interrupted=lambda: next(looks) > 20)
     moves = [each for each in rows(given, Transition) if each.from_state is TrialState.LOST]
     (ready,) = [each.at for each in moves if each.trial_id == first.trial_id]
     assert at(3600.0 + waits) <= ready <= at(3600.0 + waits + 10.0)
@@ -102,9 +101,8 @@ class Deaf(SimulatedExecutor):
 def test_a_segment_that_was_given_up_unheard_is_not_given_again_while_somebody_has_it(tmp_path: Path) -> None:
     given, looks = sweep(tmp_path), count(1)
     recorded(given, 1, over=False)
-    with given.store() as store:
-        executor = Deaf(given.workers)
-        given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 20).run()
+    executor = Deaf(given.workers)
+    given.drive(executor, interrupted=lambda: next(looks) > 20)
     assert executor.deaf_to == 1
     of_it = [each for each in rows(given, Transition) if each.trial_id == rows(given, Segment)[0].trial_id]
     lost = next(each for each in of_it if each.to_state is TrialState.LOST)
@@ -141,8 +139,7 @@ def test_retries_end_where_an_attempt_gets_no_further(tmp_path: Path, kind: str,
     given = sweep(tmp_path, choice=failing(lost_per_gpu_hour=1e5), retries=1, workers=2)
     executor, looks = Unlucky(given.workers), count(1)
     executor.kind, executor.saves = kind, saves
-    with given.store() as store:
-        given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 110).run()
+    given.drive(executor, interrupted=lambda: next(looks) > 110)
     attempts = [trial.attempt for trial in rows(given, Trial) if trial.state is TrialState.FAILED]
     assert attempts == [2] * len(attempts) if ends else attempts == []
     assert max(trial.attempt for trial in rows(given, Trial)) >= (2 if ends else 3)

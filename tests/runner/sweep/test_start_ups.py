@@ -72,8 +72,7 @@ def test_a_trainer_that_cannot_be_asked_to_save_is_not_ended_because_its_steps_t
     extended: list[tuple[int, float]] = []
     executor = given.executor()
     monkeypatch.setattr(executor, "extend", lambda *more: extended.append(more))
-    with given.store() as store:
-        outcome = given.driver(executor, open_policy("full"), store, tick_seconds=0.5).run()
+    outcome = given.drive(executor, tick_seconds=0.5)
     with given.store() as store, store.read() as session:
         said = session.scalars(select(Decision).where(Decision.action.in_(["start", "continue"])))
         granted = Counter((each.trial_id, each.seen["granted_to_step"]) for each in said)
