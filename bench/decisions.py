@@ -1,14 +1,12 @@
 """Regret at the target against pilot GPU-hours: ours and what people use today, over the same recorded curves.
 
     python bench/decisions.py [--tables simulated held-out allocbench] [--repeats 30] [--workers 1 8] [--out FOLDER]
-    python bench/decisions.py --tables pairs [--repeats 6] [--workers 1]
 
 A method may spend a share of the full grid's cost (one full run of each configuration) and then names a configuration;
 its regret is what that one falls short of the best at the target. `--policies usual rlplan-whole` are
 what recipes use, without any pilot, and ours, both with all of the money to the end of the final run: it may end above
 the best, and is played where runs are recorded so far. A simulated table is drawn anew for each
-repetition. A pair of tables (bench/deciding/pairs.py) is its second one, which ours plays with and without what the
-first one says, and the others without. The peers run their own code in an environment of their own
+repetition. The peers run their own code in an environment of their own
 (bench/deciding/README.md says how to make it), see each point when they have paid for it, and are counted with the best
 of their settings. What they answered is kept in --cache, so that a rerun plays ours alone.
 """
@@ -24,10 +22,9 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from bench.deciding import ours, outcomes, pairs, tasking
+from bench.deciding import ours, outcomes, tables, tasking
 from bench.deciding.outcomes import Method, Outcome
 from bench.deciding.printing import report
-from planner.experience.teaching import TransferPriors
 from planner.replaying.recorded import Recorded
 
 ROOT = Path(__file__).parent.parent
@@ -38,7 +35,7 @@ def main() -> None:
     """Play everything, print the tables and write them."""
     arguments = parsed()
     shares = arguments.budgets
-    names = pairs.names(arguments.tables)
+    names = tables.suite_names(arguments.tables)
     tasks = [(name, repeat, arguments) for repeat in range(arguments.repeats) for name in names]
     began = time.perf_counter()
     done: list[Outcome] = []
@@ -62,9 +59,7 @@ def main() -> None:
 def parsed() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--tables", nargs="+", default=["allocbench", "simulated", "held-out"], help="or pairs, or names"
-    )
+    parser.add_argument("--tables", nargs="+", default=["allocbench", "simulated", "held-out"], help="or names")
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--slow-repeats", type=int, default=10, help=f"of {', '.join(tasking.SLOW)}")
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 8])
@@ -94,19 +89,16 @@ def own_shares(arguments: argparse.Namespace) -> list[float]:
 def played(task: tuple[str, int, argparse.Namespace]) -> list[Outcome]:
     """Play all methods over one table."""
     name, repeat, settings = task
-    recorded, target = pairs.table_of(name, repeat)
+    recorded, target = tables.table(name, repeat)
     full, truth = recorded.full_cost(target), recorded.truth(target)
     game = Game(name, repeat, settings, full, [max(truth.values()) - truth[one] for one in recorded.configurations])
     found = list(_peers(game, recorded, target)) if settings.peers else []
-    taught = pairs.teacher_of(pairs.BY_NAME[name], repeat) if name in pairs.BY_NAME else None
     for workers in settings.workers:
         for policy in settings.policies:
             if policy in (ours.USUAL, ours.WHOLE):
                 found += _with_final_run(game, recorded, target, policy, workers)
                 continue
-            found += _own(game, recorded, target, (policy, policy, None), workers)
-            if taught is not None and policy == ours.RLPLAN:
-                found += _own(game, recorded, target, (policy, ours.SOURCED, taught), workers)
+            found += _own(game, recorded, target, policy, workers)
     return found
 
 
@@ -121,11 +113,8 @@ class Game:
     regrets: Sequence[float]
 
 
-def _own(
-    game: Game, recorded: Recorded, target: float, played_as: tuple[str, str, TransferPriors | None], workers: int
-) -> Iterator[Outcome]:
-    """Play one of rlplan's policies with every budget, under a name of its own."""
-    policy, name, teacher = played_as
+def _own(game: Game, recorded: Recorded, target: float, policy: str, workers: int) -> Iterator[Outcome]:
+    """Play one of rlplan's policies with every budget."""
     settings = game.settings
     for share in own_shares(settings) if policy == ours.RLPLAN else settings.budgets:
         answers = ours.answers(
@@ -135,11 +124,10 @@ def _own(
             target=target,
             seed=game.repeat,
             workers=workers,
-            teacher=teacher,
         )
         for rule, one in answers.items():
             regret = game.regrets[recorded.configurations.index(one.chosen)]
-            method = Method(name, "", rule)
+            method = Method(policy, "", rule)
             yield Outcome(game.table, game.repeat, workers, method, share, regret, one.seconds)
 
 

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from planner.pooling.pool import Pool
-from planner.pooling.priors import PriorSource
 from planner.proposals.request import USUAL as USUAL_SIZES
 from planner.replaying.choosing import Chooser, highest_last_score, open_chooser
 from planner.replaying.play import play
@@ -18,8 +17,6 @@ from planner.sweeping.policies import open_policy
 from planner.view import Configuration, View
 
 RLPLAN: Final = "rlplan"
-SOURCED: Final = "rlplan with a source"  # of pairs of tables
-OURS: Final = (RLPLAN, SOURCED)
 SMOOTHED: Final = 3  # last points of a trial that `highest_of_the_longest` takes together
 LONG: Final = 0.5  # share of the steps of the trial that has come farthest
 ONE_RULE: Final = "own"
@@ -90,9 +87,9 @@ class _Kept:
         return self.chooser(view)
 
 
-def opened(name: str, teacher: PriorSource | None = None) -> tuple[Policy, Chooser]:
-    """Return a policy with what it chooses by; a teacher says what rlplan has learnt."""
-    pool = Pool(teacher)
+def opened(name: str) -> tuple[Policy, Chooser]:
+    """Return a policy with what it chooses by."""
+    pool = Pool(None)
     return open_policy(name, search=None, pool=pool), open_chooser(name, pool)
 
 
@@ -104,10 +101,9 @@ def answers(
     target: float,
     seed: int,
     workers: int,
-    teacher: PriorSource | None = None,
 ) -> dict[str, Answer]:
     """Return the answer of a policy by each rule of choice; rlplan has its own alone."""
-    policy, chooser = opened(name, teacher)
+    policy, chooser = opened(name)
     began = time.process_time()
     chosen_last, view = seen_to_the_end(
         policy, chooser, recorded, budget=budget, target=target, seed=seed, workers=workers

@@ -32,13 +32,8 @@ class Outcome:
 
     @property
     def group(self) -> str:
-        """`simulated`, `held-out` or `allocbench`, or a group of pairs."""
+        """`simulated`, `held-out` or `allocbench`."""
         return self.table.partition("/")[0]
-
-    @property
-    def paired(self) -> bool:
-        """Whether it is of a pair of tables."""
-        return ">" in self.table
 
 
 def write(outcomes: Iterable[Outcome], path: Path) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.deciding.ours import RLPLAN, SOURCED
 from bench.deciding.outcomes import Method, Outcome
 from bench.deciding.statistics import BEYOND_NOISE, Estimate, Results
 
@@ -16,15 +15,9 @@ def report(outcomes: Sequence[Outcome], ours: str, shares: Sequence[float]) -> d
     documents = {}
     for group in [*groups, *(["all"] if len(groups) > 1 else [])]:
         own = [one for one in outcomes if group in (one.group, "all")]
-        documents[group] = _group(group, Results(own, _compared(own, ours)), shares)
+        documents[group] = _group(group, Results(own, ours), shares)
     documents["per table"] = _tables(outcomes, ours, shares)
     return documents
-
-
-def _compared(outcomes: Sequence[Outcome], ours: str) -> str:
-    """Return what is compared with the others: of pairs of tables, ours with the source."""
-    sourced = any(one.method.name == SOURCED for one in outcomes) and all(one.paired for one in outcomes)
-    return SOURCED if ours == RLPLAN and sourced else ours
 
 
 def _group(group: str, results: Results, shares: Sequence[float]) -> dict[str, Any]:
@@ -42,7 +35,7 @@ def _group(group: str, results: Results, shares: Sequence[float]) -> dict[str, A
 
 def _methods(results: Results, workers: int, shares: Sequence[float]) -> Iterator[tuple[str, Any]]:
     rows = []
-    first = [results.ours, *results.siblings]
+    first = [results.ours]
     for name in [*first, *results.peers]:
         settings = {share: results.best_settings(name, workers, share) for share in shares}
         found = {
@@ -130,7 +123,7 @@ def _tables(outcomes: Sequence[Outcome], ours: str, shares: Sequence[float]) -> 
     print(f"\ntable by table: ours / best peer at {', '.join(f'{share:g}' for share in shares)}; ! worse than random")
     for table in sorted({one.table for one in outcomes}):
         here = [one for one in outcomes if one.table == table]
-        results = Results(here, _compared(here, ours))
+        results = Results(here, ours)
         for workers in results.workers:
             cells, rows = [], []
             for share in shares:

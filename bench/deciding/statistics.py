@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 
-from bench.deciding.ours import OURS
 from bench.deciding.outcomes import Method, Outcome
 
 RANDOM: Final = ("syne-tune/random", "random")
@@ -62,13 +61,8 @@ class Results:
 
     @property
     def peers(self) -> list[str]:
-        """All methods but ours, and ours in another way."""
-        return sorted({method.name for method, _, _ in self._of} - {self.ours, *self.siblings})
-
-    @property
-    def siblings(self) -> list[str]:
-        """Ours in another way, with a source or without: no peer."""
-        return sorted({method.name for method, _, _ in self._of}.intersection(OURS) - {self.ours})
+        """All methods but ours."""
+        return sorted({method.name for method, _, _ in self._of} - {self.ours})
 
     def regret(self, method: Method, workers: int, share: float) -> Estimate:
         """Return the mean regret of a method with its settings."""
