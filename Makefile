@@ -79,7 +79,7 @@ $(RAY)/.installed: Makefile
 test-trl: $(TRL)/.installed  ## the objective against TRL's, loss by loss, and TRL as a trainer
 	$(TRL)/bin/python -m pytest tests/trl
 
-soak-trl: $(TRL)/.installed  ## a whole sweep by TRL, a final run that falls, and a trial of it on two hosts
+soak-trl: $(TRL)/.installed  ## a final run by TRL that falls, and a trial of it on two hosts
 	$(TRL)/bin/python -m pytest -m soak --durations=10 $(or $(ONLY),tests/trl)
 
 $(TRL)/.installed: $(STAMP)

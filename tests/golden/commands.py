@@ -98,17 +98,11 @@ def write_files(folder: Path) -> None:
         verl_folder(folder / "adopted" / str(number), run)
 
 
-def two_cores(patch: pytest.MonkeyPatch) -> None:
-    """Let this machine have as many cores as the one where answers were recorded; plans of small tasks count them."""
-    patch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-
-
 def answer(folder: Path, words: tuple[str, ...], form: str) -> str:
     """Run a command in a folder at 80 columns; return its exit code, standard output and standard error."""
     flags = () if form == "table" else ("--format", form)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        two_cores(patch)
         for name in ("RLPLAN_DB", "RLPLAN_DEBUG", "NO_COLOR", "FORCE_COLOR"):
             patch.delenv(name, raising=False)
         result = CliRunner().invoke(app, [*words, *flags], env={"COLUMNS": "80"})

@@ -10,7 +10,6 @@ from rlplan.actions.launching import launch
 from rlplan.actions.sweeping import start
 from rlplan.cli import app
 from rlplan.requests.running import LaunchRequest
-from tests.golden.commands import two_cores
 from tests.rlplan.sweep_rows import seeded
 from tests.rlplan.test_sweeping import request, simulate
 
@@ -58,6 +57,5 @@ def make_database(folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        two_cores(patch)
         simulate(patch)
         DATABASES[name](folder)

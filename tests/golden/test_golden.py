@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.record import GROUPS, OUTPUTS
+from tests.golden.record import GROUPS, OUTPUTS, made
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_answers_are_as_recorded(group: str, tmp_path: Path) -> None:
-    made = dict(GROUPS[group](tmp_path))
+    files = made(group, tmp_path)
     recorded = {path.name: path.read_text(encoding="utf-8") for path in (OUTPUTS / group).iterdir()}
-    assert sorted(made) == sorted(recorded)
-    for name, content in made.items():
+    assert sorted(files) == sorted(recorded)
+    for name, content in files.items():
         assert content == recorded[name], f"{group}/{name}"
 
 
