@@ -64,6 +64,15 @@ def made(group: str, folder: Path) -> dict[str, str]:
         return dict(GROUPS[group](folder))
 
 
+def differences(group: str, folder: Path) -> dict[str, tuple[str, str]]:
+    """Return the files of a group that are not as they were recorded: what they hold now, and held."""
+    now = made(group, folder)
+    recorded = {path.name: path.read_text(encoding="utf-8") for path in (OUTPUTS / group).iterdir()}
+    names = sorted(now.keys() | recorded.keys())
+    pairs = {name: (now.get(name, ""), recorded.get(name, "")) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
 def main() -> None:
     """Write the files of groups anew; those that nothing makes any more are gone afterwards."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
