@@ -7,8 +7,8 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from fastapi import Request
+from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
 from budgets.errors import InputError
 
