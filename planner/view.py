@@ -137,6 +137,25 @@ class PlanPrior:
 
 
 @dataclass(frozen=True, slots=True)
+class Champion:
+    """The configuration whose own run is the final run unless a challenger replaces it, and what challengers may take.
+
+    Several configurations are candidates that a race is to choose from, such as base models.
+    """
+
+    candidates: tuple[Configuration, ...]
+    total_gpu_hours: float  # of everything: the champion's run to its end, and what challengers take of that
+    usual: tuple[Configuration, ...] = ()  # what somebody would run who tries nothing, of each model and recipe
+    challenger_share: float = 0.05  # of all GPU-hours, the most that challengers get
+    alarm_share: float = 0.10  # and where the champion's start gives alarm
+
+    @property
+    def alone(self) -> bool:
+        """Whether the champion is to have all GPU-hours, whatever its start shows."""
+        return self.challenger_share <= 0
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """Everything that a decision may rest on; two equal views get equal decisions.
 
@@ -154,6 +173,7 @@ class View:
     continues_pilot: bool = False  # whether the pilot of what is chosen does, which the final run goes on from
     replicates: bool = False  # whether further seeds of a configuration can be proposed
     plan_prior: PlanPrior | None = None  # recorded runs that belong to no plan have none
+    champion: Champion | None = None  # None where the whole grid is explored
 
     @property
     def final_gpu_hours(self) -> float:
