@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.reading import read_curves
 from planner.watching.left import remaining_gain_alone
@@ -68,9 +69,13 @@ def drawn(name: str, draw: Draw) -> Iterator[str]:
 
 
 def given(folder: Path) -> Iterator[str]:
-    """Yield what the rule says of real curves."""
-    files = sorted(folder.glob("*.csv"))
-    curves = {file.stem: curve for file in files for curve in read_curves(file)}
+    """Yield what the rule says of real curves; a table in which no score is known is named and passed over."""
+    curves: dict[str, Curve] = {}
+    for file in sorted(folder.glob("*.csv")):
+        try:
+            curves[file.stem] = read_curves(file)[-1]
+        except InputError as error:
+            yield f"{file.name} left out: {str(error).partition(';')[0]}"
     groups: dict[bool, list[tuple[str, int | None, int]]] = {True: [], False: []}
     for name, curve in curves.items():
         if curve.bounded:
