@@ -22,7 +22,7 @@ from planner.replaying.recorded import Recorded, RecordedRun
 from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop
 from planner.sweeping.grants import Account, time_limit
 from planner.trials import TrialState, move
-from planner.view import READY, Configuration, OpenCell, PlanPrior, ScorePoint, TrialView, View
+from planner.view import READY, Champion, Configuration, OpenCell, PlanPrior, ScorePoint, TrialView, View
 
 TICKS: Final = 1000  # in the target, or in the longest run where all end before
 LEAST_SEGMENT: Final = 1 / 50  # of the target
@@ -73,6 +73,7 @@ class Terms(TypedDict, total=False):
     plan_prior: PlanPrior | None  # what that plan expected before any pilot
     rest_to_final: bool  # whether what is left of the budget lengthens the final run, so that a policy may leave some
     continues_pilot: bool  # whether the final run goes on from the pilot of what is chosen, and is so much longer
+    champion: Champion | None  # whose own run is the final one, unless a challenger replaces it
 
 
 class Game:
@@ -128,6 +129,7 @@ class Game:
             plan_prior=self._terms.get("plan_prior"),
             rest_to_final=self._terms.get("rest_to_final", False),
             continues_pilot=self._terms.get("continues_pilot", False),
+            champion=self._terms.get("champion"),
         )
 
     def views(self, policy: Policy) -> Iterator[View]:

@@ -1,0 +1,139 @@
+"""What following rlplan brings a run: the champion alone and ours on the same GPU-hours, families left out.
+
+    python bench/champion.py [--champions usual random rates] [--plays 4] [--out FILE]
+    python bench/champion.py --fit     # writes planner/champion/pairs.toml from all families
+
+Tables are AllocBench's (a family a task), PODS, and the unseen generators' (a family a generator). The terms by which
+a table is played were fitted on the families that it is not of. Everybody has the same GPU-hours in all: shares of what
+nine tenths of a table's runs have.
+"""
+
+import argparse
+import csv
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+import numpy as np
+
+from bench.deciding.pairs import Pairs, fit, as_toml
+from bench.deciding.whole_tables import PARTS, WholeTable, whole_tables
+from planner.champion.choice import usual_among
+from planner.champion.rates import rate_octaves
+from planner.replaying.whole import play_whole
+from planner.view import Champion, Configuration
+
+TERMS = Path(__file__).parent.parent / "planner" / "champion" / "pairs.toml"
+LOSS = 0.01
+
+
+@dataclass(frozen=True)
+class Row:
+    """One play."""
+
+    table: str
+    family: str
+    champions: str
+    part: float
+    gain: float
+    best: float
+    usual: float
+    switched: bool
+    challenger_share: float
+
+
+def main() -> None:
+    """Fit, or play and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fit", action="store_true", help="write the terms that are fitted on all families")
+    parser.add_argument("--champions", nargs="+", default=["usual", "random", "advised", "rates"])
+    parser.add_argument("--plays", type=int, default=4)
+    parser.add_argument("--out", type=Path, help="a CSV of all plays")
+    arguments = parser.parse_args()
+    tables = whole_tables()
+    pairs = Pairs.of(tables)
+    if arguments.fit:
+        TERMS.write_text(as_toml(fit(pairs)), encoding="utf-8")
+        return
+    rows = [row for kind in arguments.champions for row in plays(tables, pairs, kind, arguments.plays)]
+    for kind in arguments.champions:
+        report(kind, [row for row in rows if row.champions == kind])
+    if arguments.out:
+        with arguments.out.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(Row.__dataclass_fields__)
+            writer.writerows([getattr(row, name) for name in Row.__dataclass_fields__] for row in rows)
+
+
+def plays(tables: Sequence[WholeTable], pairs: Pairs, kind: str, number: int) -> Iterator[Row]:
+    """Play every table at every length, so often, with champions of a kind."""
+    for table in tables:
+        fitted = fit(pairs.without(table.family))
+        usual = usual_among(table.recorded.configurations)
+        for part in PARTS:
+            total = part * table.length
+            ends = table.recorded.truth(total)
+            for play in range(number):
+                rng = np.random.default_rng([play, *table.name.encode()])
+                champion = drawn_champion(table.recorded.configurations, usual, kind, rng)
+                if champion is None:
+                    continue
+                own = [choice for choice in usual if choice.axes == champion.axes]
+                started = own[0] if kind == "advised" else champion
+                terms = Champion((started,), total, usual)
+                played = play_whole(table.recorded, terms, seed=play, fitted=fitted)
+                yield Row(
+                    table.name,
+                    table.family,
+                    kind,
+                    part,
+                    played.reached - ends[champion],
+                    max(ends.values()) - ends[champion],
+                    ends[own[0]] - ends[champion],
+                    played.switched,
+                    played.challenger_gpu_hours / total,
+                )
+
+
+def drawn_champion(
+    configurations: Sequence[Configuration], usual: Sequence[Configuration], kind: str, rng: np.random.Generator
+) -> Configuration | None:
+    """Draw a champion: a usual choice, any configuration, or a usual choice at a rate that is not the rule's."""
+    among: Sequence[Configuration] = configurations
+    if kind == "usual":
+        among = [choice for choice in usual if rate_octaves(choice.axes) in (0.0, None)]
+    if kind == "rates":
+        among = [choice for choice in usual if rate_octaves(choice.axes) not in (0.0, None)]
+    return among[rng.integers(len(among))] if among else None
+
+
+def report(kind: str, rows: Sequence[Row]) -> None:
+    """Print mean gains over the champion alone, their error over families, the worst table and how many lose."""
+    print(
+        f"\nchampion = {kind}\n{'':12s}    gain   error   worst  lose>.01  best known  usual at once  switched  challengers"
+    )
+    groups = {"all": rows, "recorded": [row for row in rows if row.table[0] in "AP"]}
+    groups |= {"generated": [row for row in rows if row.table[0] not in "AP"]}
+    groups |= {f"{part:g} of length": [row for row in rows if row.part == part] for part in PARTS}
+    for name, those in groups.items():
+        if not those:
+            continue
+        by_table, by_family = defaultdict(list), defaultdict(list)
+        for row in those:
+            by_table[row.table, row.part].append(row.gain)
+            by_family[row.family].append(row.gain)
+        tables = [fmean(gains) for gains in by_table.values()]
+        families = [fmean(gains) for gains in by_family.values()]
+        error = stdev(families) / len(families) ** 0.5 if len(families) > 1 else 0.0
+        losing = fmean(gain < -LOSS for gain in tables)
+        print(
+            f"{name:14s} {fmean(tables):+.4f}  {error:.4f}  {min(tables):+.3f}  {losing:8.2f}"
+            f"  {fmean(row.best for row in those):+10.3f}  {fmean(row.usual for row in those):+13.3f}"
+            f"  {fmean(row.switched for row in those):8.2f}  {fmean(row.challenger_share for row in those):11.3f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

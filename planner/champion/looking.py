@@ -1,0 +1,168 @@
+"""Which challenger to look at next, by the expected value of looking: what a switch gains where its bar is reached."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from planner.axes import MODEL, text_of
+from planner.champion.rates import rate_octaves, same_but_rate
+from planner.champion.standing import Gain, Standing
+from planner.champion.terms import LOOK_SHARE, MOST_LOOK_SHARE
+from planner.view import Configuration, OpenCell, TrialView
+
+NORMAL = NormalDist()
+BAR, ALARM_BAR = 0.8, 0.65  # P(a switch gains) from which it is made, while all is well and after an alarm
+# Where the champion is far from what studies advise, or its rate is off the rule's, a gain need only be expected.
+FAR_BAR = 0.5
+LEAST_VALUE = 1e-4  # of score: less is nothing
+ROUNDING = 0.3  # of a look: recorded scores lie where they lie
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A challenger that could be trained up to some GPU-hours; it has a trial, or a cell that is still open."""
+
+    configuration: Configuration
+    trial: TrialView | None
+    cell: OpenCell | None
+    to_gpu_hours: float
+    price: float
+    value: float
+
+
+def bar_of(standing: Standing, challenger: Configuration) -> float:
+    """Return the probability from which a challenger takes the champion's place."""
+    if standing.usual is not None or toward_rule(standing, challenger):
+        return FAR_BAR
+    return ALARM_BAR if standing.alarm else BAR
+
+
+def toward_rule(standing: Standing, challenger: Configuration) -> bool:
+    """Say whether a challenger has the champion's other settings and a learning rate nearer to the rule's."""
+    own, other = rate_octaves(standing.champion.axes), rate_octaves(challenger.axes)
+    return (
+        own is not None and other is not None and abs(other) < abs(own) and same_but_rate(standing.champion, challenger)
+    )
+
+
+def cap_of(standing: Standing) -> float:
+    """Return the GPU-hours that challengers may take in all."""
+    terms = standing.terms
+    if terms.alone:
+        return 0.0
+    return max(terms.challenger_share, terms.alarm_share if standing.alarm else 0.0) * terms.total_gpu_hours
+
+
+def next_look(standing: Standing) -> Look | None:
+    """Return the look that is worth most, or None where none is worth what it takes; what mends a fault comes first."""
+    left = cap_of(standing) - standing.challenger_gpu_hours + ROUNDING * LOOK_SHARE * standing.total
+    gains = [standing.gain(trial) for trial in standing.challengers]
+    fresh = {look.configuration: look for look in first_looks(standing, gains) if look.price <= left}
+    for configuration in faults_of(standing):
+        if configuration in fresh:
+            return fresh[configuration]
+    longer = [look for look in longer_looks(standing, gains) if look.price <= left]
+    worth = [look for look in (*fresh.values(), *longer) if look.value > LEAST_VALUE]
+    return max(worth, key=lambda look: look.value, default=None)
+
+
+def faults_of(standing: Standing) -> dict[Configuration, str]:
+    """Return what may mend a fault of the champion itself, and why, the first first: its learning rate, its sizes."""
+    faults: dict[Configuration, str] = {}
+    own = rate_octaves(standing.champion.axes)
+    others = [choice for choice in possible(standing) if same_but_rate(standing.champion, choice)]
+    rates = {octaves: choice for choice in others if (octaves := rate_octaves(choice.axes)) is not None}
+    if own is not None:
+        nearer = [octaves for octaves in rates if abs(octaves) < abs(own) and octaves * own >= 0]
+        lower = [octaves for octaves in rates if octaves < own]
+        if nearer and (own < 0 or standing.alarm):
+            faults[rates[min(nearer, key=abs)]] = "its learning rate is nearer to the rule's"
+        elif standing.alarm and standing.is_dead and lower:
+            faults[rates[max(lower)]] = "a lower learning rate may mend a dead start"
+    if standing.usual is not None:
+        faults[standing.usual] = "the usual sizes are far from the champion's"
+    return faults
+
+
+def possible(standing: Standing) -> list[Configuration]:
+    """Return what can be looked at first: ready trials that have not begun, and open cells."""
+    fresh = [trial.configuration for trial in standing.view.trials.values() if trial.ready and not trial.step]
+    return list(dict.fromkeys([*fresh, *standing.view.open_cells]))
+
+
+def first_looks(standing: Standing, gains: Sequence[Gain]) -> Iterator[Look]:
+    """Yield a look at each configuration that has no score yet."""
+    begun = {gain.trial.configuration for gain in gains} | {standing.champion}
+    trials = {trial.configuration: trial for trial in reversed(standing.view.trials.values()) if trial.ready}
+    best = best_so_far(standing, gains)
+    to_gpu_hours = LOOK_SHARE * standing.total
+    for configuration in possible(standing):
+        if configuration in begun or not comparable(standing, configuration):
+            continue
+        trial, cell = trials.get(configuration), standing.view.open_cells.get(configuration)
+        if trial is not None:
+            price = trial.price(step_at(trial, to_gpu_hours))
+        else:
+            price = cell.start_up_gpu_hours + to_gpu_hours / cell.compared_per_gpu_hour
+        mean, sd = standing.untried(configuration)
+        explained = standing.calibration.explained(LOOK_SHARE)
+        value = value_of_look(mean, sd, explained, bar_of(standing, configuration), best)
+        yield Look(configuration, trial, cell, to_gpu_hours, price, value - cost_of(standing, price))
+
+
+def longer_looks(standing: Standing, gains: Sequence[Gain]) -> Iterator[Look]:
+    """Yield for each challenger a look twice as far, the champion beside it."""
+    for gain in gains:
+        trial = gain.trial
+        reached = trial.scores[-1].gpu_hours
+        to_gpu_hours = 2 * reached
+        if not trial.ready or to_gpu_hours > (1 + ROUNDING) * MOST_LOOK_SHARE * standing.total:
+            continue
+        price = trial.price(step_at(trial, to_gpu_hours))
+        now = standing.calibration.explained(reached / standing.total)
+        then = standing.calibration.explained(to_gpu_hours / standing.total)
+        explained = max(0.0, then - now) / max(1 - now, 1e-9)
+        others = best_so_far(standing, [other for other in gains if other is not gain])
+        bar = bar_of(standing, trial.configuration)
+        value = value_of_look(gain.mean, gain.sd, explained, bar, others) + others - best_so_far(standing, gains)
+        yield Look(trial.configuration, trial, None, to_gpu_hours, price, value - cost_of(standing, price))
+
+
+def comparable(standing: Standing, configuration: Configuration) -> bool:
+    """Say whether an early lead tells anything: one of a higher rate than the champion's and the rule's does not."""
+    own, other = rate_octaves(standing.champion.axes), rate_octaves(configuration.axes)
+    if own is not None and other is not None and other > max(own, 0.0):
+        return False
+    return text_of(configuration.axes, MODEL) == text_of(standing.champion.axes, MODEL)
+
+
+def best_so_far(standing: Standing, gains: Sequence[Gain]) -> float:
+    """Return what the best switch gains that could be made now; 0 is going on."""
+    return max([0.0, *(gain.mean for gain in gains if gain.probability >= bar_of(standing, gain.trial.configuration))])
+
+
+def cost_of(standing: Standing, price: float) -> float:
+    """Return what GPU-hours for a challenger cost the champion's end, by the slope that it has."""
+    left = max(0.1 * standing.total, standing.total - price)
+    return standing.rise * math.log(standing.total / left)
+
+
+def value_of_look(mean: float, sd: float, explained: float, bar: float, best: float) -> float:
+    """Return E[(m − best)⁺ where the bar is reached], m the mean after a look that explains this share of sd².
+
+    The mean after the look is normal with sd √explained; the bar is reached where it is so many of the standard
+    deviations that remain, sd √(1 − explained), above 0.
+    """
+    moved, remaining = sd * math.sqrt(explained), sd * math.sqrt(1 - explained)
+    threshold = max(best, NORMAL.inv_cdf(bar) * remaining)
+    z = (threshold - mean) / max(moved, 1e-9)
+    if abs(z) > 30:
+        return max(0.0, mean - best) if z < 0 else 0.0
+    return moved * NORMAL.pdf(z) + (mean - best) * NORMAL.cdf(-z)
+
+
+def step_at(trial: TrialView, gpu_hours: float) -> int:
+    """Return the end of the segment, nearest to so many GPU-hours of training, at which a look can be had."""
+    segments = max(1, round(gpu_hours / trial.compared_per_step / trial.segment_steps))
+    return min(trial.most_steps, segments * trial.segment_steps)
