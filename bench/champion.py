@@ -18,7 +18,7 @@ from statistics import fmean, stdev
 
 import numpy as np
 
-from bench.deciding.pairs import Pairs, fit, as_toml
+from bench.deciding.pairs import Pairs, as_toml, fit
 from bench.deciding.whole_tables import PARTS, WholeTable, whole_tables
 from planner.champion.choice import usual_among
 from planner.champion.rates import rate_octaves
@@ -111,9 +111,8 @@ def drawn_champion(
 
 def report(kind: str, rows: Sequence[Row]) -> None:
     """Print mean gains over the champion alone, their error over families, the worst table and how many lose."""
-    print(
-        f"\nchampion = {kind}\n{'':12s}    gain   error   worst  lose>.01  best known  usual at once  switched  challengers"
-    )
+    heads = "   gain   error   worst  lose>.01  best known  usual at once  switched  challengers"
+    print(f"\nchampion = {kind}\n{'':14s}{heads}")
     groups = {"all": rows, "recorded": [row for row in rows if row.table[0] in "AP"]}
     groups |= {"generated": [row for row in rows if row.table[0] not in "AP"]}
     groups |= {f"{part:g} of length": [row for row in rows if row.part == part] for part in PARTS}

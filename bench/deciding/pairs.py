@@ -1,11 +1,12 @@
 """Pairs of recorded runs: how far differences of their beginnings held at their ends, and the terms that say so."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.deciding.whole_tables import PARTS, WholeTable
 from planner.champion.calibration import Calibration, quadratic_terms
@@ -25,11 +26,15 @@ BEFORE: Final = 0.8  # of a run, from where its rise at the end is taken
 REAL_WEIGHT: Final = 4.0  # of a family of recorded runs beside a generator's, whose directions were drawn
 
 
+Readings = Mapping[Configuration, Reading]
+Scores = Mapping[Configuration, float]
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Rows: look, scale, difference of levels, of lines, octaves of B, n and rate, other axes, difference of ends, …"""
+    """Hold a row a pair, as `_row` makes it, and the family that it is of."""
 
-    family: np.ndarray
+    family: NDArray[np.str_]
     rows: Vector
 
     @classmethod
@@ -49,7 +54,7 @@ class Pairs:
         others = self.family != family
         return Pairs(self.family[others], self.rows[others])
 
-    def weights(self, mask: np.ndarray) -> Vector:
+    def weights(self, mask: NDArray[np.bool_]) -> Vector:
         """Return equal weights for all families, recorded ones counting more."""
         names, places = np.unique(self.family, return_inverse=True)
         counts = np.bincount(places[mask], minlength=len(names))
@@ -92,12 +97,12 @@ def _read(run: RecordedRun, look: float, total: float) -> Reading | None:
 
 
 def _row(
-    look: float, one: Configuration, other: Configuration, read: dict, ends: dict, before: dict
+    look: float, one: Configuration, other: Configuration, read: Readings, ends: Scores, before: Scores
 ) -> tuple[float, ...]:
     own, new = read[one], read[other]
     width = scale(own.line)
     rates = rate_octaves(one.axes), rate_octaves(other.axes)
-    rate = 0.0 if None in rates else rates[1] - rates[0]
+    rate = 0.0 if rates[0] is None or rates[1] is None else rates[1] - rates[0]
     quadratic = quadratic_terms(one, other)
     return (
         look,

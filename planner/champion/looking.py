@@ -9,7 +9,7 @@ from planner.axes import MODEL, text_of
 from planner.champion.rates import rate_octaves, same_but_rate
 from planner.champion.standing import Gain, Standing
 from planner.champion.terms import LOOK_SHARE, MOST_LOOK_SHARE
-from planner.view import Configuration, OpenCell, TrialView
+from planner.view import Configuration, OpenCell, TrialView, has_curve
 
 NORMAL = NormalDist()
 BAR, ALARM_BAR = 0.8, 0.65  # P(a switch gains) from which it is made, while all is well and after an alarm
@@ -86,24 +86,25 @@ def faults_of(standing: Standing) -> dict[Configuration, str]:
 
 
 def possible(standing: Standing) -> list[Configuration]:
-    """Return what can be looked at first: ready trials that have not begun, and open cells."""
-    fresh = [trial.configuration for trial in standing.view.trials.values() if trial.ready and not trial.step]
+    """Return what can be looked at first: ready trials without a score of their own, and open cells."""
+    fresh = [trial.configuration for trial in standing.view.trials.values() if trial.ready and not has_curve(trial)]
     return list(dict.fromkeys([*fresh, *standing.view.open_cells]))
 
 
 def first_looks(standing: Standing, gains: Sequence[Gain]) -> Iterator[Look]:
     """Yield a look at each configuration that has no score yet."""
     begun = {gain.trial.configuration for gain in gains} | {standing.champion}
-    trials = {trial.configuration: trial for trial in reversed(standing.view.trials.values()) if trial.ready}
+    trials = {trial.configuration: trial for trial in standing.view.trials.values() if trial.ready}
     best = best_so_far(standing, gains)
     to_gpu_hours = LOOK_SHARE * standing.total
     for configuration in possible(standing):
         if configuration in begun or not comparable(standing, configuration):
             continue
         trial, cell = trials.get(configuration), standing.view.open_cells.get(configuration)
+        price = 0.0
         if trial is not None:
             price = trial.price(step_at(trial, to_gpu_hours))
-        else:
+        elif cell is not None:
             price = cell.start_up_gpu_hours + to_gpu_hours / cell.compared_per_gpu_hour
         mean, sd = standing.untried(configuration)
         explained = standing.calibration.explained(LOOK_SHARE)

@@ -1,4 +1,4 @@
-"""Plays the whole money over recorded runs: a champion's start, its challengers, and the run that goes on to the end."""
+"""Plays the whole money over recorded runs: a champion's start, challengers, and the run that goes on."""
 
 from dataclasses import dataclass
 from statistics import fmean
