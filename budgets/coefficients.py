@@ -120,11 +120,6 @@ def prior(gpu: Gpu, trainer: str | None = None) -> Coefficients:
     return Coefficients() if gpu.one_process else _shipped().coefficients(trainer)
 
 
-def trainer_named(framework: str) -> str:
-    """Return a trainer's name as `--trainer` takes it, of a framework as tables write it: "verl (a fork)" is verl."""
-    return framework.partition("(")[0].strip().casefold()
-
-
 @cache
 def _shipped() -> Efficiencies:
     table = catalogue.table("efficiencies")

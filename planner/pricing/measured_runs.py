@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from budgets import catalogue
-from budgets.coefficients import RECOMPUTING, SENDING_ADAPTERS, Coefficients, prior, trainer_named
+from budgets.coefficients import RECOMPUTING, SENDING_ADAPTERS, Coefficients, prior
 from budgets.cost import StepCost, phase_seconds, step_cost
 from budgets.errors import InputError, RlplanError
 from budgets.execution import USUAL, Execution
@@ -157,7 +157,8 @@ def measured_run(row: Row) -> MeasuredRun:
         if not row.get(column, "").strip():
             raise InputError(f"no {column} is given")
     model, kind = catalogue.model(row["model_shape"].strip().rstrip("~")), catalogue.gpu(row["gpu_kind"].strip())
-    gpus, trainer = _whole(row, "gpu_count") or 1, trainer_named(row.get("framework", ""))
+    # "verl (a fork)" is verl.
+    gpus, trainer = _whole(row, "gpu_count") or 1, row.get("framework", "").partition("(")[0].strip().casefold()
     mode = row.get("mode", "") or "colocated_sync"
     if mode not in MODES:
         raise InputError(f"mode '{mode}' is not priced: {', '.join(MODES[:-1])} and {MODES[-1]} are")

@@ -10,14 +10,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from planner.axes import format_axes
-from planner.store.schema import Decision, Fit, Segment, Trial
+from planner.store.schema import Decision, Fit, Segment, Transition, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.reading.decisions import decisions_of
 from rlplan.reading.sweep_picture import ScoreData, SegmentRow, TrialRow
 from rlplan.reading.sweep_reading import read_picture, segments_of, without_variables
 from rlplan.reading.sweep_words import reached, with_error
-from rlplan.reading.trials import Move, TrialName, moves_of
+from rlplan.reading.trials import TrialName
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import plain
 from rlplan.wording.draw import (
@@ -40,6 +40,16 @@ NEWEST = 5  # segments and states that a screen shows; JSON has all
 TAIL = 3  # lines of a failure's log
 SPARKLINE = 40  # columns
 REASON = 54  # signs of a reason; JSON has all of it
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A change of a trial's state."""
+
+    at: datetime
+    from_state: TrialState | None
+    to_state: TrialState
+    reason: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,6 +150,8 @@ def trial_standing(session: Session, name: TrialName) -> TrialStanding:
     stored = session.scalars(select(Trial).where(Trial.id == row.id)).one()
     newest = select(Fit.made_at, Fit.upto_gpu_hours).where(Fit.trial_id == row.id).order_by(Fit.id.desc()).limit(1)
     fitted = session.execute(newest).first()
+    history = select(Transition.at, Transition.from_state, Transition.to_state, Transition.reason)
+    moves = session.execute(history.where(Transition.trial_id == row.id).order_by(Transition.id))
     details = {
         "kind": "trial",
         "sweep": picture.sweep,
@@ -150,7 +162,7 @@ def trial_standing(session: Session, name: TrialName) -> TrialStanding:
         "fitted_upto_gpu_hours": fitted[1] if fitted else None,
         "checkpoint": stored.checkpoint_path,
         "segments": tuple(segments_of(session, Segment.trial_id == row.id).values()),
-        "transitions": moves_of(session, row.id),
+        "transitions": tuple(Move(*move) for move in moves),
         "decisions": decisions_of(session, sweep.id, Decision.trial_id == row.id),
         "config": without_variables(stored.config),
     }

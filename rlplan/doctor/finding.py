@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 
 class Health(StrEnum):
@@ -24,19 +25,8 @@ class Finding:
     do: str = ""
 
 
-def ok(what: str, found: str) -> Finding:
-    """Return a finding with which all is well."""
-    return Finding(Health.OK, what, found)
-
-
-def mind(what: str, found: str, why: str, do: str = "") -> Finding:
-    """Return a finding with which sweeps run all the same."""
-    return Finding(Health.MIND, what, found, why, do)
-
-
-def bad(what: str, found: str, why: str, do: str) -> Finding:
-    """Return a finding with which no sweep runs."""
-    return Finding(Health.BAD, what, found, why, do)
+# With which all is well; with which sweeps run all the same; and with which none runs.
+ok, mind, bad = (partial(Finding, health) for health in (Health.OK, Health.MIND, Health.BAD))
 
 
 def verdict(findings: Iterable[Finding]) -> Health:

@@ -61,7 +61,10 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
     trials, changed_at = trial_rows(session, sweep.id, totals, {} if memory is None else memory, metric)
     trials = with_forecasts(trials, answer)
     decided = decisions_of(session, sweep.id, newest=LAST_DECISIONS)
-    hold = _hold(session, sweep.id)
+    row = in_force(session.scalars(unended(sweep.id)).all())
+    hold = None if row is None else Hold(row.kind, row.by, row.at, row.taken_at)
+    # Its end, or its last sign of life; now while it is driven.
+    end = sweep.finished_at or (now if driven else None) or sweep.heartbeat_at or changed_at or sweep.created_at
     return Picture(
         sweep=sweep.name,
         plan=plan.name,
@@ -75,7 +78,7 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         trials=trials,
         decisions=decided[-1].number if decided else 0,
         last_decisions=decided,
-        elapsed_seconds=_elapsed(sweep, changed_at, now if driven else None),
+        elapsed_seconds=max(0.0, (end - sweep.created_at).total_seconds()),
         seconds_left=_seconds_left(money, gpus * len(totals.running)) if driven and hold is None else None,
         answer=answer,
         config=without_variables(sweep.config),
@@ -91,11 +94,6 @@ def without_variables(settings: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, Mapping):
             found[key] = dict.fromkeys(value, MASKED) if key == "environment" else without_variables(value)
     return found
-
-
-def _hold(session: Session, sweep_id: int) -> Hold | None:
-    row = in_force(session.scalars(unended(sweep_id)).all())
-    return None if row is None else Hold(row.kind, row.by, row.at, row.taken_at)
 
 
 def _money(sweep: Sweep, planned: float, totals: Totals, used: float) -> Money:
@@ -154,12 +152,6 @@ def _driver(sweep: Sweep, now: datetime, alive: bool) -> Driver | None:
         return None
     silent = max(0.0, (now - sweep.heartbeat_at).total_seconds())
     return Driver(sweep.driver_host, sweep.driver_pid, silent, alive)
-
-
-def _elapsed(sweep: Sweep, changed_at: datetime | None, now: datetime | None) -> float:
-    """Return the seconds from the sweep's making to its end, or to its last sign of life; now while it is driven."""
-    end = sweep.finished_at or now or sweep.heartbeat_at or changed_at or sweep.created_at
-    return max(0.0, (end - sweep.created_at).total_seconds())
 
 
 def _seconds_left(money: Money, gpus: float) -> float | None:

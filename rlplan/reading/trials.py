@@ -1,29 +1,17 @@
-"""Finds the trial that a name stands for, and reads its changes of state."""
+"""Finds the trial that a name stands for."""
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import NotFoundError, suggest
-from planner.store.schema import Sweep, Transition, Trial
+from planner.store.schema import Sweep, Trial
 from planner.store.sweeps import sweep_named
-from planner.trials import TrialState
 from rlplan.wording.numbers import some_of
 
 NEAR = 3  # names that are offered for one that is not known
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A change of a trial's state."""
-
-    at: datetime
-    from_state: TrialState | None
-    to_state: TrialState
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +21,6 @@ class TrialName:
     trial: str
     sweep: str
     also_in: tuple[str, ...] = ()
-
-
-def moves_of(session: Session, trial: int) -> tuple[Move, ...]:
-    """Return the changes of a trial's state."""
-    columns = (Transition.at, Transition.from_state, Transition.to_state, Transition.reason)
-    rows = session.execute(select(*columns).where(Transition.trial_id == trial).order_by(Transition.id))
-    return tuple(Move(*row) for row in rows)
 
 
 def trial_named(session: Session, text: str) -> TrialName:

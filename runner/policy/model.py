@@ -69,11 +69,6 @@ def cache_argument(decoder: Any) -> str:
     return "cache" if "cache" in inspect.signature(decoder.forward).parameters else "past_key_values"
 
 
-def cache_of(output: Any) -> Any:
-    """Return the keys and values that a decoder gives back, by whichever name."""
-    return output["cache"] if "cache" in output else output["past_key_values"]
-
-
 class Head:
     """Hidden states to logits, always returned as FP32; with `fp32` they are also computed so."""
 

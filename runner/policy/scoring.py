@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runner.policy.model import Head, cache_argument, cache_of, decoder_of
+from runner.policy.model import Head, cache_argument, decoder_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -142,7 +142,8 @@ class Scorer:
         before_first = read.last_hidden_state[:, -1:].repeat_interleave(n, dim=0)
         if length == 1:
             return torch.as_tensor(before_first)
-        key_values = [(_spread(layer.keys, n), _spread(layer.values, n)) for layer in cache_of(read).layers]
+        cache = read["cache"] if "cache" in read else read["past_key_values"]
+        key_values = [(_spread(layer.keys, n), _spread(layer.values, n)) for layer in cache.layers]
         steps = torch.arange(length - 1, device=self._device)
         causal = (steps[:, None] >= steps[None, :]).expand(1, 1, -1, -1)
         visible = (places >= starts[:, None])[:, None, None, :] if uneven else causal.new_ones(1, 1, 1, width)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from planner.recipes.schema import Recipe
 from runner.backends.simulated import SimulatedBackend
 from runner.ports.simulation import SimulationChoice
-from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.trial import TrialConfig
 from tests.conformance.trainer_backend import *  # noqa: F403
+from tests.runner.trainers.standins import standin_config
 
 
 @pytest.fixture
@@ -16,13 +16,4 @@ def new_backend() -> type[SimulatedBackend]:
 
 @pytest.fixture
 def config() -> TrialConfig:
-    return TrialConfig(
-        task=TaskChoice(name="simulated"),
-        recipe=Recipe(name="plain"),
-        rollouts_per_prompt=4,
-        prompts_per_batch=4,
-        learning_rate=1e-6,
-        validation=ValidationPlan(problems=50, samples=4, every_rollouts=32),
-        machine=Machine(gpus=2),
-        simulation=SimulationChoice(seed=5),
-    )
+    return standin_config().model_copy(update={"trainer": None, "simulation": SimulationChoice(seed=5)})
