@@ -89,7 +89,7 @@ class _Kept:
 
 def opened(name: str) -> tuple[Policy, Chooser]:
     """Return a policy with what it chooses by."""
-    pool = Pool(None)
+    pool = Pool()
     return open_policy(name, search=None, pool=pool), open_chooser(name, pool)
 
 

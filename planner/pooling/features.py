@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ from planner.axes import MODEL, value_of, value_or_neutral
 from planner.curves.curve import Vector
 from planner.view import Configuration
 
-TOP, MIDDLE, STEEPNESS = 0, 1, 2
 LOCALS = 3
 # Mean and standard deviation of the intercepts: logit A, log(C_mid / target), log B.
 INTERCEPTS = ((0.7, 1.2), (-2.0, 0.8), (0.5, 0.3))
@@ -30,39 +28,15 @@ PRODUCTS = (0.3, 0.3, 0.0)
 OF_A_NAME = (0.6, 0.6, 0.2)  # what a recipe or a model may shift
 
 
-class NumericAxis(NamedTuple):
-    """A numeric axis, and what lies at −1 and at 1 of it: base-2 logarithms where `log` is set."""
-
-    name: str
-    low: float
-    high: float
-    log: bool
-
-
-class CoefficientTerm(NamedTuple):
-    """What a coefficient weighs: in which of the three parameters, and the product of which axes.
-
-    None is the intercept, one a slope, the same twice a curvature, two a product; `axis=value` is the shift of a name.
-    """
-
-    local: int
-    of: tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class Features:
-    """configurations × (logit A, log C_mid, log B) × coefficients, and the coefficients' prior.
-
-    `terms` says what the first coefficients weigh; those beyond belong to a plan's prior.
-    """
+    """configurations × (logit A, log C_mid, log B) × coefficients, and the coefficients' prior."""
 
     design: Vector
     mean: Vector
     sd: Vector
     top: int  # the coefficients that are the intercepts of logit A and of log C_mid
     middle: int
-    terms: tuple[CoefficientTerm, ...]
-    lines: tuple[NumericAxis, ...]
     base_model: NDArray[np.intp]  # of each configuration: those of one base model begin with one score
     levels: Vector  # (l, 2): where the common logit A and log(C_mid / target) may lie
     level_weights: Vector
@@ -70,7 +44,6 @@ class Features:
 
 @dataclass(frozen=True)
 class _Column:
-    of: tuple[str, ...]
     values: Vector
     means: tuple[float, float, float]
     sds: tuple[float, float, float]
@@ -80,7 +53,7 @@ def features(configurations: Sequence[Configuration]) -> Features:
     """Return a quadratic in (log n, log B) and in further numeric axes, and a shift for each value of the others."""
     axes = _axes(configurations)
     columns = _columns(axes, len(configurations))
-    blocks, means, sds, terms = [], [], [], []
+    blocks, means, sds = [], [], []
     for local in range(LOCALS):
         used = [column for column in columns if column.sds[local] > 0]
         block = np.zeros((len(configurations), LOCALS, len(used)))
@@ -88,7 +61,6 @@ def features(configurations: Sequence[Configuration]) -> Features:
             block[:, local, place] = column.values
             means.append(column.means[local])
             sds.append(column.sds[local])
-            terms.append(CoefficientTerm(local, column.of))
         blocks.append(block)
     return Features(
         np.concatenate(blocks, axis=2),
@@ -96,8 +68,6 @@ def features(configurations: Sequence[Configuration]) -> Features:
         np.array(sds),
         0,
         blocks[0].shape[2],
-        tuple(terms),
-        tuple(line for line, _ in axes.lines),
         np.unique([str(value_of(each.axes, MODEL)) for each in configurations], return_inverse=True)[1],
         LEVELS,
         LEVEL_WEIGHTS,
@@ -108,40 +78,34 @@ def places(configurations: Sequence[Configuration]) -> Vector:
     """Return configurations as points: numeric axes from −1 to 1, and each value of the others as far apart."""
     axes = _axes(configurations)
     columns = [
-        *(at for _, at in axes.lines),
-        *(share for _, values in axes.names for share in _shares(values).values()),
+        *axes.lines,
+        *(share for values in axes.names for share in _shares(values)),
     ]
     return np.stack(columns, axis=1) if columns else np.zeros((len(configurations), 1))
 
 
 @dataclass(frozen=True)
 class _Axes:
-    lines: list[tuple[NumericAxis, Vector]]  # each with where the configurations lie on it
-    names: list[tuple[str, list[str]]]
+    lines: list[Vector]  # where the configurations lie on each numeric axis
+    names: list[list[str]]  # the value of each configuration on each of the others
 
 
 def _columns(axes: _Axes, known: int) -> list[_Column]:
     means, sds = zip(*INTERCEPTS, strict=True)
-    columns = [_Column((), np.ones(known), means, sds)]
-    for place, (line, at) in enumerate(axes.lines):
-        columns.append(_Column((line.name,), at, (0.0, 0.0, 0.0), SLOPES))
-        columns.append(_Column((line.name, line.name), at**2 - 1 / 3, CURVATURE_MEANS, CURVATURES))
-        columns += [
-            _Column((line.name, other.name), at * across, (0.0, 0.0, 0.0), PRODUCTS)
-            for other, across in axes.lines[:place]
-        ]
-    for name, values in axes.names:
+    columns = [_Column(np.ones(known), means, sds)]
+    for place, at in enumerate(axes.lines):
+        columns.append(_Column(at, (0.0, 0.0, 0.0), SLOPES))
+        columns.append(_Column(at**2 - 1 / 3, CURVATURE_MEANS, CURVATURES))
+        columns += [_Column(at * across, (0.0, 0.0, 0.0), PRODUCTS) for across in axes.lines[:place]]
+    for values in axes.names:
         if len(set(values)) > 1:
-            columns += [
-                _Column((f"{name}={kind}",), share, (0.0, 0.0, 0.0), OF_A_NAME)
-                for kind, share in _shares(values).items()
-            ]
+            columns += [_Column(share, (0.0, 0.0, 0.0), OF_A_NAME) for share in _shares(values)]
     return columns
 
 
-def _shares(values: list[str]) -> dict[str, Vector]:
+def _shares(values: list[str]) -> list[Vector]:
     """Return for each kind among the values which of them are of it."""
-    return {kind: np.array([float(value == kind) for value in values]) for kind in sorted(set(values))}
+    return [np.array([float(value == kind) for value in values]) for kind in sorted(set(values))]
 
 
 def _axes(configurations: Sequence[Configuration]) -> _Axes:
@@ -157,15 +121,15 @@ def _axes(configurations: Sequence[Configuration]) -> _Axes:
         on_axis = (value_or_neutral(each.axes, name) for each in configurations)
         raw[name] = ["" if value is None else value for value in on_axis]
     found = _Axes([], [])
-    for name, values in raw.items():
+    for values in raw.values():
         if not all(isinstance(value, int | float) for value in values):
-            found.names.append((name, [str(value) for value in values]))
+            found.names.append([str(value) for value in values])
             continue
         positive = all(float(value) > 0 for value in values)
         numbers = np.array([math.log2(float(value)) if positive else float(value) for value in values])
         low, high = float(numbers.min()), float(numbers.max())
         if high - low >= 1e-9:
-            found.lines.append((NumericAxis(name, low, high, positive), 2 * (numbers - low) / (high - low) - 1))
+            found.lines.append(2 * (numbers - low) / (high - low) - 1)
     return found
 
 

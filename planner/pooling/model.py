@@ -10,7 +10,6 @@ curves have hardly risen, the data say so.
 Arrays are (h, c, …): members of the grid, configurations; (h, i, j): curves, bins.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,6 @@ from scipy.special import expit, logsumexp
 from planner.curves.curve import Vector
 from planner.pooling.features import Features
 from planner.pooling.points import EMPTY_VARIANCE, Points, clock
-from planner.pooling.priors import CoefficientPrior, LearntPrior, prior_of
 from planner.pooling.shape import KNOTS, TAIL, common_steps, sigmoid
 
 # Base (R0 of each base model and the steps of the common departure), coefficients, deviations.
@@ -45,7 +43,6 @@ OUTLIER_MISFIT, MOST_OUTLIER_SCALE = 3.0, 10.0  # misfit per point beyond which 
 # First only pairs of a top and a middle are fitted; after so many rounds those so far behind in log evidence are left
 # out, and the others go on with every scatter and drift, of which some are left out in turn.
 FIRST_ROUNDS, SCREENING_NATS, FINAL_NATS = 4, 4.0, 5.0
-SOURCE_NATS = 6.0  # and so far before sources have spoken, which say nothing of levels but may change what fits one
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-6, 1e8
 
 
@@ -67,7 +64,6 @@ class JointFit:
     outlier_scale: Vector  # (i,) how many times that a curve departs
     log_evidence: Vector  # (h,)
     promised: Vector  # (h,) by how much another step would have lowered the objective
-    source: NDArray[np.intp]  # (h,) 0 without one, else 1 + the place of what was learnt
 
     @property
     def start(self) -> Vector:
@@ -92,13 +88,11 @@ class JointModel:
     white_steps: Vector  # (h, i, j, k)
     log_noise: Vector  # (h,)
 
-    def __init__(
-        self, features: Features, points: Points, of: NDArray[np.intp], learnt: Sequence[LearntPrior] = ()
-    ) -> None:
+    def __init__(self, features: Features, points: Points, of: NDArray[np.intp]) -> None:
         self.features, self.points, self.of = features, points, of
-        top, middle = features.levels.T
-        self.learnt = tuple(learnt)
-        self.prior: CoefficientPrior = prior_of(features, top, middle, ())[0]
+        self.prior_mean = np.tile(features.mean, (len(features.levels), 1))  # (h, p)
+        self.prior_mean[:, [features.top, features.middle]] = features.levels
+        self.prior_precision = 1 / features.sd**2  # (p,)
         self.log_prior = np.log(features.level_weights)
         self.scatter = np.full((len(self.log_prior), 1), SCATTERS[1]) * SCATTER  # (h, 3)
         self.drift = np.full(len(self.log_prior), DRIFTS[0])
@@ -117,11 +111,8 @@ class JointModel:
     def fit(self) -> JointFit:
         """Find the modes by Levenberg's steps, first of few members, then of many, and last of those that matter."""
         members, known = len(self.log_prior), len(self.design)
-        state: FitState = np.tile(self.base_mean, (members, 1)), self.prior.mean, np.zeros((members, known, LOCAL))
+        state: FitState = np.tile(self.base_mean, (members, 1)), self.prior_mean, np.zeros((members, known, LOCAL))
         state, rows, value, _ = self._climbed(state, FIRST_ROUNDS)
-        if self.learnt:
-            state = _of(state, self._teach(self._near(state, rows, value, SOURCE_NATS)))
-            state, rows, value, _ = self._climbed(state, FIRST_ROUNDS)
         state = _of(state, self._spread(self._near(state, rows, value, SCREENING_NATS)))
         state, rows, value, _ = self._climbed(state, FIRST_ROUNDS)
         selected = self._near(state, rows, value, FINAL_NATS)
@@ -146,7 +137,6 @@ class JointModel:
             self.outlier_scale,
             log_evidence,
             promised,
-            self.prior.source,
         )
 
     def _evidence(self, state: FitState, rows: Vector, value: Vector) -> tuple[Vector, Vector, Vector, Vector]:
@@ -155,7 +145,6 @@ class JointModel:
         shared = shared - _over_configurations(cross, inverse(own) @ cross)
         volume = np.linalg.slogdet(own)[1].sum(axis=1) + np.linalg.slogdet(shared)[1]
         scales = len(self.design) * np.log(self.scatter).sum(axis=1) + np.log(self._base_sd).sum(axis=1)
-        scales = scales + self.prior.half_log_volume
         return self.log_prior - value - self.log_noise - scales - 0.5 * volume, own, cross, shared
 
     @property
@@ -190,26 +179,17 @@ class JointModel:
         return order[: int((log_evidence >= log_evidence.max() - behind).sum())]
 
     def _keep(self, members: NDArray[np.intp]) -> None:
-        self.scatter, self.drift, self.prior = self.scatter[members], self.drift[members], self.prior.of(members)
+        self.scatter, self.drift = self.scatter[members], self.drift[members]
+        self.prior_mean = self.prior_mean[members]
         self.log_prior, self.log_noise = self.log_prior[members], self.log_noise[members]
         self.whitening, self.white_steps = self.whitening[members], self.white_steps[members]
-
-    def _teach(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Go on with some members, each with every source and without one; return which of them each comes from."""
-        level = self.prior.mean[members]
-        top, middle = level[:, self.features.top], level[:, self.features.middle]
-        of = np.tile(members, 1 + len(self.learnt))
-        self._keep(of)
-        self.prior, of_source = prior_of(self.features, top, middle, self.learnt)
-        self.log_prior = self.log_prior + of_source
-        return of
 
     def _spread(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
         """Go on with some members, each with every scatter and drift; return which of them each comes from."""
         scale, drift = (each.ravel() for each in np.meshgrid(SCATTERS, DRIFTS, indexing="ij"))
         weight = np.log(np.outer(SCATTER_WEIGHTS, DRIFT_WEIGHTS)).ravel()
         of = np.repeat(members, len(scale))
-        self.prior, self.log_prior = self.prior.of(of), self.log_prior[of] + np.tile(weight, len(members))
+        self.prior_mean, self.log_prior = self.prior_mean[of], self.log_prior[of] + np.tile(weight, len(members))
         self.scatter, self.drift = np.tile(scale, len(members))[:, None] * SCATTER, np.tile(drift, len(members))
         self._whiten()
         return of
@@ -255,8 +235,11 @@ class JointModel:
         residual = white[..., -1]
         value = 0.5 * (residual**2).sum(axis=(1, 2))
         value = value + 0.5 * ((deviation / self.scatter[:, None, :]) ** 2).sum(axis=(1, 2))
-        value = value + self.prior.misfit(coefficients)
+        value = value + 0.5 * ((coefficients - self.prior_mean) * self._prior_slope(coefficients)).sum(axis=1)
         return value + 0.5 * (((base - self.base_mean) / self._base_sd) ** 2).sum(axis=1), white
+
+    def _prior_slope(self, coefficients: Vector) -> Vector:
+        return np.asarray((coefficients - self.prior_mean) * self.prior_precision)
 
     def _curvature(self, state: FitState, rows: Vector) -> tuple[Vector, Vector, Vector, Vector, Vector]:
         """Return the blocks of the Gauss–Newton matrix and the gradient's two parts."""
@@ -273,16 +256,14 @@ class JointModel:
         number = self.design.shape[2]
         size = number + len(self.base_mean)
         shared = np.zeros((len(rows), size, size))
-        shared[:, :number, :number] = _over_configurations(self.design, spread) + self.prior.precision
+        shared[:, :number, :number] = _over_configurations(self.design, spread) + np.diag(self.prior_precision)
         shared[:, :number, number:] = _over_configurations(self.design, with_base)
         shared[:, number:, :number] = shared[:, :number, number:].swapaxes(1, 2)
         shared[:, number:, number:] = of_base[..., :-1] + precision[:, None] * np.eye(precision.shape[1])
         own_slope = with_rest - deviation / self.scatter[:, None, :] ** 2
         smooth_slope = _over_configurations(self.design, with_rest[..., None])[..., 0]
-        shared_slope = np.concatenate(
-            [smooth_slope - self.prior.pull(coefficients), of_base[..., -1] - (base - self.base_mean) * precision],
-            axis=1,
-        )
+        base_slope = of_base[..., -1] - (base - self.base_mean) * precision
+        shared_slope = np.concatenate([smooth_slope - self._prior_slope(coefficients), base_slope], axis=1)
         return own, cross, shared, own_slope, shared_slope
 
     def _step(self, state: FitState, rows: Vector, damping: Vector) -> tuple[FitState, Vector]:

@@ -9,7 +9,6 @@ from planner.pooling.draws import JointDraws, Runs, draw
 from planner.pooling.features import Features, features
 from planner.pooling.model import JointFit, JointModel
 from planner.pooling.points import Binned, binned, stacked
-from planner.pooling.priors import NONE, LearntPrior, PriorSource
 from planner.pooling.surface import with_plan_prior
 from planner.trials import TrialState
 from planner.view import Configuration, PlanPrior, ScorePoint, TrialView, View, by_configuration, has_curve
@@ -27,16 +26,11 @@ def joint_of(view: View, draws: int = DRAWS) -> JointDraws:
 
 
 class Pool:
-    """Fits one view after another; what is kept from call to call saves time and never changes an answer.
+    """Fits one view after another; what is kept from call to call saves time and never changes an answer."""
 
-    What a teacher says is part of every fit: two pools with equal teachers give equal answers.
-    """
-
-    def __init__(self, teacher: PriorSource | None = None) -> None:
-        self._teacher = teacher
+    def __init__(self) -> None:
         self._binned: dict[int, tuple[tuple[ScorePoint, ...], Binned]] = {}
         self._features: tuple[tuple[Configuration, ...], PlanPrior | None, Features] | None = None
-        self._learnt: tuple[tuple[tuple[Configuration, ...], float], tuple[LearntPrior, ...]] | None = None
         self._fit: tuple[tuple[object, ...], JointFit, Runs] | None = None
         self._drawn: dict[int, JointDraws] = {}
 
@@ -61,13 +55,6 @@ class Pool:
             )
         return self._drawn[draws]
 
-    def source_weights(self) -> dict[str, float]:
-        """Return what each source weighed in the last fit, and "none" what the prior without any; empty without one."""
-        if self._fit is None or self._learnt is None:
-            return {}
-        fit, names = self._fit[1], [NONE, *(each.name for each in self._learnt[1])]
-        return {name: float(fit.weights[fit.source == place].sum()) for place, name in enumerate(names)}
-
     def _fitted(
         self, view: View, configurations: tuple[Configuration, ...], curves: Sequence[TrialView]
     ) -> tuple[JointFit, Runs]:
@@ -81,13 +68,7 @@ class Pool:
             reached=np.array([each.reached for each in bins]) / view.target_gpu_hours,
             collapsed=np.array([np.nan if each.collapsed is None else each.collapsed for each in bins]),
         )
-        learnt: tuple[LearntPrior, ...] = ()
-        if self._teacher is not None:
-            key = configurations, view.target_gpu_hours
-            if self._learnt is None or self._learnt[0] != key:
-                self._learnt = key, self._teacher.priors(features(configurations), view.target_gpu_hours)
-            learnt = self._learnt[1]
-        return JointModel(self._design(configurations, view.plan_prior), points, of, learnt).fit(), runs
+        return JointModel(self._design(configurations, view.plan_prior), points, of).fit(), runs
 
     def _design(self, configurations: tuple[Configuration, ...], plan_prior: PlanPrior | None) -> Features:
         if self._features is None or self._features[:2] != (configurations, plan_prior):

@@ -5,8 +5,8 @@ more measure of its progress and is left out; one that stays the same within eac
 axis of the configuration.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -32,15 +32,11 @@ Value = str | float
 
 @dataclass(frozen=True)
 class ReadTable:
-    """What a file holds, the columns that tell configurations apart beyond n and B, and what is to be said about it.
-
-    `about` has the words that are the same in all rows: the task, the recipe.
-    """
+    """What a file holds, the columns that tell configurations apart beyond n and B, and what is to be said about it."""
 
     recorded: Recorded
     axes: tuple[str, ...]
     notes: tuple[str, ...]
-    about: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_recorded(path: Path) -> ReadTable:
@@ -73,9 +69,7 @@ def recorded_in(table: Table, path: Path) -> ReadTable:
             f"scores outside of 0 to 1 in {listing(outside)}: policy rlplan takes scores for pass rates and reads them "
             "as 0 or 1; rescale them"
         )
-    everywhere = {column: set(values) for column, values in table.text.items() if column not in NEEDED}
-    about = {column: values.pop() for column, values in everywhere.items() if len(values) == 1 and values != {""}}
-    return ReadTable(recorded, tuple(axes), tuple(notes), about)
+    return ReadTable(recorded, tuple(axes), tuple(notes))
 
 
 def _scored(table: Table, path: Path, run: str, rows: Rows, notes: list[str]) -> Rows:

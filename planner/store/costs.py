@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Row, delete, func, select
+from sqlalchemy import Row, Select, delete, func, select
 from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError
@@ -20,8 +20,13 @@ def sweeps_of(session: Session, trials: Iterable[int | None]) -> dict[int, str]:
     return {trial: name for trial, name in rows if trial in wanted}
 
 
-def counted_costs(session: Session, gpu: str, model: str) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Return how many steps were measured of each source and trial, on which GPUs."""
+def trials_of(sweep: str) -> Select[int]:
+    """Select the trials of a sweep."""
+    return select(Trial.id).join(Sweep, Sweep.id == Trial.sweep_id).where(Sweep.name == sweep)
+
+
+def counted_costs(session: Session, gpu: str, model: str, sweep: str | None) -> Sequence[Row[*tuple[Any, ...]]]:
+    """Return how many steps were measured of each source and trial, of one sweep or all, on which GPUs."""
     of = (
         CostRecord.source,
         CostRecord.trial_id,
@@ -30,7 +35,9 @@ def counted_costs(session: Session, gpu: str, model: str) -> Sequence[Row[*tuple
         CostRecord.colocated,
     )
     steps = func.sum(func.coalesce(func.nullif(CostRecord.steps, 0), 1)).label("steps")
-    mine = (CostRecord.gpu == gpu, CostRecord.model == model)
+    mine = [CostRecord.gpu == gpu, CostRecord.model == model]
+    if sweep is not None:
+        mine.append(CostRecord.trial_id.in_(trials_of(sweep)))
     return session.execute(select(*of, steps).where(*mine).group_by(*of).order_by(func.min(CostRecord.id))).all()
 
 
@@ -61,8 +68,7 @@ def forget_costs(session: Session, run: str) -> tuple[str, int]:
     """Remove the measured costs of a run or a sweep, by path or name; return what it was stored as, and how many."""
     known = sources(session)
     name = _source_named(run, list(known))
-    of_sweep = select(Trial.id).join(Sweep, Sweep.id == Trial.sweep_id).where(Sweep.name == name)
-    mine = (CostRecord.source == name) | (CostRecord.source.is_(None) & CostRecord.trial_id.in_(of_sweep))
+    mine = (CostRecord.source == name) | (CostRecord.source.is_(None) & CostRecord.trial_id.in_(trials_of(name)))
     session.execute(delete(CostRecord).where(mine))
     return name, known[name]
 

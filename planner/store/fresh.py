@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, column, table
 
-from planner.store import experiences, finals  # noqa: F401 (their tables are made with the others)
+from planner.store import finals  # noqa: F401 (its tables are made with the others)
 from planner.store.base import NAME, Base
 from planner.store.schema import Ranking
 

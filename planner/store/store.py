@@ -108,8 +108,13 @@ class Store:
             return sweeps.plan_named(session, name)
 
     def cost_records(
-        self, *, gpu: str | None = None, model: str | None = None, most: int | None = None
+        self,
+        *,
+        gpu: str | None = None,
+        model: str | None = None,
+        most: int | None = None,
+        sweep: str | None = None,
     ) -> list[CostRecord]:
-        """Return measured costs, oldest first, of one GPU or model or of all; of many about `most`, of every kind."""
+        """Return measured costs, oldest first, of one GPU, model or sweep or of all; of many about `most`."""
         with self.read() as session:
-            return sweeps.cost_records(session, gpu, model, most)
+            return sweeps.cost_records(session, gpu, model, most, sweep)

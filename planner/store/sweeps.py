@@ -11,6 +11,7 @@ from sqlalchemy.orm.interfaces import ORMOption
 
 from budgets.errors import NotFoundError
 from planner.store.base import values_of
+from planner.store.costs import trials_of
 from planner.store.schema import IDENTITY, Candidate, CostRecord, Plan, Sweep, SweepStatus, Transition, Trial
 from planner.trials import TrialState, move
 from planner.view import FINAL_POLICY
@@ -70,8 +71,10 @@ _ALIKE = (  # measured steps that a price must tell apart
 )
 
 
-def cost_records(session: Session, gpu: str | None, model: str | None, most: int | None = None) -> list[CostRecord]:
-    """Return measured costs, oldest first, of one GPU or model or of all.
+def cost_records(
+    session: Session, gpu: str | None, model: str | None, most: int | None = None, sweep: str | None = None
+) -> list[CostRecord]:
+    """Return measured costs, oldest first, of one GPU, model or sweep or of all.
 
     Of more than about `most` some are left out, evenly over time and of those that were made alike.
     """
@@ -79,6 +82,8 @@ def cost_records(session: Session, gpu: str | None, model: str | None, most: int
     chosen = [
         column == value for column, value in ((CostRecord.gpu, gpu), (CostRecord.model, model)) if value is not None
     ]
+    if sweep is not None:
+        chosen.append(CostRecord.trial_id.in_(trials_of(sweep)))
     if most is not None:
         alike = select(func.count(CostRecord.id).label("many")).where(*chosen).group_by(*_ALIKE).subquery()
         kinds, many = session.execute(select(func.count(), func.sum(alike.c.many))).one()

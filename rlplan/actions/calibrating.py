@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Row
@@ -32,34 +32,61 @@ _PHASES = {phase.value for phase in Phase}
 _TIMES_BOTH = {"nemo-rl", "openrlhf", "skyrl"}  # old and reference log-probabilities as one, where there are both
 
 
+@dataclass(frozen=True)
+class CostSource:
+    """The measured costs of a database, or of one sweep in it."""
+
+    store: Store
+    sweep: str | None = None
+    name: str = ""  # of a database other than the one that is worked with
+
+    def steps(self, gpu: Gpu, model: str, traits: RecipeTraits) -> list["MeasuredStep"]:
+        """Return the steps that were measured with a GPU and a model; of very many some."""
+        records = self.store.cost_records(gpu=gpu.name, model=model, most=MOST_RECORDS, sweep=self.sweep)
+        return measured_steps(records, traits, self.name)
+
+    def evidence(self, gpu: Gpu, model: str) -> str:
+        """Say whose steps they are."""
+        with self.store.read() as session:
+            counted = counted_costs(session, gpu.name, model, self.sweep)
+            sweeps = sweeps_of(session, (row.trial_id for row in counted))
+        text = evidence(counted, gpu, sweeps)
+        return f"{text} in {self.name}" if text and self.name else text
+
+
 def known_of(
-    store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients, *, given_mean: bool
+    sources: Sequence[CostSource],
+    workload: Workload,
+    gpu: Gpu,
+    traits: RecipeTraits,
+    before: Coefficients,
+    *,
+    given_mean: bool,
 ) -> tuple[Coefficients, Workload]:
     """Return what measured steps teach of prices, and the workload with the mean response that they saw.
 
     A mean that the user gives stays. So does the expected one where responses were interrupted: how long they would
     have been, nobody saw.
     """
-    records = store.cost_records(gpu=gpu.name, model=workload.model.name, most=MOST_RECORDS)
-    if not records:
+    model = workload.model.name
+    steps = [step for source in sources for step in source.steps(gpu, model, traits)]
+    if not steps:
         return before, workload
-    with store.read() as session:
-        counted = counted_costs(session, gpu.name, workload.model.name)
-        sweeps = sweeps_of(session, (each.trial_id for each in counted))
-    found = calibration_of(records, workload, gpu, traits, before)
-    known = replace(found.coefficients, evidence=evidence(counted, gpu, sweeps))
+    found = _calibrated(steps, workload, gpu, before)
+    texts = filter(None, (source.evidence(gpu, model) for source in sources))
+    known = replace(found.coefficients, evidence="; ".join(texts))
     if given_mean or found.mean_response is None:
         return replace(known, length_log_sd=before.length_log_sd), workload
     return replace(known, measured_lengths=True), workload.with_mean_response(found.mean_response)
 
 
-def with_measured(store: Store, request: Request, *, given_mean: bool) -> Request:
+def with_measured(sources: Sequence[CostSource], request: Request, *, given_mean: bool) -> Request:
     """Price from the steps that were measured with this GPU and each model; by the prior where there are none."""
     known: dict[str, tuple[Coefficients, Workload]] = {}
     for each in request.all_variants:
         if (name := each.workload.model.name) not in known:
             terms = (each.workload, request.hardware.gpu, each.traits, each.coefficients)
-            known[name] = known_of(store, *terms, given_mean=given_mean)
+            known[name] = known_of(sources, *terms, given_mean=given_mean)
 
     def mean(workload: Workload) -> Workload:
         return workload.with_mean_response(known[workload.model.name][1].responses.mean)
@@ -87,25 +114,29 @@ def calibration_of(
 
     A recipe that is not a shipped one is taken to cost what the requested one does: its file may have changed since.
     """
+    found = _calibrated(measured_steps(records, traits), workload, gpu, before)
+    return replace(found, coefficients=replace(found.coefficients, evidence=evidence(records, gpu, {})))
+
+
+def _calibrated(
+    steps: Sequence["MeasuredStep"], workload: Workload, gpu: Gpu, before: Coefficients | None
+) -> "Calibration":
     from budgets.calibration import calibrate  # noqa: PLC0415 (for measured steps alone)
 
-    steps = measured_steps(records, traits)
     found = calibrate(workload, gpu, steps, before)
-    return replace(
-        found,
-        coefficients=replace(found.coefficients, evidence=evidence(records, gpu, {})),
-        mean_response=None if any(step.traits.interrupted_from for step in steps) else found.mean_response,
-    )
+    interrupted = any(step.traits.interrupted_from for step in steps)
+    return replace(found, mean_response=None if interrupted else found.mean_response)
 
 
-def measured_steps(records: Sequence[CostRecord], traits: RecipeTraits) -> list["MeasuredStep"]:
+def measured_steps(records: Sequence[CostRecord], traits: RecipeTraits, database: str = "") -> list["MeasuredStep"]:
     """Return recorded steps as the cost model counts them; `traits` are those of recipes that are not shipped.
 
-    How they were executed (adapters, precision, the reward) is not recorded: as it is to be now.
+    How they were executed (adapters, precision, the reward) is not recorded: as it is to be now. Trials of different
+    databases have the same numbers, which `database` tells apart.
     """
     named = {record.recipe for record in records}.intersection(recipe_names())
     shipped = {name: replace(load_recipe(name).traits(), execution=traits.execution) for name in named}
-    return [_measured_step(record, shipped.get(record.recipe, traits)) for record in records]
+    return [_measured_step(record, shipped.get(record.recipe, traits), database) for record in records]
 
 
 def evidence(records: Iterable[CostRecord | Row[*tuple[Any, ...]]], gpu: Gpu, sweeps: Mapping[int, str]) -> str:
@@ -123,7 +154,7 @@ def evidence(records: Iterable[CostRecord | Row[*tuple[Any, ...]]], gpu: Gpu, sw
     return "; ".join([*parts[:NAMED], *([f"and {rest} more"] if rest > 0 else [])])
 
 
-def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":
+def _measured_step(record: CostRecord, traits: RecipeTraits, database: str) -> "MeasuredStep":
     from budgets.calibration import OUTSIDE, MeasuredStep  # noqa: PLC0415
 
     updates = record.updates_per_step or 1
@@ -147,7 +178,7 @@ def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":
         seconds=timed,
         together=together,
         whole=whole / updates if whole else None,
-        run=record.source or f"trial {record.trial_id}",
+        run=record.source or f"{database} trial {record.trial_id}",
     )
 
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.axes import named_configuration, rate_factor
+from planner.pooling.pool import joint_of
 from planner.recommending.evidence import seed_sd
 from planner.recommending.promise import Promise, promise, promise_from_studies, score_share
 from planner.recommending.prospect import DRAWS
@@ -45,7 +46,6 @@ from runner.processes import has_driver, this_driver
 from runner.sweep.deciding import evidence
 from runner.sweep.finals import FinalRun, Layout, final_run, name_of_final, spec_of_final, take_over, trial_of_final
 from runner.sweep.keeping import FromPilot, copy_pilot
-from runner.sweep.learnt import pool_of
 from runner.sweep.planned import configuration_of, pilot_gpus, run_in_prior
 from runner.sweep.planning import shortfall
 from runner.sweep.spec import SweepSpec
@@ -186,7 +186,7 @@ def _promised(known: Stored, run: FinalRun, view: View) -> Promise:
         if prior is not None:  # else the plan cannot tell
             return promise_from_studies(prior, rate_factor(run.configuration.axes), run.update_steps)
     return promise(
-        pool_of(known.board.spec).joint_draws(view, DRAWS),
+        joint_of(view, DRAWS),
         run.configuration,
         run.update_steps * run.gpu_hours_per_step,
         seed_sd(view.trials.values()),

@@ -12,7 +12,6 @@ from planner.axes import RECIPE, text_of
 from planner.config import Config, Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.percent import percent
-from planner.pooling.priors import PriorSource
 from planner.prior.laws import Circumstances, Run
 from planner.prior.plan_prior import Priced, prior_of_plan
 from planner.prior.rates import at_rate, of_its_own
@@ -25,7 +24,7 @@ from planner.store import Store
 from planner.store.schema import Plan
 from planner.sweeping.grants import idle_gpu_hours
 from planner.view import Configuration, PlanPrior
-from rlplan.actions.calibrating import with_measured
+from rlplan.actions.calibrating import CostSource, with_measured
 from rlplan.actions.configuring import MEAN_RESPONSE
 from runner.simulation.drawn import APART, DrawnCell, Setting
 from runner.sweep.planned import pilot_gpus
@@ -75,7 +74,7 @@ def request_of(plan: Plan, store: Store) -> Request:
     alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)
     if plan.pilot_gpu_hours:
         alone = alone.with_pilots(gpus=pilot_gpus(plan))
-    return with_measured(store, alone, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
+    return with_measured([CostSource(store)], alone, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
 
 
 def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split], list[str]]:
@@ -89,7 +88,7 @@ def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split]
     return splits, refused
 
 
-def setting_of(request: Request, splits: Sequence[Split], teacher: PriorSource | None = None) -> Setting:
+def setting_of(request: Request, splits: Sequence[Split]) -> Setting:
     """Return what all worlds of the plan have in common: its prior, at the final run that the whole budget buys."""
     grid = PricedGrid(price_cells(request))
     bought = {cell.key: cell for cell in grid.ranked(request.budget_gpu_hours)}
@@ -121,7 +120,6 @@ def setting_of(request: Request, splits: Sequence[Split], teacher: PriorSource |
             for split in splits
         ),
         longest_final=request.budget_gpu_hours,
-        teacher=teacher,
     )
 
 

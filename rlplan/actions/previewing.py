@@ -8,18 +8,14 @@ from statistics import fmean, stdev
 from typing import Any, Final, Literal
 
 from budgets.errors import BudgetError, InputError
-from planner.experience.teaching import TransferPriors
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.pool import Pool
 from planner.proposals import propose
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import play
 from planner.store import open_store
-from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
-from rlplan.actions.learning import learnt_from, require_learner
-from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.preview_plan import Split, assumptions_of, request_of, setting_of, splits_of
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.planning import PreviewRequest
@@ -29,8 +25,6 @@ from rlplan.wording.row_columns import columns
 from rlplan.wording.terminal import progress_shown
 from rlplan.wording.typed_numbers import plain_number
 from runner.simulation.drawn import DrawnWorld, Setting
-from runner.sweep.learnt import experienced
-from runner.sweep.planned import about
 
 NO_PILOTS: Final = 0.0
 FEWEST_DRAWS, MOST_DRAWS = 3, 40  # where their number is not given
@@ -200,12 +194,11 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
     with open_store(request.db, read_only=True) as store:
         plan = store.plan(request.plan)
         asked, several = request_of(plan, store), all(each.axes for each in plan.candidates)
-    teacher = _teacher(request, plan)
     splits, refused = splits_of(asked, fractions)
     if not splits:
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
     asked = asked.with_pilots(gpus=splits[-1].proposal.request.pilots.gpus)
-    setting = setting_of(asked, splits, teacher)
+    setting = setting_of(asked, splits)
     unpiloted = propose(asked.with_pilots(fraction=NO_PILOTS))
     first_ranked = unpiloted.candidates[0].cell.configuration
     workers = max(1, asked.pilot_hardware.parallel_trials)
@@ -217,7 +210,7 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
             none = UnpilotedWorld(truth[first_ranked], fmean(truth.values()), max(truth.values()))
             without.append(none)
             for done, split in enumerate(splits, start=1):
-                played = _outcome(world, split, request, number, workers, teacher) if split.fraction else none.played
+                played = _outcome(world, split, request, number, workers) if split.fraction else none.played
                 outcomes[split.fraction].append(played)
                 progress(number * len(splits) + done)
     return Preview(
@@ -232,7 +225,7 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
         outcomes={fraction: tuple(each) for fraction, each in outcomes.items()},
         without=tuple(without),
         first_ranked=first_ranked,
-        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *_taught(teacher), *refused),
+        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *refused),
     )
 
 
@@ -249,12 +242,6 @@ def _worlds(request: PreviewRequest, setting: Setting, clock: Callable[[], float
             return
 
 
-def _taught(teacher: TransferPriors | None) -> Iterator[str]:
-    if teacher is not None and teacher.sources:
-        names = ", ".join(each.name for each in teacher.sources)
-        yield f"how the worlds' curves depend on n and B is as {names} had it, as often as that is believed beforehand"
-
-
 def _sound(request: PreviewRequest) -> tuple[float, ...]:
     """Return the pilot fractions of a request that makes sense."""
     fractions = tuple(plain_number(text, "--pilot-fractions") for text in request.pilot_fractions.split(","))
@@ -264,23 +251,11 @@ def _sound(request: PreviewRequest) -> tuple[float, ...]:
             "is no pilots, to below 1, such as 0,0.05,0.1,0.2"
         )
     open_policy(request.policy, search=None)  # refuses what is not known
-    require_learner(request.policy, request.learn_from or ())
     return fractions
 
 
-def _teacher(request: PreviewRequest, plan: Plan) -> TransferPriors | None:
-    """Return what the plan's sweep would learn from: what is named, else what the plan has frozen."""
-    if request.learn_from is None:
-        frozen = plan.config.get(LEARNT, [])
-        return experienced(frozen, about(plan, {})) if frozen else None
-    named = learnt_from(request.learn_from, database=request.db)
-    return TransferPriors(named, about(plan, {})) if named else None
-
-
-def _outcome(
-    world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int, teacher: TransferPriors | None
-) -> PlayedWorld:
-    pool, proposal = Pool(teacher), split.proposal
+def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int) -> PlayedWorld:
+    pool, proposal = Pool(), split.proposal
     played = play(
         world.recorded,
         open_policy(request.policy, search=None, pool=pool),

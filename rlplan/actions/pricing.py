@@ -47,13 +47,13 @@ def measured(asked: PriceQuery, database: str, *, given_mean: bool) -> PriceQuer
     if "://" not in database and not os.path.exists(os.path.expanduser(database)):
         return asked  # without the store, which takes longer to import than all else
     from planner.store import open_store  # noqa: PLC0415
-    from rlplan.actions.calibrating import known_of  # noqa: PLC0415
+    from rlplan.actions.calibrating import CostSource, known_of  # noqa: PLC0415
 
     if absent(database):
         return asked
     with open_store(database, read_only=True) as store:
         terms = (asked.workload, asked.hardware.gpu, asked.traits, asked.coefficients)
-        coefficients, workload = known_of(store, *terms, given_mean=given_mean)
+        coefficients, workload = known_of([CostSource(store)], *terms, given_mean=given_mean)
     return replace(asked, coefficients=coefficients, workload=workload)
 
 

@@ -11,7 +11,6 @@ from budgets.errors import BudgetError, InputError
 from planner.checking import explained
 from planner.config import Resolved
 from planner.config.trainer import COMMAND, ENVIRONMENT
-from planner.experience.plain import to_plain
 from planner.proposals.sharing import side_by_side
 from planner.store import Store, open_store
 from planner.store.engine import locate
@@ -19,8 +18,6 @@ from planner.store.finals import spent_beside
 from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
 from rlplan.actions.configuring import flag_of, flagged, load_configuration
-from rlplan.actions.learning import BELIEVES, learnt_from, require_learner
-from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.proposing import Require, draft_plan, make_plan
 from rlplan.reading.sweep_data import approximated
 from rlplan.requests.running import SweepRequest
@@ -31,9 +28,9 @@ from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell
 from runner.machine import cpu_cores
 from runner.storage.place import Place
-from runner.sweep.planned import about, configuration_of
+from runner.sweep.planned import configuration_of
 from runner.sweep.planning import SweepChoice, shortfall, sweep_spec, trial_name
-from runner.sweep.spec import Learnt, SweepSpec
+from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import without_gpus
 from runner.tasks.opening import open_task, user_problems
 
@@ -113,8 +110,6 @@ def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
         notes.append("problems, rewards and scores are the environment's; of [task] only lengths and sampling count")
     if (rank := (machine := spec.training.machine).lora_rank) is not None:
         notes.append(f"LoRA on every projection: rank {rank}, alpha {machine.lora_alpha}; all other weights stay")
-    if spec.learnt is not None:
-        notes.append(f"learnt from: {', '.join(each['name'] for each in spec.learnt.sources)}")
     if request.script is not None:
         from runner.trainers.script import read_script  # noqa: PLC0415  (reads what no other sweep needs)
 
@@ -141,7 +136,7 @@ def plan_to_run(request: SweepRequest) -> str | None:
     if not _makes_a_plan(request):
         return request.plan
     resolved, require = _asked_plan(request)
-    plan = make_plan(resolved, request.db, require=require, learn_from=request.learn_from)
+    plan = make_plan(resolved, request.db, require=require)
     if warned := warned_of_pilots(plan.proposal.sharing, plan.proposal.request.budget_gpu_hours):
         tell(warned)
     return plan.name
@@ -151,7 +146,7 @@ def plan_meant(request: SweepRequest) -> Plan:
     """Return the plan that would be run; one that would be made is not stored."""
     if _makes_a_plan(request):
         resolved, require = _asked_plan(request)
-        return draft_plan(resolved, request.db, require=require, learn_from=request.learn_from)
+        return draft_plan(resolved, request.db, require=require)
     with open_store(request.db, read_only=True) as store:
         return store.plan(request.plan)
 
@@ -199,14 +194,6 @@ def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:
     if config.tracking.to is not None:
         require_tracker(config.tracking.to)
         spec = spec.model_copy(update={"tracking": config.tracking})
-    require_learner(request.policy, request.learn_from or ())
-    # Frozen as it is now: what is named, else what the plan has frozen, as one that the request itself makes has.
-    sources = plan.config.get(LEARNT, []) if request.policy == BELIEVES else []
-    if request.learn_from is not None and not _makes_a_plan(request):
-        sources = [to_plain(each) for each in learnt_from(request.learn_from, database=request.db)]
-    if sources:
-        learnt = Learnt(sources=sources, about=about(plan, spec.model_dump(mode="json")))
-        spec = spec.model_copy(update={"learnt": learnt})
     return without_gpus(spec) if request.ray_address is None else spec
 
 

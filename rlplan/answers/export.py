@@ -4,21 +4,19 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from budgets.errors import InputError, NotFoundError, UnknownNameError
-from planner.experience.plain import document as experience_document
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
-from rlplan.actions.learning import experience_in
 from rlplan.reading.export_tables import REPLAYED, TABLES, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.requests.reading import ExportRequest
 from rlplan.wording.documents import plain
-from rlplan.wording.file_writing import Content, require_room, write_csv, write_file
+from rlplan.wording.file_writing import require_room, write_csv, write_file
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell
 
@@ -29,38 +27,31 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def answer(request: ExportRequest) -> None:
-    """Write what is asked for, or what the sweep has learnt."""
-    if request.experience is None:
-        _export_tables(request)
-        return
-    if (request.out, request.what, request.purpose, request.format) != (None, None, None, None):
-        raise InputError("--experience writes one file: leave out the other path, --what, --for and --format")
-    _require_room(request.experience, request)
-    experience = experience_in(request.db, request.sweep)
-    size = f"{experience.configurations} configurations ({experience.curves} curves)"
-    content = experience_document([experience]).encode()
-    _write(request.experience, content, f"what {experience.name} has learnt of {size}", request)
-
-
-def _export_tables(request: ExportRequest) -> None:
+    """Write the tables that are asked for."""
     out = request.out
     if out is None:
-        raise InputError("nothing says where to write: give a file, - for stdout, or --experience FILE")
+        raise InputError("nothing says where to write: give a file, or - for stdout")
     what, format = _what(request), _format(request, out)
     if what == ALL and format is not FileFormat.JSON:
         raise InputError("all tables go into one JSON document: give a .json file, or - with --format json")
-    _require_room(out, request)
+    path = None if out == STDOUT else Path(out).expanduser()
+    if path is not None:
+        require_room(path, force=request.force)
     with tempfile.TemporaryFile() as file:
         sweep, tables = _tables(request, (*TABLES, RANKING) if what == ALL else (what,), file)
         if format is FileFormat.CSV:
-            content: Content = partial(_write_csv, tables[what])
+            content: Callable[[BinaryIO], None] = partial(_write_csv, tables[what])
         elif what == ALL:
             content = partial(_write_json, {"sweep": sweep}, tables)
         else:
             about = {"sweep": sweep, "what": what, "columns": list(tables[what].columns)}
             content = partial(_write_json, about, {"rows": tables[what]})
-        sizes = ", ".join(f"{name} ({table.count:,} rows)" for name, table in tables.items())
-        _write(out, content, f"{sizes} of {sweep}", request)
+        if path is None:
+            content(sys.stdout.buffer)
+            return
+        write_file(path, content, force=request.force)
+    sizes = ", ".join(f"{name} ({table.count:,} rows)" for name, table in tables.items())
+    tell(f"wrote {sizes} of {sweep} to {out}")
 
 
 def _what(request: ExportRequest) -> str:
@@ -107,21 +98,6 @@ def _tables(request: ExportRequest, names: tuple[str, ...], file: IO[bytes]) -> 
                 columns, read = TABLES[name]
                 tables[name] = Table(columns, read(session, sweep), file)
         return sweep.name, tables
-
-
-def _require_room(out: str, request: ExportRequest) -> None:
-    if out != STDOUT:
-        require_room(Path(out).expanduser(), force=request.force)
-
-
-def _write(out: str, content: Content, what: str, request: ExportRequest) -> None:
-    if out != STDOUT:
-        write_file(Path(out).expanduser(), content, force=request.force)
-        tell(f"wrote {what} to {out}")
-    elif isinstance(content, bytes):
-        sys.stdout.buffer.write(content)
-    else:
-        content(sys.stdout.buffer)
 
 
 def _write_json(about: Mapping[str, Any], tables: Mapping[str, Table], file: BinaryIO) -> None:

@@ -1,7 +1,7 @@
 """`rlplan replay`: play a policy over the runs of a table, once or often, and say what came of it."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
@@ -10,18 +10,14 @@ from typing import Any
 from budgets.errors import BudgetError, InputError
 from planner.axes import named_configuration
 from planner.curves.reading.tabular import NAME, is_path, table_of
-from planner.experience.experience import Experience
-from planner.experience.teaching import TransferPriors
 from planner.percent import percent
 from planner.pooling.pool import Pool
-from planner.pooling.priors import NONE
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import ChoiceMark, Played, play
 from planner.replaying.reading import ReadTable, read_recorded, recorded_in
 from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
-from rlplan.actions.learning import learnt_from, require_learner
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.foreign import ReplayRequest
 from rlplan.wording import draw
@@ -55,14 +51,6 @@ class RepeatsData(View["Replay"]):
 
 
 @dataclass(frozen=True)
-class SourceData:
-    """A source that was learnt from."""
-
-    source: str
-    weight: float
-
-
-@dataclass(frozen=True)
 class Replay(Answer):
     """What came of a policy with one seed after another; where one is meant, the first seed's."""
 
@@ -81,8 +69,6 @@ class Replay(Answer):
     best: Configuration = field(repr=False)  # at the target
     played: tuple[Played, ...] = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)  # what to mind about the table and the replay
-    learnt: tuple[Experience, ...] = field(repr=False)
-    weights: Mapping[str, float] = field(repr=False)  # of sources, at the end of the first seed's replay
 
     first = property(lambda self: self.played[0])
     chosen = Read[Configuration]("first.chosen", "(rollouts_per_prompt, prompts_per_batch, axes).")
@@ -95,9 +81,6 @@ class Replay(Answer):
     regret = Key[float]("first.regret", "How much the best scores more than what was chosen.")
     trace = Key[Sequence[TraceData]](lambda each: list(map(TraceData, each.first.trace)))
     decisions = Key[int]("first.decisions")
-    sources = Key[Sequence[SourceData] | None](
-        lambda each: [SourceData(*one) for one in each.weights.items()] if each.learnt else None, optional=True
-    )
     repeats = Key[RepeatsData | None](lambda each: RepeatsData(each) if len(each.played) > 1 else None, optional=True)
 
     @property
@@ -127,16 +110,12 @@ def answer(request: ReplayRequest) -> Replay:
     open_policy(request.policy, search=None)  # refuses what is not known, before a large table is read
     name = Path(request.table) if is_path(request.table) else Path(NAME)
     read = read_recorded(name) if is_path(request.table) else recorded_in(table_of(request.table), name)
-    recorded, sources = read.recorded, tuple(map(str, request.learn_from or ()))
-    require_learner(request.policy, sources)
-    learnt = learnt_from(sources, apart_from=name)
-    teacher = TransferPriors(learnt, read.about) if learnt else None
+    recorded = read.recorded
     _require_reached(recorded, request.target, name)
     full_cost = recorded.full_cost(request.target)
     budget = amount / 100 * full_cost if is_share else amount
     with progress_shown(f"replaying {request.policy}", request.repeat * budget) as progress:
-        replays = tuple(_play_all(request, recorded, budget, teacher, progress))
-    played = tuple(one for one, _ in replays)
+        played = tuple(_play_all(request, recorded, budget, progress))
     if all(one.guessed for one in played):
         first = min(float(run.gpu_hours[run.gpu_hours > 0][0]) for run in recorded.runs if run.length > 0)
         raise BudgetError(
@@ -154,8 +133,6 @@ def answer(request: ReplayRequest) -> Replay:
         best=max(truth, key=lambda configuration: truth[configuration]),
         played=played,
         notes=(*read.notes, *_notes(request, recorded, played)),
-        learnt=learnt,
-        weights=replays[0][1],
     )
 
 
@@ -180,17 +157,15 @@ def _require_reached(recorded: Recorded, target: float, name: Path) -> None:
         )
 
 
-def _play_all(
-    request: ReplayRequest, recorded: Recorded, budget: float, teacher: TransferPriors | None, progress: Progress
-) -> Iterator[tuple[Played, Mapping[str, float]]]:
-    """Yield the replay of each seed, with what the sources weighed at its end."""
+def _play_all(request: ReplayRequest, recorded: Recorded, budget: float, progress: Progress) -> Iterator[Played]:
+    """Yield the replay of each seed."""
     for turn in range(request.repeat):
-        pool = Pool(teacher)
+        pool = Pool()
 
         def report(spent: float, before: float = turn * budget) -> None:
             progress(before + spent)
 
-        one = play(
+        yield play(
             recorded,
             open_policy(request.policy, search=None, pool=pool),
             budget=budget,
@@ -201,7 +176,6 @@ def _play_all(
             trace=turn == 0,
             progress=report,
         )
-        yield one, pool.source_weights()
 
 
 def _notes(request: ReplayRequest, recorded: Recorded, played: tuple[Played, ...]) -> list[str]:
@@ -241,7 +215,7 @@ def parts(replays: Replay, invocation: Invocation, canvas: Canvas) -> Iterator[P
 
 
 def _heading(replays: Replay, canvas: Canvas) -> Iterator[Part]:
-    """Say what is played over, at what cost, and what was learnt before."""
+    """Say what is played over, and at what cost."""
     request, recorded = replays.request, replays.read.recorded
     name = Path(request.table).name if is_path(request.table) else NAME
     axes = f", told apart by n, B, {', '.join(replays.read.axes)}" if replays.read.axes else ""
@@ -252,15 +226,8 @@ def _heading(replays: Replay, canvas: Canvas) -> Iterator[Part]:
         f"{hours(replays.budget)} ({percent(replays.budget / replays.full_cost)}).",
         "dim",
     )
-    if replays.learnt:
-        sources = ", ".join(f"{each.name} ({each.configurations} configurations)" for each in replays.learnt)
-        weights = ", ".join(f"{WEIGHED.get(name, name)} {percent(each)}" for name, each in replays.weights.items())
-        weighed = f"; weights after the first seed's last score: {weights}."
-        unweighed = ": none of it was weighed, for no score was paid for."
-        yield from canvas.lines(f"Learnt from {sources}{weighed if weights else unweighed}", "dim")
 
 
-WEIGHED = {NONE: "no source"}
 SEEDS: Sequence[Column[tuple[int, Played]]] = (
     Column("seed", lambda seeded: seeded[0]),
     Column("GPU-hours", lambda seeded: aligned_hours(seeded[1].gpu_hours_spent)),

@@ -218,14 +218,12 @@ def _next(picture: Picture, final: FinalStanding | None, invocation: Invocation)
 
 
 def _further(picture: Picture) -> Iterator[str]:
-    """Say what start-ups and saves take, what was learnt, and where copies are."""
+    """Say what start-ups and saves take, and where copies are."""
     if money := picture.money.start_ups and picture.money:
         each = aligned_hours(money.start_up_gpu_hours / money.start_ups)
         total = f"{aligned_hours(money.start_up_gpu_hours)} GPU-hours of {money.start_ups:,} segments"
         yield f"Start-ups took {total}, {each} each"
     if (space := taken(picture)) is not None:
         yield space.describe()
-    if picture.learnt_from is not None:
-        yield picture.learnt_from.describe()
     if stored_at := picture.config.get("storage"):
         yield f"a copy of each trial in {stored_at}"

@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError, StoreError, StoreUnavailableError
 from planner.pooling.bands import bands_of
+from planner.pooling.pool import joint_of
 from planner.recommending.prospect import DRAWS
 from planner.store import Store
 from planner.store.finals import pilots_of
@@ -15,7 +16,6 @@ from planner.view import has_curve
 from rlplan.reading.health import collapsed_from
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored_in
 from rlplan.reading.story import Beliefs, Story, read_story
-from runner.sweep.learnt import pool_of
 
 Rows = tuple[Stored, Stored | None]  # of a sweep, and of its pilots where it is their final run
 
@@ -62,7 +62,7 @@ def believed(known: Stored, pilots: Stored | None = None) -> Beliefs:
     scored = [trial for trial in view.trials.values() if has_curve(trial)]
     found, why_not = None, None
     try:
-        joint = pool_of(known.board.spec).joint_draws(view, DRAWS) if scored else None
+        joint = joint_of(view, DRAWS) if scored else None
         found = recommended_for(known, joint=joint) if pilots is None else recommended_for(pilots)
     except (NotFoundError, BudgetError) as error:
         why_not = str(error)

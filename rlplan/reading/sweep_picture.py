@@ -230,24 +230,6 @@ class StoredAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class LearntFrom:
-    """The sources, each with what it was; their weights beside that of none once the sweep has ended."""
-
-    sources: Mapping[str, Mapping[str, str]]
-    weights: Mapping[str, float] | None
-    weighed: str | None  # the same in words
-
-    def describe(self) -> str:
-        """Return it in a sentence."""
-        known = {
-            name: ", ".join(f"{key} {about[key]}" for key in ("task", "model") if key in about)
-            for name, about in self.sources.items()
-        }
-        named = ", ".join(f"{name} ({about})" if about else name for name, about in known.items())
-        return f"learnt from {named}; {self.weighed or 'the weight of each comes when the sweep has ended'}"
-
-
-@dataclass(frozen=True, slots=True)
 class Picture:
     """A sweep at one moment."""
 
@@ -268,7 +250,6 @@ class Picture:
     config: dict[str, Any] = field(default_factory=dict, repr=False)
     metric: str = "mean@1"  # what all scores are, such as best@4
     hold: Hold | None = None
-    learnt_from: LearntFrom | None = None
 
     budget = Key[Money]("money")
     seconds_left_at_most = Key[float | None]("seconds_left")

@@ -1,6 +1,6 @@
 """Reads a sweep's picture: a fixed number of queries, whatever the number of trials."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +14,7 @@ from planner.store import Store
 from planner.store.curves import Memory, present_attempts, reached, remember_scores
 from planner.store.driving import in_force, unended
 from planner.store.records import RankedRow
-from planner.store.schema import Candidate, Decision, Fit, Plan, Ranking, Recommendation, Segment, Sweep, Trial
+from planner.store.schema import Candidate, Fit, Plan, Ranking, Recommendation, Segment, Sweep, Trial
 from planner.store.sweeps import sweep_named
 from planner.store.totals import Totals, totals_of
 from rlplan.reading.decisions import decisions_of
@@ -22,7 +22,6 @@ from rlplan.reading.sweep_picture import (
     Driver,
     Forecast,
     Hold,
-    LearntFrom,
     Money,
     Picture,
     SegmentRow,
@@ -31,7 +30,6 @@ from rlplan.reading.sweep_picture import (
 )
 from runner.processes import has_driver
 from runner.sweep.planned import workload_name
-from runner.sweep.spec import LEARNT
 
 LAST_DECISIONS = 8
 ANSWER_LEVEL = 0.90  # of the intervals of an answer
@@ -83,7 +81,6 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         answer=answer,
         config=without_variables(sweep.config),
         hold=hold,
-        learnt_from=_learnt_from(session, sweep.id, sweep.config),
     )
 
 
@@ -125,26 +122,6 @@ def stored_answer(session: Session, sweep_id: int) -> StoredAnswer | None:
 
 def _fields(row: object, kind: type[StoredAnswer] | type[RankedRow], without: str = "") -> dict[str, Any]:
     return {each.name: getattr(row, each.name) for each in fields(kind) if each.name != without}
-
-
-def _learnt_from(session: Session, sweep_id: int, config: Mapping[str, Any]) -> LearntFrom | None:
-    """Return what a sweep has learnt from; None where that is nothing."""
-    learnt: Mapping[str, Any] | None = config.get("learnt")
-    if not learnt:
-        return None
-    wanted = (
-        select(Decision.seen, Decision.reason)
-        .where(Decision.sweep_id == sweep_id, Decision.action == LEARNT)
-        .order_by(Decision.number.desc())
-        .limit(1)
-    )
-    row = session.execute(wanted).first()
-    sources: Sequence[Mapping[str, Any]] = learnt["sources"]
-    return LearntFrom(
-        sources={each["name"]: dict(each.get("about", {})) for each in sources},
-        weights=None if row is None else dict(row.seen["weights"]),
-        weighed=None if row is None else row.reason,
-    )
 
 
 def _driver(sweep: Sweep, now: datetime, alive: bool) -> Driver | None:

@@ -130,4 +130,3 @@ class ReplayRequest(Request):
     seed: int = options.seed()
     workers: int = flag("Trials that are trained at once.", default=1, least=1)
     repeat: int = flag("Play it so often, each with the next seed; reports the mean.", default=1, least=1)
-    learn_from: list[str] | None = options.learn_from()

@@ -63,9 +63,6 @@ policy = partial(
     default="rlplan",
     offer=completing.policies,
 )
-learn_from = partial(
-    flag, "Recorded runs, experience or a database of related sweeps; may be repeated.", "<file>|<sweep>|none"
-)
 
 # How a budget is split, and what is compared beside n and B, for a plan and for a sweep that makes one.
 Share: TypeAlias = float | Literal["auto"]

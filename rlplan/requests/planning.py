@@ -43,7 +43,9 @@ class ProposeRequest(StoredRequest):
     baseline: str | None = flag(
         "What you would choose otherwise, always rows; else n=8,B=64 or n=8,B=128.", key="proposal.baseline"
     )
-    learn_from: list[str] | None = options.learn_from()
+    learn_from: list[str] | None = flag(
+        "Whose measured steps and lengths count, may be repeated; all of --db without it.", "<database>|<sweep>|none"
+    )
     task: str | None = options.task()
     config: Path | str | None = options.config()
     top: int | None = flag("How many rows the table shows; JSON and CSV have all.", "<int>", least=1)
@@ -62,7 +64,6 @@ class PreviewRequest(StoredRequest):
     pilot_fractions: str = flag(
         "Shares of the budget for pilots that are compared; 0: none.", "<float>,…", default="0,0.05,0.1,0.2,0.4"
     )
-    learn_from: list[str] | None = options.learn_from()
     seed: int = options.seed()
 
 

@@ -96,7 +96,6 @@ class ExportRequest(StoredRequest):
 
     out: str | None = argument("A file, or - for stdout.")
     sweep: str | None = flag("The newest without it.", "<name>", offer=sweeps)
-    experience: str | None = flag("Write what the sweep has learnt there instead, for --learn-from.", "<file>")
     what: str | None = flag(
         "points, trials, segments, decisions, ranking, fits, or all as one JSON document.",
         "<table>",

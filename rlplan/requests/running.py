@@ -43,7 +43,6 @@ class SweepRequest(StoredRequest):
     ray_address: str | None = options.ray_address()
     folder: Path | None = options.new_folder()
     storage: str | None = flag("A copy of each trial's checkpoints and points, such as s3://bucket/path.", "<url>")
-    learn_from: list[str] | None = options.learn_from()
     retries: int = flag("Times in a row that a lost trial is tried again.", default=3)
     problems: Path | None = options.problems()
     model: str | None = options.model()

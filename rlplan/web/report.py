@@ -49,12 +49,9 @@ def report(story: Story, beliefs: Beliefs | None) -> str:
 
 
 def about_sweep(picture: Picture) -> str:
-    """Say what a sweep runs, by which policy, and what of it was approximated or learnt before."""
-    notes = list(approximated(picture.config))
-    if picture.learnt_from is not None:
-        notes.append(picture.learnt_from.describe())
+    """Say what a sweep runs, by which policy, and what of it was approximated."""
     what = f"{picture.workload}, {picture.plan}, policy {picture.policy}, seed {picture.seed}"
-    return "; ".join([what, *notes])
+    return "; ".join([what, *approximated(picture.config)])
 
 
 def plan_report(plan: Plan, database: str) -> str:

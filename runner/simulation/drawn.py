@@ -1,13 +1,12 @@
 """Runs of a plan's cells in a world that is drawn from its prior: what a sweep might meet before a GPU-hour is spent.
 
 One of the prior's draws is a world: it has a score for every cell at every length. They are played by their weights,
-and cells and runs depart from their curves as real ones do. Earlier sweeps bend these to what they say of how curves
-depend on the configuration.
+and cells and runs depart from their curves as real ones do.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 from zlib import crc32
@@ -15,10 +14,6 @@ from zlib import crc32
 import numpy as np
 
 from planner.axes import as_text, suffix
-from planner.curves.curve import Vector
-from planner.experience.experience import is_transferred
-from planner.pooling.features import LOCALS, MIDDLE, STEEPNESS, TOP, Features, features
-from planner.pooling.priors import LearntPrior, PriorSource
 from planner.prior.draws import Places, Weights
 from planner.prior.laws import MOST_GAIN
 from planner.prior.studies import Values
@@ -28,7 +23,6 @@ from runner.ports.simulation import Pathologies, SimulationChoice
 from runner.simulation.chance import mixed, uniform
 from runner.simulation.surfaces import Shape, departed, of_one_run
 
-TOPS: Final = (0.005, 0.98)  # share of what the base model lacks that a curve may end at
 EXPONENTS: Final = (0.3, 3.0)
 # What the public runs that we have read show now and then; the rates themselves are an assumption.
 MODERATE: Final = Pathologies(crossing=0.15, late_start=0.05, second_rise=0.1, slide=0.1, collapse=0.02)
@@ -37,52 +31,6 @@ FINE_POINTS, MOST_POINTS = 100, 160  # of a run; beyond the former they lie fart
 WIDENING: Final = 1.03
 APART: Final = 4  # times as many rollouts between the three scores that a curve is read through
 FARTHEST_ASYMPTOTE: Final = 3.0  # times the gain at the last of the three
-
-
-@dataclass(frozen=True)
-class Taught:
-    """What sources say of some cells; `units` are the rollouts of each one's final run."""
-
-    units: tuple[float, ...]
-    smooth: Features
-    priors: Sequence[LearntPrior]
-
-
-def bent(shapes: Sequence[Shape], taught: Taught, rng: np.random.Generator) -> list[Shape]:
-    """Return the curves under one source, or under none."""
-    units, smooth, chances = taught.units, taught.smooth, [prior.weight for prior in taught.priors]
-    drawn = rng.choice(len(chances) + 1, p=[*chances, 1 - math.fsum(chances)])
-    if drawn == len(chances):
-        return list(shapes)
-    prior, known = taught.priors[drawn], len(smooth.terms)
-    at = [place for place, term in enumerate(smooth.terms) if is_transferred(term)]
-    wanted = rng.multivariate_normal(prior.mean[at], prior.covariance[np.ix_(at, at)])
-    design, read = smooth.design[:, :, :known], _read(shapes, units)
-    own = np.linalg.lstsq(design.reshape(-1, known), read.reshape(-1), rcond=None)[0]
-    moved = read + design[:, :, at] @ (wanted - own[at])
-    return [_written(shape, unit, *row) for shape, unit, row in zip(shapes, units, moved.tolist(), strict=True)]
-
-
-def _read(shapes: Sequence[Shape], units: Sequence[float]) -> Vector:
-    """Return (cells, 3): logit of the share that is gained, log of the midpoint in final runs, log of the exponent."""
-    found = np.empty((len(shapes), LOCALS))
-    for row, shape, unit in zip(found, shapes, units, strict=True):
-        top = min(TOPS[1], max(TOPS[0], (shape.asymptote - shape.base) / (1 - shape.base)))
-        row[TOP] = math.log(top / (1 - top))
-        row[MIDDLE] = math.log(shape.middle / unit)
-        row[STEEPNESS] = math.log(shape.exponent)
-    return found
-
-
-def _written(shape: Shape, unit: float, top: float, middle: float, steepness: float) -> Shape:
-    gained = min(TOPS[1], max(TOPS[0], 1 / (1 + math.exp(-top))))
-    low, high = EXPONENTS
-    return replace(
-        shape,
-        asymptote=shape.base + gained * (1 - shape.base),
-        middle=unit * math.exp(middle),
-        exponent=min(high, max(low, math.exp(steepness))),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +58,6 @@ class DrawnCell:
         """What tells it from all others."""
         return Configuration(self.rollouts_per_prompt, self.prompts_per_batch, self.axes)
 
-    def rollouts_in(self, gpu_hours: float) -> float:
-        """Return the rollouts that so many GPU-hours of training make."""
-        return gpu_hours / self.gpu_hours_per_step * self.rollouts_per_prompt * self.prompts_per_batch
-
     def rollouts(self, gpu_hours: float) -> float:
         """Return the rollouts that so many GPU-hours of training make, as far as a run is expected to gain by them."""
         steps = min(gpu_hours / self.gpu_hours_per_step, self.most_steps)
@@ -135,16 +79,6 @@ class Setting:
     longest_pilot: float  # GPU-hours up to which scores can matter
     longest_final: float
     pathologies: Pathologies = field(default_factory=lambda: MODERATE)
-    teacher: PriorSource | None = None  # what earlier sweeps say of how scores depend on n and B
-
-    @cached_property
-    def taught(self) -> Taught | None:
-        """What they say of these cells, the same in every world; None without any."""
-        if self.teacher is None:
-            return None
-        smooth = features([cell.configuration for cell in self.cells])
-        units = (cell.rollouts_in(self.longest_final) for cell in self.cells)
-        return Taught(tuple(units), smooth, self.teacher.priors(smooth, self.longest_final))
 
 
 def curve_through(base: float, rollouts: float, scores: Sequence[float]) -> Shape:
@@ -174,8 +108,6 @@ class DrawnWorld:
         ends = np.cumsum(setting.weights) / setting.weights.sum()
         draw = min(int(np.searchsorted(ends, place, side="right")), len(ends) - 1)
         curves = [cell.curve(draw) for cell in setting.cells]
-        if setting.taught is not None:  # earlier sweeps have them depend on the configuration otherwise
-            curves = bent(curves, setting.taught, np.random.default_rng([self._key, 42]))
         self._shapes = {
             cell.configuration: departed(curve, setting.pathologies, self._key_of(cell))
             for cell, curve in zip(setting.cells, curves, strict=True)

@@ -13,7 +13,6 @@ from planner.recommending.prospect import DRAWS
 from planner.store.state import sweep_state
 from planner.view import Configuration
 from runner.sweep.board import Board
-from runner.sweep.learnt import pool_of
 from runner.sweep.spec import SweepSpec
 
 
@@ -45,7 +44,7 @@ def answer_of(
     facts, target = facts_of(view, planned_of(board)), target_gpu_hours or board.spec.target_gpu_hours + left_over
     require_choice(facts, target)  # a joint belief needs a curve
     return answer(
-        (pool or pool_of(board.spec)).joint_draws(view, draws) if joint is None else joint,
+        (pool or Pool()).joint_draws(view, draws) if joint is None else joint,
         facts,
         target,
         seed_sd=seed_sd(view.trials.values()),

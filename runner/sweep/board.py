@@ -20,7 +20,7 @@ from planner.trials import TrialState
 from planner.view import Axes, Configuration, ScorePoint, TrialView, View
 from runner.ports.backend import Point
 from runner.sweep.cells import Cells
-from runner.sweep.planned import about, configuration_of, plan_forecast, start_up_gpu_hours, start_ups
+from runner.sweep.planned import configuration_of, plan_forecast, start_up_gpu_hours, start_ups
 from runner.sweep.prices import StartUps, StepPrices, TrialSteps
 from runner.sweep.spec import SweepSpec
 
@@ -131,10 +131,6 @@ class Board:
             replicates=True,
             plan_prior=self._plan_forecast,
         )
-
-    def about(self) -> dict[str, str]:
-        """Return what is trained, in the words by which sweeps are found to be alike."""
-        return about(self.plan, self.spec.model_dump(mode="json"))
 
     def candidate(self, configuration: Configuration) -> Candidate:
         """Return the plan's row for a configuration, whatever its learning rate where that is searched for."""

@@ -2,20 +2,14 @@
 
 import time
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
-
-from budgets.errors import BudgetError, InputError, NotFoundError
-from planner.experience.plain import from_plain, to_plain
+from budgets.errors import BudgetError, NotFoundError
 from planner.metrics import INTERVAL_LEVEL
-from planner.percent import percent
 from planner.pooling.pool import DRAWS as FEWER_DRAWS
 from planner.pooling.pool import Pool
-from planner.pooling.priors import NONE
 from planner.recommending.answer import FinalAnswer, answer_data
 from planner.recommending.prospect import DRAWS
-from planner.store.experiences import save_experience
 from planner.store.records import RankedRow
 from planner.store.results import SO_FAR, save_recommendation
 from planner.store.schema import Fit, Recommendation
@@ -24,10 +18,7 @@ from planner.view import has_curve
 from runner.sweep.answering import answer_of
 from runner.sweep.board import Board
 from runner.sweep.journal import Journal
-from runner.sweep.learnt import left_behind, tells
-from runner.sweep.spec import LEARNT
 
-EXPERIENCE: Final = "experience"  # the note that a sweep leaves nothing behind, and why
 MODEL = "sigmoids, all curves together"
 # What a recommendation and a row of the ranked list have of a choice.
 CHOSEN = (
@@ -110,27 +101,6 @@ class Conclusions:
         rows = rankings(found)
         sweep = board.sweep
         journal.add(lambda session: save_recommendation(session, sweep, Recommendation(**row), rows))
-        if so_far:
-            return
-        if weights := self._pool.source_weights():
-            parts = ", ".join(f"{name} {percent(weight)}" for name, weight in weights.items() if name != NONE)
-            text = f"of what is believed rests on earlier sweeps: {parts}; on none {percent(weights.get(NONE, 0.0))}"
-            journal.note(LEARNT, None, text, weights=weights)
-        self._leave_behind()
-
-    def _leave_behind(self) -> None:
-        """Store what later sweeps can learn from this one; where that fails, its answer stands all the same."""
-        board, journal = self._board, self._journal
-        if not tells(board):
-            return
-        try:
-            content = to_plain(left_behind(board))
-            from_plain(content, board.sweep)  # what nobody could read is not left behind
-        except (InputError, np.linalg.LinAlgError) as error:
-            journal.note(EXPERIENCE, None, f"later sweeps cannot learn from this one: {error}")
-            return
-        sweep, at = board.sweep, journal.clock.now()
-        journal.add(lambda session: save_experience(session, sweep, content, at))
 
 
 def details(found: FinalAnswer) -> dict[str, Any]:

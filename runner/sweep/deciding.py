@@ -7,6 +7,7 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
+from planner.pooling.pool import Pool
 from planner.store.finals import Final, final_of, finals_of
 from planner.store.schema import Recommendation, Sweep
 from planner.store.sweeps import sweep_named
@@ -18,7 +19,6 @@ from runner.sweep.answering import stored_board
 from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
 from runner.sweep.journal import Journal
-from runner.sweep.learnt import pool_of
 from runner.sweep.monitoring import FinalRunMonitor, Promised
 from runner.sweep.spec import SweepSpec
 
@@ -27,7 +27,7 @@ Concluding = Callable[[Board, Journal], Conclusions | FinalRunMonitor]
 
 def deciding(session: Session, sweep: str, spec: SweepSpec) -> tuple[Policy, Concluding]:
     """Return the policy of a stored sweep and what makes its conclusions; both fit the same curves in one pool."""
-    pool, row = pool_of(spec), sweep_named(session, sweep)
+    pool, row = Pool(), sweep_named(session, sweep)
     final = final_of(session, row.id)
     if final is None:
         return open_policy(spec.policy, search=spec.search, pool=pool), partial(Conclusions, pool)

@@ -63,26 +63,6 @@ def start_up_gpu_hours(candidates: Iterable[Candidate]) -> float:
     )
 
 
-def about(plan: Plan, config: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a sweep of these settings trains, in the words by which sweeps are found to be alike.
-
-    Before there is a sweep nothing is known of a task that the plan does not name, nor of the trainer.
-    """
-    training: Mapping[str, Any] = config.get("training", {})
-    planned = (plan.config.get("workload") or {}).get("task")
-    trainer = training.get("trainer")
-    known = {
-        "model": plan.workload.get("model"),
-        "model_parameters": plan.workload.get("parameters"),
-        "response_tokens": plan.workload.get("response_tokens"),
-        "task": workload_name(config, plan.workload) if training else planned,
-        "difficulty": plan.difficulty,
-        "recipe": plan.recipe,
-        "trainer": (trainer["name"] if trainer else "builtin") if training else None,
-    }
-    return {name: str(value) for name, value in known.items() if value}
-
-
 def workload_name(config: Mapping[str, Any], planned: Mapping[str, Any]) -> str:
     """Name what is trained: the task where the sweep says one, else the plan's model."""
     task = config.get("training", {}).get("task", {}).get("name")

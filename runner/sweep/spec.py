@@ -1,6 +1,6 @@
 """What a sweep is asked to do: plain checked data that is stored with it, so that a resumed sweep is the same sweep."""
 
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -73,16 +73,6 @@ class Resources(Section):
         return gpu_hours * SECONDS_PER_HOUR / self.slots
 
 
-LEARNT: Final = "learnt"  # the decision that says what each source weighed in the end
-
-
-class Learnt(Section):
-    """What earlier sweeps say, as plain data, and what this one is: by that their likeness is judged."""
-
-    sources: list[dict[str, Any]] = Field(min_length=1)
-    about: dict[str, str]
-
-
 def cell_name(configuration: Configuration) -> str:
     """Name what trials have in common that cost alike: those of any learning rate and seed."""
     n, B, axes = configuration
@@ -105,7 +95,9 @@ class SweepSpec(Section):
     learning_rate_range: list[Positive] | None = Field(
         None, description="least and largest factor on the rule's learning rate, between which is searched"
     )
-    learnt: Learnt | None = Field(None, description="what earlier sweeps say of n, B and further axes; null: nothing")
+    learnt: dict[str, Any] | None = Field(
+        None, description="what earlier sweeps said, where an older rlplan stored it; nothing reads it"
+    )
     retries: Annotated[int, Field(ge=0)] = Field(
         3, description="of a trial that is lost or hangs, without a newer checkpoint"
     )

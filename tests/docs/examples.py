@@ -18,7 +18,7 @@ from tests.rlplan.test_replay_command import write
 
 # The pages that look at a sweep while it runs; the others that need one look at one that has ended.
 UNDER_WAY = ("sweeps.md",)
-ENDED = ("README.md", "recommendation.md", "report.md", "database.md", "python.md", "experience.md")
+ENDED = ("README.md", "recommendation.md", "report.md", "database.md", "python.md")
 
 
 def furnish(folder: Path, page: str) -> None:
@@ -43,12 +43,6 @@ def _curves(folder: Path) -> None:
 def table(name: str) -> Callable[[Path], None]:
     """Return what writes a small table of recorded runs, as `rlplan replay` reads it."""
     return lambda folder: write(folder / name, grid(cells=6, seeds=1, points=12))
-
-
-def _runs_and_earlier_ones(folder: Path) -> None:
-    """Write a table of recorded runs, and another that can be learnt from."""
-    table("runs.csv")(folder)
-    write(folder / "earlier.csv", grid(cells=6, seeds=1, points=12, seed=1))
 
 
 def _shapes_of_curves(folder: Path) -> None:
@@ -87,8 +81,7 @@ MORE: dict[str, Callable[[Path], object]] = {
     "checking.md": lambda folder: (folder / "run_grpo.sh").write_text(SOUND, encoding="utf-8"),
     "costs-table.md": lambda folder: shutil.copy(MEASURED, folder / "runs.csv"),
     "curves.md": _shapes_of_curves,
-    "replay.md": _runs_and_earlier_ones,
-    "experience.md": _runs_and_earlier_ones,
+    "replay.md": table("runs.csv"),
     "allocbench.md": table("sum-hard.csv"),
     "faq.md": table("runs.csv"),
     "README.md": table("runs.csv"),

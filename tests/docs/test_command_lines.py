@@ -20,7 +20,7 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"  # test_tutorial.py runs it from the be
 WRITTEN = ROOT / "docs" / "commands.md"  # test_pages.py compares it with the commands
 # Why a line is not run here but only understood: its command is there, and takes these flags and arguments.
 NOT_RUN = {
-    "trains for minutes": r"^rlplan sweep( --task sum-\w+ --budget [\d.]+)?( --trainer \S+)?( --learn-from \S+)?$",
+    "trains for minutes": r"^rlplan sweep( --task sum-\w+ --budget [\d.]+)?( --trainer \S+)?$",
     "reads what a run left": r"^rlplan fit rlplan-sweeps/sweep-1-final/n8",
     "asks a sweep that trains": r"^rlplan (resume|retry|pause|stop)\b",
     "runs what a sweep recommends": r"^rlplan launch\b",

@@ -13,13 +13,11 @@ from planner.store import open_store, sweeps
 from planner.store.schema import Point, Trial
 from rlplan.answers.export import WHAT
 from rlplan.wording import file_writing
-from tests.planner.replaying.tables import grid
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
-from tests.rlplan.test_replay_command import write as write_runs
 
 TABLES = [what for what in WHAT if what != "all"]
 
@@ -170,19 +168,3 @@ def test_a_sweep_without_scores_has_nothing_to_replay(run: Run, tmp_path: Path) 
     assert (ran.code, "has no scores yet" in ran.err) == (3, True)
     assert run("export", "-", "--what", "segments").out.startswith("sweep,trial,number,")
     assert run("export", "none.csv", "--what", "fits").code == 0
-
-
-def test_what_a_sweep_has_learnt_is_carried_to_another_place(run: Run, tmp_path: Path) -> None:
-    where = ended(tmp_path / "earlier.db")
-    ran = run("export", "--experience", "earlier.json", "--db", str(where))
-    assert (ran.code, ran.out) == (0, "")
-    assert "has learnt of" in ran.err
-    (source,) = json.loads((tmp_path / "earlier.json").read_text(encoding="utf-8"))["sources"]
-    assert source["name"] == "sweep-1"
-    assert {"model", "task", "recipe", "difficulty", "trainer", "model_parameters"} <= set(source["about"])
-    assert run("export", "--experience", "-", "--db", str(where)).out == (tmp_path / "earlier.json").read_text("utf-8")
-    table = write_runs(tmp_path / "runs.csv", grid(cells=8, seeds=1, points=12))
-    call = ("replay", table, "--budget", "100", "--target", "100", "--format", "json", "--learn-from")
-    by_file, by_database = (run(*call, str(each)) for each in (tmp_path / "earlier.json", where))
-    assert by_file.code == by_database.code == 0
-    assert by_file.out.replace("earlier.json", "earlier.db") == by_database.out

@@ -108,6 +108,33 @@ def test_measured_steps_say_how_long_responses_are_unless_that_is_given(
     assert run("preview", *quick, "--db", "sqlite:///rlplan.db").code == 0
 
 
+def test_steps_of_a_named_sweep_or_database_count_instead_of_all_steps(run: Run, tmp_path: Path) -> None:
+    for database, tokens in (("rlplan.db", (900.0, 1500.0)), ("old.db", (3000.0,))):
+        with open_store(tmp_path / database) as store:
+            for number, mean in enumerate(tokens, start=1):
+                trial = samples.started_trial(store)
+                record = samples.cost_record(trial_id=trial, steps=10 * number, mean_response_tokens=mean)
+                samples.put(store, sweeps.add_cost_records, [record])
+
+    def assumed(*names: str) -> tuple[float, str]:
+        plan = run.json("propose", "--budget", "5000", *(part for name in names for part in ("--learn-from", name)))
+        (source,) = (each["source"] for each in plan["assumptions"] if each["what"] == "cost of a step")
+        return plan["workload"]["mean_response_tokens"], source.removeprefix("calibrated by ")
+
+    two = "20 steps of sweep-2, 8 h100"
+    assert assumed() == (pytest.approx((900 * 1500) ** 0.5), f"{two}; 10 steps of sweep-1, 8 h100")
+    assert assumed("sweep-2") == (pytest.approx(1500), two)
+    assert assumed("old.db") == (pytest.approx(3000), "10 steps of sweep-1, 8 h100 in old.db")
+    both = assumed("sweep-2", "old.db")
+    assert both == (pytest.approx((1500 * 3000) ** 0.5), f"{two}; 10 steps of sweep-1, 8 h100 in old.db")
+    mean, source = assumed("none")
+    assert mean not in (900, 1500, 3000)
+    assert source.startswith("not measured yet")
+    # Also where there is no database yet.
+    fresh = run.json("propose", "--budget", "5000", "--db", "new.db", "--learn-from", "old.db")
+    assert fresh["workload"]["mean_response_tokens"] == pytest.approx(3000)
+
+
 def test_a_recipe_of_ones_own_is_priced_as_its_file_says(run: Run, tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text('inherits = "easy"\n[objective]\nkl = 0.0\n')
     own, shipped, cheaper = (

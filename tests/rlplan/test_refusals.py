@@ -34,16 +34,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
     open_store(tmp_path / "empty.db").close()
     write_curve(tmp_path / "one.csv")
-    for seed, name in enumerate(("runs", "earlier")):
-        write_runs(tmp_path / f"{name}.csv", grid(cells=8, seeds=2, points=20, seed=seed))
+    write_runs(tmp_path / "runs.csv", grid(cells=8, seeds=2, points=20))
     (tmp_path / "nothing.csv").write_text("")
     (tmp_path / "negative.csv").write_text("step,score\n-2,0.5\n-1,0.6\n")
     (tmp_path / "typo.toml").write_text("[objective]\nclip_hgh = 0.1\n")
     (tmp_path / "cosine.toml").write_text('[optimizer]\nlearning_rate_schedule = "cosine"\n')
     (tmp_path / "reward.csv").write_text("step,reward\n10,-1\n20,5\n")
-    (tmp_path / "broken.json").write_text('{"rlplan_experience": 1,', encoding="utf-8")
-    (tmp_path / "other.json").write_text('{"runs": []}', encoding="utf-8")
-    (tmp_path / "picture.json").write_bytes(b'{"\xff\xfe')
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     yield tmp_path
     assert [len(rows(tmp_path / "rlplan.db", kind)) for kind in (Plan, Sweep, Final)] == [2, 1, 0]
@@ -61,6 +57,11 @@ def names(folder: Path) -> list[str]:
         (f"{PROPOSE} --budget 5k", 2, "--budget '5k' is not a number of GPU-hours above zero: write it out"),
         (f"{PROPOSE} --budget 1e12", 2, "at most 1,000,000,000"),
         (PROPOSE, 2, "no budget given: say how many GPU-hours there are, such as --budget 5000"),
+        (f"{PLAN} --learn-from missing.db", 2, "--learn-from missing.db: there is no such file, and no sweep in a new"),
+        ("propose --budget 5000 --learn-from sweep-9", 2, "there is no such file, and there is no sweep 'sweep-9'"),
+        (f"{PLAN} --learn-from runs.csv", 2, "--learn-from runs.csv is no database: give a database, a sweep of this"),
+        (f"{PLAN} --learn-from none --learn-from rlplan.db", 2, "leave out the one or the other"),
+        (f"{PLAN} --learn-from empty.db", 2, "--learn-from empty.db: no step of qwen3-8b on h100 was measured there"),
         (f"{PROPOSE} --task sum-easy", 2, "how many GPU-hours there are, such as --budget 0.03"),
         ("report", 2, "Missing argument 'out', as in `rlplan report report.html sweep-1`. Run `rlplan report --help`"),
         ("fit", 2, "Missing argument 'files', as in `rlplan fit run.csv "),
@@ -147,7 +148,6 @@ def names(folder: Path) -> list[str]:
         ("export new.csv --for replays", 2, "did you mean 'replay'"),
         ("export new.csv --for replay --what trials", 2, "leave out --what trials"),
         ("export", 2, "nothing says where to write"),
-        ("export --experience b.json --what fits", 2, "leave out the other path, --what"),
         ("export no/such/folder.csv", 2, "cannot be written: No such file or directory"),
         ("export points.csv --sweep sweep-9", 3, "there is no sweep 'sweep-9'"),
         ("export /dev/null --what points --force", 2, "is no file that can be written"),
@@ -205,15 +205,6 @@ def names(folder: Path) -> list[str]:
         (f"{REPLAY} --policy best", 2, "unknown policy 'best'"),
         (f"{REPLAY} --workers 0", 2, "--workers 0: it must be at least 1"),
         (f"{REPLAY} --repeat 0", 2, "--repeat 0: it must be at least 1"),
-        (f"{REPLAY} --learn-from missing.csv", 2, "there is no such file; give a table of recorded runs"),
-        (f"{REPLAY} --learn-from broken.json", 2, "is no JSON"),
-        (f"{REPLAY} --learn-from other.json", 2, "holds no experience"),
-        (f"{REPLAY} --learn-from picture.json", 2, "is not UTF-8 text"),
-        (f"{REPLAY} --learn-from notes.csv", 2, "has no column run"),
-        (f"{REPLAY} --learn-from none --learn-from earlier.csv", 2, "leave out the one or the other"),
-        (f"{REPLAY} --learn-from runs.csv", 2, "is the table that is replayed"),
-        (f"{REPLAY} --learn-from earlier.csv --learn-from earlier.csv", 2, "is given twice"),
-        (f"{REPLAY} --policy asha --learn-from earlier.csv", 2, "asha decides by scores alone"),
     ],
 )
 def test_what_cannot_be_done_is_refused(

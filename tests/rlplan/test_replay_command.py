@@ -64,23 +64,3 @@ def test_a_target_beyond_some_runs_is_told_and_beyond_all_refused(
     assert says in ran.err
     assert ran.code == (2 if target == "500" else 0)
     assert ran.out == "" if target == "500" else ran.json["best_at_target"] == 0.5
-
-
-@pytest.fixture
-def earlier(tmp_path: Path) -> str:
-    return write(tmp_path / "earlier.csv", grid(cells=8, seeds=2, points=20, seed=1))
-
-
-def test_earlier_tables_are_learnt_from_and_their_weights_are_said(
-    run: Run, tmp_path: Path, table: str, earlier: str
-) -> None:
-    other = write(tmp_path / "other.csv", grid(cells=8, seeds=1, points=20, seed=2))
-    call = ("replay", table, *ARGUMENTS, "--learn-from")
-    ran = run(*call, earlier, "--learn-from", other, "--format", "json")
-    document = ran.json
-    assert [each["source"] for each in document["sources"]] == ["none", earlier, other, "all together"]
-    assert sum(each["weight"] for each in document["sources"]) == pytest.approx(1.0)
-    shown = run(*call, earlier).text
-    assert "(8 configurations)" in shown
-    assert "no source" in shown
-    assert run(*call, "none", "--format", "json").out == run("replay", table, *ARGUMENTS, "--format", "json").out

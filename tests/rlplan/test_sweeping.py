@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select, text
 
 from budgets.errors import ClusterLostError, InputError, NotFoundError, UnknownNameError
 from planner.config import build_request
 from planner.proposals import propose
-from planner.store.schema import Charge, Sweep, SweepStatus, Trial
+from planner.store import open_store
+from planner.store.schema import Charge, Plan, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.configuring import load_configuration
@@ -25,6 +27,8 @@ from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.world import course_of
 from runner.sweep.fingerprint import configuration_fingerprint
 from runner.sweep.planned import configuration_of
+from runner.sweep.spec import SweepSpec
+from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import rows
 from tests.runner.tasks.checkpoints import save_checkpoint
 from tests.simulated.executor import SimulatedExecutor
@@ -278,6 +282,24 @@ def test_an_interrupted_sweep_goes_on_and_a_finished_one_says_so(database: str) 
         go_on(ResumeRequest("sweep-1", db=database))
     with pytest.raises(NotFoundError, match="there is no sweep 'sweep-7'"):
         go_on(ResumeRequest("sweep-7", db=database))
+
+
+def test_a_sweep_that_an_older_version_based_on_earlier_ones_is_shown_and_goes_on(database: str, run: Run) -> None:
+    interrupted(database)
+    with open_store(database) as store, store.write() as session:
+        (sweep,) = session.scalars(select(Sweep))
+        sweep.config = {**sweep.config, "learnt": {"sources": [{"name": "sweep-0", "mean": [0.5]}], "about": {}}}
+        sweep.config_hash = configuration_fingerprint(SweepSpec.model_validate(sweep.config))
+        plan = session.scalars(select(Plan)).one()
+        plan.config = {**plan.config, "learnt": sweep.config["learnt"]["sources"]}
+        child = "id INTEGER PRIMARY KEY, sweep_id INTEGER NOT NULL REFERENCES sweeps (id) ON DELETE CASCADE"
+        session.execute(text(f"CREATE TABLE experiences ({child}, content JSON NOT NULL)"))
+        session.execute(text("INSERT INTO experiences (sweep_id, content) VALUES (1, '{}')"))
+    assert run.json("status")["status"] == "interrupted"
+    assert not go_on(ResumeRequest(db=database)).interrupted
+    assert stored(database).config["learnt"]["sources"][0]["name"] == "sweep-0"
+    assert run.json("recommend")["sweep"] == "sweep-1"
+    assert run("launch", "--dry-run").code == 0
 
 
 @pytest.mark.parametrize("what", ["code_fingerprint", "configuration_fingerprint"])
