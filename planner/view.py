@@ -19,6 +19,8 @@ class Configuration(NamedTuple):
 
 
 FINAL_POLICY = "final"  # what decides in the sweep that a final run is driven as
+CHAMPION_POLICY = "champion"  # in one of a plan that has a champion
+EXPLORING_POLICY = "rlplan"  # and in one of a plan that has none
 
 # From these a trial can be given a segment.
 READY = frozenset({TrialState.PLANNED, TrialState.PAUSED})

@@ -40,8 +40,7 @@ def champion_of(config: Mapping[str, Any], total_gpu_hours: float) -> Champion |
 def most_of_a_sweep(champion: Champion) -> float:
     """Return the GPU-hours that may pass before the final run goes on: the last look, and all challengers."""
     challengers = 0.0 if champion.alone else max(champion.challenger_share, champion.alarm_share)
-    looks = MOST_LOOK_SHARE if challengers else LOOK_SHARE
-    return (looks + challengers) * champion.total_gpu_hours
+    return (MOST_LOOK_SHARE + challengers) * champion.total_gpu_hours
 
 
 def _data(configuration: Configuration) -> dict[str, Any]:

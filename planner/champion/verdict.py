@@ -57,7 +57,7 @@ def _of_gains(standing: Standing, gains: Sequence[Gain]) -> Verdict:
             if not standing.alarm
             else f"its start {standing.alarm}, and none was tried"
         )
-        return Verdict(own, own, False, None, None, None, None, f"{why}: the champion goes on")
+        return Verdict(own, own, False, None, None, None, None, why)
     challenger = best.trial.configuration
     name, bar = named_configuration(challenger), bar_of(standing, challenger)
     switched = bool(able) or failed

@@ -14,6 +14,7 @@ from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choosing import Choice, Choices
 from planner.recommending.facts import Facts, alike, require_choice
 from planner.recommending.prospect import RUNGS_PER_OCTAVE, Prospect, beats
+from planner.recommending.succession import Alone, Decided, Succession
 from planner.view import Configuration
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class FinalAnswer:
     cautions: tuple[Caution, ...] = field(repr=False)
     seed_sd: float  # of score, where the chosen one is expected
     draws: int
+    succession: Succession | None = None  # where the sweep had a champion
 
     @property
     def budgets(self) -> tuple[AtBudget, ...]:
@@ -105,6 +107,8 @@ class FinalAnswer:
         chosen = self.chosen
         equals = alike(len(self.level), 1 + len(self.equivalent))
         take = f"{equals[:1].upper()}{equals[1:]}; take" if equals else "Run"
+        if self.succession is not None:
+            take = "Go on with"
         return (
             f"{take} {named_configuration(chosen.configuration)} for {chosen.update_steps:,} steps at learning rate "
             f"{chosen.learning_rate:.2g} with recipe {chosen.recipe}. Expected score {chosen.expected_score:.3f} "
@@ -113,8 +117,11 @@ class FinalAnswer:
 
     @property
     def how_sure(self) -> str:
-        """The chances, and why it was taken."""
+        """The chances, and why it was taken; of a champion's sweep also where the champion would have ended alone."""
         chosen = self.chosen
+        if self.succession is not None:
+            name = named_configuration(chosen.configuration)
+            return f"{name} goes on: {self.succession.reason}. {self.succession.gone_on_alone}"
         return (
             f"It is {chance(chosen.probability_within_002)} likely within {EQUIVALENCE_MARGIN:g} of the best choice "
             f"and {chance(chosen.probability_best)} likely the best; on average it ends {chosen.expected_regret:.3f} "
@@ -142,24 +149,27 @@ def answer(
     seed_sd: float = SEED_SD,
     prompt_set_size: int | None = None,
     paid: bool = False,
+    decided: Decided | None = None,
 ) -> FinalAnswer:
     """Return the recommendation for a final run of so many GPU-hours, beside those of its pilot where they are `paid`.
 
-    `seed_sd` is how far runs of a configuration end apart, in √(p(1 − p)). NotFoundError when nothing was seen or all
-    has failed, BudgetError when no update step can be paid for.
+    `seed_sd` is how far runs of a configuration end apart, in √(p(1 − p)). What a sweep with a champion has `decided`
+    is taken. NotFoundError when nothing was seen or all has failed, BudgetError when no update step can be paid for.
     """
     require_choice(facts, target_gpu_hours)
     prospect = Prospect.of(joint, facts, target_gpu_hours, paid=paid)
-    choices = Choices(prospect, seed_sd)
+    choices = Choices(prospect, seed_sd, None if decided is None else decided.verdict.configuration)
     rung = prospect.rung(0)
     chosen = choices.chosen(rung)
     by_expectation = sorted(range(len(prospect.configurations)), key=lambda row: -prospect.expected[rung, row])
     able = [row for row in by_expectation if prospect.able[rung, row] and row != chosen.row]
+    succession = None if decided is None else decided.succession(joint, facts, seed_sd)
+    warned = cautions(choices, chosen.row, len(chosen.undecided), prompt_set_size)
     return FinalAnswer(
         target_gpu_hours=target_gpu_hours,
         chosen=choices.choice(rung),
-        why=chosen.reason,
-        runner_up=_runner_up(choices, chosen.row, able),
+        why=chosen.reason if succession is None else succession.why,
+        runner_up=_runner_up(choices, chosen.row, able, succession),
         level=tuple(prospect.configurations[row] for row in chosen.level),
         equivalent=tuple(choices.described(rung, row) for row in chosen.undecided if row != chosen.row),
         ranked=tuple(choices.described(rung, row) for row in (chosen.row, *able)),
@@ -167,20 +177,26 @@ def answer(
             prospect.configurations[row]: prospect.facts[row] for row in by_expectation if not prospect.able[rung, row]
         },
         frontier=tuple(_frontier(choices)),
-        cautions=cautions(choices, chosen.row, len(chosen.undecided), prompt_set_size),
+        cautions=tuple(each for each in warned if succession is None or each.kind != "unsure"),
         seed_sd=seed_sd * sqrt(pass_rate_variance(prospect.expected[rung, chosen.row])),
         draws=prospect.scores.shape[1],
+        succession=succession,
     )
 
 
-def _runner_up(choices: Choices, chosen: int, others: Sequence[int]) -> RunnerUp | None:
-    """Return the first of the others, which come by expectation."""
+def _runner_up(choices: Choices, chosen: int, others: Sequence[int], succession: Succession | None) -> RunnerUp | None:
+    """Return the first of the others, which come by expectation; after a verdict the one that it was passed against."""
+    prospect = choices.prospect
+    if succession is not None:
+        others = [row for row in others if prospect.configurations[row] == succession.passed_over]
     if not others:
         return None
-    prospect, row = choices.prospect, others[0]
-    rung = prospect.rung(0)
+    rung, row = prospect.rung(0), others[0]
     gap = float(prospect.expected[rung, chosen] - prospect.expected[rung, row])
-    return RunnerUp(choices.described(rung, row), beats(prospect.scores[rung], row, chosen), gap)
+    wins = beats(prospect.scores[rung], row, chosen)
+    if succession is not None and succession.probability is not None:
+        wins = 1 - succession.probability if succession.switched else succession.probability
+    return RunnerUp(choices.described(rung, row), wins, gap)
 
 
 def _frontier(choices: Choices) -> Iterator[AtBudget]:
@@ -212,7 +228,17 @@ def answer_data(answer: FinalAnswer) -> dict[str, Any]:
         "left_out": [configuration_data(each) for each in answer.left_out],
         "seed_sd": answer.seed_sd,
         "draws": answer.draws,
+        **({} if answer.succession is None else {"champion": _succession_data(answer.succession)}),
     }
+
+
+def _succession_data(succession: Succession) -> dict[str, Any]:
+    named = ("configuration", "challenger")
+    return asdict(succession) | {name: _named(getattr(succession, name)) for name in named}
+
+
+def _named(configuration: Configuration | None) -> dict[str, Any] | None:
+    return None if configuration is None else configuration_data(configuration)
 
 
 def choice_data(choice: Choice) -> dict[str, Any]:
@@ -256,10 +282,7 @@ def _answer(document: Document, left_out: Facts) -> FinalAnswer:
         chosen=_choice(document["recommendation"]),
         why=document["why"],
         runner_up=rival and _made(RunnerUp, rival, choice=_choice(rival)),
-        level=tuple(
-            Configuration(each["rollouts_per_prompt"], each["prompts_per_batch"], tuple(each["axes"].items()))
-            for each in document["level"]
-        ),
+        level=tuple(map(_configuration, document["level"])),
         equivalent=tuple(map(_choice, document["equivalent"])),
         ranked=tuple(map(_choice, document["ranking"])),
         left_out=left_out,
@@ -269,7 +292,25 @@ def _answer(document: Document, left_out: Facts) -> FinalAnswer:
         cautions=tuple(_made(Caution, each) for each in document["warnings"]),
         seed_sd=document["seed_sd"],
         draws=document["draws"],
+        succession=_succession(document.get("champion")),
     )
+
+
+def _succession(document: Document | None) -> Succession | None:
+    if document is None:
+        return None
+    challenger = document["challenger"]
+    return _made(
+        Succession,
+        document,
+        configuration=_configuration(document["configuration"]),
+        challenger=challenger and _configuration(challenger),
+        alone=Alone(**document["alone"]),
+    )
+
+
+def _configuration(values: Document) -> Configuration:
+    return Configuration(values["rollouts_per_prompt"], values["prompts_per_batch"], tuple(values["axes"].items()))
 
 
 def _made(kind: type[Record], values: Document, **others: Any) -> Record:

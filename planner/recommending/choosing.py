@@ -53,10 +53,12 @@ def by_worth(prospect: Prospect, rung: int) -> list[int]:
     return _ordered(prospect, rung, worth(prospect, rung))
 
 
-def choose(prospect: Prospect, rung: int) -> Chosen:
-    """Take the worthiest at one compute."""
+def choose(prospect: Prospect, rung: int, taken: int | None = None) -> Chosen:
+    """Take the worthiest at one compute, or the row that was decided on where it can be run."""
     worths = worth(prospect, rung)
     order = _ordered(prospect, rung, worths)
+    if taken in order:
+        order.sort(key=lambda row: row != taken)
     chosen, expected = order[0], worths.mean(axis=0)
     worst = np.minimum.accumulate(prospect.scores[rung][:, order], axis=1)
     chances = (worst >= prospect.best(rung)[:, None] - EQUIVALENCE_MARGIN).mean(axis=0)
@@ -131,9 +133,10 @@ class Choices:
     chosen: Callable[[int], Chosen]  # what is taken at a compute, and why
     described: Callable[[int, int], Choice]  # at a compute, any configuration by its row
 
-    def __init__(self, prospect: Prospect, seed_sd: float) -> None:
+    def __init__(self, prospect: Prospect, seed_sd: float, taken: Configuration | None = None) -> None:
         self.prospect, self.seed_sd = prospect, seed_sd
-        self.chosen, self.described = cache(partial(choose, prospect)), cache(self._described)
+        row = None if taken is None else prospect.configurations.index(taken)
+        self.chosen, self.described = cache(partial(choose, prospect, taken=row)), cache(self._described)
         self._odds = cache(partial(odds, prospect))
 
     def choice(self, rung: int) -> Choice:

@@ -1,13 +1,16 @@
 """What is asked of `rlplan sweep`, by flags or from Python, and what it would run."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from budgets.errors import BudgetError, InputError
+from planner.axes import named_configuration
+from planner.champion.terms import LOOK_SHARE, champion_of, most_of_a_sweep
 from planner.checking import explained
 from planner.config import Resolved
 from planner.config.trainer import COMMAND, ENVIRONMENT
@@ -17,6 +20,7 @@ from planner.store.engine import locate
 from planner.store.finals import spent_beside
 from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
+from planner.view import CHAMPION_POLICY
 from rlplan.actions.configuring import flag_of, flagged, load_configuration
 from rlplan.actions.proposing import Require, draft_plan, make_plan
 from rlplan.reading.sweep_data import approximated
@@ -29,7 +33,7 @@ from rlplan.wording.terminal import tell
 from runner.machine import cpu_cores
 from runner.storage.place import Place
 from runner.sweep.planned import configuration_of
-from runner.sweep.planning import SweepChoice, shortfall, sweep_spec, trial_name
+from runner.sweep.planning import SweepChoice, new_trials, piloted, shortfall, sweep_spec
 from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import without_gpus
 from runner.tasks.opening import open_task, user_problems
@@ -62,6 +66,7 @@ class DryRun(Answer):
     wall_hours: float
     shortfall: str | None
     notes: tuple[str, ...] = ()  # what is done otherwise than was asked for
+    champion: tuple[str, ...] | None = field(default=None, repr=False)  # whose run becomes the final run
 
 
 def describe(request: SweepRequest) -> DryRun:
@@ -71,16 +76,24 @@ def describe(request: SweepRequest) -> DryRun:
     if not _makes_a_plan(request):
         with open_store(request.db, read_only=True) as store:
             spec, others = within_plan(store, plan, spec)
-    trials = tuple(
-        PlannedTrial(trial_name(configuration_of(each), spec.seed), n, B, each.pilot_steps, each.segment_steps, price)
-        for each in plan.candidates
-        if each.pilot_steps
-        for n, B, price in [(each.rollouts_per_prompt, each.prompts_per_batch, each.pilot_gpu_hours)]
-    )
+    champion, trials = spec.champion_terms, tuple(_planned_trials(spec, plan))
     lacking = shortfall(spec, plan, *machine()) if request.ray_address is None else None
     wall = side_by_side([trial.gpu_hours for trial in trials], spec.workers) / spec.resources.slots
     notes = (*notes_of(request, spec), *others)
-    return DryRun(plan.name, trials, spec.workers, spec.pilot_gpu_hours, wall, lacking, notes)
+    own = None if champion is None else tuple(map(named_configuration, champion.candidates))
+    return DryRun(plan.name, trials, spec.workers, spec.pilot_gpu_hours, wall, lacking, notes, own)
+
+
+def _planned_trials(spec: SweepSpec, plan: Plan) -> Iterator[PlannedTrial]:
+    """Return the trials that a sweep begins with; a champion's is planned up to its first look."""
+    champion = spec.champion_terms
+    look = 0.0 if champion is None else LOOK_SHARE * champion.total_gpu_hours
+    for trial, row in zip(new_trials(spec, plan), piloted(spec, plan), strict=True):
+        steps, price = row.pilot_steps, row.pilot_gpu_hours
+        if champion is not None and configuration_of(trial) in champion.candidates:
+            steps, price = math.ceil(look / row.gpu_hours_per_step), look
+        sizes = row.rollouts_per_prompt, row.prompts_per_batch
+        yield PlannedTrial(trial.name, *sizes, steps, row.segment_steps or max(1, steps // 4), price)
 
 
 def within_plan(store: Store, plan: Plan, spec: SweepSpec) -> tuple[SweepSpec, list[str]]:
@@ -93,7 +106,10 @@ def within_plan(store: Store, plan: Plan, spec: SweepSpec) -> tuple[SweepSpec, l
     if left <= 0:
         raise BudgetError(f"{spending_text(beside, plan)}, and nothing is left: make a plan with a larger budget")
     note = f"{spending_text(beside, plan)}; {left:.4g} are left for these pilots and the final run"
-    return spec.model_copy(update={"pilot_gpu_hours": min(spec.pilot_gpu_hours, left)}), [note]
+    changes = {"pilot_gpu_hours": min(spec.pilot_gpu_hours, left)}
+    if (champion := champion_of(plan.config, left)) is not None and spec.champion is not None:
+        changes = {"pilot_gpu_hours": most_of_a_sweep(champion), "target_gpu_hours": left}
+    return spec.model_copy(update=changes), [note]
 
 
 def spending_text(beside: Mapping[str, float], plan: Plan) -> str:
@@ -184,7 +200,8 @@ def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:
     search = None if choice.search == "none" else choice.search
     if choice.search is None and (plan.config.get("axes") or {}).get("learning_rate_range"):
         search = "tpe"  # something proposes trials where a learning rate is to be found
-    open_policy(choice.policy, search=search)  # refuses what is not known, before anything is stored
+    if choice.policy not in (None, CHAMPION_POLICY):
+        open_policy(choice.policy, search=search)  # refuses what is not known, before anything is stored
     folder = own_folder(choice.folder, request.db)
     config = load_configuration(request.config).config
     storage = choice.storage or config.storage.url

@@ -7,6 +7,7 @@ from planner.axes import named_configuration
 from planner.percent import chance
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choosing import Choice
+from planner.recommending.succession import Succession
 from planner.store.schema import SweepStatus
 from rlplan.reading.recommend_reading import Recommended as Answer
 from rlplan.reading.recommend_reading import outlook, recommended
@@ -48,16 +49,19 @@ def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Par
     """Draw what to run, how sure that is and what to type next; in full all that it rests on too."""
     answer = found.answer
     chosen, so_far = answer.chosen, found.kept is not None and found.kept.so_far
+    name = named_configuration(chosen.configuration)
     what = (
-        f"{'So far: run' if so_far else 'Run'} {named_configuration(chosen.configuration)} for "
+        f"{'So far: run' if so_far else 'Run'} {name} for "
         f"{steps(chosen.update_steps)} steps at learning rate {rate(chosen.learning_rate)}, recipe {chosen.recipe}."
     )
+    if answer.succession is not None:
+        what = f"{'So far: go' if so_far else 'Go'} on with {name}: {answer.succession.reason}."
     above: list[Part] = [*canvas.lines(what, "bold")]
-    for text in _how_sure(found):
+    for text in _how_sure(found) if answer.succession is None else _going_on(found, answer.succession):
         above += canvas.lines(text)
     above.append("")
     beside = [f"{capital(text)}." for text in outlook(answer)]
-    if (rival := answer.runner_up) is not None:
+    if answer.succession is None and (rival := answer.runner_up) is not None:
         name = named_configuration(rival.choice.configuration)
         beside.insert(0, f"Runner-up: {name}, {chance(rival.probability_wins)} likely to end higher.")
     beside += [usual_sentence(each, chosen) for each in found.usual]
@@ -88,6 +92,25 @@ def _how_sure(found: Answer) -> Iterator[str]:
         yield answer.valued
 
 
+def _going_on(found: Answer, succession: Succession) -> Iterator[str]:
+    """Say where it should end, where the champion would have ended alone, and what the likeliest other has cost."""
+    answer, chosen = found.answer, found.answer.chosen
+    score = interval(chosen.expected_score, chosen.score_low, chosen.score_high)
+    yield f"Expected score {score} after the remaining {hours(found.launch.gpu_hours)} GPU-hours."
+    challengers = sum(each.gpu_hours_spent for each in answer.ranked if each.configuration != succession.configuration)
+    alone = succession.alone
+    if challengers:
+        yield (
+            f"Had you gone on alone with {named_configuration(succession.configuration)}: "
+            f"{interval(alone.expected_score, alone.score_low, alone.score_high)}, with the "
+            f"{hours(challengers)} GPU-hours of its challengers."
+        )
+    if (rival := answer.runner_up) is not None and rival.choice.configuration != succession.configuration:
+        name, likely = named_configuration(rival.choice.configuration), chance(rival.probability_wins)
+        cost = hours(rival.choice.gpu_hours_spent)
+        yield f"Nearest: {name}, {likely} likely to end higher; its pilot cost {cost} GPU-hours."
+
+
 def _run(found: Answer, invocation: Invocation) -> NextStep:
     """Name what runs the answer, or what has to come before."""
     if found.status is SweepStatus.RUNNING:
@@ -98,6 +121,8 @@ def _run(found: Answer, invocation: Invocation) -> NextStep:
         return invocation.step("recommend", found.sweep, "for the final run of the plan")
     if found.final is not None:
         return invocation.step("status", found.final, "how its final run stands")
+    if found.answer.succession is not None and (pilot := found.launch.continues) is not None:
+        return invocation.step("launch", found.sweep, f"goes on from step {pilot.step:,}, held to this forecast")
     return invocation.step("launch", found.sweep, "runs it against this forecast")
 
 

@@ -68,9 +68,15 @@ def parts(planned: DryRun, invocation: Invocation, canvas: Canvas) -> Iterator[P
         f"{duration(planned.wall_hours)} on {ways}.",
         "bold",
     )
-    yield from canvas.lines(
-        f"They may spend {hours(planned.pilot_gpu_hours)} GPU-hours: what is over goes to the most promising."
-    )
+    if planned.champion is None:
+        spend = f"They may spend {hours(planned.pilot_gpu_hours)} GPU-hours: what is over goes to the most promising."
+    elif len(planned.champion) == 1:
+        spend = (
+            f"{planned.champion[0]} comes first: its run becomes the final run, unless another is likely to end higher."
+        )
+    else:
+        spend = f"{' and '.join(planned.champion)} race first: the best one's run becomes the final run."
+    yield from canvas.lines(spend)
     for text in planned.notes:
         yield from canvas.lines(f"{capital(text)}.", "yellow")
     yield ""

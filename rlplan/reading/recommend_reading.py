@@ -121,6 +121,11 @@ class Recommended(Answer):
     left_out = Key[Sequence[Data]](_of_answer("left_out"), "what cannot be run")
     seed_sd = Key[float](_of_answer("seed_sd"))
     draws = Key[int](_of_answer("draws"))
+    champion = Key[Data | None](
+        lambda each: each.data.get("champion"),
+        "whose run it was from the start, whether another goes on, why",
+        optional=True,
+    )
     started = Key[LaunchData](lambda each: LaunchData(each.launch), name="launch")
 
     @cached_property
@@ -283,7 +288,7 @@ def _final(board: Board, budget: float | None, target: float | None) -> float | 
 
 def outlook(answer: FinalAnswer) -> list[str]:
     """Say whether another budget changes the choice, and which part of this one is nearly as good."""
-    lines, enough = [answer.at_other_budgets], answer.enough
+    lines, enough = [answer.at_other_budgets] if answer.succession is None else [], answer.enough
     if enough is not None:
         lines.append(
             f"A final run of {hours(enough.gpu_hours)} GPU-hours "

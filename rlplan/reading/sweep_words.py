@@ -11,6 +11,7 @@ from planner.view import ScorePoint
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, interval, moment, rate, steps
+from rlplan.wording.terminal import capital
 
 
 def with_error(score: ScorePoint | None) -> str:
@@ -42,13 +43,16 @@ def reached(trial: TrialRow) -> str:
 def sentence(answer: StoredAnswer) -> str:
     """Say what a sweep recommends, what it should score, and how many others are level with it."""
     axes = f", {format_axes(answer.axes)}" if answer.axes else ""
-    run = f"So far, as of {moment(answer.made_at)}: run" if answer.so_far else "Run"
+    champion = answer.details.get("champion")
+    verb = "run" if champion is None else "go on with"
+    run = f"So far, as of {moment(answer.made_at)}: {verb}" if answer.so_far else capital(verb)
     level, others = (len(answer.details.get(name) or ()) for name in ("level", "equivalent"))
+    beside = level_with_it(level, others) if champion is None else f" {capital(champion['why'])}."
     score = interval(answer.expected_score, answer.score_low, answer.score_high)
     return (
         f"{run} n = {answer.rollouts_per_prompt}, B = {answer.prompts_per_batch}{axes} for "
         f"{steps(answer.update_steps)} steps at learning rate {rate(answer.learning_rate)}. "
-        f"Expected score {score} after {hours(answer.gpu_hours_to_target)} GPU-hours.{level_with_it(level, others)}"
+        f"Expected score {score} after {hours(answer.gpu_hours_to_target)} GPU-hours.{beside}"
     )
 
 

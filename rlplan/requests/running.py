@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rlplan.requests import options
-from rlplan.requests.completing import plans_and_sweeps, tasks, trials
+from rlplan.requests.completing import plans_and_sweeps, policies, tasks, trials
 from rlplan.requests.flags import argument, flag, money, toggle
 from rlplan.requests.request import StoredRequest
 
@@ -34,7 +34,11 @@ class SweepRequest(StoredRequest):
     pilot_fraction: options.Share | None = options.pilot_fraction()
     pilot_gpus: int | None = options.pilot_gpus()
     config: Path | str | None = options.config()
-    policy: str = options.policy()
+    policy: str | None = flag(
+        "What decides: champion, or rlplan without one; full, random, median, asha or hyperband.",
+        "<name>",
+        offer=policies,
+    )
     search: str | None = flag(
         "Which of Optuna's samplers names cells without a pilot; none: the policy itself.", "tpe|gp|qmc|none"
     )

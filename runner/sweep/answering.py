@@ -4,15 +4,18 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
+from planner.champion.verdict import verdict
 from planner.pooling.draws import JointDraws
 from planner.pooling.pool import Pool
 from planner.recommending.answer import FinalAnswer, answer
 from planner.recommending.evidence import facts_of, seed_sd
 from planner.recommending.facts import ConfigurationFacts, require_choice
 from planner.recommending.prospect import DRAWS
+from planner.recommending.succession import Decided
 from planner.store.state import sweep_state
 from planner.view import Configuration
 from runner.sweep.board import Board
+from runner.sweep.planned import rate_of
 from runner.sweep.spec import SweepSpec
 
 
@@ -38,10 +41,12 @@ def answer_of(
     What is believed does not depend on what is asked: the curves are always fitted for the plan's own target. Who has
     fitted them already gives the `joint`, or the `pool` that did.
     """
-    view = board.view(0)
+    view, spec = board.view(0), board.spec
     # What is set aside for workers that wait is given back in the end, and what a worker has overrun is gone.
-    left_over = board.ledger.budget - board.ledger.charged if board.spec.rest_to_final else 0.0
-    facts, target = facts_of(view, planned_of(board)), target_gpu_hours or board.spec.target_gpu_hours + left_over
+    left_over = board.ledger.budget - board.ledger.charged if spec.rest_to_final else 0.0
+    if board.champion is not None:  # whose target is all there is, the sweep's GPU-hours among them
+        left_over -= board.ledger.budget
+    facts, target = facts_of(view, planned_of(board)), target_gpu_hours or spec.target_gpu_hours + left_over
     require_choice(facts, target)  # a joint belief needs a curve
     return answer(
         (pool or Pool()).joint_draws(view, draws) if joint is None else joint,
@@ -49,7 +54,8 @@ def answer_of(
         target,
         seed_sd=seed_sd(view.trials.values()),
         prompt_set_size=board.plan.workload.get("prompt_set_size"),
-        paid=target_gpu_hours is None and board.spec.continues_pilot,
+        paid=target_gpu_hours is None and spec.continues_pilot,
+        decided=None if board.champion is None else Decided(verdict(view), board.champion.total_gpu_hours),
     )
 
 
@@ -62,6 +68,7 @@ def planned_of(board: Board) -> dict[Configuration, ConfigurationFacts]:
         planned.setdefault(trial.configuration, terms)
     for configuration, cell in board.view(0).open_cells.items():
         candidate, recipe = board.candidate(configuration), board.spec.recipe(configuration.axes)
-        terms = ConfigurationFacts(candidate.learning_rate, recipe.name, cell.compared_per_step)
+        rate = rate_of(candidate, configuration.axes)
+        terms = ConfigurationFacts(rate, recipe.name, cell.compared_per_step)
         planned.setdefault(configuration, terms)
     return planned

@@ -95,6 +95,7 @@ class Board:
         self.trials: dict[int, TrialView] = {}
         self.changed = True  # since the policy was last asked
         self.facts: dict[int, TrialFacts] = {}
+        self.champion = spec.champion_terms
         self.fresh: set[int] = set()  # trials with scores that no stored fit rests on
         self.due: dict[int, float] = {}  # lost trials, and when each is tried again by the executor's clock
         candidates = state.plan.candidates
@@ -130,6 +131,7 @@ class Board:
             continues_pilot=self.spec.continues_pilot,
             replicates=True,
             plan_prior=self._plan_forecast,
+            champion=self.champion,
         )
 
     def candidate(self, configuration: Configuration) -> Candidate:
@@ -143,7 +145,8 @@ class Board:
         self._cells.tried(configuration)
         candidate = self.candidate(configuration)
         self._prices.trials[trial.id] = TrialSteps(candidate.pilot_price)
-        steps = candidate.pilot_steps or self._cells.shortest_pilot
+        steps = candidate.pilot_steps or self._cells.shortest_pilot(candidate)
+        is_champion = self.champion is not None and configuration in self.champion.candidates
         self.trials[trial.id] = TrialView(
             trial=trial.id,
             name=trial.name,
@@ -159,7 +162,8 @@ class Board:
             start_up_gpu_hours=self.start_ups.of(without(trial.axes, LEARNING_RATE)),
             gpu_hours_spent=trial.gpu_hours_spent,
             # The plan's own trials have the sweep's seed.
-            proposed=candidate.pilot_steps == 0 or trial.axes != candidate.axes or trial.seed != self.spec.seed,
+            proposed=not is_champion
+            and (candidate.pilot_steps == 0 or trial.axes != candidate.axes or trial.seed != self.spec.seed),
             axes=trial.axes,
             compared_per_gpu_hour=candidate.compared_per_pilot_gpu_hour,
         )
@@ -175,7 +179,9 @@ class Board:
         )
 
     def most_of_a_segment(self, trial: TrialView) -> float:
-        """Return the most GPU-hours that one segment may reserve."""
+        """Return the most GPU-hours that one segment may reserve; a champion is looked at whole, for none wait."""
+        if self.champion is not None:
+            return self.ledger.budget
         return self.account.most_of_a_segment(trial, len(self.trials), self._prices.trials[trial.trial].planned)
 
     @property

@@ -7,6 +7,7 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
+from planner.champion.policy import ChampionPolicy
 from planner.pooling.pool import Pool
 from planner.store.finals import Final, final_of, finals_of
 from planner.store.schema import Recommendation, Sweep
@@ -14,7 +15,7 @@ from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
 from planner.sweeping.final import FinalPolicy, left_by
 from planner.sweeping.policies import open_policy
-from planner.view import Configuration, View
+from planner.view import CHAMPION_POLICY, Configuration, View
 from runner.sweep.answering import stored_board
 from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
@@ -30,7 +31,9 @@ def deciding(session: Session, sweep: str, spec: SweepSpec) -> tuple[Policy, Con
     pool, row = Pool(), sweep_named(session, sweep)
     final = final_of(session, row.id)
     if final is None:
-        return open_policy(spec.policy, search=spec.search, pool=pool), partial(Conclusions, pool)
+        explores = spec.policy != CHAMPION_POLICY
+        policy = open_policy(spec.policy, search=spec.search, pool=pool) if explores else ChampionPolicy()
+        return policy, partial(Conclusions, pool)
     pilots = session.get_one(Sweep, final.of_sweep_id)
     view = evidence(session, pilots, before=final.id)
     others = {number: trial for number, trial in view.trials.items() if number != final.from_trial_id}

@@ -8,7 +8,6 @@ from itertools import pairwise
 from sqlalchemy.orm import Session
 
 from budgets.errors import IllegalTransitionError, InputError
-from planner.axes import rate_factor
 from planner.config.trainer import BUILTIN, Patience
 from planner.store import results, sweeps
 from planner.store.schema import Segment, Trial
@@ -21,6 +20,7 @@ from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board, OpenSegment
 from runner.sweep.intake import LONGER, Intake
 from runner.sweep.journal import Journal
+from runner.sweep.planned import rate_of
 from runner.sweep.planning import new_trial
 from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import can_be_asked
@@ -235,12 +235,10 @@ class Dispatcher:
                 f"policy '{self._policy.name}' wants to plan {asked} with seed {seed}, of which the sweep has a trial"
             )
         candidate = self._board.candidate(asked)
-        # The candidate's rate has the candidate's factor on the rule.
-        rate = candidate.learning_rate * rate_factor(asked.axes) / rate_factor(candidate.axes)
         now = self._executor.clock.now()
 
         def store(session: Session) -> None:
-            new = new_trial(self._board.spec, candidate, asked.axes, rate, seed)
+            new = new_trial(self._board.spec, candidate, asked.axes, rate_of(candidate, asked.axes), seed)
             self._planned[new.name] = session.get_one(Trial, sweeps.add_trial(session, self._board.sweep, new, now))
 
         self._journal.add(store)

@@ -128,6 +128,7 @@ def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
         "search": None,
         "pilot_gpu_hours": run.budget_gpu_hours,
         "target_gpu_hours": run.update_steps * run.gpu_hours_per_step,
+        "champion": None,
         "rest_to_final": False,
         "continues_pilot": False,
         "workers": 1,

@@ -65,6 +65,8 @@ def _of_others(root: Path, trainer: str) -> list[str]:
 def configuration_fingerprint(spec: SweepSpec) -> str:
     """Return a digest of a sweep's settings and of the contents of the files that they name."""
     settings = spec.model_dump(mode="json", exclude={"tracking"})  # who looks on changes no curve
+    if spec.champion is None:  # as in sweeps that were begun before there were champions
+        del settings["champion"]
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     task = spec.training.task
     reward = task.reward.rpartition(":")[0] if ".py:" in task.reward else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
 from budgets.hardware import NODE_GPUS, fewest_nodes
-from planner.axes import LEARNING_RATE, RECIPE, text_of, without
+from planner.axes import LEARNING_RATE, RECIPE, named_configuration, rate_factor, text_of, without
 from planner.prior.laws import Run
 from planner.prior.plan_prior import Priced, circumstances_of, prior_of_plan
 from planner.store.schema import Candidate, Plan, Trial
@@ -22,6 +22,24 @@ CPU = "cpu"
 def configuration_of(row: Candidate | Trial) -> Configuration:
     """Return what a candidate or trial is compared as."""
     return Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
+
+
+def row_of(plan: Plan, configuration: Configuration) -> Candidate:
+    """Return a plan's row for a configuration, whose learning rate may be another."""
+    sizes = configuration._replace(axes=without(configuration.axes, LEARNING_RATE))
+    rows = {configuration_of(row): row for row in plan.candidates}
+    alike = {each._replace(axes=without(each.axes, LEARNING_RATE)): row for each, row in reversed(rows.items())}
+    row = rows.get(configuration) or alike.get(sizes)
+    if row is None:
+        raise InputError(f"{plan.name} has no row for its champion, {named_configuration(configuration)}")
+    return row
+
+
+def rate_of(candidate: Candidate, axes: Axes) -> float:
+    """Return a candidate's learning rate with another factor on the rule's."""
+    if axes == candidate.axes:
+        return candidate.learning_rate
+    return candidate.learning_rate * rate_factor(axes) / rate_factor(candidate.axes)
 
 
 def start_ups(candidates: Iterable[Candidate], otherwise: float) -> dict[Axes, float]:

@@ -9,14 +9,24 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from budgets.errors import BudgetError, InputError
 from planner.axes import RECIPE, suffix, text_of
+from planner.champion.terms import KEY, champion_of, most_of_a_sweep
 from planner.checking import Section, explained
 from planner.config.layers import DEFAULT
 from planner.config.trainer import COMMAND, TrainerChoice, chosen_trainer
 from planner.store.schema import Candidate, Plan, Trial
-from planner.view import Axes, Configuration
+from planner.view import CHAMPION_POLICY, EXPLORING_POLICY, Axes, Configuration
 from runner.ports.trial import TrialConfig
 from runner.sweep.in_common import training_of
-from runner.sweep.planned import CPU, compared_models, configuration_of, nodes_of, pilot_gpus, tried_recipes
+from runner.sweep.planned import (
+    CPU,
+    compared_models,
+    configuration_of,
+    nodes_of,
+    pilot_gpus,
+    rate_of,
+    row_of,
+    tried_recipes,
+)
 from runner.sweep.spec import Resources, SweepSpec, cell_name
 from runner.sweep.standing_in import in_its_own_time
 from runner.tasks.hub import is_hub_name
@@ -35,7 +45,7 @@ Text = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(giv
 class SweepChoice(Section):
     """How a plan is to be run, and what it does not say about the training; None stands for what was not given."""
 
-    policy: str = "rlplan"
+    policy: str | None = None  # the champion's where the plan has one, else rlplan
     search: str | None = None
     seed: int = 0
     workers: int | None = None
@@ -59,7 +69,8 @@ class SweepChoice(Section):
 
 def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     """Return the settings of a sweep of the plan; InputError when it cannot be run as it was planned."""
-    if choice.only is None:
+    choice = choice.model_copy(update={"policy": _policy(plan, choice)})
+    if choice.only is None and choice.policy != CHAMPION_POLICY:
         _require_pilots(plan)
     _require_applicable(plan)
     planned = str(plan.config["workload"].get("model"))  # counts where nobody names another and it can be loaded
@@ -88,6 +99,14 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     return spec
 
 
+def _policy(plan: Plan, choice: SweepChoice) -> str:
+    """Return the policy of a sweep: the one that is named, else by whether the plan has a champion."""
+    has_champion = KEY in plan.config and choice.only is None
+    if choice.policy == CHAMPION_POLICY and not has_champion:
+        raise InputError(f"--policy {choice.policy}: {plan.name} explores its whole grid and has no champion")
+    return choice.policy or (CHAMPION_POLICY if has_champion else EXPLORING_POLICY)
+
+
 def _require_builtin_can(plan: Plan) -> None:
     """Refuse what the trainer of this package does not do."""
     gpu, per_trial = plan.hardware["gpu"], int(plan.hardware["gpus_per_trial"])
@@ -108,13 +127,19 @@ def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) ->
     source = str(plan.config.get("sources", {}).get("pilot.fraction", DEFAULT))
     rest_to_final = choice.only is None and (source == DEFAULT or source.startswith("task "))
     at_hand = choice.storage is None and choice.simulation is None
+    money = {
+        "pilot_gpu_hours": plan.pilot_gpu_hours if choice.only is None else 0.0,
+        "target_gpu_hours": plan.final_gpu_hours,
+    }
+    if choice.policy == CHAMPION_POLICY:
+        rest_to_final, at_hand = True, choice.storage is None
+        money = _money_of_champion(plan)
     folder = choice.folder or Path("rlplan-sweeps")
     # The split of the GPUs that each row is priced for; nothing of those that do all in turn.
     shares = zip(plan.candidates, plan.hardware.get("training_shares", ()), strict=False)
     return {
         **choice.model_dump(include={"policy", "search", "seed", "retries"}),
-        "pilot_gpu_hours": plan.pilot_gpu_hours if choice.only is None else 0.0,
-        "target_gpu_hours": plan.final_gpu_hours,
+        **money,
         "rest_to_final": rest_to_final,
         "continues_pilot": rest_to_final and at_hand and per_trial == per_pilot,
         "workers": int(hardware["gpus"]) // per_pilot if choice.workers is None else choice.workers,
@@ -132,6 +157,16 @@ def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) ->
         "training_shares": {cell_name(configuration_of(row)): share for row, share in shares if share is not None},
         "training": training_of(plan, choice, trainer, on_cpu=on_cpu).model_dump(),
     }
+
+
+def _money_of_champion(plan: Plan) -> dict[str, Any]:
+    """Return what a sweep of a plan with a champion may spend, and what its final run has with that."""
+    total = plan.pilot_gpu_hours + plan.final_gpu_hours
+    champion = champion_of(plan.config, total)
+    assert champion is not None, "the plan has one"
+    for configuration in champion.candidates:
+        row_of(plan, configuration)  # refuses what is none of its rows
+    return {"champion": plan.config[KEY], "pilot_gpu_hours": most_of_a_sweep(champion), "target_gpu_hours": total}
 
 
 def _require_applicable(plan: Plan) -> None:
@@ -178,8 +213,9 @@ def _require_trainable(spec: SweepSpec, plan: Plan, alone: str | None = None, on
 
 def _kinds(spec: SweepSpec, plan: Plan, only: int | None = None) -> Iterator[tuple[TrialConfig, Candidate]]:
     """Yield every kind of trial of the plan, or one row's, with its candidate."""
-    for each in plan.candidates:
-        if (each.pilot_steps if only is None else each.rank == only) and spec.trains(each.axes):
+    rows = piloted(spec, plan) if only is None else [row for row in plan.candidates if row.rank == only]
+    for each in rows:
+        if spec.trains(each.axes):
             yield spec.trial(configuration_of(each), each.learning_rate, spec.seed), each
 
 
@@ -218,10 +254,19 @@ def _require_pilots(plan: Plan) -> None:
     )
 
 
+def piloted(spec: SweepSpec, plan: Plan) -> list[Candidate]:
+    """Return the plan's rows that get a trial: the champion's first, then all with a pilot by their rank."""
+    champion = spec.champion_terms
+    first = [] if champion is None else [row_of(plan, each) for each in champion.candidates]
+    return [*first, *(row for row in plan.candidates if row.pilot_steps and row not in first)]
+
+
 def new_trials(spec: SweepSpec, plan: Plan) -> list[Trial]:
-    """Return a trial for every cell of the plan that gets a pilot and can be trained, in the order of their rank."""
-    piloted = (each for each in plan.candidates if each.pilot_steps and spec.trains(each.axes))
-    return [new_trial(spec, each, each.axes, each.learning_rate) for each in piloted]
+    """Return a trial for every row of the plan that gets one and can be trained."""
+    champion = spec.champion_terms
+    own = {} if champion is None else {row_of(plan, each).rank: each.axes for each in champion.candidates}
+    rows = ((row, own.get(row.rank, row.axes)) for row in piloted(spec, plan))
+    return [new_trial(spec, row, axes, rate_of(row, axes)) for row, axes in rows if spec.trains(axes)]
 
 
 def new_trial(

@@ -7,12 +7,13 @@ from pydantic import Field, model_validator
 from budgets.hardware import SECONDS_PER_HOUR
 from budgets.workload import Validation
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE, suffix, text_of, without
+from planner.champion.terms import KEY, champion_of
 from planner.checking import Count, Positive, Section
 from planner.config.tracking import TrackingSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 from planner.recipes.schema import Recipe
-from planner.view import Axes, Configuration
+from planner.view import Axes, Champion, Configuration
 from runner.ports.trial import Machine, TaskChoice, TrialConfig
 
 
@@ -87,6 +88,9 @@ class SweepSpec(Section):
     seed: Annotated[int, Field(ge=0)] = 0
     pilot_gpu_hours: Annotated[float, Field(ge=0)] = Field(description="0 where only a final run is wanted")
     target_gpu_hours: Positive = Field(description="compute of the final run, where configurations are compared")
+    champion: dict[str, Any] | None = Field(
+        None, description="whose own run becomes the final run, as its plan has it; null: the whole grid is explored"
+    )
     rest_to_final: bool = Field(False, description="whether what the pilots leave over lengthens the final run")
     continues_pilot: bool = Field(
         False, description="whether the final run goes on from its pilot, and is so much longer"
@@ -112,6 +116,11 @@ class SweepSpec(Section):
         {}, description="of the GPUs, those that train while the others generate, as each cell of the plan is priced"
     )
     training: Training
+
+    @property
+    def champion_terms(self) -> Champion | None:
+        """The champion, whose run and all challengers have the target's GPU-hours together; None where it explores."""
+        return champion_of({KEY: self.champion}, self.target_gpu_hours)
 
     def as_final(self, config: TrialConfig) -> TrialConfig:
         """Return the configuration of a trial on the GPUs of the final run."""
