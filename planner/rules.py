@@ -6,6 +6,10 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from planner.checking import Count, Section
 
+CHALLENGER_SHARE = 0.05  # of all GPU-hours (cost a healthy champion .002 to .004 where it was measured)
+ALARM_SHARE = 0.10  # of all GPU-hours, where the champion's start gives alarm
+LOOK_SHARE = 0.05  # of all GPU-hours: where the champion is looked at first, and how far challengers are trained
+
 AUTO = "auto"  # a file that overrides a share with the one that is chosen says so
 Share = Annotated[float | None, Field(ge=0, lt=1), BeforeValidator(lambda given: None if given == AUTO else given)]
 

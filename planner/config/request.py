@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets import catalogue
+from budgets.allocation import Allocation
 from budgets.coefficients import RECOMPUTING, Coefficients, prior
 from budgets.errors import ConfigError, InputError, UnknownNameError
 from budgets.expected_lengths import GIVEN_LOG_SD, expected_length
@@ -23,10 +24,13 @@ from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_hours, named_sizes
 from planner.config.trainer import BUILTIN
 from planner.proposals import LearningRateRule, Request, Variant
-from planner.proposals.request import TRIED_RATES, TRIED_RECIPES
+from planner.proposals.request import TRIED_RATES, TRIED_RECIPES, USUAL, ChampionChoice
 from planner.recipes import Recipe, load_recipe
+from planner.rules import CHALLENGER_SHARE, PilotRules
 
 DEFAULT_DIFFICULTY = "easy"
+NEAR_RATE = 1.0  # octaves: published rates are up to four times the rule's, half of them within two
+SCRIPT = "--from "  # begins the source of what a script says of n and B
 OF_SWEEPS = ("cluster", "slurm", "storage")  # where a sweep runs and keeps its copies is no matter of the plan
 
 
@@ -47,6 +51,8 @@ def build_request(resolved: Resolved) -> Request:
     for variant in variants:
         require_fit(variant.workload, variant.traits, hardware, known_gpus)
     searched, other_rates = config.axes.learning_rate_range, _other_rates(resolved)
+    rule = LearningRateRule(config.recipe.learning_rate, config.recipe.learning_rate_rollouts)
+    champion, rule = _with_rate(_champion(resolved), rule, config)
     # Other recipes are tried with the first row too, unless anybody gave one, a rate or axes.
     tried = TRIED_RECIPES if other_rates and resolved.source("recipe.name") == DEFAULT else ()
     return Request(
@@ -55,9 +61,9 @@ def build_request(resolved: Resolved) -> Request:
         hardware=hardware,
         traits=variants[0].traits,
         difficulty=difficulty,
-        learning_rate=LearningRateRule(config.recipe.learning_rate, config.recipe.learning_rate_rollouts),
+        learning_rate=rule,
         grid=config.grid,
-        pilots=config.pilot,
+        pilots=config.pilot if champion is None else _challenger_rules(resolved),
         coefficients=variants[0].coefficients,
         variants=variants if len(variants) > 1 or variants[0].axes else (),
         other_rates=other_rates,
@@ -66,7 +72,50 @@ def build_request(resolved: Resolved) -> Request:
         learning_rate_range=(searched[0], searched[1]) if searched else None,
         chooses_gpus=config.hardware.gpus_per_trial is None and not hardware.gpu.one_process,
         within_hours=None if config.budget.within is None else named_hours(config.budget.within),
+        champion=champion,
     )
+
+
+def _champion(resolved: Resolved) -> ChampionChoice | None:
+    """Return which n and B are trained first; None where the grid is explored, as a searched learning rate does it."""
+    choice = resolved.config.proposal
+    if choice.explore and (choice.alone or choice.advised):
+        other = "alone" if choice.alone else "advised"
+        raise InputError(f"{{explore}} has no champion: leave out {{{other}}}", explore=None, **{other: None})
+    if choice.explore or resolved.config.axes.learning_rate_range is not None:
+        return None
+    source = resolved.source("proposal.baseline")
+    if choice.advised or source == DEFAULT:
+        return ChampionChoice(USUAL[0], "advised" if choice.advised else "usual")
+    return ChampionChoice(named_sizes(choice.baseline)[0], "script" if source.startswith(SCRIPT) else "flag")
+
+
+def _with_rate(
+    champion: ChampionChoice | None, rule: LearningRateRule, config: Config
+) -> tuple[ChampionChoice | None, LearningRateRule]:
+    """Return the champion with its own learning rate, and the rule.
+
+    A rate that is near the rule's is what all others scale by; one that is far is an axis of the champion's own.
+    """
+    rate = config.proposal.learning_rate
+    if champion is None or rate is None or not champion.given:
+        return champion, rule
+    n, B = champion.sizes
+    factor = rate / Allocation(n, B, 1).learning_rate(rule.base, rule.base_rollouts)
+    if has_axes(config.axes) or abs(math.log2(factor)) <= NEAR_RATE:
+        return champion, LearningRateRule(rate, n * B)
+    return replace(champion, rate_factor=float(f"{factor:.6g}")), rule
+
+
+def _challenger_rules(resolved: Resolved) -> PilotRules:
+    """Return the pilots' rules with the challengers' share; that of a task is for who explores."""
+    rules, source = resolved.config.pilot, resolved.source("pilot.fraction")
+    own = None if source == DEFAULT or source.startswith("task ") else rules.fraction
+    if resolved.config.proposal.alone:
+        if own:
+            raise InputError("{alone} and {pilot_fraction}: leave one of them out", alone=None, pilot_fraction=own)
+        own = 0.0
+    return rules.model_copy(update={"fraction": CHALLENGER_SHARE if own is None else own})
 
 
 def build_step(resolved: Resolved) -> tuple[Workload, Hardware, RecipeTraits, Coefficients]:

@@ -192,13 +192,21 @@ class AxesSection(Section):
 
 
 class ProposalSection(Section):
-    """What a proposal is compared with."""
+    """Which run comes first, and whether others are tried beside it."""
 
     baseline: Annotated[str, _kept_as_written(named_sizes)] = Field(
         "n=8,B=64 or n=8,B=128",
-        description="the usual choices, whose rows or the nearest are always shown: rollouts per prompt and prompts"
-        " per batch (--baseline)",
+        description="rollouts per prompt and prompts per batch of the champion, which is trained first (--champion); "
+        "of several the first is, and the rows of the others are shown too",
     )
+    learning_rate: Positive | None = Field(
+        None,
+        examples=[1e-6],
+        description="learning rate of the champion (--from); without it, the rule's at its n and B",
+    )
+    explore: bool = Field(False, description="short runs all over the grid instead of a champion (--explore)")
+    alone: bool = Field(False, description="no challengers: the champion has all GPU-hours (--alone)")
+    advised: bool = Field(False, description="the usual sizes are the champion, whatever others are given (--advised)")
 
 
 class StorageSection(Section):

@@ -18,14 +18,15 @@ from planner.prior.draws import Expected, PriorDraws, Weights, distance, prior_d
 from planner.prior.laws import Circumstances
 from planner.prior.rates import at_rate
 from planner.prior.studies import STUDIES, Values
-from planner.proposals.request import CellCost, GapToFirst, PricedCell, Request, StudyWeight, Variant
+from planner.proposals.request import CellCost, Gap, GapToFirst, PricedCell, Request, StudyWeight, Variant
 from planner.view import Configuration
 
 
 def legal_cells(request: Request) -> list[tuple[int, int]]:
     """List the powers of two within the grid's bounds that the prompt set can fill a batch from, and usual choices.
 
-    A usual choice that is made of other numbers, such as n = 5, is a row of its own: somebody runs it today.
+    The champion is always among them. A usual choice that is made of other numbers, such as n = 5, is a row of its own:
+    somebody runs it today.
     """
     bounds = request.grid
     prompts = request.workload.prompt_set_size
@@ -44,7 +45,8 @@ def legal_cells(request: Request) -> list[tuple[int, int]]:
             "or set workload.prompt_set_size if there are more prompts"
         )
     between = [(n, B) for n, B in request.usual if max(n.bit_count(), B.bit_count()) > 1 and prompts >= B]
-    return [*cells, *between]
+    own = [] if request.champion is None else [request.champion.sizes]
+    return list(dict.fromkeys([*cells, *between, *own]))
 
 
 def price_cells(request: Request) -> list[CellCost]:
@@ -179,14 +181,20 @@ def standings(ranked: Sequence[PricedCell], weights: Weights, usual: Sequence[tu
     for asked in reversed(usual):  # where one cell is the nearest to several, it stands for the first of them
         place = min(rows, key=lambda at: math.dist(np.log2(ranked[at].key), np.log2(asked)))
         nearest[place] = asked
-    scores = np.stack([cell.scores for cell in ranked], axis=1)
-    noise = noise_between(first.variant.workload.pass_rates.mean)
-    means, sds = differences(scores, first.scores, weights, noise)
-    level = chances_ahead(scores, first.scores, weights, noise) >= LEAST_CHANCE_AHEAD
     return [
-        GapToFirst(mean, mean - Z90 * sd, mean + Z90 * sd, alike, nearest.get(place))
-        for place, (mean, sd, alike) in enumerate(zip(means.tolist(), sds.tolist(), level.tolist(), strict=True))
+        GapToFirst(gap.median, gap.low, gap.high, gap.chance >= LEAST_CHANCE_AHEAD, nearest.get(place))
+        for place, gap in enumerate(gaps_to(ranked, first, weights))
     ]
+
+
+def gaps_to(ranked: Sequence[PricedCell], other: PricedCell, weights: Weights) -> list[Gap]:
+    """Return how each cell stands against another."""
+    scores = np.stack([cell.scores for cell in ranked], axis=1)
+    noise = noise_between(other.variant.workload.pass_rates.mean)
+    means, sds = differences(scores, other.scores, weights, noise)
+    chances = chances_ahead(scores, other.scores, weights, noise)
+    rows = zip(means.tolist(), sds.tolist(), chances.tolist(), strict=True)
+    return [Gap(mean, mean - Z90 * sd, mean + Z90 * sd, chance) for mean, sd, chance in rows]
 
 
 def grounds(ranked: Sequence[PricedCell], prior: PriorDraws) -> tuple[StudyWeight, ...]:

@@ -91,6 +91,8 @@ def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: BudgetS
 def _glance(request: Request) -> BudgetSplit | None:
     """Split the budget for the final run's GPUs as they are, at the share that is given or the best of a few."""
     given = request.pilots.fraction
+    if request.champion is not None and request.within_hours is None:
+        given = 0.0  # challengers take of each layout alike
     fractions = (given,) if given is not None else LOOKED_AT if request.within_hours is not None else (0.0,)
     laid = with_layout(request) if any(fractions) else request
     shares = BudgetSplitter(laid, PricedGrid(price_cells(laid)))
@@ -117,7 +119,7 @@ def deadline_of(request: Request, split: BudgetSplit) -> Deadline | None:
         return None
     free = with_final_layout(replace(request, within_hours=None))
     without = split_on(free)[2] or split
-    final = split.ranked[0].gpu_hours
+    final = split.run.gpu_hours
     return Deadline(
         within_hours=request.within_hours,
         takes_hours=split.wall_hours,
@@ -154,6 +156,15 @@ def with_layout(request: Request) -> Request:
     """Return the request with the GPUs of a pilot decided, or checked where they were given."""
     given = request.pilots.gpus
     hardware = request.hardware
+    if request.champion is not None:
+        if given not in (None, hardware.gpus_per_trial):
+            raise InputError(
+                f"{{pilot_gpus}}: the champion and its challengers train on the {hardware.gpus_per_trial} GPUs of the "
+                "final run. Leave it out, or add {explore}",
+                pilot_gpus=given,
+                explore=None,
+            )
+        return request.with_pilots(gpus=hardware.gpus_per_trial)
     if given is not None and given not in (legal := legal_layouts(request)):
         nearest = min(legal, key=lambda gpus: (abs(math.log(gpus / given)), -gpus))
         models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))

@@ -115,7 +115,7 @@ def grant_pilots(
             reason = "favourite of the ranking" if name in favourites else "fills a gap of the grid"
             if cell.variant.of_first_row:
                 reason = f"the first row's n and B, {format_axes(cell.variant.axes)}"
-            every, quarter = _validation_every(cell, validation), math.ceil(granted / SEGMENTS_PER_PILOT)
+            every, quarter = validation_every(cell, validation), math.ceil(granted / SEGMENTS_PER_PILOT)
             segment = min(granted, every * math.ceil(quarter / every))  # whole validations
             grants[name] = PilotGrant(granted, cell.pilot_cost.gpu_hours(granted), segment, reason)
         else:
@@ -136,22 +136,32 @@ def least_pilot_hours(cell: PricedCell, rules: PilotRules) -> float:
 def _unfit(
     cell: PricedCell, ranked: Sequence[PricedCell], weights: Weights, pilot_gpu_hours: float, rules: PilotRules
 ) -> str | None:
+    if (reason := useless(cell)) is not None:
+        return reason
+    first = least_pilot_hours(ranked[0], rules)
+    beside = " beside the first row's" if cell is not ranked[0] and first <= pilot_gpu_hours else ""
+    if (least := least_pilot_hours(cell, rules)) > pilot_gpu_hours - (first if beside else 0.0):
+        return f"{rules.fewest_steps} steps would take {least:,.6g} of the {pilot_gpu_hours:,.6g} GPU-hours{beside}"
+    return None if rules.cells == "all" else dominating_text(cell, ranked, weights)
+
+
+def useless(cell: PricedCell) -> str | None:
+    """Say why the final run could not be of a cell; None where it could."""
     updates = cell.affordable_steps
     if updates < FEWEST_FINAL_UPDATES:
         return f"the final budget buys only {updates} updates"
     if not carries_signal(cell.signal_fraction):
         return f"only {percent(cell.signal_fraction, 1)} of its groups carry signal"
-    first = least_pilot_hours(ranked[0], rules)
-    beside = " beside the first row's" if cell is not ranked[0] and first <= pilot_gpu_hours else ""
-    if (least := least_pilot_hours(cell, rules)) > pilot_gpu_hours - (first if beside else 0.0):
-        return f"{rules.fewest_steps} steps would take {least:,.6g} of the {pilot_gpu_hours:,.6g} GPU-hours{beside}"
-    if rules.cells == "all":
-        return None
-    dominating = _dominating(cell, ranked, weights)
-    if dominating is not None:
-        n, B = dominating.key
-        return f"n = {n}, B = {B} costs no more, carries as much signal and promises more"
     return None
+
+
+def dominating_text(cell: PricedCell, ranked: Sequence[PricedCell], weights: Weights) -> str | None:
+    """Say which cell is almost certainly no worse in anything; None where none is."""
+    dominating = _dominating(cell, ranked, weights)
+    if dominating is None:
+        return None
+    n, B = dominating.key
+    return f"n = {n}, B = {B} costs no more, carries as much signal and promises more"
 
 
 def _dominating(cell: PricedCell, ranked: Sequence[PricedCell], weights: Weights) -> PricedCell | None:
@@ -238,12 +248,13 @@ def _share_out(
     for cell in chosen:
         extra = int(left / len(chosen) / cell.pilot_cost.gpu_hours_per_step)
         total = min(rules.fewest_steps + extra, max(rules.fewest_steps, cell.allocation.update_steps))
-        whole = total - total % _validation_every(cell, validation)
+        whole = total - total % validation_every(cell, validation)
         steps[cell.configuration] = whole if whole >= rules.fewest_steps else total
     return steps
 
 
-def _validation_every(cell: PricedCell, validation: Validation) -> int:
+def validation_every(cell: PricedCell, validation: Validation) -> int:
+    """Return the steps from one score of a cell to the next."""
     return validation.steps_between(cell.allocation.rollouts_per_step)
 
 

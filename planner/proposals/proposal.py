@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from planner.proposals.request import GapToFirst, PilotGrant, PricedCell, Request, StudyWeight
-from planner.view import Axes, Configuration
+from planner.proposals.request import Gap, GapToFirst, PilotGrant, PricedCell, Request, StudyWeight
+from planner.view import Axes, Champion, Configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class Candidate:
     notes: tuple[str, ...]
     standing: GapToFirst
     axes: Axes = ()
+    against_champion: Gap | None = None  # None where the grid is explored
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,29 @@ class PilotShare:
 
 
 @dataclass(frozen=True, slots=True)
+class ChampionPlan:
+    """The row whose own run is the final run unless a challenger takes its place, and what may challenge it."""
+
+    terms: Champion  # as the plan stores them
+    source: str  # script, flag, usual or advised
+    row: Candidate
+    usual: Candidate
+    look_gpu_hours: float  # of its first look
+    challengers: tuple[Candidate, ...]
+
+    @property
+    def given(self) -> bool:
+        """Whether it is the user's own."""
+        return self.source in ("script", "flag")
+
+    @property
+    def usual_ahead(self) -> Gap | None:
+        """How far the usual choice is ahead, where that is more than a standard deviation; else None."""
+        gap = self.usual.against_champion
+        return gap if self.usual is not self.row and gap is not None and gap.clear else None
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """The ranked candidates, how the budget is split, and what other budgets would choose."""
 
@@ -111,12 +135,18 @@ class Proposal:
     candidates: tuple[Candidate, ...]
     outlooks: tuple[OtherBudget, ...]
     layouts: tuple[Layout, ...]  # the widest first
-    sharing: PilotShare
+    sharing: PilotShare | None  # None with a champion
     grounds: tuple[StudyWeight, ...]  # the weightiest first
     elsewhere: tuple[WhatIf, ...]
     pilot_wall_hours: float
     doubt: PriceSensitivity
     deadline: Deadline | None = None
+    champion: ChampionPlan | None = None  # None where the whole grid is explored
+
+    @property
+    def run(self) -> Candidate:
+        """The row that the final run is of, as far as is known: the champion's, or the first."""
+        return self.candidates[0] if self.champion is None else self.champion.row
 
     @property
     def level(self) -> tuple[Candidate, ...]:

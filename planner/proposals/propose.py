@@ -10,8 +10,9 @@ from budgets.cost import Z90
 from budgets.errors import BudgetError, InputError
 from budgets.memory import TIGHT_MEMORY, memory_share
 from budgets.signal import BetaPassRates, signal_fraction
-from planner.axes import format_axes, rounded_rate, with_rate
+from planner.axes import LEARNING_RATE, format_axes, named_configuration, rounded_rate, with_rate, without
 from planner.percent import percent
+from planner.prior.draws import Weights
 from planner.prior.published import (
     FEWEST_SUPPORTED_UPDATES,
     HARMFUL_EPOCHS,
@@ -20,12 +21,14 @@ from planner.prior.published import (
     STUDIED_ROLLOUTS,
 )
 from planner.prior.studies import logit, published_group
-from planner.proposals.grid import PricedGrid, grounds, price_cells, standings
+from planner.proposals.challengers import usual_rows, with_champion
+from planner.proposals.grid import PricedGrid, gaps_to, grounds, price_cells, standings
 from planner.proposals.layouts import deadline_of, layouts, on_gpus, too_late, with_final_layout, with_layout
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
-from planner.proposals.proposal import Candidate, OtherBudget, PriceSensitivity, Proposal, WhatIf
-from planner.proposals.request import CellCost, GapToFirst, PricedCell, Request
+from planner.proposals.proposal import Candidate, ChampionPlan, OtherBudget, PriceSensitivity, Proposal, WhatIf
+from planner.proposals.request import CellCost, Gap, GapToFirst, PricedCell, Request
 from planner.proposals.sharing import ALIKE, SHARES, BudgetSplit, BudgetSplitter, rounded_up, smallest
+from planner.view import Champion
 
 
 def spread_rates(between: tuple[float, float] | None, has_pilot: Sequence[bool]) -> list[float | None]:
@@ -78,12 +81,13 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
 
 def propose(request: Request) -> Proposal:
     """Price and rank every legal cell, choose pilots, and split the budget; BudgetError when it pays for no pilots."""
-    asked, request = request, with_layout(with_final_layout(request))
+    asked = with_champion(request)
+    request = with_layout(with_final_layout(asked))
     costs = price_cells(request)
     _require_signal(request, costs)
     grid = PricedGrid(costs)
     decided = BudgetSplitter(request, grid).decided()
-    free = asked.pilots.fraction is None and asked.pilots.gpus is None
+    free = request.champion is None and asked.pilots.fraction is None and asked.pilots.gpus is None
     if free and decided and not decided[0].fraction and not request.continues_pilot:
         # On the final run's own GPUs a pilot of the first row costs next to nothing, for that run goes on from it.
         request = request.with_pilots(gpus=request.hardware.gpus_per_trial)
@@ -102,19 +106,21 @@ def propose(request: Request) -> Proposal:
     within = request.within_hours
     final_gpu_hours = left if within is None else split.final_gpu_hours
     in_time = math.inf if within is None else request.hardware.gpus_per_trial * (within - split.pilot_wall_hours)
+    candidates = tuple(_candidates(request, split, grid.prior.weights))
     return Proposal(
         request=request,
         pilot_gpu_hours=pilot_gpu_hours,
         final_gpu_hours=final_gpu_hours,
-        candidates=tuple(_candidates(request, split, standings(split.ranked, grid.prior.weights, request.usual))),
+        candidates=candidates,
         outlooks=tuple(other_budgets(request, grid, split.fraction, in_time)),
-        layouts=tuple(layouts(request, grid, split.ranked[0], split)),
+        layouts=tuple(layouts(request, grid, split.run, split)),
         sharing=sharing,
         grounds=grounds(split.grid_rows, grid.prior),
         elsewhere=tuple(other_workloads(costs, split.ranked[0], final_gpu_hours)),
         pilot_wall_hours=split.pilot_wall_hours,
-        doubt=doubt_of(grid, split.grid_rows, final_gpu_hours),
+        doubt=doubt_of(grid, split, final_gpu_hours),
         deadline=deadline_of(asked, split),
+        champion=_champion_plan(request, candidates),
     )
 
 
@@ -140,11 +146,37 @@ def _require_signal(request: Request, costs: list[CellCost]) -> None:
     )
 
 
-def _candidates(request: Request, split: BudgetSplit, standing: list[GapToFirst]) -> Iterator[Candidate]:
+def _champion_plan(request: Request, candidates: Sequence[Candidate]) -> ChampionPlan | None:
+    """Return which candidate is the champion, and which are to challenge it; None where the grid is explored."""
+    if request.champion is None:
+        return None
+    rows = {candidate.cell.configuration: candidate for candidate in candidates}
+    row = rows[request.candidates[0]]
+    usual = usual_rows([candidate.cell for candidate in candidates], request)
+    return ChampionPlan(
+        terms=Champion(
+            candidates=request.candidates,
+            total_gpu_hours=request.budget_gpu_hours,
+            usual=tuple(usual),
+            challenger_share=request.pilots.fraction or 0.0,
+        ),
+        source=request.champion.source,
+        row=row,
+        usual=rows[usual[0]],
+        look_gpu_hours=row.cell.pilot_cost.gpu_hours(row.pilot.steps),
+        challengers=tuple(candidate for candidate in candidates if candidate.pilot.gpu_hours),
+    )
+
+
+def _candidates(request: Request, split: BudgetSplit, weights: Weights) -> Iterator[Candidate]:
     rule, pilots = request.learning_rate, [split.grants[cell.configuration] for cell in split.ranked]
+    standing = standings(split.ranked, weights, request.usual)
+    beside: Sequence[Gap | None] = [None] * len(pilots)
+    if request.champion is not None:
+        beside = gaps_to(split.ranked, split.run, weights)
     rates = spread_rates(request.learning_rate_range, [pilot.steps > 0 for pilot in pilots])
-    rows = zip(split.ranked, pilots, standing, rates, strict=True)
-    for rank, (cell, pilot, stands, searched) in enumerate(rows, start=1):
+    rows = zip(split.ranked, pilots, standing, beside, rates, strict=True)
+    for rank, (cell, pilot, stands, gap, searched) in enumerate(rows, start=1):
         variant = cell.variant
         factor = variant.learning_rate_factor if searched is None else searched
         yield Candidate(
@@ -156,6 +188,7 @@ def _candidates(request: Request, split: BudgetSplit, standing: list[GapToFirst]
             notes=(*_standing_notes(stands, rank), *notes_on(cell, request.of(variant))),
             standing=stands,
             axes=variant.axes if searched is None else with_rate(variant.axes, searched),
+            against_champion=gap,
         )
 
 
@@ -169,10 +202,11 @@ def _standing_notes(standing: GapToFirst, rank: int) -> Iterator[str]:
 def _too_small(request: Request, grid: PricedGrid) -> str:
     rules, hardware = request.pilots, request.hardware
     needed = smallest_budget(request, grid)
-    if not rules.fraction:
+    if request.champion is not None or not rules.fraction:
+        of = named_configuration(request.candidates[0]) if request.candidates else "any cell"
         return (
-            f"{request.budget_gpu_hours:g} GPU-hours are too few for a run of {FEWEST_FINAL_UPDATES} updates of any "
-            f"cell. The smallest budget that would do is {needed:,.10g} GPU-hours{_on_fewer_gpus(request)}"
+            f"{request.budget_gpu_hours:g} GPU-hours are too few for a run of {FEWEST_FINAL_UPDATES} updates of "
+            f"{of}. The smallest budget that would do is {needed:,.10g} GPU-hours{_on_fewer_gpus(request)}"
         )
     cheapest = min(grid.costs, key=lambda cell: cell.pilot_cost.gpu_hours(rules.fewest_steps))
     steps = cheapest.pilot_cost.steps_for(request.budget_gpu_hours * rules.fraction)
@@ -239,12 +273,15 @@ def other_workloads(costs: Sequence[CellCost], first: PricedCell, gpu_hours: flo
             yield WhatIf(what, next(own, ranked[0]))
 
 
-def doubt_of(grid: PricedGrid, ranked: Sequence[PricedCell], gpu_hours: float) -> PriceSensitivity:
+def doubt_of(grid: PricedGrid, split: BudgetSplit, gpu_hours: float) -> PriceSensitivity:
     """Rank the cells again at either end of the price's 90 % interval, of which all cells share the most.
 
     A price that is so many times as high is a budget that is so many times as small. A row stands firm while at either
     end nothing in its place would be expected to score higher, to what expectations can be told apart by.
     """
+    ranked, run = split.grid_rows, split.run.configuration
+    if split.run.variant.of_first_row:  # at another learning rate, with as many steps
+        run = run._replace(axes=without(run.axes, LEARNING_RATE))
     factor = math.exp(Z90 * ranked[0].cost.log_sd)
     expensive, cheap = grid.ranked(gpu_hours / factor), grid.ranked(gpu_hours * factor)
     by_expensive, by_cheap = ({each.configuration: each for each in end} for end in (expensive, cheap))
@@ -257,10 +294,9 @@ def doubt_of(grid: PricedGrid, ranked: Sequence[PricedCell], gpu_hours: float) -
         ends = ((expensive, by_expensive), (cheap, by_cheap))
         return max(end[place].expected - by[own].expected for end, by in ends)
 
-    first = ranked[0].configuration
     return PriceSensitivity(
-        fewest_steps=by_expensive[first].allocation.update_steps if first in by_expensive else 0,
-        most_steps=by_cheap[first].allocation.update_steps,
+        fewest_steps=by_expensive[run].allocation.update_steps if run in by_expensive else 0,
+        most_steps=by_cheap[run].allocation.update_steps,
         firm=sum(1 for _ in takewhile(lambda place: lost(place) <= ALIKE, range(len(expensive)))),
         lost=lost(0),
         first_if_dear=expensive[0].configuration if expensive else None,

@@ -5,10 +5,11 @@ from typing import Any
 
 from budgets.allocation import Allocation
 from budgets.coefficients import Coefficients
-from budgets.cost import StepCost
+from budgets.cost import Z90, StepCost
 from budgets.hardware import Hardware
 from budgets.memory import fewest_gpus
 from budgets.workload import RecipeTraits, Workload
+from planner.axes import MODEL, with_rate, without
 from planner.metrics import Interval
 from planner.prior.comparing import interval
 from planner.prior.draws import Weights
@@ -44,6 +45,23 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class ChampionChoice:
+    """Which n and B are trained first, and who says so: script, flag, usual or advised.
+
+    What is usual, by itself or on advice, is the cell of the grid that is nearest to it.
+    """
+
+    sizes: tuple[int, int]
+    source: str
+    rate_factor: float = 1.0  # on the rule's learning rate
+
+    @property
+    def given(self) -> bool:
+        """Whether they are the user's own."""
+        return self.source in ("script", "flag")
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """Everything that a proposal depends on.
 
@@ -67,6 +85,7 @@ class Request:
     learning_rate_range: tuple[float, float] | None = None  # least and largest factor, where a sweep searches for it
     chooses_gpus: bool = False  # whether the final run gets as many GPUs as seem best; else the hardware's
     within_hours: float | None = None  # of wall time, by whose end pilots and final run are to be done
+    champion: ChampionChoice | None = None  # None where the whole grid is explored
 
     @property
     def all_variants(self) -> tuple[Variant, ...]:
@@ -97,6 +116,19 @@ class Request:
     def asks_for_pilots(self) -> bool:
         """Whether a plan without pilots is no answer: for a sweep, or to compare recipes, models or rates."""
         return self.requires_pilots or len(self.all_variants) > 1 or self.learning_rate_range is not None
+
+    @property
+    def candidates(self) -> tuple[Configuration, ...]:
+        """The champion with each base model that is compared, with the first of all else; nothing without one."""
+        if self.champion is None:
+            return ()
+        rest = without(self.all_variants[0].axes, MODEL)
+        factor = self.champion.rate_factor
+        return tuple(
+            Configuration(*self.champion.sizes, variant.axes if factor == 1 else with_rate(variant.axes, factor))
+            for variant in self.all_variants
+            if without(variant.axes, MODEL) == rest
+        )
 
     def of(self, variant: Variant) -> "Request":
         """Return the same request for one variant alone."""
@@ -155,6 +187,26 @@ class PricedCell(CellCost):
     def gpu_hours(self) -> float:
         """What the run takes, its start-up included."""
         return self.cost.gpu_hours(self.allocation.update_steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """By how much a cell is expected to end above another, with a 90 % interval, and the chance that it does."""
+
+    median: float
+    low: float
+    high: float
+    chance: float
+
+    @property
+    def error(self) -> float:
+        """Half of the interval."""
+        return self.high - self.median
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is ahead by more than a standard deviation."""
+        return self.median > self.error / Z90
 
 
 @dataclass(frozen=True, slots=True)

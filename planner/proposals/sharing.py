@@ -12,6 +12,7 @@ from planner.axes import LEARNING_RATE, RECIPE, without
 from planner.prior.rates import at_rate, of_its_own
 from planner.prior.studies import Values
 from planner.prior.value import ObservedPilot, Worth, worth_of
+from planner.proposals.challengers import grant_looks
 from planner.proposals.grid import PricedGrid
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots, least_pilot_hours
 from planner.proposals.proposal import PilotShare
@@ -35,6 +36,7 @@ class BudgetSplit:
     score: float  # of the final run that is chosen after them
     final_gpu_hours: float
     pilot_wall_hours: float
+    run: PricedCell  # what the final run is of, as far as is known: the champion, or the first row
 
     @property
     def grid_rows(self) -> list[PricedCell]:
@@ -43,8 +45,8 @@ class BudgetSplit:
 
     @property
     def wall_hours(self) -> float:
-        """Hours until the first cell's final run would end, the pilots before it."""
-        return self.pilot_wall_hours + self.ranked[0].gpu_hours / self.ranked[0].cost.placement.gpus
+        """Hours until the final run would end, the pilots before it."""
+        return self.pilot_wall_hours + self.run.gpu_hours / self.run.cost.placement.gpus
 
 
 Shared = tuple[list[PricedCell], dict[Configuration, PilotGrant], float, float]
@@ -62,6 +64,8 @@ class BudgetSplitter:
         if shared is None:
             return None
         ranked, grants, left, took = shared
+        if (champion := self._champion(ranked)) is not None:
+            return BudgetSplit(fraction, ranked, grants, Worth(0.0, 0.0), champion.expected, left, took, champion)
         weights = self._grid.prior.weights
         longer = [self._gone_on(cell, grants[cell.configuration].steps)[:, np.newaxis] for cell in ranked]
         columns = [self._by_variant(cell, scores)[:, 0] for cell, scores in zip(ranked, longer, strict=True)]
@@ -73,7 +77,7 @@ class BudgetSplitter:
         ]
         worth = worth_of(finals, weights, pilots, self._grid.prior.folds)
         best = float((weights @ finals).max())  # without the pilots
-        return BudgetSplit(fraction, ranked, grants, worth, best + worth.gain, left, took)
+        return BudgetSplit(fraction, ranked, grants, worth, best + worth.gain, left, took, ranked[0])
 
     def does(self, fraction: float, budget: float) -> bool:
         """Say whether such a budget can be split so."""
@@ -88,15 +92,24 @@ class BudgetSplitter:
         if not ranked:
             return None
         request, tried = self._request, ranked[0].configuration
+        if request.champion is not None:  # at the rule's learning rate
+            tried = Configuration(*request.champion.sizes, request.all_variants[0].axes)
         if not fraction or rules.cells == "all":
             request = replace(request, other_rates=(), other_recipes=())
         ranked = self._grid.with_neighbours(ranked, tried, request)
-        grants = grant_pilots(ranked, self._grid.prior.weights, fraction * budget, rules, validation)
+        if request.champion is None:
+            grants = grant_pilots(ranked, self._grid.prior.weights, fraction * budget, rules, validation)
+        else:
+            grants = grant_looks(ranked, self._grid.prior.weights, fraction * budget, request)
         took = pilot_wall_hours(grants.values(), self._request.pilot_hardware)
         if self._request.within_hours is not None:
             left = self._in_time(left, took)
             ranked = self._grid.with_neighbours(self._grid.ranked(left), tried, request)
             grants = {cell.configuration: grants[cell.configuration] for cell in ranked}
+        if request.champion is not None:
+            champion = self._champion(ranked)
+            enough = champion is not None and champion.affordable_steps >= FEWEST_FINAL_UPDATES
+            return (ranked, grants, left, took) if enough else None
         if fraction and sum(grant.steps > 0 for grant in grants.values()) < 2:
             # One pilot tells nothing, unless it is the first row's, where nothing has to be compared.
             first = bool(ranked) and grants[ranked[0].configuration].steps > 0
@@ -106,6 +119,11 @@ class BudgetSplitter:
         if not any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked):
             return None
         return ranked, grants, left, took
+
+    def _champion(self, ranked: Iterable[PricedCell]) -> PricedCell | None:
+        """Return the champion's row; None where the grid is explored, or the budget buys no step of it."""
+        name = next(iter(self._request.candidates), None)
+        return next((cell for cell in ranked if cell.configuration == name), None)
 
     def _gone_on(self, cell: PricedCell, pilot_steps: int) -> Values:
         """Return the scores of a cell's final run in every draw, which goes on from its pilot on the same GPUs."""
@@ -142,11 +160,14 @@ class BudgetSplitter:
         within, gpus = self._request.within_hours, self._request.hardware.gpus_per_trial
         return gpu_hours if within is None else max(0.0, min(gpu_hours, gpus * (within - pilot_wall_hours)))
 
-    def decided(self) -> tuple[BudgetSplit, PilotShare] | None:
+    def decided(self) -> tuple[BudgetSplit, PilotShare | None] | None:
         """Return the split that is given, or else the best one, and what it is worth; None where there is none.
 
-        A plan has no pilots where it is told so, or where the budget pays for none.
+        A plan has no pilots where it is told so, or where the budget pays for none. A champion's share is given.
         """
+        if self._request.champion is not None:
+            split = self.split(self._request.pilots.fraction or 0.0)
+            return None if split is None else (split, None)
         fraction, none = self._request.pilots.fraction, self.split(0.0)
         given = none if fraction == 0 else None if fraction is None else self.split(fraction)
         if none is None or (fraction is not None and given is None):
@@ -187,7 +208,7 @@ class BudgetSplitter:
 
 def pilot_wall_hours(grants: Iterable[PilotGrant], hardware: Hardware) -> float:
     """Return the hours that pilots take which run side by side."""
-    taken = [grant.gpu_hours for grant in grants if grant.steps]
+    taken = [grant.gpu_hours for grant in grants if grant.gpu_hours]
     if not taken:
         return 0.0
     return side_by_side(taken, hardware.parallel_trials) / hardware.gpus_per_trial

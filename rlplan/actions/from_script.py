@@ -9,6 +9,7 @@ from budgets import catalogue
 from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.adopting.script import read_script
 from planner.adopting.settings import ScriptFacts
+from planner.config.request import SCRIPT
 from planner.vetting.launch import MEAN_PROMPT, configured
 
 Overrides = dict[str, tuple[str, Any]]  # by key of the configuration: who says it, and what
@@ -59,7 +60,7 @@ def overrides_of(facts: ScriptFacts, model: str, cap: tuple[str, Any] | None = N
 
 
 def with_script(flags: Mapping[str, tuple[str, Any]], script: str | Path | None) -> Mapping[str, tuple[str, Any]]:
-    """Return flags with what a script says beside them; its n and B are the choice that the plan stands beside."""
+    """Return flags with what a script says beside them; its n, B and learning rate are the champion's."""
     if script is None:
         return flags
     path, given = Path(script), {key: each for key, each in flags.items() if each[1] is not None}
@@ -68,5 +69,7 @@ def with_script(flags: Mapping[str, tuple[str, Any]], script: str | Path | None)
     overrides = overrides_of(facts, name_in(named, path), given.get(CAP))
     n, prompts = facts.settings.rollouts_per_prompt, facts.settings.prompts_per_batch
     if n and n > 1 and prompts:
-        overrides["proposal.baseline"] = (path.name, f"n={n},B={max(1, round(prompts / facts.split.updates))}")
+        B = max(1, round(prompts / facts.split.updates))
+        overrides["proposal.baseline"] = (f"{SCRIPT}{path.name}", f"n={n},B={B}")
+        overrides["proposal.learning_rate"] = (path.name, facts.settings.learning_rate)
     return {**overrides, **given}

@@ -42,7 +42,7 @@ class Split:
     @property
     def fraction(self) -> float:
         """The share."""
-        return self.proposal.sharing.fraction
+        return self.proposal.request.pilots.fraction or 0.0
 
     def pilots(self) -> dict[Configuration, PilotTerms]:
         """Return what each configuration is granted; one without a pilot may be proposed during the sweep."""
@@ -71,7 +71,7 @@ def request_of(plan: Plan, store: Store) -> Request:
     resolved = Resolved(Config.model_validate(given), plan.config.get("sources", {}))
     request = build_request(resolved)
     # Nothing is drawn for further axes, so that those of the first variant stand for all.
-    alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)
+    alone = replace(request.of(request.all_variants[0]), learning_rate_range=None, champion=None)
     if plan.pilot_gpu_hours:
         alone = alone.with_pilots(gpus=pilot_gpus(plan))
     return with_measured([CostSource(store)], alone, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from budgets.errors import InputError
+from planner.champion.terms import KEY, champion_data
 from planner.config import Resolved, build_request, resolved_values
 from planner.config.cost import TokenPrices
 from planner.config.layers import DEFAULT
@@ -87,6 +88,8 @@ def _draft(
         )
     proposal = propose(request)
     assumed, values = assumptions(proposal, resolved), resolved_values(request, resolved)
+    if proposal.champion is not None:
+        values[KEY] = champion_data(proposal.champion.terms, proposal.champion.source)
     plan = new_plan(proposal, values, assumed, version("rlplan"))
     plan.name, plan.candidates = "the plan", new_candidates(proposal)
     if require is not None:

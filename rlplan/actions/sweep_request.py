@@ -38,6 +38,8 @@ from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import without_gpus
 from runner.tasks.opening import open_task, user_problems
 
+STARTS_WITH_CHAMPION = ("rlplan", "champion")  # policies; the others try out the grid
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
@@ -153,7 +155,8 @@ def plan_to_run(request: SweepRequest) -> str | None:
         return request.plan
     resolved, require = _asked_plan(request)
     plan = make_plan(resolved, request.db, require=require)
-    if warned := warned_of_pilots(plan.proposal.sharing, plan.proposal.request.budget_gpu_hours):
+    sharing = plan.proposal.sharing
+    if sharing and (warned := warned_of_pilots(sharing, plan.proposal.request.budget_gpu_hours)):
         tell(warned)
     return plan.name
 
@@ -175,6 +178,10 @@ def _asked_plan(request: SweepRequest) -> tuple[Resolved, Require]:
             "own, leave one of them out"
         )
     given: Mapping[str, tuple[str, Any]] = {**flagged(request), **(request.further or {})}
+    if request.policy not in STARTS_WITH_CHAMPION:
+        given = {**given, "proposal.explore": (f"--policy {request.policy}", True)}
+    elif request.search not in (None, "none"):
+        given = {**given, "proposal.explore": (f"--search {request.search}", True)}
     if request.script is not None and request.task is None:
         from rlplan.actions.from_script import with_script  # noqa: PLC0415  (reads what no other sweep needs)
 

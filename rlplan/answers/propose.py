@@ -14,6 +14,7 @@ from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
 from rlplan.answers.plan import Plan
 from rlplan.exits import ExitCode
+from rlplan.printing.champion_screen import champion_lines
 from rlplan.printing.plan_screen import (
     LEVEL_ENOUGH,
     candidates_table,
@@ -46,6 +47,7 @@ REMINDERS = {
     "batch beyond the study": "a batch has more rollouts than any study had: the score is a guess",
     "beyond the study": f"there are more than {STUDIED_ROLLOUTS[1]:,.0f} rollouts, more than in any study",
 }
+LEVEL_WITH_CHAMPION = "Level: better than the champion (*) with a probability of 25 to 75 %."
 NOT_COUNTED = "Not counted: a learning rate or a recipe that fails, and the price of a step"
 
 
@@ -107,8 +109,10 @@ def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas
         each for each in proposal.candidates if each.rank <= (top or ROWS) or each.pilot.steps or each.standing.usual
     ]
     yield Text(title(plan), style="bold")
-    if warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours):
+    if proposal.sharing and (warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours)):
         yield Text(warned, style="yellow")
+    if proposal.champion is not None:
+        yield from map(Text, champion_lines(proposal, proposal.champion))
     yield ""
     yield candidates_table(proposal, shown, canvas)
     if hidden := len(proposal.candidates) - len(shown):
@@ -117,10 +121,13 @@ def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas
         f"Steps are what {hours(proposal.final_gpu_hours)} GPU-hours buy, or fewer where more passes over the prompts "
         "should do harm.",
         "Signal is the share of groups whose rewards differ. Scores are a prior with its 90 % interval.",
-        "Level: better than row 1 with a probability of 25 % or more. *: a usual choice.",
+        LEVEL_WITH_CHAMPION
+        if proposal.champion
+        else "Level: better than row 1 with a probability of 25 % or more. *: a usual choice.",
     ):
         yield Text(line, style="dim")
-    yield Text(standing_of(proposal))
+    if proposal.champion is None:
+        yield Text(standing_of(proposal))
     for heading, lines in (
         ("How the budget is split", _split(proposal, plan.dollars)),
         ("What the first place rests on, and what each alone would put first", list(ground_lines(proposal))),
@@ -129,7 +136,7 @@ def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas
     ):
         yield from listed(heading, lines)
     if len(proposal.layouts) > 1:
-        yield Text("\nRow 1 on other numbers of GPUs", style="bold")
+        yield Text(f"\nRow {proposal.run.rank} on other numbers of GPUs", style="bold")
         yield layouts_table(proposal, canvas)
         yield from (Text(line, style="dim") for line in layout_notes(proposal))
     yield Text("\nWhat this takes for granted", style="bold")
@@ -141,20 +148,21 @@ def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas
 
 def _split(proposal: Proposal, dollars: Sequence[float]) -> list[str]:
     hardware, shared = proposal.request.hardware, proposal.request.pilot_hardware
-    pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
+    pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.gpu_hours]
     used, lengths = sum(pilot.gpu_hours for pilot in pilots), sorted({pilot.segment_steps for pilot in pilots})
     shortest_and_longest = dict.fromkeys(lengths[:1] + lengths[-1:])
     segments = f"{' to '.join(map(str, shortest_and_longest))} steps"
     pilot_time = duration(proposal.pilot_wall_hours)
-    granted = f"{plural(len(pilots), 'pilot')} of {hours(used)}, about {pilot_time}, in segments of {segments}"
+    what = "pilot" if proposal.champion is None else "challenger"
+    granted = f"{plural(len(pilots), what)} of {hours(used)}, about {pilot_time}, in segments of {segments}"
     price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
     lines = [
-        f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {granted}" if pilots else "pilots  none",
+        f"{what}s  {hours(proposal.pilot_gpu_hours)} GPU-hours: {granted}" if pilots else f"{what}s  none",
         f"final   {hours(proposal.final_gpu_hours)} GPU-hours{_final_use(proposal)}",
     ]
     if layout := layout_text(hardware.gpus, hardware.gpus_per_trial, shared.gpus_per_trial, len(pilots)):
         lines.append(f"layout  {layout}")
-    if pilots:
+    if pilots and proposal.sharing:
         lines.append(f"worth   {gain_of_pilots(proposal.sharing)}, against no pilots. {NOT_COUNTED}.")
     lines += [f"time    {line}" for line in deadline_lines(proposal)]
     lines.append(f"doubt   a step's price: {doubt_line(proposal)}")
@@ -163,16 +171,17 @@ def _split(proposal: Proposal, dollars: Sequence[float]) -> list[str]:
             f"price   about ${price:,.0f} at ${hardware.gpu.dollars_per_hour:g} a GPU-hour, the catalogue's figure"
         )
     if dollars:
-        run = dollars[0] * proposal.candidates[0].cell.allocation.update_steps
+        rank, a_step = proposal.run.rank, dollars[proposal.run.rank - 1]
+        run = a_step * proposal.run.cell.allocation.update_steps
         lines.append(
-            f"tokens  ${aligned_hours(dollars[0])} a step of row 1, ${run:,.4g} for its final run, whatever the GPUs "
+            f"tokens  ${aligned_hours(a_step)} a step of row {rank}, ${run:,.4g} for its final run, whatever the GPUs "
             "([cost] per_million)"
         )
     return lines
 
 
 def _final_use(proposal: Proposal) -> str:
-    first, hardware = proposal.candidates[0], proposal.request.hardware
+    first, hardware = proposal.run, proposal.request.hardware
     stops = first.cell.allocation.update_steps < first.cell.affordable_steps
     used = first.cell.gpu_hours if stops else proposal.final_gpu_hours
     machine = f"{hardware.gpus_per_trial} {hardware.gpu.name} of one trial"
@@ -180,8 +189,8 @@ def _final_use(proposal: Proposal) -> str:
     if not stops:
         return time
     return (
-        f", of which row 1 uses {hours(used)}{time}: beyond {first.epochs:,.3g} passes over the prompts it should lose "
-        "more than it gains; more prompts would use the rest"
+        f", of which row {first.rank} uses {hours(used)}{time}: beyond {first.epochs:,.3g} passes over the prompts it "
+        "should lose more than it gains; more prompts would use the rest"
     )
 
 
@@ -211,10 +220,11 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
         f"In {'row' if len(ranks) == 1 else 'rows'} {listing(ranks)} {REMINDERS[note]}." for note, ranks in rows.items()
     ]
     # Values of an axis that no pilot has, so that nothing is learnt of them.
+    offered = [each.axes for each in candidates if each.pilot.steps or not each.cell.variant.of_first_row]
     piloted = values_by_axis(candidate.axes for candidate in candidates if candidate.pilot.steps)
     lines += [
         f"No pilot of {format_axes(((name, value),))}: the pilot budget, or pilot.most_pilots, allows no more."
-        for name, values in values_by_axis(candidate.axes for candidate in candidates).items()
+        for name, values in values_by_axis(offered).items()
         for value in values
         if value not in piloted.get(name, ())
     ]
@@ -259,7 +269,8 @@ def layout_notes(proposal: Proposal) -> list[str]:
 def doubt_line(proposal: Proposal) -> str:
     """Say what the interval of the price means for the steps, and for the first rows."""
     doubt, first = proposal.doubt, proposal.candidates[0].cell
-    bought = f"its interval buys {steps(doubt.fewest_steps)} to {steps(doubt.most_steps)} steps of row 1"
+    row = f"row {proposal.run.rank}"
+    bought = f"its interval buys {steps(doubt.fewest_steps)} to {steps(doubt.most_steps)} steps of {row}"
     if doubt.firm > 1:
         return f"{bought}; the order of the first {doubt.firm} rows does not depend on it"
     if doubt.lost <= LEVEL_ENOUGH:

@@ -11,7 +11,9 @@ from planner.axes import format_axes, value_of, values_by_axis
 from planner.metrics import Interval
 from planner.percent import percent
 from planner.proposals import Candidate, Proposal
+from planner.proposals.proposal import ChampionPlan
 from rlplan.actions.proposing import StoredPlan
+from rlplan.printing.champion_screen import EXPLORING, against_champion, champion_lines, pilot_text
 from rlplan.reading.plan_data import recipe_names
 from rlplan.wording.columns import axes_column
 from rlplan.wording.draw import Canvas, Column, Invocation, Part, next_steps, one_screen, table_of
@@ -41,15 +43,15 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     above: list[Part] = [*canvas.lines(title(plan), "bold")]
     if len({variant.workload.model.name for variant in proposal.request.all_variants}) > 1:
         above += canvas.lines("Models are ranked as if their pass rates were equal: measured ones may turn the order.")
-    if warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours):
+    if proposal.sharing and (warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours)):
         above += canvas.lines(warned, "yellow")
-    for text in (_pilots(proposal), *_best_guess(proposal), standing_of(proposal)):
+    for text in _answer(proposal):
         above += canvas.lines(text)
     above.append("")
     # Which facts that nobody gave matter most, and how far the price may be off.
-    doubt, factor = proposal.doubt, math.exp(Z90 * proposal.candidates[0].cell.cost.log_sd)
+    doubt, factor = proposal.doubt, math.exp(Z90 * proposal.run.cell.cost.log_sd)
     bought = f"{steps(doubt.fewest_steps)} to {steps(doubt.most_steps)} steps"
-    known = f"A step's price is known within × {factor:.2g}: row 1 gets {bought}."
+    known = f"A step's price is known within × {factor:.2g}: row {proposal.run.rank} gets {bought}."
     missing = []
     if any(each.what == "responses" and each.source.startswith("expected of") for each in plan.assumptions):
         missing.append("mean response length (--mean-response-tokens)")
@@ -61,6 +63,15 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     yield from one_screen(
         above, lambda rows: [candidates_table(proposal, _shown(proposal, rows), canvas)], below, canvas, top
     )
+
+
+def _answer(proposal: Proposal) -> Iterator[str]:
+    """Yield what to do first, and what to expect of it."""
+    champion = proposal.champion
+    if champion is not None:
+        yield from (*champion_lines(proposal, champion), *deadline_lines(proposal))
+        return
+    yield from (_pilots(proposal), *_best_guess(proposal), standing_of(proposal), EXPLORING)
 
 
 def title(plan: StoredPlan) -> str:
@@ -75,6 +86,7 @@ def title(plan: StoredPlan) -> str:
 
 
 def _pilots(proposal: Proposal) -> str:
+    assert proposal.sharing is not None
     piloted = [candidate for candidate in proposal.candidates if candidate.pilot.steps]
     if not piloted:
         return "No pilots: the whole budget goes into the final run of row 1."
@@ -189,18 +201,24 @@ def _against_first(candidate: Candidate, *, in_words: bool = True) -> str:
 
 
 def _shown(proposal: Proposal, rows: int) -> list[Candidate]:
-    """Return the first row, the usual choices, those with a pilot, and the top of the ranking, as many as there are."""
+    """Return the first row, the usual choices, those with a pilot, and the top of the ranking, as many as there are.
+
+    The champion stands before the usual choices.
+    """
+    champion = proposal.champion
+    usual = {each.rank for each in (proposal.usual if champion is None else (champion.row, champion.usual))}
     wanted = sorted(
-        proposal.candidates, key=lambda each: (each.rank > 1, not each.standing.usual, not each.pilot.steps, each.rank)
+        proposal.candidates, key=lambda each: (each.rank > 1, each.rank not in usual, not each.pilot.steps, each.rank)
     )
     return sorted(wanted[:rows], key=attrgetter("rank"))
 
 
 def candidates_table(proposal: Proposal, shown: Sequence[Candidate], canvas: Canvas) -> Part:
-    """Lay out the candidates, with how each stands against the first."""
+    """Lay out the candidates, with how each stands against the champion, or the first."""
+    champion = proposal.champion
     in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
     columns: Sequence[Column[Candidate]] = (
-        Column("#", lambda each: f"{'*' if each.standing.usual else ''}{each.rank}"),
+        Column("#", lambda each: f"{'*' if _marked(each, champion) else ''}{each.rank}"),
         Column("n", attrgetter("cell.allocation.rollouts_per_prompt")),
         Column("B", attrgetter("cell.allocation.prompts_per_batch")),
         axes_column(shown),
@@ -213,10 +231,27 @@ def candidates_table(proposal: Proposal, shown: Sequence[Candidate], canvas: Can
         Column("signal", lambda each: percent(each.cell.signal_fraction), gives_way=True),
         Column("learning rate", lambda each: rate(each.learning_rate), gives_way=True),
         Column("expected score", lambda each: _score(each.cell.expected_score)),
+        *(_of_exploring() if champion is None else _of_champion(champion)),
+    )
+    return table_of(shown, columns, canvas, dim=lambda each: not each.pilot.steps)
+
+
+def _marked(candidate: Candidate, champion: ChampionPlan | None) -> bool:
+    return bool(candidate.standing.usual) if champion is None else candidate is champion.row
+
+
+def _of_exploring() -> Sequence[Column[Candidate]]:
+    return (
         Column("against #1", partial(_against_first, in_words=False)),
         Column("pilot", lambda each: f"{steps(each.pilot.steps)} steps" if each.pilot.steps else "–"),
     )
-    return table_of(shown, columns, canvas, dim=lambda each: not each.pilot.steps)
+
+
+def _of_champion(champion: ChampionPlan) -> Sequence[Column[Candidate]]:
+    return (
+        Column("against yours" if champion.given else "against *", lambda each: against_champion(each, champion)),
+        Column("pilot", lambda each: pilot_text(each, champion)),
+    )
 
 
 def _score(score: Interval) -> str:
@@ -229,14 +264,16 @@ def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iter
     A plan without pilots has no sweep: its first row is launched.
     """
     given = any(each.what == "model" and each.source.startswith("task ") for each in plan.assumptions)
-    piloted = any(candidate.pilot.steps for candidate in plan.proposal.candidates)
+    piloted, champion = any(candidate.pilot.steps for candidate in plan.proposal.candidates), plan.proposal.champion
     verb, does = ("sweep", "runs the pilots") if piloted else ("launch", "runs row 1 against this forecast")
+    if champion is not None:
+        does = "starts it, looks, decides"
     if given:
         run = invocation.step(verb, plan.name, does)
     else:
         own = invocation.command(verb, f"{plan.name} --trainer verl --problems FILE.jsonl --model FOLDER")
         yield from canvas.lines(f"Run it: {own}")
-        run = invocation.step("preview", plan.name, "simulates its pilots")
+        run = invocation.step("preview", plan.name, "simulates pilots" if champion else "simulates its pilots")
         if not piloted:
             run = invocation.step("launch", f"{plan.name} --print verl", "row 1 as verl's flags")
     further = [] if invocation.explain else [invocation.explained("what this rests on")]

@@ -9,8 +9,8 @@ from budgets.workload import Validation
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.metrics import Interval
 from planner.proposals import Candidate, OtherBudget, PricedCell, PriceSensitivity, Proposal, Request, Variant
-from planner.proposals.proposal import Layout
-from planner.proposals.request import StudyWeight
+from planner.proposals.proposal import ChampionPlan, Layout
+from planner.proposals.request import Gap, StudyWeight
 from planner.store import schema
 from planner.view import Configuration
 from rlplan.wording.assumptions import Assumption
@@ -91,6 +91,34 @@ class OutlookData(CellData):
     published_rollouts_per_prompt = Key[int | None](lambda each: _whole(each.outlook.published_rollouts_per_prompt))
 
 
+class ChallengerData(View[Candidate]):
+    """A row that is to challenge the champion: what a look at it costs, and what it may bring."""
+
+    rank = Key[int]("of.rank")
+    rollouts_per_prompt = Key[int](lambda each: each.of.cell.key[0])
+    prompts_per_batch = Key[int](lambda each: each.of.cell.key[1])
+    axes = Key[AxisValues | None](lambda each: dict(each.of.axes) or None, optional=True)
+    look_gpu_hours = Key[float]("of.pilot.gpu_hours")
+    chance_ahead = Key[float]("of.against_champion.chance", "of ending above the champion, by the studies")
+    reason = Key[str]("of.pilot.reason")
+
+
+class ChampionData(View[ChampionPlan]):
+    """The row that is trained first, and what is tried beside it."""
+
+    rank = Key[int]("of.row.rank")
+    rollouts_per_prompt = Key[int](lambda each: each.of.row.cell.key[0])
+    prompts_per_batch = Key[int](lambda each: each.of.row.cell.key[1])
+    axes = Key[AxisValues | None](lambda each: dict(each.of.row.axes) or None, optional=True)
+    source = Key[str]("of.source", "script, flag, usual or advised")
+    look_gpu_hours = Key[float]("of.look_gpu_hours", "of its own run, before it is looked at")
+    challengers = Key[Sequence[ChallengerData]](lambda each: list(map(ChallengerData, each.of.challengers)))
+    usual_ahead = Key[Interval | None](
+        lambda each: each.of.usual_ahead and _interval(each.of.usual_ahead),
+        "how far studies put the usual choice ahead, where they are sure of it",
+    )
+
+
 class DoubtData(View[PriceSensitivity]):
     """What the interval of the price means for the steps and for the ranking."""
 
@@ -124,6 +152,9 @@ class CandidateData(View[Candidate]):
     level_with_first = Key[bool]("of.standing.level")
     against_first = Key[Interval](
         lambda each: Interval(each.of.standing.median, each.of.standing.low, each.of.standing.high)
+    )
+    against_champion = Key[Interval | None](
+        lambda each: each.of.against_champion and _interval(each.of.against_champion), optional=True
     )
     baseline = Key[bool](lambda each: each.of.standing.usual is not None, "whether it is a usual choice")
     gpu_hours_per_step_low = Key[float]("of.cell.cost.gpu_hours_per_step_low")
@@ -160,8 +191,9 @@ class PlanData(View[Proposal]):
     baselines = Key[Sequence[BaselineData]](lambda each: list(map(BaselineData, each.of.usual)))
     rests_on = Key[Sequence[StudyWeight]]("of.grounds")
     elsewhere = Key[Sequence[WhatIfData]](lambda each: [WhatIfData(one.best, one.what) for one in each.of.elsewhere])
-    pilots = Key[Mapping[str, Any]](
-        lambda each: plain(each.of.sharing) | {"expected_gain": each.of.sharing.expected_gain}
+    champion = Key[ChampionData | None](lambda each: each.of.champion and ChampionData(each.of.champion))
+    pilots = Key[Mapping[str, Any] | None](
+        lambda each: each.of.sharing and plain(each.of.sharing) | {"expected_gain": each.of.sharing.expected_gain}
     )
     candidates = Key[Sequence[CandidateData]](lambda each: each.rows)
     outlook = Key[Sequence[OutlookData]](lambda each: [OutlookData(one.best, one) for one in each.of.outlooks])
@@ -235,6 +267,10 @@ def _axes(proposal: Proposal) -> dict[str, Any]:
 def _several_models(request: Request) -> list[str] | None:
     models = list(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
     return models if len(models) > 1 else None
+
+
+def _interval(gap: Gap) -> Interval:
+    return Interval(gap.median, gap.low, gap.high)
 
 
 def _named(configuration: Configuration | None) -> ConfigurationData | None:

@@ -67,8 +67,18 @@ policy = partial(
 # How a budget is split, and what is compared beside n and B, for a plan and for a sweep that makes one.
 Share: TypeAlias = float | Literal["auto"]
 pilot_fraction = partial(
-    flag, "Share of the budget for pilots; 0: none, auto: the best one.", word="auto", key="pilot.fraction"
+    flag, "Share of the budget for challengers, or for pilots with --explore.", word="auto", key="pilot.fraction"
 )
+champion = partial(
+    flag,
+    "Your own n and B, which are trained first; else n=8,B=64.",
+    "n=<int>,B=<int>",
+    short="--baseline",
+    key="proposal.baseline",
+)
+explore = partial(flag, "Short runs all over the grid, and no champion.", key="proposal.explore")
+alone = partial(flag, "No challengers beside the champion.", key="proposal.alone")
+advised = partial(flag, "Start with the usual n and B instead of your own.", key="proposal.advised")
 pilot_gpus = partial(flag, "How many GPUs a pilot gets; else the fewest at nearly the best price.", key="pilot.gpus")
 recipes = partial(flag, "Recipes to compare with each other.", "<a>,<b>", offer=completing.recipes, key="axes.recipes")
 models = partial(flag, "Base models to compare with each other.", "<a>,<b>", offer=completing.models, key="axes.models")

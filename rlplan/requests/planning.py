@@ -30,7 +30,7 @@ class ProposeRequest(StoredRequest):
     mean_response_tokens: float | None = options.mean_response()
     from_log: Path | str | None = options.from_log()
     script: Path | None = flag(
-        "What starts a trainer: its workload counts, its n and B are the baseline.", "<script>", name="--from"
+        "What starts a trainer: its workload counts, its n and B are the champion's.", "<script>", name="--from"
     )
     recipe: str | None = options.recipe()
     recipes: str | Sequence[str] | None = options.recipes()
@@ -40,9 +40,10 @@ class ProposeRequest(StoredRequest):
     pass_rates_file: str | None = options.pass_rates_file()
     pilot_fraction: options.Share | None = options.pilot_fraction()
     pilot_gpus: int | None = options.pilot_gpus()
-    baseline: str | None = flag(
-        "What you would choose otherwise, always rows; else n=8,B=64 or n=8,B=128.", key="proposal.baseline"
-    )
+    champion: str | None = options.champion()
+    explore: bool | None = options.explore()
+    alone: bool | None = options.alone()
+    advised: bool | None = options.advised()
     learn_from: list[str] | None = flag(
         "Whose measured steps and lengths count, may be repeated; all of --db without it.", "<database>|<sweep>|none"
     )

@@ -18,6 +18,7 @@ from planner.config.layers import DEFAULT, Resolved, collapse_single_values
 from planner.config.request import counted_prompts, length_name
 from planner.percent import percent
 from planner.proposals import PricedCell, Proposal, Request
+from planner.rules import ALARM_SHARE
 from rlplan.wording.draw import Cells, Column
 from rlplan.wording.numbers import count, plural, rate
 
@@ -43,9 +44,6 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     workload, prompts = request.workload, resolved.source("workload.prompt_set_size")
     if counted_prompts(resolved, workload.pass_rates) is not None:
         prompts = "one a pass rate; if these are a sample, set prompt_set_size"
-    sharing, source = proposal.sharing, resolved.source("pilot.fraction")
-    gain = f", expected to add {sharing.expected_gain:+.3f} to the final score" if sharing.fraction else ""
-    source = source if source != DEFAULT else "the best share by expected score"
     return [
         _response(request, resolved, first),
         Assumption("cost of a step", *width_and_evidence(factor, "; ".join(evidence), request.hardware.gpu)),
@@ -58,8 +56,21 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
         _learning_rate(request, resolved),
         _validation(request, resolved),
         Assumption("start-up", start_up, "assumed; see [gpus]"),
-        Assumption("pilot share", f"{percent(sharing.fraction)} of the budget{gain}", source),
+        _share(proposal, resolved),
     ]
+
+
+def _share(proposal: Proposal, resolved: Resolved) -> Assumption:
+    sharing, source = proposal.sharing, resolved.source("pilot.fraction")
+    if sharing is None:
+        part, alarm = proposal.request.pilots.fraction or 0.0, ALARM_SHARE
+        source = "--alone" if resolved.config.proposal.alone else source
+        return Assumption(
+            "challengers", f"{percent(part)} of the budget at most, up to {percent(alarm)} after an alarm", source
+        )
+    gain = f", expected to add {sharing.expected_gain:+.3f} to the final score" if sharing.fraction else ""
+    source = source if source != DEFAULT else "the best share by expected score"
+    return Assumption("pilot share", f"{percent(sharing.fraction)} of the budget{gain}", source)
 
 
 def width_and_evidence(factor: float, evidence: str, gpu: Gpu) -> tuple[str, str]:
@@ -190,7 +201,7 @@ def _learning_rate(request: Request, resolved: Resolved) -> Assumption:
         f"{rate(rule.base)} · √(n·B / {rule.base_rollouts:,}), flat above {LARGEST_SCALING_ROLLOUTS:,}",
         resolved.source("recipe.learning_rate"),
     )
-    if request.other_rates and request.pilots.fraction:
+    if request.other_rates and request.pilots.fraction and request.champion is None:
         value += f"; row 1 also at {', '.join(f'{factor:g}' for factor in request.other_rates)} times it"
     factors = sorted({variant.learning_rate_factor for variant in request.all_variants})
     if len(factors) > 1:

@@ -73,7 +73,8 @@ def request(**changes: Any) -> SweepRequest:
     world = SimulationChoice(costs=COSTS, failures=Failures(**failures))
     usual = {"task": "sum-easy", "budget": 0.1, "policy": "full", "simulation": world.model_dump(mode="json")}
     few = {"pilot.most_pilots": ("pilot.most_pilots", 3)}  # all else about a sweep is seen with three, too
-    return SweepRequest(**(usual | ({"further": few} if changes.get("task", "its own") else {}) | changes))
+    explores = {} if changes.get("plan") or changes.get("budget", 0.1) is None else {"explore": True}
+    return SweepRequest(**(usual | explores | ({"further": few} if changes.get("task", "its own") else {}) | changes))
 
 
 def swept_in(folder: Path) -> Path:

@@ -1,0 +1,99 @@
+"""What the first screen of a plan says of its champion: that it starts, what is tried beside it, what to expect."""
+
+from collections.abc import Iterator
+
+from planner.axes import LEARNING_RATE, named_configuration, rate_factor, without
+from planner.percent import chance
+from planner.proposals import Candidate, Proposal
+from planner.proposals.proposal import ChampionPlan
+from planner.view import Configuration
+from rlplan.wording.numbers import duration, hours, interval, listing, rate, share, steps
+
+# What exploring costs, as it was measured on recorded tables (docs/concepts/decisions.md).
+EXPLORING = (
+    "Exploring is for the n × B map. With 10 % for pilots it ended 0.014 ± 0.012 below the usual choice alone, "
+    "with the same GPU-hours."
+)
+LIKELY, UNLIKELY = 0.75, 0.25  # chances of ending above the champion, beyond which a row is not called level with it
+
+
+def champion_lines(proposal: Proposal, champion: ChampionPlan) -> Iterator[str]:
+    """Yield what is started, what is tried beside it, and what to expect."""
+    named = _named(champion.row, with_rate=True)
+    alone = champion.terms.alone
+    pilot = "it has all GPU-hours, and no challengers" if alone else "it is its own pilot"
+    if champion.source == "script":
+        yield f"Start your run, {named}: {pilot}."
+    else:
+        yield f"Start with {named}: {pilot}."
+    if champion.usual_ahead is not None:
+        likely, usual = chance(champion.usual_ahead.chance), _named(champion.usual)
+        yield f"Studies expect more of the usual {usual}: {likely} likely to end higher. --advised starts with it."
+    if not alone:
+        yield _challengers(proposal, champion)
+    yield _expected(proposal, champion.row)
+    if not alone:
+        alarm, look = share(champion.terms.alarm_share), hours(champion.look_gpu_hours)
+        yield (
+            f"If its first {look} GPU-hours give alarm (no gain, a collapse), up to {alarm} of the budget go into what "
+            "could mend it."
+        )
+
+
+def _challengers(proposal: Proposal, champion: ChampionPlan) -> str:
+    rows, part = champion.challengers, share(champion.terms.challenger_share)
+    if not rows:
+        return f"No challenger is worth a look today: the {part} for them wait for an alarm."
+    rate_differs = any(rate_factor(each.axes) != rate_factor(champion.row.axes) for each in rows)
+    names = listing([_named(each, with_rate=rate_differs) for each in rows])
+    cost, time = sum(each.pilot.gpu_hours for each in rows), duration(proposal.pilot_wall_hours)
+    runs = "a short run" if len(rows) == 1 else f"{len(rows)} short runs"
+    kind = without(champion.row.axes, LEARNING_RATE)  # of another recipe or model studies say nothing
+    alike = [each.against_champion for each in rows if without(each.axes, LEARNING_RATE) == kind]
+    chances = listing([chance(gap.chance) for gap in alike if gap is not None]) if len(alike) == len(rows) else ""
+    them = "It is" if len(rows) == 1 else "They are"
+    likely = f" {them} {chances} likely to end higher, by studies." if chances else ""
+    return (
+        f"Beside it, {runs} of {names}: {hours(cost)} GPU-hours (of {part} for challengers), {time}.{likely} Then the "
+        "better one goes on to the end."
+    )
+
+
+def _named(row: Candidate, *, with_rate: bool = False) -> str:
+    n, B, axes = row.cell.configuration
+    named = named_configuration(Configuration(n, B, without(axes, LEARNING_RATE)))
+    return f"{named} at learning rate {rate(row.learning_rate)}" if with_rate else named
+
+
+def _expected(proposal: Proposal, row: Candidate) -> str:
+    hardware, score, cell = proposal.request.hardware, row.cell.expected_score, row.cell
+    stops = cell.allocation.update_steps < cell.affordable_steps
+    used = cell.gpu_hours if stops else proposal.final_gpu_hours
+    on = f"{hardware.gpus_per_trial}" + (f" of {hardware.gpus}" if hardware.gpus > hardware.gpus_per_trial else "")
+    unspent = 0.0 if proposal.deadline is None else proposal.deadline.unspent_gpu_hours
+    dollars = (proposal.request.budget_gpu_hours - unspent) * hardware.gpu.dollars_per_hour
+    price = f", ${dollars:,.0f} in all" if dollars >= 1 else ""
+    end = f" It uses {hours(used)} GPU-hours: more passes over the prompts should do harm." if stops else ""
+    return (
+        f"Expected score {interval(score.median, score.low, score.high)} after {steps(cell.allocation.update_steps)} "
+        f"steps, {duration(used / hardware.gpus_per_trial)} on {on} {hardware.gpu.name}{price}.{end}"
+    )
+
+
+def against_champion(row: Candidate, champion: ChampionPlan) -> str:
+    """Say how a row stands against the champion, in a cell of the table."""
+    gap = row.against_champion
+    if row is champion.row or gap is None:
+        return "yours" if champion.given else "usual"
+    if abs(gap.median) > gap.error:
+        return f"{gap.median:+.2f} ± {gap.error:.2f}"
+    if UNLIKELY <= gap.chance <= LIKELY:
+        return "level"
+    return "likely higher" if gap.chance > LIKELY else "likely lower"
+
+
+def pilot_text(row: Candidate, champion: ChampionPlan) -> str:
+    """Say what a look at a row costs."""
+    if row is champion.row:
+        return "its own"
+    return f"{hours(row.pilot.gpu_hours)} GPU-hours" if row.pilot.steps else "–"
