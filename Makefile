@@ -39,7 +39,8 @@ setup: $(STAMP)  ## create .venv and install rlplan with its development tools
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"rlplan needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) --editable '.[dev]'
+	$(BIN)/python $(PIP) --no-compile --editable '.[dev]'
+	@$(BIN)/python -m compileall -qq -j 0 "$$($(BIN)/python $(SITE))" || true  # pip compiles on one core alone
 	@touch $@
 
 setup-all: $(STAMP) $(TRL)/.installed $(VERL)/.installed $(OPENRLHF)/.installed $(SKYRL)/.installed $(VLLM)/.installed $(RAY)/.installed  ## create the environments of other trainers and engines too
