@@ -36,7 +36,7 @@ COLOURS = 256  # enough for pages that are flat, and a quarter of the bytes
 DRAWN = """() => [...document.querySelectorAll("[data-chart]")]
   .filter((each) => each.checkVisibility() && each.getBoundingClientRect().top < innerHeight)
   .every((each) => "drawn" in each.dataset)"""
-# The command names the folder of the trials; whoever works beside the database would not type all of it.
+# A command names the folder of the trials or of the copy; who works beside the database would not type all of it.
 SHORTENED = """folder => document.querySelectorAll("pre").forEach((each) => {
   each.textContent = each.textContent.replaceAll(folder + "/", "");
 })"""
@@ -52,13 +52,13 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         here = str(given.db.parent.resolve())
         with looking(browser, report.as_uri(), "light") as page:
-            take(page, "report", here)
+            take(page, "report", here, folder)
         with looking(browser, report.as_uri(), "dark") as page:
-            take(page, "report-dark", here)
+            take(page, "report-dark", here, folder)
         with served(database) as address, looking(browser, address, "light") as page:
-            page.locator(f"text={given.sweep[0]}" if given.sweep else "#sweeps a").first.click()
+            page.locator(f"#sweeps a:text-is('{given.sweep[0]}')" if given.sweep else "#sweeps a").first.click()
             page.locator("#command-line, #answer .none:not(.busy)").wait_for()  # until all curves are fitted
-            take(page, "dashboard", here)
+            take(page, "dashboard", here, folder)
         browser.close()
 
 
@@ -80,10 +80,11 @@ def looking(browser: Browser, address: str, scheme: Literal["light", "dark"]) ->
     context.close()
 
 
-def take(page: Page, name: str, folder: str) -> None:
+def take(page: Page, name: str, *folders: str) -> None:
     """Take a picture of a part of the page, and make its file small."""
     page.wait_for_function(DRAWN)
-    page.evaluate(SHORTENED, folder)
+    for folder in folders:
+        page.evaluate(SHORTENED, folder)
     first, last = (page.locator(each).first.bounding_box() for each in PARTS[name])
     assert first is not None
     assert last is not None
