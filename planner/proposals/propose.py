@@ -51,6 +51,7 @@ def spread_rates(between: tuple[float, float] | None, has_pilot: Sequence[bool])
 
 
 LEVEL_NOTE, USUAL_NOTE = "level with the first", "a usual choice"
+STOPS_EARLY = "stops early"
 LITTLE_SIGNAL = 0.3
 
 
@@ -65,7 +66,7 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
     elif epochs > HARMLESS_EPOCHS:
         notes.append(f"many epochs ({epochs:,.0f})")
     if allocation.update_steps < cell.affordable_steps:
-        notes.append(f"stops early (at {epochs:,.3g} passes over the prompts)")
+        notes.append(f"{STOPS_EARLY} (at {epochs:,.3g} passes over the prompts)")
     if cell.signal_fraction < LITTLE_SIGNAL:
         notes.append(f"little signal ({percent(cell.signal_fraction)} of groups)")
     share = memory_share(request.workload, request.traits, request.hardware.gpu, cell.pilot_cost.placement.trainer_gpus)

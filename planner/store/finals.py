@@ -16,7 +16,8 @@ class Final(Base):
     """The final run of a sweep, with the promise that was made at its launch; the row never changes.
 
     The band holds [share of the run, median, low, high]; the GPU-hours are those of the whole run, without what a pilot
-    has trained of it.
+    has trained of it. So are its updates, at the price that was expected: how many it makes follows the price that it
+    measures.
     """
 
     __tablename__ = "finals"
@@ -107,6 +108,14 @@ def spent_beside(session: Session, plan_id: int, sweep_id: int | None = None) ->
     others = {number: name for number, name in session.execute(wanted) if number not in own}
     spent = spent_gpu_hours(session, list(others))
     return {name: spent[number] for number, name in others.items() if spent[number] > 0}
+
+
+def end_of_run(session: Session, final: Final) -> int:
+    """Return the update up to which a final run goes by what it has measured, as its driver last decided."""
+    decided = Decision.sweep_id == final.sweep_id, Decision.action.in_(("start", "continue", "finish"))
+    wanted = select(Decision).where(*decided)
+    newest = session.scalar(wanted.order_by(Decision.number.desc()).limit(1))
+    return final.update_steps if newest is None else int(newest.seen.get("most_steps", final.update_steps))
 
 
 def forecasts_of(session: Session, final_id: int) -> list[ForecastOfFinal]:

@@ -1,4 +1,4 @@
-"""The policy of a final run: on to its end, segment by segment, or to where nothing is left to win."""
+"""The policy of a final run: on to where its GPU-hours end, segment by segment, or where nothing is left to win."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ class FinalPolicy:
         (trial,) = view.trials.values()
         if trial.state is TrialState.PAUSED and trial.step >= trial.most_steps:
             reason = f"the final run has made its {trial.most_steps:,} updates"
-            return _over(trial, Why(reason, {"step": trial.step}), view)
+            return _over(trial, Why(reason, {"step": trial.step, "most_steps": trial.most_steps}), view)
         if not trial.ready:
             return []
         left = self._left_of(trial) if self._left_of is not None and trial.state is TrialState.PAUSED else None

@@ -26,14 +26,17 @@ class Grant:
     gpu_hours: float
 
 
-def grant(trial: TrialView, to_step: int, gpu_hours_left: float, least_gpu_hours: float = 0.0) -> Grant | None:
+def grant(
+    trial: TrialView, to_step: int, gpu_hours_left: float, least_gpu_hours: float = 0.0, *, margin: float = MARGIN
+) -> Grant | None:
     """Return the segment up to a step, or the part of it that can be afforded; None when that is not worth a start-up.
 
     A part is worth it when its updates take no less than the start-up does, and no less than the least that is named:
-    the end of a budget would else go into ever smaller segments.
+    the end of a budget would else go into ever smaller segments. What is reserved beyond the `margin` is given where
+    it is there.
     """
     wanted = min(to_step, trial.most_steps) - trial.step
-    room = gpu_hours_left / MARGIN - trial.start_up_gpu_hours
+    room = gpu_hours_left / margin - trial.start_up_gpu_hours
     if wanted < 1 or room <= 0:
         return None
     price = trial.gpu_hours_per_step
@@ -58,12 +61,21 @@ class Account:
     """The GPU-hours of a sweep's pilots: what they are granted, and which worker was charged with them."""
 
     def __init__(
-        self, budget: float, spent: float = 0.0, *, idle: float = 0.0, charged: Mapping[str, float] | None = None
+        self,
+        budget: float,
+        spent: float = 0.0,
+        *,
+        idle: float = 0.0,
+        charged: Mapping[str, float] | None = None,
+        margin: float = MARGIN,
     ) -> None:
-        """Begin with what is spent, by worker where it is known, and set the time of idle workers aside."""
+        """Begin with what is spent, by worker where it is known, and set the time of idle workers aside.
+
+        The margin is what a segment has to be paid for with at least.
+        """
         self.ledger = Ledger(budget, spent)
         self._charged = dict(charged or {})
-        self._idle = idle
+        self._idle, self._margin = idle, margin
         self._set_idle_time_aside()
 
     def share(self, trials: int) -> float:
@@ -86,8 +98,8 @@ class Account:
         left = self.ledger.left
         if most is None:
             whole = MARGIN * trial.price(trial.step + trial.segment_steps)
-            return grant(trial, to_step, left, least_gpu_hours=whole / SMALLEST_PART)
-        return grant(trial, to_step, min(left, most), least_gpu_hours=most / SMALLEST_PART)
+            return grant(trial, to_step, left, whole / SMALLEST_PART, margin=self._margin)
+        return grant(trial, to_step, min(left, most), most / SMALLEST_PART, margin=self._margin)
 
     def has_charged(self, worker: str) -> bool:
         """Say whether a worker was charged with anything yet."""

@@ -1,6 +1,6 @@
 """What `rlplan launch` does, callable from Python: store a sweep's final run with its promise, and drive it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,10 +15,11 @@ from planner.recommending.evidence import seed_sd
 from planner.recommending.promise import Promise, promise, promise_from_studies, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
+from planner.store.curves import points_of
 from planner.store.driving import Driver
-from planner.store.finals import ENDED, Final, add_final, finals_of, spent_beside, switch_of
+from planner.store.finals import ENDED, Final, add_final, end_of_run, finals_of, spent_beside, switch_of
 from planner.store.results import record_decision
-from planner.store.schema import Plan, Sweep, SweepStatus, Trial
+from planner.store.schema import Plan, Point, Sweep, SweepStatus, Trial
 from planner.store.sweeps import move_trial, plan_named, sweep_named
 from planner.store.totals import spent_gpu_hours
 from planner.trials import TrialState
@@ -43,8 +44,19 @@ from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.terminal import tell
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver, this_driver
+from runner.sweep.board import Board
 from runner.sweep.deciding import evidence
-from runner.sweep.finals import FinalRun, Layout, final_run, name_of_final, spec_of_final, take_over, trial_of_final
+from runner.sweep.finals import (
+    FinalRun,
+    Layout,
+    final_run,
+    limit_of,
+    name_of_final,
+    spec_of_final,
+    step_price,
+    take_over,
+    trial_of_final,
+)
 from runner.sweep.keeping import FromPilot, copy_pilot
 from runner.sweep.planned import configuration_of, pilot_gpus, run_in_prior
 from runner.sweep.planning import shortfall
@@ -151,7 +163,7 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
     with store.read() as session:
         beside = spent_beside(session, known.sweep.plan_id, known.sweep.id)
         money = _money(session, known, wanted.pilot, beside)
-        wanted = wanted.for_all_of(money)
+        price = step_price(wanted.gpu_hours_per_step, _measured(session, board, wanted))
         if not request.from_best:
             _require_new(session, known.sweep, wanted.configuration, switching=request.switch)
         view = board.view(0) if known.sweep.id is None else evidence(session, known.sweep)
@@ -160,27 +172,36 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
     run = final_run(
         board,
         wanted.configuration,
-        wanted.update_steps,
         wanted.learning_rate,
-        wanted.gpu_hours_per_step,
+        price,
         money,
         wanted.pilot,
         layout,
         request.validations,
+        wanted.most_steps,
     )
     notes = list(wanted.notes)
-    if run.update_steps < run.wanted_steps:
-        rest = "the start-up and a margin for the last segment take the rest"
-        notes.insert(0, f"{run.update_steps:,} of the {run.wanted_steps:,} steps are run: {rest}")
     if beside:
         notes.append(f"{spending_text(beside, plan)}; {money:.4g} are left for this final run")
     spec = spec_of_final(board.spec, run)
-    promised = _promised(known, run, view)
+    promised = _promised(known, run, run.update_steps * wanted.gpu_hours_per_step, view)
     return Planned(known.sweep.name, run, promised, tuple(notes), shortfall(spec, plan, *machine()), spec, plan)
 
 
-def _promised(known: Stored, run: FinalRun, view: View) -> Promise:
-    """Return what is promised of a final run by what its sweep has seen, or by the plan before anything was trained."""
+def _measured(session: Session, board: Board, wanted: Wanted) -> Sequence[Point]:
+    """Return the points of the run that a final run goes on from, or of the longest pilot like it; none without one."""
+    if wanted.pilot is not None:
+        return points_of(session, wanted.pilot.trial)
+    alike = [trial for trial in board.trials.values() if trial.configuration == wanted.configuration]
+    longest = max(alike, key=lambda trial: trial.step, default=None)
+    return [] if longest is None else points_of(session, longest.trial)
+
+
+def _promised(known: Stored, run: FinalRun, gpu_hours: float, view: View) -> Promise:
+    """Return what is promised of a final run by what its sweep has seen, or by the plan before anything was trained.
+
+    The GPU-hours are those that its updates would take at the price of the curves that are known.
+    """
     if known.sweep.id is None:
         prior = run_in_prior(known.plan, known.board.spec, known.board.candidate(run.configuration))
         if prior is not None:  # else the plan cannot tell
@@ -188,7 +209,7 @@ def _promised(known: Stored, run: FinalRun, view: View) -> Promise:
     return promise(
         joint_of(view, DRAWS),
         run.configuration,
-        run.update_steps * run.gpu_hours_per_step,
+        gpu_hours,
         seed_sd(view.trials.values()),
         score_share(view.trials.values()),
         None if run.pilot is None else run.pilot.trial,
@@ -199,6 +220,8 @@ def _money(session: Session, known: Stored, pilot: FromPilot | None, beside: Map
     """Return what the plan's budget has left after all its sweeps' pilots and every final run launched before."""
     left = known.plan.budget_gpu_hours - known.board.ledger.charged - sum(beside.values())
     left -= sum(spent_gpu_hours(session, [row.id for _, row in finals_of(session, known.sweep.id)]).values())
+    if (known.plan.config.get("budget") or {}).get("within") is not None:  # more would end too late
+        left = min(left, known.plan.final_gpu_hours)
     if left <= 0:
         others = f" ({spending_text(beside, known.plan)})" if beside else ""
         raise BudgetError(
@@ -252,9 +275,9 @@ def _require_new(session: Session, sweep: Sweep, configuration: Configuration, *
         trial = session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one()
         if configuration_of(trial) == configuration:
             raise NotFoundError(
-                f"{row.name} has run {named_configuration(configuration)} to its end ({final.update_steps:,} "
-                f"updates), as `rlplan status {row.name}` shows: `rlplan launch {sweep.name} --from-best` goes on with "
-                "what is left of the budget"
+                f"{row.name} has run {named_configuration(configuration)} to its end "
+                f"({end_of_run(session, final):,} updates), as `rlplan status {row.name}` shows: `rlplan launch "
+                f"{sweep.name} --from-best` goes on with what is left of the budget"
             )
 
 
@@ -274,12 +297,14 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
             _require_new(session, row, run.configuration)
         spec, name = spec_of_final(settings, run), name_of_final(row.name, list(session.scalars(select(Sweep.name))))
         beside = {"folder": str(Path(spec.folder).parent), "storage": spec.storage and spec.storage.rpartition("/")[0]}
-        spec, new = spec.model_copy(update=beside), trial_of_final(board, run)
+        new = trial_of_final(board, run)
+        config = TrialConfig.model_validate(new.config)
+        spec = spec.model_copy(update={**beside, "most_steps": limit_of(run, config)})
         where = (driver, now, store.location)
         final, own, (number,) = create(session, known.plan.name, spec, lambda _: [new], *where, name=name)
         if run.pilot is not None:
             trial = session.get_one(Trial, number)
-            copy_pilot(run.pilot, TrialConfig.model_validate(new.config), Path(own.folder) / trial.name)
+            copy_pilot(run.pilot, config, Path(own.folder) / trial.name)
             take_over(session, final, trial, run.pilot)
         add_final(session, name, row.name, _row(planned, request), now)
     return name

@@ -6,6 +6,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from budgets.errors import BudgetError, InputError, NotFoundError
+from planner.proposals.propose import STOPS_EARLY
 from planner.recommending.choosing import Choice
 from planner.store import Store
 from planner.store.finals import BEST, ENDED, finals_of, pilots_of
@@ -25,7 +26,7 @@ from runner.sweep.board import Board
 from runner.sweep.home import home_of
 from runner.sweep.keeping import FromPilot, takes_rate
 from runner.sweep.planned import configuration_of
-from runner.trainers.horizon import reaching
+from runner.trainers.horizon import horizon_of
 from runner.trainers.storing import newest_step
 
 NAMED = 6  # allocations, in a refusal
@@ -36,20 +37,11 @@ class Wanted:
     """What a final run is to be, before it is known how far the money goes."""
 
     configuration: Configuration
-    update_steps: int
     learning_rate: float
     gpu_hours_per_step: float
     pilot: FromPilot | None
     notes: tuple[str, ...]
-    was_done: bool = False  # by the final run before, which had GPU-hours left
-
-    def for_all_of(self, gpu_hours: float) -> "Wanted":
-        """Return it as long as the GPU-hours pay for, where it was done before and the trainer's data reach so far."""
-        if not self.was_done or self.pilot is None or self.pilot.config is None:
-            return self
-        steps = self.pilot.step + int(gpu_hours / self.gpu_hours_per_step)
-        is_short = reaching(self.pilot.config, steps) != self.pilot.config
-        return self if is_short or steps <= self.update_steps else replace(self, update_steps=steps)
+    most_steps: int | None = None  # None: as many as its GPU-hours pay for
 
 
 def wanted_of_sweep(known: Stored, allocation: str | None) -> Wanted:
@@ -58,9 +50,12 @@ def wanted_of_sweep(known: Stored, allocation: str | None) -> Wanted:
     pilot, note = None, "it starts from the base model"
     if training.trainer is not None or training.simulation is None:
         pilot, note = beginning(known.board, choice.configuration, choice.update_steps, known.astray)
-    start = None if pilot is None else FromPilot(pilot.number, Path(pilot.folder), pilot.step)
+    start = most = None
+    if pilot is not None:
+        start = FromPilot(pilot.number, Path(pilot.folder), pilot.step)
+        most = horizon_of(TrialConfig.model_validate(known.board.facts[pilot.number].config))
     price = choice.gpu_hours / choice.update_steps
-    return Wanted(choice.configuration, choice.update_steps, choice.learning_rate, price, start, (note,))
+    return Wanted(choice.configuration, choice.learning_rate, price, start, (note,), most)
 
 
 def _choice(known: Stored, allocation: str | None) -> Choice:
@@ -114,19 +109,18 @@ def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> 
     if rate != trial.learning_rate and not takes_rate(config):
         trainer = config.trainer.name if config.trainer else ""
         raise InputError(f"--learning-rate: {trainer} goes on at the rate of its checkpoint; leave it out")
-    done = totals.committed_step.get(trial.id, 0) >= final.update_steps
-    price = totals.spent / (final.update_steps - final.from_step) if done else final.gpu_hours_per_step
+    made = totals.committed_step.get(trial.id, 0) - final.from_step
+    price = totals.spent / made if made > 0 else final.gpu_hours_per_step
     notes = [f"it goes on from update {step:,} of {row.name}, whose best checkpoint that is"]
-    if rate == trial.learning_rate and takes_rate(config) and not done:
+    if rate == trial.learning_rate and takes_rate(config) and row.status is not SweepStatus.FINISHED:
         notes.append("at the same learning rate it may do again what it did: --learning-rate gives a lower one")
     return Wanted(
         configuration=configuration_of(trial),
-        update_steps=final.update_steps,
         learning_rate=rate,
         gpu_hours_per_step=price,
         pilot=FromPilot(trial.id, folder, step, config),
         notes=tuple(notes),
-        was_done=done,
+        most_steps=horizon_of(config),
     )
 
 
@@ -139,9 +133,9 @@ def known_there(view: View, pilot: FromPilot) -> View:
 
 def wanted_of(row: Candidate) -> Wanted:
     """Return what a final run is to be that no pilot tells more of: the row as it is planned."""
-    price = row.gpu_hours_per_step
+    most = row.update_steps if any(note.startswith(STOPS_EARLY) for note in row.notes) else None
     base = ("it starts from the base model",)
-    return Wanted(configuration_of(row), row.update_steps, row.learning_rate, price, None, base)
+    return Wanted(configuration_of(row), row.learning_rate, row.gpu_hours_per_step, None, base, most)
 
 
 def unswept(store: Store, plan: Plan, row: Candidate, training: SweepRequest) -> Stored:

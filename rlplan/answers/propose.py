@@ -9,7 +9,7 @@ from planner.axes import format_axes, named_configuration, values_by_axis
 from planner.percent import percent
 from planner.prior.published import FEWEST_SUPPORTED_UPDATES, HARMFUL_EPOCHS, HARMLESS_EPOCHS, STUDIED_ROLLOUTS
 from planner.proposals import Candidate, Layout, OtherBudget, Proposal
-from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, USUAL_NOTE
+from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, STOPS_EARLY, USUAL_NOTE
 from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
 from rlplan.answers.plan import Plan
@@ -41,7 +41,7 @@ REMINDERS = {
     "few updates": f"there are fewer than {FEWEST_SUPPORTED_UPDATES} updates, as in no study: a larger budget helps",
     "many epochs": f"every prompt is repeated more than {HARMLESS_EPOCHS:g} times: more prompts would gain more",
     "far too many epochs": f"every prompt is repeated more than {HARMFUL_EPOCHS:g} times, which did harm: add prompts",
-    "stops early": "the run stops early, since more passes over the prompts should do harm: add prompts",
+    STOPS_EARLY: "the run stops early, since more passes over the prompts should do harm: add prompts",
     "little signal": f"fewer than {percent(LITTLE_SIGNAL)} of the groups teach anything: a larger n has more that do",
     "memory tight": "memory is tight: shorter responses or smaller micro-batches make room",
     "batch beyond the study": "a batch has more rollouts than any study had: the score is a guess",

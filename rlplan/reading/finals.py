@@ -21,6 +21,7 @@ from planner.store.finals import (
     VALIDATION,
     WARNING,
     Final,
+    end_of_run,
     final_of,
     finals_of,
     forecasts_of,
@@ -149,16 +150,16 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
     now = next(reversed(forecasts_of(session, final.id)), None)
     folder = Path(str(sweep.config.get("folder", ""))) / trial.name / BEST
     upto = max((point.optimizer_step for point in read_points(folder)), default=-1)
-    left = None
+    left, steps = None, end_of_run(session, final)
     if now is not None and now.expected_gain is not None and now.probability_more is not None:
-        left = Left(1 - now.step / final.update_steps, now.expected_gain, now.probability_more)
+        left = Left(1 - now.step / steps, now.expected_gain, now.probability_more)
     return FinalStanding(
         sweep=sweep.name,
         of_sweep=session.get_one(Sweep, final.of_sweep_id).name,
         status=str(sweep.status),
         name=named_configuration(configuration_of(trial)),
         step=totals.committed_step.get(trial.id, 0),
-        update_steps=final.update_steps,
+        update_steps=steps,
         from_step=final.from_step,
         gpu_hours_spent=totals.spent,
         priced_gpu_hours=final.promised_gpu_hours,

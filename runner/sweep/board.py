@@ -15,9 +15,10 @@ from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
 from planner.store.schema import Point as StoredPoint
 from planner.store.state import SweepState, failures_since_success
-from planner.sweeping.grants import Account, idle_gpu_hours
+from planner.sweeping.grants import MARGIN, Account, idle_gpu_hours
+from planner.sweeping.run_length import LAST_MARGIN, measured_price
 from planner.trials import TrialState
-from planner.view import Axes, Configuration, ScorePoint, TrialView, View
+from planner.view import FINAL_POLICY, Axes, Configuration, ScorePoint, TrialView, View
 from runner.ports.backend import Point
 from runner.sweep.cells import Cells
 from runner.sweep.planned import configuration_of, plan_forecast, start_up_gpu_hours, start_ups
@@ -101,14 +102,16 @@ class Board:
         candidates = state.plan.candidates
         self._plan_forecast = plan_forecast(state.plan, spec)
         typical = start_up_gpu_hours(candidates)
-        driven = spec.training.trainer is not None
-        self.start_ups = StartUps(start_ups(candidates, typical), typical, measures=driven)
+        self._is_final = spec.policy == FINAL_POLICY
+        self._measures = self._is_final or spec.training.trainer is not None
+        self.start_ups = StartUps(start_ups(candidates, typical), typical, measures=self._measures)
         self._cells, self._prices = Cells(spec, candidates, self.start_ups), StepPrices()
         self.account = Account(
             spec.pilot_gpu_hours,
             state.spent_gpu_hours,
-            idle=idle_gpu_hours(spec.workers, typical, spec.resources.slots),
+            idle=self._idle_gpu_hours,
             charged=state.charged_to_workers,
+            margin=LAST_MARGIN if self._is_final else MARGIN,
         )
         self.ledger = self.account.ledger
         for trial in state.trials:
@@ -188,7 +191,7 @@ class Board:
     def patience_seconds(self) -> float:
         """Seconds that workers may wait for a segment: until a new one would train, as far as that is set aside."""
         gpu_hours = self.start_ups.typical
-        if self.spec.training.trainer is not None:  # what was measured may be many times what the plan had
+        if self._measures:  # what was measured may be many times what the plan had
             gpu_hours = min(gpu_hours, self.account.idle_gpu_hours / self.spec.workers)
         return self.spec.resources.seconds(gpu_hours)
 
@@ -245,6 +248,9 @@ class Board:
     def _measure(self, trial: int, before: float, step: int, gpu_hours: float) -> None:
         """Note what a trial's updates took, and price its further ones by it."""
         self._prices.measure(trial, before, step, gpu_hours)
+        if self._is_final:
+            run, steps = self.trials[trial], self._prices.trials[trial]
+            steps.newest = measured_price(run.scores, run.segment_steps) or steps.planned
         self.put(trial, gpu_hours_per_step=self._prices.of(trial))
 
     def began(self, segment: OpenSegment, worker: str, seconds: float, lived_gpu_hours: float) -> None:
@@ -263,6 +269,11 @@ class Board:
             if each is not None:
                 self._price_start(each)
 
+    def forget(self, trial: int) -> None:
+        """Take in that a trial has to be opened anew, whoever has it in memory."""
+        for worker in self.start_ups.holders(trial):
+            self.holds(worker, None)
+
     def started(self, segment: OpenSegment, charged_gpu_hours: float) -> float | None:
         """Return what an ended segment took beside its updates, and price further ones by it; None if none can tell.
 
@@ -272,7 +283,7 @@ class Board:
         took = max(0.0, charged_gpu_hours - segment.waited_gpu_hours)
         made = [point for point in segment.points if point.optimizer_step > segment.from_step]
         after_loss = self.facts[segment.trial].after_loss
-        if self.spec.training.trainer is None or after_loss or (segment.from_step and not steps.made):
+        if not self._measures or after_loss or (segment.from_step and not steps.made):
             return None
         if not made:
             self.start_ups.at_least(axes, took)
@@ -312,10 +323,28 @@ class Board:
             if price != view.gpu_hours_per_step:
                 self.put(trial, gpu_hours_per_step=price)
             self._price_start(trial)
-        self.account.set_aside(idle_gpu_hours(self.spec.workers, self.start_ups.typical, self.spec.resources.slots))
+        self.account.set_aside(self._idle_gpu_hours)
+
+    def start_up(self, trial: int) -> float:
+        """Return what a segment of a trial takes beside its updates whose worker has to open it."""
+        return self.start_ups.of(self._start_of(trial))
+
+    def further_start_up(self, trial: int) -> float:
+        """Return what each segment of a trial takes beside its updates whose worker has it in memory."""
+        return self.start_ups.further(self._start_of(trial))
+
+    @property
+    def _idle_gpu_hours(self) -> float:
+        """What is set aside for workers between segments; that of a final run goes on at once, or is ended."""
+        start_up = 0.0 if self._is_final else self.start_ups.typical
+        return idle_gpu_hours(self.spec.workers, start_up, self.spec.resources.slots)
 
     def _price_start(self, trial: int) -> None:
-        price = self.start_ups.of(self._start_of(trial), held=self.start_ups.is_held(trial))
+        held = self.start_ups.is_held(trial)
+        if self._is_final and held:  # all of its segments are whole, so that the last ones need not be made worth while
+            price = self.further_start_up(trial)
+        else:
+            price = self.start_ups.of(self._start_of(trial), held=held)
         if price != self.trials[trial].start_up_gpu_hours:
             self.put(trial, start_up_gpu_hours=price)
 

@@ -18,6 +18,7 @@ from planner.view import READY, Configuration, TrialView
 from runner.ports.executor import Executor, Failed, NoRoomError, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board, OpenSegment
+from runner.sweep.final_length import FinalLength
 from runner.sweep.intake import LONGER, Intake
 from runner.sweep.journal import Journal
 from runner.sweep.planned import rate_of
@@ -44,6 +45,7 @@ class Dispatcher:
         """Work for one sweep."""
         self._board, self._journal, self._intake = board, journal, intake
         self._executor, self._policy = executor, policy
+        self._length = FinalLength(board, journal)
         self._starting: list[OpenSegment] = []
         self._planned: dict[str, Trial] = {}
         trainer = board.spec.training.trainer
@@ -57,6 +59,7 @@ class Dispatcher:
             free = self._executor.workers - len(self._board.running) - len(self._starting)
             if self.stopped is not None or free < 1 or not self._board.changed:
                 return
+            self._length.follow()
             self._board.changed = False
             actions = self._policy.decide(self._board.view(free))
             for action in actions:

@@ -1,12 +1,14 @@
 """From a sweep and a choice to its final run: the settings it is driven by, its trial, and what it takes of a pilot."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError
+from budgets.work import Phase
 from planner.axes import named_configuration
 from planner.store import results
 from planner.store.base import values_of
@@ -14,7 +16,8 @@ from planner.store.curves import points_of
 from planner.store.results import add_points
 from planner.store.schema import Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import next_name
-from planner.sweeping.grants import MARGIN, MOST_IDLE_SHARE, idle_gpu_hours
+from planner.sweeping.grants import MOST_IDLE_SHARE, idle_gpu_hours
+from planner.sweeping.run_length import LAST_MARGIN
 from planner.view import FINAL_POLICY, Configuration
 from runner.ports.trial import Machine, TrialConfig
 from runner.sweep.board import Board
@@ -22,9 +25,10 @@ from runner.sweep.keeping import FromPilot
 from runner.sweep.planned import CPU
 from runner.sweep.planning import trial_row
 from runner.sweep.spec import Resources, SweepSpec
-from runner.trainers.horizon import reaching
+from runner.trainers.horizon import horizon_of, reaching
 
 VALIDATIONS = 40  # over a final run
+HORIZON = 2  # times its planned updates, that the data of a final run last for: steps may turn out cheaper
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,8 @@ class FinalRun:
     """A final run as it is to be launched."""
 
     configuration: Configuration
-    update_steps: int
-    wanted_steps: int  # that the recommendation has; the money may not pay for the last few with a start-up
+    update_steps: int  # that its GPU-hours pay for at the price that is expected; it follows the one that it measures
+    most_steps: int | None  # beyond which it is not trained, whatever that costs
     segment_steps: int
     learning_rate: float
     gpu_hours_per_step: float
@@ -85,39 +89,89 @@ class FinalRun:
         return self.start_up_gpu_hours + (self.update_steps - self.from_step) * self.gpu_hours_per_step
 
 
+@dataclass(frozen=True, slots=True)
+class StepPrice:
+    """GPU-hours of a final run's updates and of its validations."""
+
+    update: float
+    validation: float = 0.0  # 0: its share is within an update's
+
+    def steps(self, gpu_hours: float, validations: int, begun: int) -> int:
+        """Return the updates of a run of so many validations, of which GPU-hours pay for those after `begun`.
+
+        T updates in all: (T - begun) (u + V v / T) = gpu_hours.
+        """
+        scoring = validations * self.validation
+        without = gpu_hours + begun * self.update - scoring
+        return math.floor((without + math.sqrt(without**2 + 4 * self.update * begun * scoring)) / (2 * self.update))
+
+    def of_one(self, steps: int, validations: int) -> float:
+        """Return the price of a step of a run, its share of the validations included."""
+        return self.update + validations * self.validation / steps
+
+
 def final_run(
     board: Board,
     configuration: Configuration,
-    update_steps: int,
     learning_rate: float,
-    gpu_hours_per_step: float,
+    price: StepPrice,
     budget_gpu_hours: float,
     pilot: FromPilot | None,
     layout: Layout,
     validations: int = VALIDATIONS,
+    most_steps: int | None = None,
 ) -> FinalRun:
     """Return the run, as long as the money pays for with its start-up and the last segment's margin; else BudgetError.
 
-    Segments are from one validation to the next: each ends with a score and a checkpoint.
+    Segments are from one validation to the next: each ends with a score and a checkpoint. No more than half of the
+    money goes into validations.
     """
     slots, of_a_pilot = layout.resources(board.spec.resources).slots, board.spec.resources.slots
     start_up = board.start_ups.of(configuration.axes) * slots / of_a_pilot
-    segment = max(1, round(update_steps / validations))
-    idle = min(idle_gpu_hours(1, start_up, slots), MOST_IDLE_SHARE * budget_gpu_hours)
-    last = MARGIN * (start_up + segment * gpu_hours_per_step)
+    money = budget_gpu_hours - min(idle_gpu_hours(1, 0.0, slots), MOST_IDLE_SHARE * budget_gpu_hours)
+    if price.validation:
+        validations = max(1, min(validations, int(money / (2 * price.validation))))
+    training = (money - start_up) * (1 - (LAST_MARGIN - 1) / validations)
     begun = 0 if pilot is None else pilot.step
-    paid = begun + segment + math.floor((budget_gpu_hours - idle - last) / gpu_hours_per_step)
-    segment = max(1, min(update_steps, paid) // validations)
-    steps = min(update_steps, paid) // segment * segment  # so that the last update is validated
-    if steps <= begun:
-        first = "update" if segment == 1 else f"{segment:,} updates"
+    paid = max(begun, price.steps(max(0.0, training), validations, begun))
+    paid = paid if most_steps is None else min(paid, most_steps)
+    segment = max(1, paid // validations)
+    steps = paid // segment * segment  # so that the last update is validated
+    per_step = price.of_one(max(1, steps), validations)
+    first = segment - begun % segment
+    least = LAST_MARGIN * (start_up + first * per_step)
+    if steps <= begun or least > money:
+        updates = "update" if first == 1 else f"{first:,} updates"
         raise BudgetError(
-            f"a final run of {named_configuration(configuration)} needs at least {idle + last:.3g} GPU-hours for its "
-            f"first {first} with its start-up, and {budget_gpu_hours:.3g} are left of the plan's budget: "
-            f"make a plan with a larger one{'' if pilot is None else pilot.stays}"
+            f"a final run of {named_configuration(configuration)} needs at least "
+            f"{budget_gpu_hours - money + least:.3g} GPU-hours for its first {updates} with its start-up, and "
+            f"{budget_gpu_hours:.3g} are left of the plan's budget: make a plan with a larger one"
+            f"{'' if pilot is None else pilot.stays}"
         )
-    priced = learning_rate, gpu_hours_per_step, start_up, budget_gpu_hours
-    return FinalRun(configuration, steps, update_steps, segment, *priced, pilot, layout)
+    priced = learning_rate, per_step, start_up, budget_gpu_hours
+    return FinalRun(configuration, steps, most_steps, segment, *priced, pilot, layout)
+
+
+def step_price(gpu_hours_per_step: float, points: Sequence[Point]) -> StepPrice:
+    """Return the price of an update and of a validation, by the seconds that a pilot's points say of theirs.
+
+    A pilot is scored more often than the final run that its price is for.
+    """
+    if len(points) < 2:
+        return StepPrice(gpu_hours_per_step)
+    seconds = points[-1].seconds - points[0].seconds
+    steps = points[-1].optimizer_step - points[0].optimizer_step
+    scored = [(each.metrics or {}).get("seconds", {}).get(Phase.EVALUATE) for each in points[1:]]
+    scoring = [took for took in scored if took]
+    share = min(1.0, sum(scoring) / seconds) if scoring and seconds > 0 else 0.0
+    if not 0 < share < 1:
+        return StepPrice(gpu_hours_per_step)
+    return StepPrice(gpu_hours_per_step * (1 - share), gpu_hours_per_step * share * steps / len(scoring))
+
+
+def limit_of(run: FinalRun, config: TrialConfig) -> int | None:
+    """Return the update beyond which a final run is not trained: more would harm, or its data end there."""
+    return min((each for each in (run.most_steps, horizon_of(config)) if each is not None), default=None)
 
 
 def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
@@ -153,7 +207,9 @@ def trial_of_final(board: Board, run: FinalRun) -> Trial:
         config = spec.trial(run.configuration, run.learning_rate, spec.seed)
     else:
         config = TrialConfig.model_validate(board.facts[like.trial].config)
-    config = reaching(config, run.update_steps)
+    if run.pilot is None:
+        longest = HORIZON * run.update_steps
+        config = reaching(config, longest if run.most_steps is None else min(longest, run.most_steps))
     often = {"every_rollouts": config.rollouts_per_step * run.segment_steps}
     machine = config.machine if run.is_again else run.layout.machine(config.machine)
     config = config.model_copy(update={"validation": config.validation.model_copy(update=often), "machine": machine})

@@ -149,7 +149,8 @@ class Intake:
         record = cost_record(self._board.spec, self._board.plan.workload, trial, points, self._clock.now())
         if record is not None:
             self._journal.add(lambda session: add_cost_records(session, [record]))
-        if (news := self._board.start_ups.news()) is not None:
+        is_driven = self._board.spec.training.trainer is not None
+        if is_driven and (news := self._board.start_ups.news()) is not None:
             self._journal.note("start-up", segment.trial, news)
         for note in notes:
             self._journal.note("note", segment.trial, note)

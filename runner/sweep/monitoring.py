@@ -218,7 +218,7 @@ class FinalRunMonitor:
 
     def _line(self, now: Scored, run: TrialView, forecast: EndForecast | None) -> str:
         """Say in a line of 80 columns what came here and is expected of the end, beside what was promised."""
-        share = now.x / self._promised.final.update_steps
+        share = now.x / max(1, run.most_steps)
         here, end = self._promised.at(share), self._promised.end
         text = f"{percent(share)} done: {now.score:.2f}, promised {here.score:.2f}"
         if forecast is None:
@@ -295,12 +295,12 @@ def _ending(
     """Tell how the run ended: promised against reached, hours against the price."""
     last, best = scored[-1], max(scored, key=lambda each: each.score)
     final = promised.final
-    share = last.x / final.update_steps
+    share = last.x / max(1, run.most_steps)
     due = promised.end if share >= 1 else promised.at(share)
     held = due.low <= last.score <= due.high
-    begun = final.from_step / final.update_steps
-    priced = final.promised_gpu_hours * (share - begun) / (1 - begun)
-    where = "" if share >= 1 else f", at update {last.x:,g} of {final.update_steps:,}"
+    made = (last.x - final.from_step) / (final.update_steps - final.from_step)  # of the updates that were priced
+    priced = final.promised_gpu_hours * made
+    where = "" if share >= 1 else f", at update {last.x:,g} of {run.most_steps:,}"
     summary = (
         f"the final run ended with {last.score:.3f}{where}; promised was {due.score:.3f} ({due.low:.3f} to "
         f"{due.high:.3f}), which {'holds' if held else 'does not hold'}. It took {run.gpu_hours_spent:.3g} "

@@ -20,9 +20,12 @@ class TrialSteps:
     before: float | None = None  # GPU-hours at its first point: its start-up and the base model's validation
     made: int = 0  # that were measured
     took: float = 0.0  # their GPU-hours
+    newest: float | None = None  # GPU-hours of one of the newest, where these alone count
 
     def price(self, factor: float) -> float:
         """Return the GPU-hours of a further one: what was expected of it counts as much as a few that were measured."""
+        if self.newest is not None:
+            return self.newest
         expected = self.planned * factor
         if not self.made:
             return expected
@@ -94,6 +97,11 @@ class StartUps:
             return max(self._expected(axes, True), LEAST_HELD * self._expected(axes, False))
         return self._expected(axes, False)
 
+    def further(self, axes: Axes) -> float:
+        """Return what a segment takes whose worker holds its trial, as measured; until then, that it is waited for."""
+        took = self._took.get((axes, True))
+        return statistics.median(took) if took else LEAST_HELD * self.of(axes)
+
     def _expected(self, axes: Axes, held: bool) -> float:
         planned = self._planned.get(axes, self._otherwise)
         for kind in (held, False):
@@ -147,9 +155,13 @@ class StartUps:
         """Return the trial that a worker has in its memory."""
         return self._holders.get(worker)
 
+    def holders(self, trial: int) -> list[str]:
+        """Return the workers that have a trial in their memory."""
+        return [worker for worker, held in self._holders.items() if held == trial]
+
     def is_held(self, trial: int) -> bool:
         """Say whether a worker has a trial in its memory."""
-        return trial in self._holders.values()
+        return bool(self.holders(trial))
 
     def recall(self, segments: Sequence[tuple[Axes, Segment]]) -> None:
         """Take in the segments of an earlier driver, oldest first; none of their workers lives any more."""

@@ -95,6 +95,9 @@ class SweepSpec(Section):
     continues_pilot: bool = Field(
         False, description="whether the final run goes on from its pilot, and is so much longer"
     )
+    most_steps: Count | None = Field(
+        None, description="of a final run that more would harm; null: as many as its GPU-hours pay for"
+    )
     workers: Count = Field(description="segments that may run at once")
     learning_rate_range: list[Positive] | None = Field(
         None, description="least and largest factor on the rule's learning rate, between which is searched"

@@ -43,15 +43,21 @@ def require_within(config: TrialConfig, attempt: Attempt, options: Any) -> None:
         )
 
 
+def horizon_of(config: TrialConfig) -> int | None:
+    """Return the update that a trial's data last to; None where they never end."""
+    trainer = config.trainer
+    if trainer is None or trainer.name not in TABLED or not (spec := TrainerSpec.load(trainer.name)).horizon:
+        return None
+    return int(trainer.options.get("horizon_steps", spec.options["horizon_steps"].default))
+
+
 def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
     """Return a trial from the base model whose data are long enough; the same one where they are, or it needs none.
 
     Longer data have another order, so that no checkpoint made with a shorter one is gone on from.
     """
-    trainer = config.trainer
-    if trainer is None or trainer.name not in TABLED or not (spec := TrainerSpec.load(trainer.name)).horizon:
-        return config
-    if to_step <= trainer.options.get("horizon_steps", spec.options["horizon_steps"].default):
+    horizon, trainer = horizon_of(config), config.trainer
+    if trainer is None or horizon is None or to_step <= horizon:
         return config
     longer = trainer.model_copy(update={"options": {**trainer.options, "horizon_steps": to_step}})
     return config.model_copy(update={"trainer": longer})

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func
 
 from planner.store import open_store
-from planner.store.finals import Final, ForecastOfFinal
+from planner.store.finals import Final, ForecastOfFinal, end_of_run
 from planner.store.schema import Plan, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Trial
 from planner.store.state import sweep_state
 from tests.faults.launcher import VALIDATIONS
@@ -75,11 +75,10 @@ def test_a_killed_final_run_is_resumed_to_the_same_end(tmp_path: Path, kills: in
         assert [each.from_step for each in trained[1:]] == [each.to_step for each in trained[:-1]]
         scores = session.query(Point.optimizer_step, Point.score).filter(Point.trial_id == trial.id).distinct().all()
         assert len({step for step, _ in scores}) == len(scores)  # what was trained again came out the same
-        assert session.query(func.max(Point.optimizer_step)).filter(Point.trial_id == trial.id).scalar() == (
-            final.update_steps
-        )
+        end = end_of_run(session, final)
+        assert session.query(func.max(Point.optimizer_step)).filter(Point.trial_id == trial.id).scalar() == end
         forecasts = [each.step for each in session.query(ForecastOfFinal).order_by(ForecastOfFinal.id)]
         assert forecasts == sorted(set(forecasts))
-        assert forecasts[-1] == final.update_steps
+        assert forecasts[-1] == end
         spent = sum(sweep_state(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         assert spent <= session.query(Plan).one().budget_gpu_hours

@@ -14,7 +14,7 @@ import pytest
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.store import open_store
-from planner.store.finals import Final, ForecastOfFinal, finals_of
+from planner.store.finals import Final, ForecastOfFinal, end_of_run, finals_of
 from planner.store.results import ranked_allocations
 from planner.store.schema import Decision, Plan, Sweep, SweepStatus, Trial
 from planner.store.state import sweep_state
@@ -116,13 +116,13 @@ def sizes(database: str) -> tuple[int, int]:
 def test_the_recommendation_is_run_to_its_end_within_the_plans_budget(launched: str) -> None:
     pilots, final = rows(launched, Sweep)
     assert (final.status, final.policy) == (SweepStatus.FINISHED, "final")
-    (promised,) = rows(launched, Final)
+    (row,) = rows(launched, Final)
     with open_store(launched, read_only=True) as store, store.read() as session:
         stands = sweep_state(session, final.name)
         spent = stands.spent_gpu_hours + sweep_state(session, pilots.name).spent_gpu_hours
         (trial,) = stands.trials
         assert trial.state is TrialState.FINISHED
-        assert stands.segments[trial.id][-1].to_step == promised.update_steps
+        assert stands.segments[trial.id][-1].to_step == end_of_run(session, row)
         assert spent <= stands.plan.budget_gpu_hours
         assert [row.id for _, row in finals_of(session, pilots.id)] == [final.id]
 
@@ -137,9 +137,9 @@ def test_the_promise_is_the_recommendations_and_every_validation_adds_a_forecast
     forecasts = rows(launched, ForecastOfFinal)
     steps = [forecast.step for forecast in forecasts]
     assert steps == sorted(set(steps))
-    assert steps[-1] == promised.update_steps
     assert all(each.end_low <= each.end_score <= each.end_high for each in forecasts)
     with open_store(launched, read_only=True) as store, store.read() as session:
+        assert steps[-1] == end_of_run(session, promised)
         lines = news(session, 2, picture(store, "sweep-1-final"), Position(0, 0, frozenset(), 0, 0))
     validated = [line for line in lines if line.startswith("validation: ")]
     assert len(validated) == len(forecasts)
@@ -156,18 +156,27 @@ def test_a_final_run_that_was_interrupted_is_what_resume_goes_on_with(swept: str
         launch(LaunchRequest(db=swept))
     finished = go_on(ResumeRequest(db=swept))
     assert (finished.sweep, finished.interrupted) == ("sweep-1-final", False)
-    (promised,) = rows(swept, Final)
-    assert rows(swept, ForecastOfFinal)[-1].step == promised.update_steps
+    (row,) = rows(swept, Final)
+    with open_store(swept, read_only=True) as store, store.read() as session:
+        assert rows(swept, ForecastOfFinal)[-1].step == end_of_run(session, row)
 
 
-def test_what_has_ended_is_not_launched_again_and_what_another_costs_must_be_left(launched: str) -> None:
+def test_what_has_ended_is_not_launched_again_and_what_another_costs_must_be_left(
+    launched: str, tmp_path: Path
+) -> None:
     with pytest.raises(NotFoundError, match=r"`rlplan launch sweep-1 --from-best` goes on with what is left"):
         launch(LaunchRequest(db=launched))
     cells = {(each.rollouts_per_prompt, each.prompts_per_batch) for each in rows(launched, Trial)}
     n, B = min(cells - {sizes(launched)})
-    with pytest.raises(BudgetError, match=r"needs at least|nothing is left"):
-        launch(LaunchRequest(allocation=f"n={n},B={B}", validations=1, db=launched))
-    assert len(rows(launched, Final)) == 1
+    shutil.copytree(Path(launched).parent, tmp_path, dirs_exist_ok=True)
+    database, another = str(tmp_path / "rlplan.db"), {"allocation": f"n={n},B={B}", "validations": 1}
+    for left in (1e-6, 0.0):
+        with sqlite3.connect(database) as connection:  # which the final run did not get
+            budget = spent_of(launched) + left
+            connection.execute(f"UPDATE plans SET budget_gpu_hours = {budget}, final_gpu_hours = 0")
+        with pytest.raises(BudgetError, match="needs at least" if left else "nothing is left"):
+            launch(LaunchRequest(**another, db=database))
+    assert len(rows(database, Final)) == 1
 
 
 def test_without_a_recommendation_nothing_is_launched(database: str) -> None:

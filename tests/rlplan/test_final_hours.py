@@ -1,0 +1,63 @@
+"""A final run uses the GPU-hours that it has, whatever its steps turn out to cost, and no more."""
+
+from typing import Any
+
+import pytest
+
+from planner.store.finals import Final
+from planner.store.schema import Point, Segment, Sweep, SweepStatus
+from rlplan.actions.configuring import load_configuration
+from rlplan.actions.launching import launch
+from rlplan.actions.proposing import make_plan
+from rlplan.actions.sweeping import go_on
+from rlplan.answers import status
+from rlplan.answers.status import Standing
+from rlplan.requests.reading import StatusRequest
+from rlplan.requests.running import LaunchRequest, ResumeRequest
+from runner.ports.simulation import Costs, SimulationChoice
+from tests.rlplan.stored_rows import rows, spent_of
+from tests.rlplan.test_launching import open_plan
+from tests.rlplan.test_sweeping import Stopping
+
+pytestmark = pytest.mark.usefixtures("simulated_workers")
+BUDGET = 0.3
+START_UP_SECONDS = 10.0
+
+
+def world(database: str, plan: str, factor: float) -> dict[str, Any]:
+    """Return a world in which an update of the plan's first row takes so many times its price."""
+    row = open_plan(database, plan).candidates[0]
+    rollouts = row.rollouts_per_prompt * row.prompts_per_batch
+    costs = Costs(
+        seconds_per_update=0.0,
+        seconds_per_rollout=factor * 3600 * row.gpu_hours_per_step / rollouts,
+        seconds_per_answer=0.0,
+        start_up_seconds=START_UP_SECONDS,
+    )
+    return SimulationChoice(costs=costs).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(("factor", "stopped"), [(0.5, False), (2.0, False), (0.7, True)])
+def test_its_length_follows_its_own_price(database: str, factor: float, stopped: bool) -> None:
+    resolved = load_configuration(None, "sum-easy", {"budget.gpu_hours": ("", BUDGET), "pilot.fraction": ("", 0.0)})
+    plan = make_plan(resolved, database).name
+    request = LaunchRequest(plan, simulation=world(database, plan, factor), db=database)
+    if stopped:
+        interrupts = Stopping()
+        assert launch(request, interrupts=interrupts, began=interrupts.began).interrupted
+        go_on(ResumeRequest(db=database))
+    else:
+        launch(request)
+    (promised,), final = rows(database, Final), rows(database, Sweep)[-1]
+    assert final.status is SweepStatus.FINISHED
+    assert 0.95 * BUDGET <= spent_of(database) <= BUDGET
+    scored = [point.optimizer_step for point in rows(database, Point) if point.score is not None]
+    last = max(segment.to_step for segment in rows(database, Segment))
+    assert max(scored) == last == pytest.approx(promised.update_steps / factor, rel=0.06)
+    assert 28 <= len(set(scored)) <= 60  # of the 40 that were asked for
+    standing = status.answer(StatusRequest(db=database))
+    assert isinstance(standing, Standing)
+    assert standing.final is not None
+    assert standing.final.update_steps == standing.final.step == last
+    assert standing.final.end is not None
+    assert standing.final.end["share"] == 1.0
