@@ -18,15 +18,18 @@ from statistics import fmean, stdev
 
 import numpy as np
 
+from bench.deciding.ours import whole_score
 from bench.deciding.pairs import Pairs, as_toml, fit
 from bench.deciding.whole_tables import PARTS, WholeTable, whole_tables
 from planner.champion.choice import usual_among
 from planner.champion.rates import rate_octaves
+from planner.replaying.recorded import Recorded
 from planner.replaying.whole import play_whole
 from planner.view import Champion, Configuration
 
 TERMS = Path(__file__).parent.parent / "planner" / "champion" / "pairs.toml"
 LOSS = 0.01
+PILOT_SHARE = 0.1  # of all GPU-hours, with which the grid is explored
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Row:
     usual: float
     switched: bool
     challenger_share: float
+    explored: float | None  # gain of exploring the grid with a tenth of the GPU-hours, where that was played
 
 
 def main() -> None:
@@ -49,6 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fit", action="store_true", help="write the terms that are fitted on all families")
     parser.add_argument("--champions", nargs="+", default=["usual", "random", "advised", "rates"])
+    parser.add_argument("--explore", action="store_true", help="play the exploring policy too (an hour)")
     parser.add_argument("--plays", type=int, default=4)
     parser.add_argument("--out", type=Path, help="a CSV of all plays")
     arguments = parser.parse_args()
@@ -57,7 +62,7 @@ def main() -> None:
     if arguments.fit:
         TERMS.write_text(as_toml(fit(pairs)), encoding="utf-8")
         return
-    rows = [row for kind in arguments.champions for row in plays(tables, pairs, kind, arguments.plays)]
+    rows = [row for kind in arguments.champions for row in plays(tables, pairs, kind, arguments)]
     for kind in arguments.champions:
         report(kind, [row for row in rows if row.champions == kind])
     if arguments.out:
@@ -67,7 +72,7 @@ def main() -> None:
             writer.writerows([getattr(row, name) for name in Row.__dataclass_fields__] for row in rows)
 
 
-def plays(tables: Sequence[WholeTable], pairs: Pairs, kind: str, number: int) -> Iterator[Row]:
+def plays(tables: Sequence[WholeTable], pairs: Pairs, kind: str, arguments: argparse.Namespace) -> Iterator[Row]:
     """Play every table at every length, so often, with champions of a kind."""
     for table in tables:
         fitted = fit(pairs.without(table.family))
@@ -75,11 +80,7 @@ def plays(tables: Sequence[WholeTable], pairs: Pairs, kind: str, number: int) ->
         for part in PARTS:
             total = part * table.length
             ends = table.recorded.truth(total)
-            for play in range(number):
-                rng = np.random.default_rng([play, *table.name.encode()])
-                champion = drawn_champion(table.recorded.configurations, usual, kind, rng)
-                if champion is None:
-                    continue
+            for play, champion in enumerate(champions(table, usual, kind, arguments.plays)):
                 own = [choice for choice in usual if choice.axes == champion.axes]
                 started = own[0] if kind == "advised" else champion
                 terms = Champion((started,), total, usual)
@@ -94,19 +95,26 @@ def plays(tables: Sequence[WholeTable], pairs: Pairs, kind: str, number: int) ->
                     ends[own[0]] - ends[champion],
                     played.switched,
                     played.challenger_gpu_hours / total,
+                    explored_score(table.recorded, total, play) - ends[champion] if arguments.explore else None,
                 )
 
 
-def drawn_champion(
-    configurations: Sequence[Configuration], usual: Sequence[Configuration], kind: str, rng: np.random.Generator
-) -> Configuration | None:
-    """Draw a champion: a usual choice, any configuration, or a usual choice at a rate that is not the rule's."""
-    among: Sequence[Configuration] = configurations
-    if kind == "usual":
-        among = [choice for choice in usual if rate_octaves(choice.axes) in (0.0, None)]
+def explored_score(recorded: Recorded, total: float, seed: int) -> float:
+    """Return what a final run reaches after pilots of the whole grid took a tenth."""
+    pilots = PILOT_SHARE * total
+    return whole_score(recorded, budget=pilots, target=total - pilots, seed=seed, workers=1)
+
+
+def champions(table: WholeTable, usual: Sequence[Configuration], kind: str, number: int) -> Iterator[Configuration]:
+    """Yield champions: every usual choice at a rate that is not the rule's, or draws of usual ones or of any."""
+    off = [choice for choice in usual if rate_octaves(choice.axes) not in (0.0, None)]
     if kind == "rates":
-        among = [choice for choice in usual if rate_octaves(choice.axes) not in (0.0, None)]
-    return among[rng.integers(len(among))] if among else None
+        yield from off
+        return
+    among = [choice for choice in usual if choice not in off] if kind == "usual" else table.recorded.configurations
+    for play in range(number):
+        rng = np.random.default_rng([play, *table.name.encode()])
+        yield among[rng.integers(len(among))]
 
 
 def report(kind: str, rows: Sequence[Row]) -> None:
@@ -132,6 +140,8 @@ def report(kind: str, rows: Sequence[Row]) -> None:
             f"  {fmean(row.best for row in those):+10.3f}  {fmean(row.usual for row in those):+13.3f}"
             f"  {fmean(row.switched for row in those):8.2f}  {fmean(row.challenger_share for row in those):11.3f}"
         )
+    if explored := [row.explored for row in rows if row.explored is not None]:
+        print(f"exploring the grid with a tenth instead: {fmean(explored):+.4f}")
 
 
 if __name__ == "__main__":

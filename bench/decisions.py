@@ -3,10 +3,9 @@
     python bench/decisions.py [--tables simulated held-out allocbench] [--repeats 30] [--workers 1 8] [--out FOLDER]
 
 A method may spend a share of the full grid's cost (one full run of each configuration) and then names a configuration;
-its regret is what that one falls short of the best at the target. `--policies usual rlplan-whole` are
-what recipes use, without any pilot, and ours, both with all of the money to the end of the final run: it may end above
-the best, and is played where runs are recorded so far. A simulated table is drawn anew for each
-repetition. The peers run their own code in an environment of their own
+its regret is what that one falls short of the best at the target. This is about exploring the whole grid; what
+following rlplan brings a run, on the same GPU-hours for all, is bench/champion.py's. A simulated table is drawn anew
+for each repetition. The peers run their own code in an environment of their own
 (bench/deciding/README.md says how to make it), see each point when they have paid for it, and are counted with the best
 of their settings. What they answered is kept in --cache, so that a rerun plays ours alone.
 """
@@ -95,9 +94,6 @@ def played(task: tuple[str, int, argparse.Namespace]) -> list[Outcome]:
     found = list(_peers(game, recorded, target)) if settings.peers else []
     for workers in settings.workers:
         for policy in settings.policies:
-            if policy in (ours.USUAL, ours.WHOLE):
-                found += _with_final_run(game, recorded, target, policy, workers)
-                continue
             found += _own(game, recorded, target, policy, workers)
     return found
 
@@ -129,21 +125,6 @@ def _own(game: Game, recorded: Recorded, target: float, policy: str, workers: in
             regret = game.regrets[recorded.configurations.index(one.chosen)]
             method = Method(policy, "", rule)
             yield Outcome(game.table, game.repeat, workers, method, share, regret, one.seconds)
-
-
-def _with_final_run(game: Game, recorded: Recorded, target: float, policy: str, workers: int) -> Iterator[Outcome]:
-    """Spend the money of pilots and final run together, the usual choice all of it on training."""
-    best = max(recorded.truth(target).values())
-    for share in game.settings.budgets:
-        budget, began = share * game.full, time.process_time()
-        if not ours.is_recorded(recorded, target + budget):
-            continue
-        if policy == ours.USUAL:
-            score = ours.usual_score(recorded, target + budget)
-        else:
-            score = ours.whole_score(recorded, budget=budget, target=target, seed=game.repeat, workers=workers)
-        seconds = time.process_time() - began
-        yield Outcome(game.table, game.repeat, workers, Method(policy, "", ours.ONE_RULE), share, best - score, seconds)
 
 
 def _peers(game: Game, recorded: Recorded, target: float) -> Iterator[Outcome]:

@@ -8,10 +8,9 @@ from typing import Final
 import numpy as np
 
 from planner.pooling.pool import Pool
-from planner.proposals.request import USUAL as USUAL_SIZES
 from planner.replaying.choosing import Chooser, highest_last_score, open_chooser
 from planner.replaying.play import play
-from planner.replaying.recorded import AROUND, Recorded
+from planner.replaying.recorded import Recorded
 from planner.sweeping.actions import Policy
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration, View
@@ -20,9 +19,6 @@ RLPLAN: Final = "rlplan"
 SMOOTHED: Final = 3  # last points of a trial that `highest_of_the_longest` takes together
 LONG: Final = 0.5  # share of the steps of the trial that has come farthest
 ONE_RULE: Final = "own"
-USUAL: Final = "usual"  # what recipes use, without any pilot: its run has the pilots' GPU-hours too
-# Ours with a final run that has what pilots leave over and goes on from its own: as long a way for the same money.
-WHOLE: Final = "rlplan-whole"
 OWN_PEERS: Final = ("asha", "hyperband", "median", "random", "full")
 
 
@@ -44,20 +40,6 @@ def highest_of_the_longest(view: View) -> Configuration | None:
 RULES: Final[dict[str, Chooser]] = {"last": highest_last_score, "long": highest_of_the_longest}
 
 
-def is_recorded(recorded: Recorded, gpu_hours: float) -> bool:
-    """Say whether nearly all runs are as long as that: beyond their ends nothing could be gained."""
-    return gpu_hours <= (1 + AROUND) * float(np.quantile([run.length for run in recorded.runs], 0.1))
-
-
-def usual_score(recorded: Recorded, gpu_hours: float) -> float:
-    """Return what the usual choice scores after so many GPU-hours: the mean over the nearest cells."""
-    sizes = np.log2([each[:2] for each in recorded.configurations])
-    away = np.linalg.norm(sizes - np.log2(USUAL_SIZES[0]), axis=1)
-    truth = recorded.truth(gpu_hours)
-    scores = [truth[each] for each, far in zip(recorded.configurations, away, strict=True) if far <= away.min()]
-    return float(np.mean(scores))
-
-
 @dataclass(frozen=True)
 class Answer:
     """What a policy chose, and its seconds."""
@@ -67,7 +49,7 @@ class Answer:
 
 
 def whole_score(recorded: Recorded, *, budget: float, target: float, seed: int, workers: int) -> float:
-    """Return what our final run scores with all of its money and its pilot's GPU-hours."""
+    """Return what a final run scores after the grid was explored, with all of its money and its pilot's GPU-hours."""
     policy, chooser = opened(RLPLAN)
     chosen, view = seen_to_the_end(
         policy, chooser, recorded, budget=budget, target=target, seed=seed, workers=workers, rest_to_final=True

@@ -102,7 +102,7 @@ def _row(
     own, new = read[one], read[other]
     width = scale(own.line)
     rates = rate_octaves(one.axes), rate_octaves(other.axes)
-    rate = 0.0 if rates[0] is None or rates[1] is None else rates[1] - rates[0]
+    rate = 0.0 if rates[0] is None or rates[1] is None else abs(rates[1]) - abs(rates[0])
     quadratic = quadratic_terms(one, other)
     return (
         look,

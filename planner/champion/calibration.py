@@ -3,8 +3,8 @@
 All differences are in units of twice √(p(1 − p)) at the champion's expected end. An end's difference D between a
 challenger and a champion with sizes Δn, ΔB octaves apart is normal: before a look its mean is a quadratic in log2 n and
 log2 B, after a look at u of the run D̂ = level · (difference of levels) + line · (difference of the straight lines'
-ends) + octaves of B, n and the learning rate. What a look explains is the share of the first's variance that the
-second lacks.
+ends) + octaves of B, of n, and of distance from the rule's learning rate. What a look explains is the share of the
+first's variance that the second lacks.
 """
 
 import math

@@ -16,17 +16,18 @@ BAR, ALARM_BAR = 0.8, 0.65  # P(a switch gains) from which it is made, while all
 # Where the champion is far from what studies advise, or its rate is off the rule's, a gain need only be expected.
 FAR_BAR = 0.5
 LEAST_VALUE = 1e-4  # of score: less is nothing
-ROUNDING = 0.3  # of a look: recorded scores lie where they lie
+LEAST_LOOK = 0.5  # of a look's length: what start-ups and the cap leave of one may be no less
+COARSE = 0.5  # of a look: scores that lie farther apart are not where looks should end
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A challenger that could be trained up to some GPU-hours; it has a trial, or a cell that is still open."""
+    """A challenger that could be trained up to a step; one without a trial is still to be proposed."""
 
     configuration: Configuration
     trial: TrialView | None
-    cell: OpenCell | None
-    to_gpu_hours: float
+    step: int
     price: float
     value: float
 
@@ -56,15 +57,21 @@ def cap_of(standing: Standing) -> float:
 
 def next_look(standing: Standing) -> Look | None:
     """Return the look that is worth most, or None where none is worth what it takes; what mends a fault comes first."""
-    left = cap_of(standing) - standing.challenger_gpu_hours + ROUNDING * LOOK_SHARE * standing.total
+    left = (1 + ROUNDING) * cap_of(standing) - standing.challenger_gpu_hours + slack_of(standing)
     gains = [standing.gain(trial) for trial in standing.challengers]
-    fresh = {look.configuration: look for look in first_looks(standing, gains) if look.price <= left}
+    fresh = {look.configuration: look for look in first_looks(standing, gains, left)}
     for configuration in faults_of(standing):
         if configuration in fresh:
             return fresh[configuration]
     longer = [look for look in longer_looks(standing, gains) if look.price <= left]
     worth = [look for look in (*fresh.values(), *longer) if look.value > LEAST_VALUE]
     return max(worth, key=lambda look: look.value, default=None)
+
+
+def slack_of(standing: Standing) -> float:
+    """Return by how much a cap is rounded: half a segment where one is more than half a look, as in recorded tables."""
+    segment = standing.trial.segment_steps * standing.trial.gpu_hours_per_step
+    return segment / 2 if segment > COARSE * LOOK_SHARE * standing.total else 0.0
 
 
 def faults_of(standing: Standing) -> dict[Configuration, str]:
@@ -91,8 +98,8 @@ def possible(standing: Standing) -> list[Configuration]:
     return list(dict.fromkeys([*fresh, *standing.view.open_cells]))
 
 
-def first_looks(standing: Standing, gains: Sequence[Gain]) -> Iterator[Look]:
-    """Yield a look at each configuration that has no score yet."""
+def first_looks(standing: Standing, gains: Sequence[Gain], left: float) -> Iterator[Look]:
+    """Yield a look at each configuration that has no score yet, as long as GPU-hours are left for one."""
     begun = {gain.trial.configuration for gain in gains} | {standing.champion}
     trials = {trial.configuration: trial for trial in standing.view.trials.values() if trial.ready}
     best = best_so_far(standing, gains)
@@ -101,15 +108,16 @@ def first_looks(standing: Standing, gains: Sequence[Gain]) -> Iterator[Look]:
         if configuration in begun or not comparable(standing, configuration):
             continue
         trial, cell = trials.get(configuration), standing.view.open_cells.get(configuration)
-        price = 0.0
-        if trial is not None:
-            price = trial.price(step_at(trial, to_gpu_hours))
-        elif cell is not None:
-            price = cell.start_up_gpu_hours + to_gpu_hours / cell.compared_per_gpu_hour
+        priced = trial or cell
+        assert priced is not None, "what is possible has a trial or an open cell"
+        step = step_for(priced, to_gpu_hours, left)
+        if step * priced.compared_per_step < LEAST_LOOK * to_gpu_hours:
+            continue
+        price = priced.start_up_gpu_hours + step * priced.gpu_hours_per_step
         mean, sd = standing.untried(configuration)
         explained = standing.calibration.explained(LOOK_SHARE)
         value = value_of_look(mean, sd, explained, bar_of(standing, configuration), best)
-        yield Look(configuration, trial, cell, to_gpu_hours, price, value - cost_of(standing, price))
+        yield Look(configuration, trial, step, price, value - cost_of(standing, price))
 
 
 def longer_looks(standing: Standing, gains: Sequence[Gain]) -> Iterator[Look]:
@@ -120,14 +128,15 @@ def longer_looks(standing: Standing, gains: Sequence[Gain]) -> Iterator[Look]:
         to_gpu_hours = 2 * reached
         if not trial.ready or to_gpu_hours > (1 + ROUNDING) * MOST_LOOK_SHARE * standing.total:
             continue
-        price = trial.price(step_at(trial, to_gpu_hours))
+        step = step_at(trial, to_gpu_hours)
+        price = trial.price(step)
         now = standing.calibration.explained(reached / standing.total)
         then = standing.calibration.explained(to_gpu_hours / standing.total)
         explained = max(0.0, then - now) / max(1 - now, 1e-9)
         others = best_so_far(standing, [other for other in gains if other is not gain])
         bar = bar_of(standing, trial.configuration)
         value = value_of_look(gain.mean, gain.sd, explained, bar, others) + others - best_so_far(standing, gains)
-        yield Look(trial.configuration, trial, None, to_gpu_hours, price, value - cost_of(standing, price))
+        yield Look(trial.configuration, trial, step, price, value - cost_of(standing, price))
 
 
 def comparable(standing: Standing, configuration: Configuration) -> bool:
@@ -167,3 +176,12 @@ def step_at(trial: TrialView, gpu_hours: float) -> int:
     """Return the end of the segment, nearest to so many GPU-hours of training, at which a look can be had."""
     segments = max(1, round(gpu_hours / trial.compared_per_step / trial.segment_steps))
     return min(trial.most_steps, segments * trial.segment_steps)
+
+
+def step_for(priced: TrialView | OpenCell, gpu_hours: float, left: float) -> int:
+    """Return the step of a first look that goes nearly so far, and takes no more with its start-up than is left."""
+    paid = (left - priced.start_up_gpu_hours) / priced.gpu_hours_per_step
+    if isinstance(priced, OpenCell):
+        return max(0, math.floor(min(gpu_hours / priced.compared_per_step, paid) + ROUNDING))
+    segments = math.floor(paid / priced.segment_steps + ROUNDING)
+    return min(step_at(priced, gpu_hours), max(0, segments) * priced.segment_steps)

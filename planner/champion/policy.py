@@ -115,13 +115,16 @@ class ChampionPolicy:
     def _follow(self, standing: Standing, look: Look) -> Action | None:
         """Train the champion as far as a longer look at a challenger goes, so that both can be compared."""
         trial, view = standing.trial, standing.view
-        goal = step_at(trial, look.to_gpu_hours)
+        if look.trial is None:
+            return None
+        reach = look.step * look.trial.compared_per_step
+        goal = step_at(trial, reach)
         if not trial.ready or trial.step >= min(goal, trial.most_steps):
             return None
         granted = grant(trial, goal, view.gpu_hours_left)
         if granted is None:
             return None
-        reason = f"{named_configuration(look.configuration)} is to be compared with it at {hours(look.to_gpu_hours)}"
+        reason = f"{named_configuration(look.configuration)} is to be compared with it at {hours(reach)}"
         return advance(view, trial, granted.to_step, f"{reason} GPU-hours", {}, [])
 
     def _look(self, standing: Standing, look: Look) -> Action | None:
@@ -142,7 +145,7 @@ class ChampionPolicy:
             n, B, axes = look.configuration
             sentence = f"{named_configuration(look.configuration)} is a challenger: {reason}"
             return Propose(n, B, Why(sentence, figures), axes)
-        granted = grant(look.trial, step_at(look.trial, look.to_gpu_hours), view.gpu_hours_left)
+        granted = grant(look.trial, look.step, view.gpu_hours_left)
         if granted is None:
             return None
         return advance(view, look.trial, granted.to_step, reason, figures, [])

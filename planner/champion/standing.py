@@ -143,10 +143,13 @@ class Standing:
         return width * mean, width * sd
 
     def _octaves(self, challenger: Configuration) -> tuple[float, float, float]:
+        """Return the octaves of n and B above the champion, and how much farther from the rule its rate is."""
         n = math.log2(challenger.rollouts_per_prompt / self.champion.rollouts_per_prompt)
         B = math.log2(challenger.prompts_per_batch / self.champion.prompts_per_batch)
         own, other = rate_octaves(self.champion.axes), rate_octaves(challenger.axes)
-        return n, B, 0.0 if own is None or other is None else other - own
+        farther = 0.0 if own is None or other is None else abs(other) - abs(own)
+        # A start that is dead speaks against the rule itself.
+        return n, B, min(0.0, farther) if self.alarm and self.is_dead else farther
 
 
 def scores_until(trial: TrialView, gpu_hours: float) -> Sequence[ScorePoint]:

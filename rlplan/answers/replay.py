@@ -18,6 +18,7 @@ from planner.replaying.reading import ReadTable, read_recorded, recorded_in
 from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
+from rlplan.answers.replay_whole import POLICY, WholeReplay, answer_whole
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.foreign import ReplayRequest
 from rlplan.wording import draw
@@ -63,6 +64,7 @@ class Replay(Answer):
 
     policy: str
     request: ReplayRequest = field(repr=False)
+    target: float = field(repr=False)
     read: ReadTable = field(repr=False)
     budget: float = field(repr=False)  # GPU-hours
     full_cost: float = field(repr=False)
@@ -104,18 +106,40 @@ class Replay(Answer):
         ]
 
 
-def answer(request: ReplayRequest) -> Replay:
-    """Play a policy over the runs of a table; BudgetError when the budget pays for no score."""
+def answer(request: ReplayRequest) -> Replay | WholeReplay:
+    """Play a policy over the runs of a table, or the whole money; BudgetError when the budget pays for no score."""
+    if request.total is not None:
+        if request.budget is not None or request.target is not None or request.policy not in ("rlplan", POLICY):
+            raise InputError(
+                "--total plays pilots and final run of a champion: leave --budget, --target and --policy out, or "
+                "--total"
+            )
+        return answer_whole(request, _table_of(request), request.total)
+    if request.budget is None or request.target is None:
+        raise InputError("replay needs --total GPU-HOURS for all of a run, or --budget for pilots and --target")
+    return _pilots(request, request.target)
+
+
+def _name_of(request: ReplayRequest) -> Path:
+    return Path(request.table) if is_path(request.table) else Path(NAME)
+
+
+def _table_of(request: ReplayRequest) -> ReadTable:
+    name = _name_of(request)
+    return read_recorded(name) if is_path(request.table) else recorded_in(table_of(request.table), name)
+
+
+def _pilots(request: ReplayRequest, target: float) -> Replay:
+    """Play pilots alone, with a budget of their own."""
     amount, is_share = _budget_of(request)
     open_policy(request.policy, search=None)  # refuses what is not known, before a large table is read
-    name = Path(request.table) if is_path(request.table) else Path(NAME)
-    read = read_recorded(name) if is_path(request.table) else recorded_in(table_of(request.table), name)
+    read, name = _table_of(request), _name_of(request)
     recorded = read.recorded
-    _require_reached(recorded, request.target, name)
-    full_cost = recorded.full_cost(request.target)
+    _require_reached(recorded, target, name)
+    full_cost = recorded.full_cost(target)
     budget = amount / 100 * full_cost if is_share else amount
     with progress_shown(f"replaying {request.policy}", request.repeat * budget) as progress:
-        played = tuple(_play_all(request, recorded, budget, progress))
+        played = tuple(_play_all(request, recorded, budget, target, progress))
     if all(one.guessed for one in played):
         first = min(float(run.gpu_hours[run.gpu_hours > 0][0]) for run in recorded.runs if run.length > 0)
         raise BudgetError(
@@ -123,16 +147,17 @@ def answer(request: ReplayRequest) -> Replay:
             f"start of a run in '{name}' comes at {first:g}, and the full grid takes {full_cost:g}; give more "
             "with --budget"
         )
-    truth = recorded.truth(request.target)
+    truth = recorded.truth(target)
     return Replay(
         policy=request.policy,
         request=request,
+        target=target,
         read=read,
         budget=budget,
         full_cost=full_cost,
         best=max(truth, key=lambda configuration: truth[configuration]),
         played=played,
-        notes=(*read.notes, *_notes(request, recorded, played)),
+        notes=(*read.notes, *_notes(target, recorded, played)),
     )
 
 
@@ -157,7 +182,9 @@ def _require_reached(recorded: Recorded, target: float, name: Path) -> None:
         )
 
 
-def _play_all(request: ReplayRequest, recorded: Recorded, budget: float, progress: Progress) -> Iterator[Played]:
+def _play_all(
+    request: ReplayRequest, recorded: Recorded, budget: float, target: float, progress: Progress
+) -> Iterator[Played]:
     """Yield the replay of each seed."""
     for turn in range(request.repeat):
         pool = Pool()
@@ -169,7 +196,7 @@ def _play_all(request: ReplayRequest, recorded: Recorded, budget: float, progres
             recorded,
             open_policy(request.policy, search=None, pool=pool),
             budget=budget,
-            target=request.target,
+            target=target,
             seed=request.seed + turn,
             workers=request.workers,
             chooser=open_chooser(request.policy, pool),
@@ -178,12 +205,12 @@ def _play_all(request: ReplayRequest, recorded: Recorded, budget: float, progres
         )
 
 
-def _notes(request: ReplayRequest, recorded: Recorded, played: tuple[Played, ...]) -> list[str]:
+def _notes(target: float, recorded: Recorded, played: tuple[Played, ...]) -> list[str]:
     notes = []
-    short = [run for run in recorded.runs if run.length < request.target * (1 - 1e-9)]
+    short = [run for run in recorded.runs if run.length < target * (1 - 1e-9)]
     if short:
         notes.append(
-            f"{len(short)} of {len(recorded.runs)} runs end before the target of {request.target:g} GPU-hours: these "
+            f"{len(short)} of {len(recorded.runs)} runs end before the target of {target:g} GPU-hours: these "
             "are worth the mean of their last tenth"
         )
     guessed = sum(one.guessed for one in played)
@@ -222,7 +249,7 @@ def _heading(replays: Replay, canvas: Canvas) -> Iterator[Part]:
     yield canvas.line(f"{request.policy} over {name}", "bold")
     yield from canvas.lines(
         f"{len(recorded.runs)} runs of {len(recorded.configurations)} configurations{axes}; all of them once to "
-        f"{hours(request.target)} GPU-hours would take {hours(replays.full_cost)}, and the pilots may take "
+        f"{hours(replays.target)} GPU-hours would take {hours(replays.full_cost)}, and the pilots may take "
         f"{hours(replays.budget)} ({percent(replays.budget / replays.full_cost)}).",
         "dim",
     )
@@ -251,7 +278,7 @@ def _summary(replays: Replay, played: Played) -> str:
             f"{played.regret:.3f}"
         )
     return (
-        f"Chosen: {named_configuration(played.chosen)}. At {hours(replays.request.target)} GPU-hours it scores "
+        f"Chosen: {named_configuration(played.chosen)}. At {hours(replays.target)} GPU-hours it scores "
         f"{played.score_at_target:.3f}; {best}. Spent: {hours(played.gpu_hours_spent)} GPU-hours in "
         f"{played.decisions:,} decisions, {duration(played.wall_hours)} with "
         f"{plural(replays.request.workers, 'worker')}."

@@ -115,6 +115,7 @@ class AdoptRequest(StoredRequest):
 class ReplayRequest(Request):
     """Play a policy over recorded runs: what would it have chosen, and how far short of the best is that?
 
+    Example: rlplan replay runs.csv --total 100 --repeat 10
     Example: rlplan replay runs.csv --budget 10% --target 100 --policy asha --repeat 20
     """
 
@@ -124,8 +125,13 @@ class ReplayRequest(Request):
         "A CSV of run, rollouts_per_prompt, prompts_per_batch, seed, gpu_hours, score.", default=...
     )  # in Python a frame too
     _: KW_ONLY
-    budget: str | float = flag("What all pilots may spend; % of the full grid.", "<gpu-hours>|<percent>%", default=...)
-    target: float = flag("Compute of the final run.", "<gpu-hours>", default=..., above=0)
+    total: float | None = flag(
+        "All GPU-hours: plays a champion, its challengers and the run that goes on.", "<gpu-hours>", above=0
+    )
+    champion: str | None = flag("What starts; the usual choice without it.", '"n=8,B=64"')
+    advised: bool = toggle("Start with the usual choice in place of --champion.")
+    budget: str | float | None = flag("What all pilots may spend; % of the full grid.", "<gpu-hours>|<percent>%")
+    target: float | None = flag("Compute of the final run.", "<gpu-hours>", above=0)
     policy: str = options.policy()
     seed: int = options.seed()
     workers: int = flag("Trials that are trained at once.", default=1, least=1)

@@ -64,3 +64,31 @@ def test_a_target_beyond_some_runs_is_told_and_beyond_all_refused(
     assert says in ran.err
     assert ran.code == (2 if target == "500" else 0)
     assert ran.out == "" if target == "500" else ran.json["best_at_target"] == 0.5
+
+
+def test_the_whole_money_is_played_for_a_champion_that_is_named(run: Run, table: str) -> None:
+    champions = {(n, B) for n, B, _ in grid(cells=8, seeds=2, points=20).configurations}
+    n, B = max(champions)
+    document = run.json("replay", table, "--total", "100", "--champion", f"n={n},B={B}")
+    assert document["champion"] == {"rollouts_per_prompt": n, "prompts_per_batch": B}
+    assert document["regret"] == pytest.approx(document["best_known"] - document["reached"])
+    assert 0 <= document["challenger_gpu_hours"] <= 12
+    assert document["switched"] == (document["chosen"] != document["champion"])
+    assert "The champion alone ends at" in run("replay", table, "--total", "100").out
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--total", "100", "--budget", "3"), "--budget"),
+        (("--total", "100", "--champion", "n=3,B=5"), "none of the"),
+        (("--total", "1e6"), "longest run"),
+        ((), "--total"),
+    ],
+)
+def test_a_whole_replay_that_cannot_be_played_says_what_to_give(
+    run: Run, table: str, flags: tuple[str, ...], words: str
+) -> None:
+    ran = run("replay", table, *flags)
+    assert ran.code == 2
+    assert words in ran.err
