@@ -38,8 +38,6 @@ from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import without_gpus
 from runner.tasks.opening import open_task, user_problems
 
-STARTS_WITH_CHAMPION = ("rlplan", "champion")  # policies; the others try out the grid
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
@@ -87,13 +85,13 @@ def describe(request: SweepRequest) -> DryRun:
 
 
 def _planned_trials(spec: SweepSpec, plan: Plan) -> Iterator[PlannedTrial]:
-    """Return the trials that a sweep begins with; a champion's is planned up to its first look."""
+    """Return the trials that a sweep begins with; a champion's look is the final run's, at no price in the plan."""
     champion = spec.champion_terms
-    look = 0.0 if champion is None else LOOK_SHARE * champion.total_gpu_hours
     for trial, row in zip(new_trials(spec, plan), piloted(spec, plan), strict=True):
         steps, price = row.pilot_steps, row.pilot_gpu_hours
         if champion is not None and configuration_of(trial) in champion.candidates:
-            steps, price = math.ceil(look / row.gpu_hours_per_step), look
+            steps = steps or math.ceil(LOOK_SHARE * champion.total_gpu_hours / row.gpu_hours_per_step)
+            price = steps * row.gpu_hours_per_step
         sizes = row.rollouts_per_prompt, row.prompts_per_batch
         yield PlannedTrial(trial.name, *sizes, steps, row.segment_steps or max(1, steps // 4), price)
 
@@ -178,7 +176,7 @@ def _asked_plan(request: SweepRequest) -> tuple[Resolved, Require]:
             "own, leave one of them out"
         )
     given: Mapping[str, tuple[str, Any]] = {**flagged(request), **(request.further or {})}
-    if request.policy not in STARTS_WITH_CHAMPION:
+    if request.policy not in (None, CHAMPION_POLICY):  # others try out the grid
         given = {**given, "proposal.explore": (f"--policy {request.policy}", True)}
     elif request.search not in (None, "none"):
         given = {**given, "proposal.explore": (f"--search {request.search}", True)}
