@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any, Final
 
 from budgets.allocation import steps_for_budget
@@ -17,6 +18,7 @@ from planner.prior.comparing import differences, interval, noise_between
 from planner.prior.draws import prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.prior.rates import at_rate
+from planner.proposals.request import USUAL
 from planner.vetting.launch import Launch
 from planner.vetting.verdict import MOST_CUT, UNSHARDED, Verdict, verdict
 
@@ -54,6 +56,15 @@ class Checked:
     budget_steps: int | None  # that a budget buys
     score: Interval | None
     improvements: tuple[Improvement, ...]
+    usual_gain: Gain | None = None  # of the usual n, B and rate, where that is more than a standard deviation
+
+    @property
+    def usual_chance(self) -> float | None:
+        """The chance of the usual n, B and rate to end higher, where studies expect more of them."""
+        if self.usual_gain is None:
+            return None
+        gain, error = self.usual_gain
+        return NormalDist(0, error / Z90).cdf(gain)
 
 
 def check(launch: Launch, budget: float | None = None) -> Checked:
@@ -66,8 +77,11 @@ def check(launch: Launch, budget: float | None = None) -> Checked:
     bought: int | None = None
     score: Interval | None = None
     gains: Sequence[Gain | None] = [None] * len(tried)
+    usual_gain: Gain | None = None
     if hours is not None:
-        bought, score, gains = _scores([found, *(each[3] for each in tried)], hours)
+        usual = [verdict(_usual(launch))]
+        bought, score, (*gains, usual_gain) = _scores([found, *(each[3] for each in tried), *usual], hours)
+        usual_gain = usual_gain if usual_gain[0] > usual_gain[1] / Z90 else None
     best: dict[str, Improvement] = {}
     for (name, before, after, other), gain in zip(tried, gains, strict=True):
         cleared = tuple(flag.name for flag in found.flags if flag.name not in {each.name for each in other.flags})
@@ -76,7 +90,14 @@ def check(launch: Launch, budget: float | None = None) -> Checked:
         if _helps(each) and (name not in best or _worth(each) > _worth(best[name])):
             best[name] = each
     first = sorted(best.values(), key=_worth, reverse=True)[:MOST_CHANGES]
-    return Checked(found, hours, None if budget is None else bought, score, tuple(first))
+    return Checked(found, hours, None if budget is None else bought, score, tuple(first), usual_gain)
+
+
+def _usual(launch: Launch) -> Launch:
+    """Return the same launch with the usual n and B, at the rule's learning rate."""
+    n, B = USUAL[0]
+    prompts = launch.traits.updates_per_batch * B
+    return replace(launch, rollouts_per_prompt=n, prompts_per_batch=prompts, learning_rate=None)
 
 
 def _scores(found: Sequence[Verdict], gpu_hours: float) -> tuple[int, Interval | None, list[Gain]]:

@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
-from planner.percent import percent
+from planner.percent import chance, percent
 from planner.pricing.one import Interval
+from planner.proposals.request import USUAL
 from planner.vetting.changes import Improvement
 from planner.vetting.verdict import Memory, Verdict
+from planner.view import Configuration
 from rlplan.actions.checking import CheckedScript, check_script
 from rlplan.actions.fixing import NUMBERS
 from rlplan.answers.check_data import Check
@@ -237,6 +240,12 @@ def _below(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
         yield table_of(found.checked.improvements, CHANGES, canvas)
     else:
         yield canvas.line("No single change would help measurably.")
+    if (likely := found.checked.usual_chance) is not None:
+        usual = named_configuration(Configuration(*USUAL[0]))
+        yield from canvas.lines(
+            f"Studies expect more of the usual {usual}: {chance(likely)} likely to end higher. "
+            "`rlplan propose --from {found.files[0].name} --advised` starts with it."
+        )
     if found.guessed:
         guesses = ", ".join(f"{text} ({flag})" for text, flag in found.guessed)
         yield from canvas.lines(f"Guessed: {guesses}.", "dim")

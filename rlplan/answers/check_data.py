@@ -118,6 +118,10 @@ class Check(Answer):
     changes = Key[Sequence[ChangeData]](
         lambda each: [ChangeData((one, each.found.facts.keys)) for one in each.found.checked.improvements]
     )
+    usual_ahead = Key[GainData | None](
+        lambda each: (gain := each.found.checked.usual_gain) and GainData(*gain),
+        "by how much studies expect more of the usual n and B at the rule's rate, where they are sure of it",
+    )
     keys = Key[Mapping[str, str]](lambda each: dict(each.found.facts.keys), "how the script calls each value")
     assumed = Key[Mapping[str, Any]](lambda each: dict(each.found.facts.assumed))
     unresolved = Key[Sequence[str]](lambda each: list(each.found.facts.unresolved))

@@ -19,7 +19,9 @@ def test_what_somebody_runs_is_a_row_of_its_own_and_more_rows_can_be_had(run: Ru
     assert usual["asked"] == {"rollouts_per_prompt": 8, "prompts_per_batch": 500}
     row = plan["candidates"][usual["rank"] - 1]
     assert (row["rollouts_per_prompt"], row["prompts_per_batch"], row["baseline"]) == (8, 500, True)
-    sentence = run("propose", "--budget", "5000", "--baseline", "n=2, B=64", "--top", "2", "--explain").text
+    sentence = run(
+        "propose", "--budget", "5000", "--baseline", "n=2, B=64", "--explore", "--top", "2", "--explain"
+    ).text
     assert re.search(r"; row \d+ \(\*\), nearest to n = 2, B = 64, is ", sentence)
     assert "more rows: --top" in sentence
     (tmp_path / "rlplan.toml").write_text("[grid]\nmost_rollouts_per_prompt = 16\n")
@@ -29,9 +31,12 @@ def test_what_somebody_runs_is_a_row_of_its_own_and_more_rows_can_be_had(run: Ru
 
 
 def test_a_plan_without_pilots_names_what_runs_its_first_row(run: Run) -> None:
-    out = run("propose", "--task", "sum-easy", "--budget", "0.02", "--pilot-fraction", "0").out
+    out = run("propose", "--task", "sum-easy", "--budget", "0.02", "--explore", "--pilot-fraction", "0").out
     assert "\n  rlplan launch plan-1\n" in out
-    assert "rlplan launch plan-2 --print verl" in run("propose", "--budget", "500", "--pilot-fraction", "0").out
+    assert (
+        "rlplan launch plan-2 --print verl"
+        in run("propose", "--budget", "500", "--explore", "--pilot-fraction", "0").out
+    )
     assert run("launch", "plan-2", "--print", "verl").code == 0
     assert run.json("launch", "plan-2", "--print", "slime", "--row", "3")["row"]["rank"] == 3
     assert "`rlplan launch plan-2`" in run("sweep", "plan-2").err

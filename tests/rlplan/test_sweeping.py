@@ -260,7 +260,8 @@ def test_a_trial_splits_its_gpus_as_its_row_is_priced(database: str) -> None:
     further = {**ON_A_GPU["further"], "recipe.name": ("--recipe", "scalerl"), "hardware.gpus": ("--gpus", 16)}
     further |= {"hardware.gpus_per_trial": ("--gpus-per-trial", 16), "pilot.gpus": ("--pilot-gpus", 8)}
     asked = request(**ON_A_GPU | {"further": further}, trainer="standin", db=database)
-    proposal = propose(build_request(load_configuration(flags={"budget.gpu_hours": ("--budget", 5000), **further})))
+    flags = {"budget.gpu_hours": ("--budget", 5000), "proposal.explore": ("--explore", True), **further}
+    proposal = propose(build_request(load_configuration(flags=flags)))
     plan = plan_meant(asked)
     spec = spec_of(asked, plan)
     for row, priced in zip(plan.candidates, proposal.candidates, strict=True):
