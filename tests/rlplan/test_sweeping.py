@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select, text
 
 from budgets.errors import ClusterLostError, InputError, NotFoundError, UnknownNameError
+from planner.champion.terms import champion_of
 from planner.config import build_request
 from planner.proposals import propose
 from planner.store import open_store
@@ -373,3 +374,12 @@ def test_a_tracker_that_is_not_installed_is_refused_before_anything_is_stored(
     assert spec.tracking is not None
     assert (spec.tracking.to, spec.tracking.project) == ("mlflow", "rlplan")
     assert configuration_fingerprint(spec) == configuration_fingerprint(spec.model_copy(update={"tracking": None}))
+
+
+def test_a_sweep_that_makes_its_plan_starts_with_the_champion_unless_it_explores(database: str) -> None:
+    champion = {"policy": None, "explore": None, "budget": 0.5, "db": database}
+    assert champion_of(plan_meant(request(**champion)).config, 0.5) is not None
+    sized = plan_meant(request(**champion, champion="n=4,B=16", pilot_fraction=0.1))
+    assert (sized.config["champion"]["source"], sized.pilot_gpu_hours) == ("flag", pytest.approx(0.05))
+    for explores in ({"policy": "rlplan"}, {"policy": "asha"}, {"search": "tpe"}, {"explore": True}):
+        assert "champion" not in plan_meant(request(**{**champion, **explores})).config
