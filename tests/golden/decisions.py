@@ -21,7 +21,7 @@ def played_decisions() -> str:
     for name in TABLES:
         recorded, target = table(name, SEED)
         for share, policy in product(SHARES, POLICIES):
-            pool = Pool(None)
+            pool = Pool()
             played = play(
                 recorded,
                 open_policy(policy, search=None, pool=pool),
