@@ -22,9 +22,9 @@ SWEEP = "sweep-1"
 PILOTED = "5"  # GPU-hours of a final run at which one with a pilot is recommended
 
 
-def ended(path: Path, *, real: bool = True, saved: bool = False, **training: Any) -> Path:
+def ended(path: Path, *, real: bool = True, saved: bool = False, content: bytes | None = None, **training: Any) -> Path:
     """Write the database of a sweep; `saved` gives each trial the checkpoint and points of a scripted backend."""
-    path.write_bytes(_written())
+    path.write_bytes(content or _written())
     with open_store(path) as store, store.write() as session:
         row = session.scalars(select(Sweep)).one()
         row.config = {**row.config, "folder": str(path.parent / "trials")}
