@@ -73,8 +73,10 @@ class ChampionPolicy:
         return advance(view, trial, granted.to_step, "it is the champion, whose own start is its pilot", {}, [])
 
     def _beside(self, view: View, trial: TrialView) -> list[Action]:
-        """Let the champion go on while others run: its hours are those of the final run."""
+        """Let the champion go on while others run, if its start is well: its hours are those of the final run."""
         assert view.champion is not None, "it was asked for before"
+        if Standing(view, view.champion, trial, self._fitted or calibration()).alarm:
+            return []
         goal = step_at(trial, MOST_LOOK_SHARE * view.champion.total_gpu_hours)
         granted = (
             grant(trial, min(goal, trial.step + trial.segment_steps), view.gpu_hours_left) if trial.ready else None

@@ -59,14 +59,21 @@ def overrides_of(facts: ScriptFacts, model: str, cap: tuple[str, Any] | None = N
     return overrides
 
 
-def with_script(flags: Mapping[str, tuple[str, Any]], script: str | Path | None) -> Mapping[str, tuple[str, Any]]:
-    """Return flags with what a script says beside them; its n, B and learning rate are the champion's."""
+def with_script(
+    flags: Mapping[str, tuple[str, Any]], script: str | Path | None, *, task: str | None = None
+) -> Mapping[str, tuple[str, Any]]:
+    """Return flags with what a script says beside them; its n, B and learning rate are the champion's.
+
+    Of a task all else is known: the script's workload counts where none is named.
+    """
     if script is None:
         return flags
     path, given = Path(script), {key: each for key, each in flags.items() if each[1] is not None}
     facts = facts_of([path], {"gpus": given["hardware.gpus"][1]} if "hardware.gpus" in given else None)
-    named = given["workload.model"][1] if "workload.model" in given else model_of(facts, path)
-    overrides = overrides_of(facts, name_in(named, path), given.get(CAP))
+    overrides: Overrides = {}
+    if task is None:
+        named = given["workload.model"][1] if "workload.model" in given else model_of(facts, path)
+        overrides = overrides_of(facts, name_in(named, path), given.get(CAP))
     n, prompts = facts.settings.rollouts_per_prompt, facts.settings.prompts_per_batch
     if n and n > 1 and prompts:
         B = max(1, round(prompts / facts.split.updates))

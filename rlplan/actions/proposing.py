@@ -40,11 +40,9 @@ def asked_configuration(asked: ProposeRequest) -> Resolved:
     """Return the configuration of what a plan is asked for: defaults, task, file, script and flags."""
     flags = with_log(flagged(asked), asked.from_log)
     if asked.script is not None:
-        if asked.task is not None:
-            raise InputError("--from and --task both say what is trained: leave one out")
         from rlplan.actions.from_script import with_script  # noqa: PLC0415 (reads what no other plan needs)
 
-        flags = with_script(flags, asked.script)
+        flags = with_script(flags, asked.script, task=asked.task)
     return load_configuration(asked.config, asked.task, flags)
 
 
