@@ -22,6 +22,8 @@ endef
 add = $(BIN)/python -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check $(2)
 
 DEMO_HOURS := 0.1
+# good_rate.sh beside it has no fault, and is left alone
+DEMO_SCRIPT := examples/sum_hard/slow_rate.sh
 COUNTED := tests/budgets tests/planner tests/runner/sweep tests/conformance
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 COVERED := 89  # percent of the branches of budgets, planner and runner/sweep
@@ -45,10 +47,10 @@ $(STAMP): pyproject.toml
 
 setup-all: $(STAMP) $(TRL)/.installed $(VERL)/.installed $(OPENRLHF)/.installed $(SKYRL)/.installed $(VLLM)/.installed $(RAY)/.installed  ## create the environments of other trainers and engines too
 
-# About four and a half minutes on two cores: pilots and final run are real GRPO on a local Ray cluster.
-demo: setup  ## the whole story on sum-hard: propose, run the pilots, a recommendation, and its final run against its forecast
+# About six minutes on two cores: look, challenger and final run are real GRPO on a local Ray cluster.
+demo: setup  ## the whole story of a run with a fault: it starts, gives alarm, and what mends it goes on to the end
 	@rm -rf demo && mkdir demo
-	$(BIN)/rlplan propose --task sum-hard --budget $(DEMO_HOURS) --db demo/rlplan.db
+	$(BIN)/rlplan propose --task sum-hard --from $(DEMO_SCRIPT) --budget $(DEMO_HOURS) --db demo/rlplan.db
 	$(BIN)/rlplan sweep --db demo/rlplan.db
 	$(BIN)/rlplan launch --db demo/rlplan.db || test $$? -eq 5  # a warning stands, as its last lines say
 	@echo 'All results and decisions are in demo/rlplan.db. Why each trial ended as it did: $(BIN)/rlplan decisions --db demo/rlplan.db'

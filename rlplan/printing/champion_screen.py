@@ -27,7 +27,8 @@ def champion_lines(proposal: Proposal, champion: ChampionPlan) -> Iterator[str]:
     else:
         yield f"Start with {named}: {pilot}."
     if champion.usual_ahead is not None:
-        likely, usual = chance(champion.usual_ahead.chance), _named(champion.usual)
+        rate_differs = rate_factor(champion.usual.axes) != rate_factor(champion.row.axes)
+        likely, usual = chance(champion.usual_ahead.chance), _named(champion.usual, with_rate=rate_differs)
         yield f"Studies expect more of the usual {usual}: {likely} likely to end higher. --advised starts with it."
     if not alone:
         yield _challengers(proposal, champion)
