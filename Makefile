@@ -167,7 +167,7 @@ REPEATS := 30
 bench-decisions: setup $(PEERS)/.installed  ## regret against GPU-hours beside the peers' own code, on recorded and drawn tables (hours)
 	-$(BIN)/python bench/decisions.py --repeats $(REPEATS) --workers 1 8 --slow-repeats 0 --out build/decisions
 
-bench-coverage: setup  ## whether intervals hold 2 to 50 times beyond the pilots and of runs given up, and chances after plays (minutes)
+bench-coverage: setup  ## whether intervals hold 2 to 50 times beyond the pilots, of runs recommended and given up, and chances after plays (minutes)
 	-$(BIN)/python -m bench.coverage
 	-$(BIN)/python -m bench.chances
 

@@ -4,7 +4,8 @@
 
 Three quarters of a table's cells have a pilot up to the target over the distance; the joint belief of all at the target
 is held against what their runs score there. Then the policy is played with shares of the full grid's cost: of each run
-that it gave up, the interval at that moment; of all that it trained, those at the end.
+that it gave up, the interval at that moment; of all that it trained, those at the end. Of either the recommended runs,
+those expected to end the highest, stand by distance and last score: their intervals are what a sweep promises.
 Constants of planner/pooling were chosen on the simulated tables and AllocBench's sum-easy alone ("chosen on");
 the others count. Its widths are those of all families, each of them left out in turn (bench/results/decisions.md).
 """
@@ -20,7 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from bench.deciding import tables
-from bench.deciding.pilots import DRAWS, Belief, belief, beliefs
+from bench.deciding.pilots import DRAWS, Belief, belief, beliefs, with_recommended
 from planner.pooling.draws import JointDraws
 from planner.pooling.pool import Pool
 from planner.replaying.game import Game
@@ -32,7 +33,8 @@ from planner.view import View
 DISTANCES = (2.0, 5.0, 10.0, 20.0, 50.0)
 SHARES = (0.02, 0.05, 0.10, 0.20)
 POINTS = 400  # of a drawn run, so that a fiftieth of it has some
-BANDS = ((1.0, 1.5), (1.5, 3.0), (3.0, 7.0), (7.0, 15.0), (15.0, 30.0), (30.0, 1e9))  # of distance, in plays
+BANDS = ("2 to 5 ×", 2.0, 5.0), ("5 to 10 ×", 5.0, 10.0), ("10 to 20 ×", 10.0, 20.0), ("beyond 20 ×", 20.0, np.inf)
+HIGH_SCORE = 0.7  # of the last scores, from which on curves come in slowly
 HEADER = f"{'':36}{'runs':>7}{'bias':>9}{'coverage':>10}{'above':>8}{'below':>8}{'width':>8}{'CRPS':>8}"
 
 
@@ -120,7 +122,7 @@ def played(table: str, recorded: Recorded, target: float, share: float, seed: in
         worlds = pool.joint_draws(view, DRAWS)
         pruned += [one for trial, one in _beliefs(table, worlds, view, truth) if trial == action.trial]
     ended = [one for _, one in _beliefs(table, pool.joint_draws(last, DRAWS), last, truth)]
-    return Play(pruned, ended)
+    return Play(pruned, with_recommended(ended))
 
 
 def _beliefs(table: str, worlds: JointDraws, view: View, truth: Mapping[int, float]) -> Iterator[tuple[int, Belief]]:
@@ -129,9 +131,8 @@ def _beliefs(table: str, worlds: JointDraws, view: View, truth: Mapping[int, flo
     ends = worlds.observed(worlds.runs.of, curves, np.ones((len(curves), 1)))[:, :, 0].clip(0.0, 1.0)
     for curve, number in enumerate(worlds.runs.trials):
         if number in truth:
-            scores = [seen for seen in view.trials[number].scores if seen.gpu_hours > 0]
-            distance = view.target_gpu_hours / scores[-1].gpu_hours
-            yield number, belief(table, distance, len(scores), ends[:, curve], truth[number])
+            trial, target = view.trials[number], view.target_gpu_hours
+            yield number, belief(table, trial, target, target, ends[:, curve], truth[number])
 
 
 def family_of(table: str) -> str:
@@ -157,10 +158,13 @@ def show(family: str, piloted: Sequence[Belief], plays: Sequence[Play], distance
     ended = [one for play in plays for one in play.ended if family_of(one.table) == family]
     for kind in sorted({one.table.partition("/")[0] for one in own}):
         line(f"pruned, {kind}", [one for one in pruned if one.table.startswith(kind)])
-    for what, those in (("pruned", pruned), ("trained", ended)):
-        line(f"{what}, all", those)
-        for low, high in BANDS:
-            line(f"  {what}, distance {low:g} to {high:g}", [one for one in those if low <= one.distance < high])
+    line("pruned, all", pruned)
+    line("trained, all", ended)
+    recommended = [one for one in (*own, *ended) if one.recommended and one.seen]
+    for name, low, high in BANDS:
+        here = [one for one in recommended if low <= one.distance < high]
+        line(f"recommended, last < {HIGH_SCORE}, {name}", [one for one in here if one.last < HIGH_SCORE])
+        line(f"recommended, last ≥ {HIGH_SCORE}, {name}", [one for one in here if one.last >= HIGH_SCORE])
 
 
 def line(name: str, those: Sequence[Belief]) -> None:

@@ -1,6 +1,8 @@
 """All runs of a table trained to the same share of the target, and what is then believed of the target."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +30,13 @@ class Belief:
     high: float
     crps: float
     truth: float
-    seen: bool = True
+    last: float  # the mean of its last two scores; NaN without a pilot
+    recommended: bool = False  # expected to end the highest of its table
+
+    @property
+    def seen(self) -> bool:
+        """Whether there is a pilot."""
+        return not math.isnan(self.last)
 
 
 def piloted(
@@ -59,19 +67,28 @@ def beliefs(table: str, recorded: Recorded, target: float, distance: float, seed
     found = []
     for number, trial in view.trials.items():
         draws = worlds.at_target[:, worlds.place[trial.configuration]]
-        truth = ends[number]
-        scores = sum(seen.gpu_hours > 0 for seen in trial.scores)
-        reached = trial.scores[-1].gpu_hours if trial.scores else target / distance
-        found.append(belief(table, target / reached, scores, draws, truth))
-    return found
+        found.append(belief(table, trial, target / distance, target, draws, ends[number]))
+    return with_recommended(found)
 
 
-def belief(table: str, distance: float, scores: int, draws: Vector, truth: float) -> Belief:
-    """Return what draws of one run's score at the target say, beside the score that came."""
+def with_recommended(beliefs: Sequence[Belief]) -> list[Belief]:
+    """Mark the belief of the highest expectation."""
+    best = max(beliefs, key=lambda one: one.expectation, default=None)
+    return [replace(one, recommended=one is best) for one in beliefs]
+
+
+def belief(table: str, trial: TrialView, pilot: float, target: float, draws: Vector, truth: float) -> Belief:
+    """Return what draws of one run's score at the target say, beside the score that came.
+
+    Of a run without a pilot the distance is that of the others' pilots.
+    """
+    trained = [point.score for point in trial.scores if point.gpu_hours > 0]
+    last = float(np.mean(trained[-2:])) if trained else math.nan
+    distance = target / (trial.scores[-1].gpu_hours if trained else pilot)
     low, high = np.quantile(draws, (0.05, 0.95))
     apart = np.abs(draws - np.roll(draws, len(draws) // 2)).mean()
     crps = float(np.abs(draws - truth).mean() - 0.5 * apart)
-    return Belief(table, distance, scores, float(draws.mean()), float(low), float(high), crps, truth, scores > 0)
+    return Belief(table, distance, len(trained), float(draws.mean()), float(low), float(high), crps, truth, last)
 
 
 def scores_until(run: RecordedRun, until: float, most: int = MOST_SCORES) -> tuple[ScorePoint, ...]:

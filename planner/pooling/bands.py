@@ -37,7 +37,7 @@ def bands_of(joint: JointDraws, trials: Sequence[TrialView]) -> dict[int, Band]:
     """
     # Evenly spaced draws keep the share of every member of the fit, and each is a whole world still.
     rows = np.linspace(0, len(joint.start) - 1, min(BAND_DRAWS, len(joint.start))).astype(np.intp)
-    of_draws = ("local", "start", "common", "shared_noise", "drift", "departed", "noise", "unseen_noise")
+    of_draws = ("local", "start", "common", "shared_noise", "drift", "departed", "noise", "unseen_noise", "late")
     drawn = replace(joint, **{name: getattr(joint, name)[rows] for name in of_draws})
     before = _Before(drawn, trials)
     bands: dict[int, Band] = {}

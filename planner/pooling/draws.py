@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from planner.curves.curve import Vector, pass_rate_variance
+from planner.pooling.extrapolation import draw_late_exponents, extrapolated, paces
 from planner.pooling.model import JointFit
 from planner.pooling.points import clock
-from planner.pooling.shape import KNOTS, STEEPEST, common_steps, remaining_gain, sigmoid
+from planner.pooling.shape import KNOTS, STEEPEST, common_steps, remaining_gain
 from planner.view import Configuration, TrialView
 
 EARLIEST = 1e-12
@@ -56,6 +57,7 @@ class JointDraws:
     shared_noise: Vector  # (s,) standard normal, of what is still to come of all curves alike
     noise: Vector  # (s, i) and of each
     unseen_noise: Vector  # (s, c)
+    late: Vector  # (s, c) the exponent with which 1 − score falls once it is low
     unconverged: float = 0.0  # weight of the members of the fit that had not come to their modes
 
     def scores(self, gpu_hours: Sequence[float | Vector]) -> Vector:
@@ -74,10 +76,6 @@ class JointDraws:
         ends = np.broadcast_to(np.asarray(x, dtype=float), known)[:, None]
         scores = self.observed(np.arange(known), longest, ends, OWN_DEPARTURE)[:, :, 0]
         return np.asarray(np.clip(scores, 0.0, 1.0))
-
-    def smooth(self, x: float) -> Vector:
-        """Return draws × configurations of the sigmoids alone, without what runs depart from them."""
-        return sigmoid(self.local, self.start, np.log(max(x, EARLIEST)))[0]
 
     def parameters(self, place: int) -> dict[str, Vector]:
         """Return draws of a configuration's sigmoid: R0, A, B, and C_mid in GPU-hours."""
@@ -99,7 +97,7 @@ class JointDraws:
         from its sigmoid `departing` times as far as others.
         """
         steep, middle, gain = (each[:, configuration] for each in self._shapes)
-        top, alike = self.start[:, configuration] + gain, self.common_departure(x)
+        top = self.start[:, configuration] + gain
         begun = run >= 0
         curves = run[begun]
         noise, scale = self.unseen_noise[:, configuration], np.full(len(run), departing)
@@ -112,10 +110,20 @@ class JointDraws:
         level[begun] = self.runs.collapsed[curves]
         collapsed = ~np.isnan(level)
 
-        def after(place: int) -> Vector:
-            time, scores = clock(x[:, place]), _risen(x[:, place], steep, middle, gain, top)
-            scores += alike[:, :, place]
+        def fitted(ends: Vector) -> Vector:
+            scores = _risen(ends, steep, middle, gain, top)
+            scores += self.common_departure(ends)
             scores[:, begun] += self.departed[:, curves]
+            return scores
+
+        reach = self.reach[configuration]
+        at_reach, late, pace = fitted(reach), self.late[:, configuration], self._paces[configuration]
+
+        def after(place: int) -> Vector:
+            time, scores = clock(x[:, place]), fitted(x[:, place])
+            far = np.flatnonzero(x[:, place] > reach)
+            e_folds = np.log(x[far, place] / reach[far])
+            scores[:, far] = extrapolated(scores[:, far], at_reach[:, far], e_folds, late[:, far], pace[far])
             further = strayed * np.sqrt(np.maximum(time - alone, 0.0))
             further += self.shared_noise[:, None] * (SHARED_DEPARTURE * np.maximum(time - farthest, 0.0) ** 2)
             _depart(scores, further)
@@ -144,6 +152,17 @@ class JointDraws:
         places = [self.place[trial.configuration] for trial in trials]
         runs = [self.run_of.get(trial.trial, -1) for trial in trials]
         return np.array(places, dtype=np.intp), np.array(runs, dtype=np.intp)
+
+    @cached_property
+    def reach(self) -> Vector:
+        """The farthest compute of each configuration's runs; one without a run is extrapolated from nowhere."""
+        reach = np.zeros(len(self.configurations))
+        np.maximum.at(reach, self.runs.of, self.runs.reached)
+        return np.where(reach > 0, reach, np.inf)
+
+    @cached_property
+    def _paces(self) -> Vector:
+        return paces(self.configurations, self.runs.of)
 
     @cached_property
     def _shapes(self) -> tuple[Vector, Vector, Vector]:
@@ -219,6 +238,7 @@ def draw(
         _centred(generator, size),
         _centred(generator, size, curves),
         _centred(generator, size, known),
+        draw_late_exponents(size, known, generator),
         fit.unconverged,
     )
 

@@ -188,7 +188,7 @@ class InformedPolicy:
             return None
         more = 1 + view.gpu_hours_left / view.target_gpu_hours
         row = chances.places[chances.leader]
-        gained = float((chances.joint.smooth(more) - chances.joint.smooth(1.0))[:, row].mean())
+        gained = float((chances.joint.at(more) - chances.joint.at_target)[:, row].mean())
         final_rate = gained / view.gpu_hours_left
         # A pilot of what becomes the final run goes on from its checkpoint: its GPU-hours are not lost.
         lost = 1.0 - float(chances.best[chances.place[offer.configuration]]) if offer.trial is not None else 1.0

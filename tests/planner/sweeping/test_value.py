@@ -37,7 +37,7 @@ def normal(mean: np.ndarray, covariance: np.ndarray, noise: float, size: int = 2
     scores = mean + draws @ np.linalg.cholesky(covariance).T
     start, common, local = np.zeros(size), np.zeros((size, KNOTS)), np.zeros((size, known, 3))
     own = start, common, start
-    return Normal(CONFIGURATIONS[:known], 1.0, local, *own, nothing, runs, noise, scores, start, scores, scores)
+    return Normal(CONFIGURATIONS[:known], 1.0, local, *own, nothing, runs, noise, scores, start, *[scores] * 3)
 
 
 def segment(place: int, scores: float = 1.0) -> Offer:
