@@ -1,7 +1,6 @@
 """The policy `rlplan`: buys the segment that tells most about the choice per GPU-hour, and gives up what cannot win."""
 
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from planner.pooling.features import spread_out
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import advance, at_end, hours, nothing_left
-from planner.sweeping.chances import ALPHA, OUT, Chances, bar
+from planner.sweeping.chances import ALPHA, Chances, bar
 from planner.sweeping.grants import MARGIN, Grant, grant
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
 from planner.sweeping.reasons import FIRST, alternatives, nothing_to_gain, numbers, reason, why_pruned
@@ -21,7 +20,7 @@ from planner.sweeping.search import check_sampler, propose_cell
 from planner.sweeping.table import TrialTable
 from planner.sweeping.value import SegmentValues
 from planner.trials import TrialState
-from planner.view import Configuration, TrialView, View, by_configuration, has_curve
+from planner.view import Configuration, TrialView, View, has_curve
 
 DRAWS = 300  # for a decision among segments; what is printed and recommended rests on more
 LEAST_GAIN = 1e-6  # in score; less is nothing
@@ -30,13 +29,7 @@ LEAST_FIRST = 0.04  # of the target
 MOST_FIRST = 64  # configurations that are looked at for them
 SEARCH = "tpe"
 MOST_PROPOSED = 0.5  # of the number of trials that the plan had
-# The last round: what is left of the money takes the configurations in front to the length of the final run. What a
-# segment gains per GPU-hour says what to buy while more can follow; with the last of the money nothing follows, and
-# between near-equals only the rest of their runs decides. (Successive halving ends so: Karnin, Koren, Somekh, Almost
-# optimal exploration in multi-armed bandits, 2013.)
-FINALISTS = 3  # configurations, the best by expectation
 MOST_UNCONVERGED = 0.05  # weight of what a fit rests on and has not come to its mode, up to which trials are given up
-MOST_FOR_ENDS = 1 / 3  # of the sweep's GPU-hours: what pays for little more than their ends has to look at others first
 
 
 class InformedPolicy:
@@ -44,8 +37,7 @@ class InformedPolicy:
 
     It prunes what has hardly a chance to be within 0.02 of the best, advances what the expected score of the choice
     gains most by per GPU-hour, proposes cells of the plan that promise more than any trial, and stops when nothing is
-    gained, or when the final run would lose more by the GPU-hours than the choice gains. With the last of the money it
-    trains the configurations in front to the end.
+    gained, or when the final run would lose more by the GPU-hours than the choice gains.
     """
 
     name = "rlplan"
@@ -105,17 +97,14 @@ class InformedPolicy:
             if (may_propose if offer.trial is None else offer.trial.trial not in gone)
         ]
         value = SegmentValues(joint, offered, pending(view, money), chances.places)
-        front = front_runs(view, chances, gone, money)
-        if bought := self._bought(view, chances, offered, value, front):
+        if bought := self._bought(view, chances, offered, value):
             return [*pruned, *bought]
         gains = value.gains(list(range(len(offered))))
         worth = [offer for offer, gain in zip(offered, gains, strict=True) if gain >= LEAST_GAIN]
         return [*pruned, *self._nothing_left(view, nothing_to_gain(view, chances, worth))]
 
-    def _bought(
-        self, view: View, chances: Chances, offered: Sequence[Offer], value: SegmentValues, front: Sequence[TrialView]
-    ) -> list[Action]:
-        """Buy while workers and money go; a proposal, the last round, or a better use of the money ends it."""
+    def _bought(self, view: View, chances: Chances, offered: Sequence[Offer], value: SegmentValues) -> list[Action]:
+        """Buy while workers and money go; a proposal, or a better use of the money, ends it."""
         open_places = list(range(len(offered)))
         bought: list[Advance] = []
         left = view.gpu_hours_left
@@ -129,13 +118,7 @@ class InformedPolicy:
             offer, rate = still[pick], float(rates[pick])
             if (end := self._better_spent(view, chances, offer, rate)) is not None:
                 return list(bought) or [end]
-            beside = partial(alternatives, chances, still, gains, rates)
-            # The last round: what is left no longer pays for another segment and for the ends of these runs as well.
-            if front and left < MARGIN * (offer.price + ends_price(front)):
-                busy = [action.trial for action in bought]
-                if ended := to_the_end(view, chances, front, left, busy, beside):
-                    return [*bought, *ended]
-            ranked = beside(offer.configuration)
+            ranked = alternatives(chances, still, gains, rates, offer.configuration)
             figures = numbers(chances, offer, float(gains[pick]), rate)
             if offer.trial is None:
                 return [*bought, self._proposal(view, chances, offer, left, (figures, ranked))]
@@ -228,50 +211,3 @@ def _best(offered: Sequence[Offer], gains: Vector, rates: Vector, left: float) -
         if granted is not None:
             return int(pick), granted
     return None, None
-
-
-def front_runs(view: View, chances: Chances, given_up: Collection[int], money: float) -> list[TrialView]:
-    """Return of each configuration in front its longest run, where that can go on to the end; the best first.
-
-    None where their ends would take more than a third of the GPU-hours that the sweep had, and none that is given up.
-    """
-    runs = by_configuration(view.trials.values())
-    found = []
-    for place in np.argsort(-chances.mean, kind="stable")[:FINALISTS]:
-        alive = [trial for trial in runs.get(chances.candidates[int(place)], []) if trial.state not in OUT]
-        longest = max(alive, key=lambda trial: (trial.step, -trial.trial), default=None)
-        if longest is not None and longest.ready and longest.trial not in given_up:
-            found.append(longest)
-    return found if ends_price(found) <= MOST_FOR_ENDS * money else []
-
-
-def ends_price(runs: Sequence[TrialView]) -> float:
-    """Return what it takes to train these runs to the end."""
-    return sum(trial.price(trial.most_steps) for trial in runs)
-
-
-def to_the_end(
-    view: View,
-    chances: Chances,
-    runs: Sequence[TrialView],
-    left: float,
-    busy: Collection[int],
-    beside: Callable[[Configuration], list[dict[str, Any]]],
-) -> list[Advance]:
-    """Train these runs to the end, as far as workers and money go.
-
-    Those that were just bought are busy; `beside` says what else could be bought than a configuration's own.
-    """
-    actions: list[Advance] = []
-    for trial in runs:
-        granted = None if trial.trial in busy else grant(trial, trial.most_steps, left)
-        if granted is not None and len(busy) + len(actions) < view.free_workers:
-            left -= granted.gpu_hours
-            figures = chances.figures(chances.place[trial.configuration])
-            sentence = (
-                f"it is one of the first {FINALISTS}, and their last steps decide between near-equals ({len(runs)} to "
-                f"go); expected score {figures['median']:.2f} ({figures['low']:.2f} to {figures['high']:.2f}) at "
-                f"{hours(view.target_gpu_hours)} GPU-hours, P(best) {figures['probability_best']:.2g}"
-            )
-            actions.append(advance(view, trial, granted.to_step, sentence, figures, beside(trial.configuration)))
-    return actions

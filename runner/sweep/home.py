@@ -113,12 +113,6 @@ def mark_of(folder: Path) -> Mark | None:
     return None
 
 
-def is_anothers(folder: str, database: str) -> bool:
-    """Whether a folder says that another database drives the sweep in it."""
-    mark = mark_of(Path(folder))
-    return mark is not None and not _same(mark.database, database)
-
-
 def require_mark(folder: Path) -> None:
     """Raise NotFoundError when a sweep that runs has lost its folder; a storage that is away for a moment is none."""
     try:

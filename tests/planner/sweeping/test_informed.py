@@ -1,16 +1,14 @@
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from planner.axes import named_configuration
 from planner.pooling.draws import JointDraws
 from planner.pooling.model import JointFit
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
-from planner.sweeping.informed import FINALISTS, InformedPolicy
-from planner.view import Cell, TrialView, View
+from planner.sweeping.informed import InformedPolicy
+from planner.view import Cell, View
 from tests.planner.pooling.sweeps import Curve, along, open_cell, smooth
 from tests.planner.sweeping.test_policies import check_affordable, check_legal
 from tests.planner.sweeping.test_value import CELLS as SOME_CELLS
@@ -177,70 +175,3 @@ def test_it_says_why_it_stops(seen: View, said: str) -> None:
     reasons = [each.why.reason for each in decided(seen) if isinstance(each, Stop)]
     assert len(reasons) == 1
     assert reasons[0].startswith(said)
-
-
-# What the last of the pilots' money is spent on
-
-
-TOPS = (0.80, 0.81, 0.82, 0.83, 0.70)
-
-
-def sweep(step: int, *, left: float, free: int = 1, tops: Sequence[float] = TOPS) -> View:
-    """Make five runs, four of them near-equal, all trained as far; a step takes a GPU-hour and a run a hundred."""
-    curves = [Curve(0.2, top, 0.08, 1.5) for top in tops]
-    return view(
-        [along(n, cell, curve, step) for n, (cell, curve) in enumerate(zip(LINE, curves, strict=True), 1)],
-        left=left,
-        free=free,
-    )
-
-
-def trained(seen: View) -> list[Advance]:
-    actions = decided(seen)
-    check_legal(seen, actions)
-    check_affordable(seen, actions)
-    return [action for action in actions if isinstance(action, Advance)]
-
-
-def to_the_end(seen: View, actions: list[Advance]) -> list[TrialView]:
-    return [seen.trials[each.trial] for each in actions if "near-equals" in each.why.reason]
-
-
-def test_the_last_of_the_money_takes_those_in_front_to_the_end() -> None:
-    seen = sweep(60, left=125.0, free=4)
-    actions = trained(seen)
-    ended = to_the_end(seen, actions)
-    assert len(ended) == len(actions) == FINALISTS
-    assert 5 not in {each.trial for each in ended}
-    assert [each.to_step for each in actions][:2] == [100, 100]
-    expected = [each.why.figures["median"] for each in actions]
-    assert expected == sorted(expected, reverse=True)
-
-
-def test_of_one_worker_the_best_goes_first_and_the_others_follow() -> None:
-    seen = sweep(60, left=125.0)
-    (first,) = trained(seen)
-    assert first.trial in {3, 4}
-    assert f"{FINALISTS} to go" in first.why.reason
-    others = {each["configuration"] for each in first.why.alternatives}
-    assert others
-    assert named_configuration(seen.trials[first.trial].configuration) not in others
-
-
-@pytest.mark.parametrize(
-    ("step", "left"),
-    [(60, 1000.0), (10, 200.0)],
-    ids=["more is left than their ends take", "it has had 50, and their ends take 270"],
-)
-def test_what_tells_most_is_bought_while_the_money_is_not_for_their_ends(step: int, left: float) -> None:
-    seen = sweep(step, left=left)
-    assert trained(seen)
-    assert not to_the_end(seen, trained(seen))
-
-
-def test_what_is_given_up_at_the_same_moment_is_not_among_them() -> None:
-    seen = sweep(60, left=100.0, free=4, tops=(0.8, 0.8, 0.2, 0.2, 0.2))
-    actions = decided(seen)
-    check_legal(seen, actions)
-    assert {action.trial for action in actions if isinstance(action, Prune)} == {3, 4, 5}
-    assert {action.trial for action in actions if isinstance(action, Advance)} == {1, 2}
