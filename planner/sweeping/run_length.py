@@ -43,8 +43,8 @@ def paid_steps(trial: TrialView, gpu_hours: float, further_start_up: float, limi
 def last_spacing(trial: TrialView, gpu_hours: float, start_up: float) -> int:
     """Return the updates between the last validations of a run, so that the very last is made as the GPU-hours end.
 
-    They are those that it has unless it is near its end, and more updates are won than the trial's start-up takes
-    twice, which it needs for other ones.
+    They are those that it has unless it is near its end, and a quarter of them is won, which takes more than twice the
+    start-up that other ones need.
     """
     spacing, price = trial.segment_steps, trial.gpu_hours_per_step
     if trial.most_steps - trial.step > spacing:
@@ -52,4 +52,4 @@ def last_spacing(trial: TrialView, gpu_hours: float, start_up: float) -> int:
     paid = trial.step + math.floor((gpu_hours - start_up) / price - (LAST_MARGIN - 1) * spacing)
     closer = min(range(math.ceil(CLOSER * spacing), spacing + 1), key=lambda steps: paid % steps)
     won = paid - paid % closer - max(trial.step, trial.most_steps)
-    return closer if won * price > 2 * start_up else spacing
+    return closer if 4 * won > spacing and won * price > 2 * start_up else spacing

@@ -41,9 +41,11 @@ class FinalLength:
         board, planned = self._board, self._board.candidate(run.configuration)
         left, start_up, limit = board.ledger.left, board.start_up(run.trial), board.spec.most_steps
         spacing = max(1, run.most_steps * planned.segment_steps // planned.update_steps)
-        if 1 / FACTOR < spacing / run.segment_steps < FACTOR or start_up > MOST_FOR_SPACING * left:
+        if run.most_steps - run.step <= run.segment_steps:
             is_limited = limit is not None and run.most_steps + run.segment_steps > limit
             spacing = run.segment_steps if is_limited else last_spacing(run, left, start_up)
+        elif 1 / FACTOR < spacing / run.segment_steps < FACTOR or start_up > MOST_FOR_SPACING * left:
+            return
         if spacing == run.segment_steps or run.step < run.segment_steps:
             return
         config = TrialConfig.model_validate(board.facts[run.trial].config)
