@@ -81,10 +81,11 @@ def grant_looks(
     own = _look(champion, look, request, "the champion: it is its own pilot")
     grants[champion.configuration] = replace(own, gpu_hours=0.0)
     fit = [cell for cell in ranked if unfit[cell.configuration] is None and not cell.variant.of_first_row]
-    share = gpu_hours / max(1, len(request.all_variants) - 1)  # all values that are compared are looked at
-    look, left = min(look, max(share, SHORTEST_LOOK * request.budget_gpu_hours)), gpu_hours
+    race = SHORTEST_LOOK * request.budget_gpu_hours
+    share = gpu_hours / max(1, len(request.all_variants) - len(request.candidates))  # all that are compared get a look
+    look, left = min(look, max(share, race)), gpu_hours
     for cell, reason in _in_turn(rows, fit, weights, request) if gpu_hours else ():
-        grant = _look(cell, look, request, reason)
+        grant = _look(cell, race if cell.configuration in request.candidates else look, request, reason)
         if grant.gpu_hours > left:
             break
         if grant.steps >= validation_every(cell, request.workload.validation):  # else there is no score of it

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from planner.axes import LEARNING_RATE, named_configuration, rate_factor, without
+from planner.axes import LEARNING_RATE, MODEL, named_configuration, rate_factor, value_of, without
 from planner.percent import chance
 from planner.proposals import Candidate, Proposal
 from planner.proposals.proposal import ChampionPlan
@@ -22,27 +22,33 @@ def champion_lines(proposal: Proposal, champion: ChampionPlan) -> Iterator[str]:
     named = _named(champion.row, with_rate=True)
     alone = champion.terms.alone
     pilot = "it has all GPU-hours, and no challengers" if alone else "it is its own pilot"
-    if champion.source == "script":
+    models = [str(value_of(candidate.axes, MODEL)) for candidate in champion.terms.candidates]
+    if len(models) > 1:
+        sizes = named_configuration(champion.row.cell.configuration._replace(axes=()))
+        yield f"Race {listing(models)} first, with {sizes}: the one that leads goes on as its own pilot."
+    elif champion.source == "script":
         yield f"Start your run, {named}: {pilot}."
     else:
         yield f"Start with {named}: {pilot}."
     if champion.usual_ahead is not None:
         rate_differs = rate_factor(champion.usual.axes) != rate_factor(champion.row.axes)
         likely, usual = chance(champion.usual_ahead.chance), _named(champion.usual, with_rate=rate_differs)
-        yield f"Studies expect more of the usual {usual}: {likely} likely to end higher. --advised starts with it."
+        yield f"Studies expect more of the usual {usual}: {likely} likely higher. --advised starts with it."
     if not alone:
         yield _challengers(proposal, champion)
     yield _expected(proposal, champion.row)
     if not alone:
         alarm, look = share(champion.terms.alarm_share), hours(champion.look_gpu_hours)
-        yield (
-            f"If its first {look} GPU-hours give alarm (no gain, a collapse), up to {alarm} of the budget go into what "
-            "could mend it."
-        )
+        yield f"If its first {look} GPU-hours give alarm, up to {alarm} go into what could mend it."
 
 
 def _challengers(proposal: Proposal, champion: ChampionPlan) -> str:
-    rows, part = champion.challengers, share(champion.terms.challenger_share)
+    part = share(champion.terms.challenger_share)
+    raced = [each.cell.configuration in champion.terms.candidates for each in champion.challengers]
+    rows = [each for each, races in zip(champion.challengers, raced, strict=True) if not races]
+    if any(raced) and not rows:
+        race = hours(sum(each.pilot.gpu_hours for each in champion.challengers))
+        return f"The race costs {race} GPU-hours for the models that lose it, of {part} for challengers."
     if not rows:
         return f"No challenger is worth a look today: the {part} for them wait for an alarm."
     rate_differs = any(rate_factor(each.axes) != rate_factor(champion.row.axes) for each in rows)
@@ -52,11 +58,10 @@ def _challengers(proposal: Proposal, champion: ChampionPlan) -> str:
     kind = without(champion.row.axes, LEARNING_RATE)  # of another recipe or model studies say nothing
     alike = [each.against_champion for each in rows if without(each.axes, LEARNING_RATE) == kind]
     chances = listing([chance(gap.chance) for gap in alike if gap is not None]) if len(alike) == len(rows) else ""
-    them = "It is" if len(rows) == 1 else "They are"
-    likely = f" {them} {chances} likely to end higher, by studies." if chances else ""
+    likely = f"; {chances} likely to end higher, by studies" if chances else ""
     return (
-        f"Beside it, {runs} of {names}: {hours(cost)} GPU-hours (of {part} for challengers), {time}.{likely} Then the "
-        "better one goes on to the end."
+        f"Beside it, {runs} of {names}: {hours(cost)} GPU-hours (of {part}), {time}{likely}. The better one goes on to "
+        "the end."
     )
 
 
@@ -73,7 +78,7 @@ def _expected(proposal: Proposal, row: Candidate) -> str:
     on = f"{hardware.gpus_per_trial}" + (f" of {hardware.gpus}" if hardware.gpus > hardware.gpus_per_trial else "")
     unspent = 0.0 if proposal.deadline is None else proposal.deadline.unspent_gpu_hours
     dollars = (proposal.request.budget_gpu_hours - unspent) * hardware.gpu.dollars_per_hour
-    price = f", ${dollars:,.0f} in all" if dollars >= 1 else ""
+    price = f", ${dollars:,.0f}" if dollars >= 1 else ""
     end = f" It uses {hours(used)} GPU-hours: more passes over the prompts should do harm." if stops else ""
     return (
         f"Expected score {interval(score.median, score.low, score.high)} after {steps(cell.allocation.update_steps)} "

@@ -1,8 +1,10 @@
 """The first screen of a plan: what to do first, the best guess and how sure it is, and what to type next."""
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from operator import attrgetter
 
 from budgets.cost import Z90
@@ -271,7 +273,9 @@ def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iter
     if given:
         run = invocation.step(verb, plan.name, does)
     else:
-        own = invocation.command(verb, f"{plan.name} --trainer verl --problems FILE.jsonl --model FOLDER")
+        script = next((word for flag, word in pairwise(invocation.words) if flag == "--from"), None)
+        trainer = "--trainer verl" if script is None or verb == "launch" else f"--from {shlex.quote(script)}"
+        own = invocation.command(verb, f"{plan.name} {trainer} --problems FILE.jsonl --model FOLDER")
         yield from canvas.lines(f"Run it: {own}")
         run = invocation.step("preview", plan.name, "simulates pilots" if champion else "simulates its pilots")
         if not piloted:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from planner.axes import named_configuration
+from planner.champion.terms import champion_of
 from planner.config.schema import named_sizes
 from planner.recommending.choosing import Choice
 from planner.store.records import RankedRow
@@ -14,13 +15,19 @@ Ranked = TypeVar("Ranked", Choice, RankedRow)
 
 
 def usual_among(ranked: Iterable[Ranked], config: Mapping[str, Any]) -> tuple[Ranked, ...]:
-    """Return each usual choice of a plan's settings that can be run, without further axes where it is there so."""
+    """Return each usual choice of a plan's settings that can be run, without further axes where it is there so.
+
+    Beside a champion it is the plan's row nearest to what recipes have.
+    """
     baseline = config.get("proposal", {}).get("baseline")
+    sizes = named_sizes(baseline) if baseline else ()
+    if (champion := champion_of(config, 0.0)) is not None:
+        sizes = tuple(dict.fromkeys((n, B) for n, B, _ in champion.usual))
     by_sizes: dict[tuple[int, int], Ranked] = {}
     for each in sorted(ranked, key=lambda row: len(row.axes)):
         if each.expected_score is not None:
             by_sizes.setdefault((each.rollouts_per_prompt, each.prompts_per_batch), each)
-    return tuple(by_sizes[each] for each in (named_sizes(baseline) if baseline else ()) if each in by_sizes)
+    return tuple(by_sizes[each] for each in sizes if each in by_sizes)
 
 
 def usual_sentence(usual: Choice | RankedRow, chosen: Choice | RankedRow) -> str:
