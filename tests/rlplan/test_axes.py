@@ -27,14 +27,14 @@ def test_the_document_has_axes_where_there_are_any(run: Run) -> None:
     pilots = [candidate for candidate in both["candidates"] if candidate["pilot_steps"]]
     assert {candidate["axes"]["recipe"] for candidate in pilots} == {"easy", "dapo"}
     assert math.fsum(candidate["pilot_gpu_hours"] for candidate in pilots) <= both["pilot_gpu_hours"]
-    assert "axes" not in plan(run, "--recipes", "dapo")
+    assert "axes" not in plan(run, "--explore", "--recipes", "dapo")
     rows = run("propose", "--task", "sum-easy", "--budget", "0.5", *BOTH, "--format", "csv").rows
     assert {row["axis_recipe"] for row in rows} == {"easy", "dapo"}
 
 
 def test_values_without_a_pilot_are_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rlplan.toml").write_text("[pilot]\nmost_pilots = 2\n")
-    recipes = ("--recipes", "easy,dapo,grpo,dr-grpo", "--explain")
+    recipes = ("--recipes", "easy,dapo,grpo,dr-grpo", "--explore", "--explain")
     assert run("propose", "--task", "sum-easy", "--budget", "0.5", *recipes, width=200).out.count("No pilot of ") == 2
 
 

@@ -85,7 +85,7 @@ def test_the_worlds_are_those_that_the_plan_ranks_by_with_one_value_of_each_furt
 def test_the_share_that_a_plan_has_is_among_those_that_cannot_be_told_from_the_best(
     run: Run, asked: tuple[str, ...]
 ) -> None:
-    plan = run.json("propose", *asked)
+    plan = run.json("propose", "--explore", *asked)
     share = f"{plan['pilots']['fraction']:g}"
     others = [each for each in ("0", "0.1", "0.4") if each != share]
     call = ("preview", "--draws", "3", "--pilot-fractions", ",".join((share, *others)), "--format", "json")

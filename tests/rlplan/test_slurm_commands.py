@@ -25,6 +25,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with a plan, which takes a while to make."""
     database = tmp_path_factory.mktemp("planned") / "rlplan.db"
     flags = {"budget.gpu_hours": ("--budget", 0.3), "pilot.fraction": ("--pilot-fraction", 0.4)}
+    flags |= {"proposal.explore": ("--explore", True)}
     make_plan(load_configuration(None, "sum-easy", flags), str(database))
     return database
 

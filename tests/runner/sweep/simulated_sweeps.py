@@ -81,6 +81,7 @@ class SimulatedSweep:
         """Store the plan, and return its name."""
         flags = {
             "budget.gpu_hours": ("--budget", self.budget),
+            "proposal.explore": ("--explore", True),
             "hardware.gpu": ("--gpu", "cpu"),
             "hardware.gpus": ("--gpus", self.workers),
             "hardware.gpus_per_trial": ("--gpus-per-trial", 1),
