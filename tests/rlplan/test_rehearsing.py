@@ -40,7 +40,9 @@ def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 def rehearsed(database: Path, **asked: Any) -> dict[str, Finding]:
-    request = SweepRequest(**({"task": "sum-easy", "budget": 0.5, "workers": 2, "db": database} | asked))
+    request = SweepRequest(
+        **({"task": "sum-easy", "budget": 0.5, "explore": True, "workers": 2, "db": database} | asked)
+    )
     return {each.what: each for each in rehearsing.rehearse(request)}
 
 
@@ -96,7 +98,7 @@ def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: 
     ]
 
 
-LARGE = {"budget": 5000.0, "pilot_fraction": 0.15, "trainer": "standin", "workers": 8}
+LARGE = {"budget": 5000.0, "explore": True, "pilot_fraction": 0.15, "trainer": "standin", "workers": 8}
 
 
 @pytest.mark.parametrize(

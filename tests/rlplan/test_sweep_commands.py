@@ -171,14 +171,14 @@ def test_ctrl_c_leaves_a_watch_with_the_last_picture(run: Run, tmp_path: Path, m
 
 
 def test_pilots_take_as_long_in_a_rehearsed_sweep_as_in_its_plan(run: Run) -> None:
-    proposed = run("propose", "--task", "sum-easy", "--budget", "0.02").out
+    proposed = run("propose", "--task", "sum-easy", "--budget", "0.02", "--explore").out
     planned = run("sweep", "--dry-run").out
     assert re.findall(r"about ([\d.]+ \w+)\.", proposed)[:1] == re.findall(r"about ([\d.]+ \w+) on", planned)
 
 
 @pytest.mark.parametrize("command", [("sweep",), ("sweep", "plan-1", "--dry-run")])
 def test_a_plan_without_pilots_is_no_sweep_and_what_can_be_run_is_said(run: Run, command: tuple[str, ...]) -> None:
-    assert run("propose", "--task", "sum-easy", "--budget", "0.3", "--pilot-fraction", "0").code == 0
+    assert run("propose", "--task", "sum-easy", "--budget", "0.3", "--explore", "--pilot-fraction", "0").code == 0
     ran = run(*command)
     assert (ran.code, ran.out) == (4, "")
     assert re.search("plan-1 has no pilots.*`rlplan launch plan-1`", ran.err)
