@@ -39,7 +39,9 @@ def test_a_dry_run_says_what_is_kept_and_what_the_plan_decides(
     path = written(tmp_path, given.name, given.text)
     Path("rlplan.toml").write_text(f'[trainer]\nname = "{trainer}"\n[trainer.options]\n{NEEDED.get(trainer, "")}')
     (tmp_path / "small.sh").write_text("MODEL_ARGS=(\n   --swiglu\n   --num-layers 2\n)\n")
-    run("propose", "--budget", "5000", "--response-tokens", "16", "--mean-response-tokens", "8")
+    run(
+        "propose", "--budget", "5000", "--gpus-per-trial", "8", "--response-tokens", "16", "--mean-response-tokens", "8"
+    )
     told = run("sweep", "plan-1", "--trainer", trainer, "--from", str(path), "--dry-run", "--approximate", *task)
     assert told.code == 0, told.err
     said = told.text + " ".join(told.err.split())
