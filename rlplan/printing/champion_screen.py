@@ -54,14 +54,13 @@ def _challengers(proposal: Proposal, champion: ChampionPlan) -> str:
     rate_differs = any(rate_factor(each.axes) != rate_factor(champion.row.axes) for each in rows)
     names = listing([_named(each, with_rate=rate_differs) for each in rows])
     cost, time = sum(each.pilot.gpu_hours for each in rows), duration(proposal.pilot_wall_hours)
-    runs = "a short run" if len(rows) == 1 else f"{len(rows)} short runs"
     kind = without(champion.row.axes, LEARNING_RATE)  # of another recipe or model studies say nothing
     alike = [each.against_champion for each in rows if without(each.axes, LEARNING_RATE) == kind]
     chances = listing([chance(gap.chance) for gap in alike if gap is not None]) if len(alike) == len(rows) else ""
     likely = f"; {chances} likely to end higher, by studies" if chances else ""
     return (
-        f"Beside it, {runs} of {names}: {hours(cost)} GPU-hours (of {part}), {time}{likely}. The better one goes on to "
-        "the end."
+        f"Challengers get at most {part}, where a look is worth its cost: first {names}, {hours(cost)} GPU-hours, "
+        f"{time}{likely}. The better one goes on to the end."
     )
 
 

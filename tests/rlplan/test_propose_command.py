@@ -25,7 +25,7 @@ def test_what_somebody_runs_is_a_row_of_its_own_and_more_rows_can_be_had(run: Ru
     assert re.search(r"; row \d+ \(\*\), nearest to n = 2, B = 64, is ", sentence)
     assert "more rows: --top" in sentence
     (tmp_path / "rlplan.toml").write_text("[grid]\nmost_rollouts_per_prompt = 16\n")
-    whole = run("propose", "--budget", "5000", "--top", "999", "--explain").text
+    whole = run("propose", "--budget", "5000", "--top", "999", "--explore", "--explain").text
     assert "n = 16 is the largest of the grid ([grid])." in whole
     assert "more rows: --top" not in whole
 
