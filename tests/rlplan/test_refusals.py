@@ -79,7 +79,7 @@ def names(folder: Path) -> list[str]:
         (f"{PLAN} --budgett 1", 2, "No such option: --budgett"),
         (f"{PLAN} --budgett 1", 2, "Run `rlplan propose --help`"),
         (f"{PLAN} --gpus many", 2, "rlplan: --gpus 'many' is not a whole number: write it out"),
-        (f"{PLAN} --baseline 16x128", 2, "--baseline: '16x128' does not name n (2 or more) and B"),
+        (f"{PLAN} --champion 16x128", 2, "--champion: '16x128' does not name n (2 or more) and B"),
         (f"{PLAN} --format xml", 2, "'xml' is not one of 'table', 'json', 'csv'"),
         (f"{PLAN} --pass-rate 1.5", 2, "--pass-rate: workload.pass_rate = 1.5 should be less than 1"),
         (f"{PLAN} --recipe none.toml", 2, "recipe none.toml does not exist; shipped are cispo, dapo"),
@@ -227,7 +227,7 @@ def test_a_model_that_the_planned_gpus_cannot_hold_is_refused_before_anything_is
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sums.jsonl").write_text("".join(f'{{"prompt": "what is {k}", "answer": "4"}}\n' for k in range(500)))
-    run("propose", "--budget", "5000")
+    run("propose", "--budget", "5000", "--explore")
     sweep = ("sweep", "plan-1", "--trainer", "trl", "--problems", "sums.jsonl", "--reward", "exact", "--model")
     refused = run(*sweep, save_shape(tmp_path / "large", "72b"))
     assert refused.code == 2
