@@ -6,6 +6,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from budgets.errors import BudgetError, InputError, NotFoundError
+from planner.champion.terms import champion_of
 from planner.proposals.propose import STOPS_EARLY
 from planner.recommending.choosing import Choice
 from planner.store import Store
@@ -160,8 +161,10 @@ def unswept(store: Store, plan: Plan, row: Candidate, training: SweepRequest) ->
 
 
 def row_named(plan: Plan, row: int | None, sizes: tuple[int, int] | None) -> Candidate:
-    """Return the row that is named, by its number or its n and B; the first without either."""
-    ranked = sorted(plan.candidates, key=lambda each: each.rank)
+    """Return the row that is named, by its number or its n and B; without either the champion's, else the first."""
+    champion = champion_of(plan.config, plan.budget_gpu_hours)
+    starts = () if champion is None or row is not None or sizes is not None else champion.candidates
+    ranked = sorted(plan.candidates, key=lambda each: (configuration_of(each) not in starts, each.rank))
     named = f"--row {row}" if sizes is None else f"--allocation n={sizes[0]},B={sizes[1]}"
     for each in ranked:
         if row in (None, each.rank) and sizes in (None, (each.rollouts_per_prompt, each.prompts_per_batch)):
