@@ -61,7 +61,7 @@ def _of_gains(standing: Standing, gains: Sequence[Gain]) -> Verdict:
     challenger = best.trial.configuration
     name, bar = named_configuration(challenger), bar_of(standing, challenger)
     switched = bool(able) or failed
-    likely = f"{chance(best.probability)} likely to end higher, for what its GPU-hours have cost"
+    likely = f"{chance(best.probability)} likely to gain more than its GPU-hours cost"
     why = f"{name} is {likely}" if switched else f"no challenger is likely enough to gain: {name} is {likely}"
     chosen = challenger if switched else own
     return Verdict(chosen, own, switched, challenger, best.probability, best.mean, bar, why)
