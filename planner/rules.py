@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from planner.checking import Count, Section
 
+USUAL = ((8, 64), (8, 128))  # n and B as recipes have them: 512 to 1,024 rollouts an update (docs/concepts/recipes.md)
 CHALLENGER_SHARE = 0.05  # of all GPU-hours (cost a healthy champion .002 to .004 where it was measured)
 ALARM_SHARE = 0.10  # of all GPU-hours, where the champion's start gives alarm
 LOOK_SHARE = 0.05  # of all GPU-hours: where the champion is looked at first, and how far challengers are trained

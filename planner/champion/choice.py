@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from budgets.errors import InputError
 from planner.axes import MODEL, Value, named_configuration
 from planner.champion.rates import rate_octaves
+from planner.rules import USUAL
 from planner.view import Axes, Configuration
 
-USUAL_SIZES = (8, 64)  # n and B as recipes have them: 512 rollouts an update (docs/concepts/recipes.md)
 SIZES = {"n": "rollouts_per_prompt", "b": "prompts_per_batch"}
 PAIR = re.compile(r"\s*([\w.-]+)\s*=\s*([^,]+?)\s*(?:,|$)")
 
@@ -76,5 +76,5 @@ def _octaves_from_rule(configuration: Configuration) -> float:
 
 
 def _octaves_from_usual(configuration: Configuration) -> float:
-    n, B = USUAL_SIZES
+    n, B = USUAL[0]
     return math.hypot(math.log2(configuration.rollouts_per_prompt / n), math.log2(configuration.prompts_per_batch / B))

@@ -24,9 +24,9 @@ from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_hours, named_sizes
 from planner.config.trainer import BUILTIN
 from planner.proposals import LearningRateRule, Request, Variant
-from planner.proposals.request import TRIED_RATES, TRIED_RECIPES, USUAL, ChampionChoice
+from planner.proposals.request import TRIED_RATES, TRIED_RECIPES, ChampionChoice
 from planner.recipes import Recipe, load_recipe
-from planner.rules import CHALLENGER_SHARE, PilotRules
+from planner.rules import CHALLENGER_SHARE, USUAL, PilotRules
 
 DEFAULT_DIFFICULTY = "easy"
 NEAR_RATE = 1.0  # octaves: published rates are up to four times the rule's, half of them within two

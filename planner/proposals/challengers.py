@@ -16,8 +16,8 @@ from planner.axes import LEARNING_RATE, format_axes, without
 from planner.prior.draws import Weights
 from planner.proposals.grid import gaps_to, legal_cells
 from planner.proposals.pilots import SEGMENTS_PER_PILOT, dominating_text, octaves, useless, validation_every
-from planner.proposals.request import USUAL, PilotGrant, PricedCell, Request
-from planner.rules import LOOK_SHARE
+from planner.proposals.request import PilotGrant, PricedCell, Request
+from planner.rules import LOOK_SHARE, USUAL
 from planner.view import Configuration
 
 RATES: Final = (1.0, 1 / 3, 3.0)  # times the champion's own: rows for a run that is dead, or slow

@@ -15,10 +15,8 @@ from planner.prior.comparing import interval
 from planner.prior.draws import Weights
 from planner.prior.laws import Circumstances, Run
 from planner.prior.studies import Values
-from planner.rules import GridBounds, PilotRules
+from planner.rules import USUAL, GridBounds, PilotRules
 from planner.view import Axes, Configuration
-
-USUAL = ((8, 64), (8, 128))  # n and B as recipes have them: 512 to 1,024 rollouts an update (docs/concepts/recipes.md)
 
 TRIED_RATES = (3.0,)  # times the rule's, beside it: two of eleven published rates are four times as high, one twice
 TRIED_RECIPES = ("gspo",)  # ScaleRL, figure 5a: it ends at .595 where ratios of tokens end at .52; most trainers do it

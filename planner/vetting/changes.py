@@ -18,7 +18,7 @@ from planner.prior.comparing import differences, interval, noise_between
 from planner.prior.draws import prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.prior.rates import at_rate
-from planner.proposals.request import USUAL
+from planner.rules import USUAL
 from planner.vetting.launch import Launch
 from planner.vetting.verdict import MOST_CUT, UNSHARDED, Verdict, verdict
 

@@ -7,7 +7,7 @@ from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import chance, percent
 from planner.pricing.one import Interval
-from planner.proposals.request import USUAL
+from planner.rules import USUAL
 from planner.vetting.changes import Improvement
 from planner.vetting.verdict import Memory, Verdict
 from planner.view import Configuration
