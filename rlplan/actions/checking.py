@@ -11,7 +11,7 @@ from planner.adopting.settings import GpuSplit, ScriptFacts, Settings
 from planner.config import Resolved
 from planner.config.layers import DEFAULT
 from planner.pricing import PriceQuery
-from planner.proposals.request import USUAL
+from planner.rules import USUAL
 from planner.vetting.changes import Checked, check
 from planner.vetting.launch import Launch, launch_of
 from planner.vetting.verdict import Memory, memory_of

@@ -17,13 +17,14 @@ MACHINES = (("qwen3-4b", 8), ("qwen3-8b", 64), ("llama-3.1-70b", 128))
 RATES = (0.15, 0.45, 0.8)
 
 
-def planned(budget: float, model: str, gpus: int, rate: float) -> Proposal | None:
+def planned(budget: float, model: str, gpus: int, rate: float, *, explore: bool = True) -> Proposal | None:
     """Return the plan as the command line makes it; None where the budget is too small."""
     given = {
         "budget.gpu_hours": ("--budget", budget),
         "workload.model": ("--model", model),
         "hardware.gpus": ("--gpus", gpus),
         "workload.pass_rate": ("--pass-rate", rate),
+        "proposal.explore": ("--explore", explore),
     }
     try:
         return propose(build_request(resolve(flag_layer(given))))
@@ -113,6 +114,19 @@ def test_nothing_on_a_page_contradicts_another(given: tuple[float, str, int]) ->
     plan = planned(*given, rate=0.45)
     assert plan is not None
     check(plan)
+
+
+@pytest.mark.parametrize("given", [(2_000, "qwen3-4b", 8), (5_000, "qwen3-8b", 64)])
+def test_a_champion_s_money_is_what_its_page_says(given: tuple[float, str, int]) -> None:
+    plan = planned(*given, rate=0.45, explore=False)
+    assert plan is not None
+    champion, budget = plan.champion, plan.request.budget_gpu_hours
+    assert champion is not None
+    assert plan.sharing is None
+    assert plan.pilot_gpu_hours == pytest.approx(champion.terms.challenger_share * budget)
+    assert plan.pilot_gpu_hours + plan.final_gpu_hours <= budget * (1 + 1e-9)
+    assert math.fsum(row.pilot.gpu_hours for row in plan.candidates) <= plan.pilot_gpu_hours * (1 + 1e-9)
+    assert champion.row.pilot.steps > 0 == champion.row.pilot.gpu_hours
 
 
 @pytest.mark.soak
