@@ -79,6 +79,6 @@ def test_of_many_records_some_of_each_kind_are_read(store: Store) -> None:
     assert len(store.cost_records(most=41)) == 41
     samples.put(store, add_cost_records, [samples.cost_record("a100", prompts_per_batch=7)])
     assert [record.id for record in store.cost_records(most=1, gpu="a100")] == [42]
-    assert [tuple(row) for row in samples.look(store, counted_costs, once.gpu, once.model)] == [
+    assert [tuple(row) for row in samples.look(store, counted_costs, once.gpu, once.model, None)] == [
         (None, None, 8, 8, True, 41)
     ]

@@ -139,8 +139,10 @@ def test_a_plan_takes_the_workload_of_a_script_and_stands_beside_its_n_and_b(run
     assert [each["asked"] for each in plan["baselines"]] == [{"rollouts_per_prompt": 2, "prompts_per_batch": 64}]
     same = rlplan.propose(budget=800, script=script, mean_response_tokens=3400)
     assert same.to_dict()["candidates"] == plan["candidates"]
-    refused = run("propose", "--budget", "800", "--from", str(script), "--task", "sum-easy")
-    assert (refused.code, "--from and --task" in refused.err) == (2, True)
+    of_task = run.json("propose", "--budget", "0.3", "--from", str(script), "--task", "sum-easy")
+    assert of_task["workload"]["model"] == "tiny-sums"  # the script has the champion, the task all else
+    champion = of_task["champion"]
+    assert (champion["rollouts_per_prompt"], champion["prompts_per_batch"]) == (2, 64)
 
 
 def test_a_plan_expects_the_responses_that_the_check_of_its_script_does(run: Run, script: Path) -> None:

@@ -73,7 +73,8 @@ def test_tokens_of_a_service_are_priced_beside_gpu_hours(run: Run, tmp_path: Pat
 
 def test_a_plan_says_the_dollars_of_tokens_that_a_price_says(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rlplan.toml").write_text("[cost]\nper_million = {sample = 0.4}\n")
-    first = run.json("propose", "--budget", "5000")["candidates"][0]
+    plan = run.json("propose", "--budget", "5000")
+    first = next(row for row in plan["candidates"] if row["rank"] == plan["champion"]["rank"])
     size = ("-n", str(first["rollouts_per_prompt"]), "-B", str(first["prompts_per_batch"]))
 
     assert first["dollars_by_tokens"] == pytest.approx(run.json("price", *size)["dollars_by_tokens"])
@@ -82,7 +83,7 @@ def test_a_plan_says_the_dollars_of_tokens_that_a_price_says(run: Run, tmp_path:
         for line in run("propose", "--budget", "5000", "--explain").out.splitlines()
         if line.strip().startswith("tokens")
     )
-    assert f"${first['dollars_by_tokens']:.3g} a step of row 1" in shown
+    assert f"${first['dollars_by_tokens']:.3g} a step of row {first['rank']}" in shown
 
 
 def test_a_log_tells_how_long_responses_are(run: Run, tmp_path: Path) -> None:
