@@ -63,7 +63,7 @@ class World:
     def __init__(self, folder: Path, cluster: TwoHosts, config: str) -> None:
         self.folder, self.cluster = folder, cluster
         (folder / "rlplan.toml").write_text(config)
-        said = self.rlplan("propose", "--budget", str(BUDGET), "--format", "json")
+        said = self.rlplan("propose", "--budget", str(BUDGET), "--explore", "--format", "json")
         self.plan: dict[str, Any] = json.loads(said)
 
     def rlplan(self, *words: str) -> str:
