@@ -13,7 +13,7 @@ from planner.sweeping.actions import Action, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import advance, hours
 from planner.sweeping.grants import MARGIN, grant
 from planner.trials import TrialState
-from planner.view import Champion, TrialView, View
+from planner.view import Champion, TrialView, View, has_curve
 
 
 class ChampionPolicy:
@@ -38,6 +38,9 @@ class ChampionPolicy:
             return self._beside(view, trial)
         if (action := self._first_look(view, trial)) is not None:
             return [action]
+        if not has_curve(trial):  # it failed before its first score, or the money does not reach to one
+            named = named_configuration(trial.configuration)
+            return [Stop(Why(f"{named}, the champion, has no score after its start and cannot be trained to one"))]
         standing = Standing(view, view.champion, trial, self._fitted or calibration())
         return self._challenge(standing)
 
