@@ -11,6 +11,8 @@ CHALLENGER_SHARE = 0.05  # of all GPU-hours (cost a healthy champion .002 to .00
 ALARM_SHARE = 0.10  # of all GPU-hours, where the champion's start gives alarm
 LOOK_SHARE = 0.05  # of all GPU-hours: where the champion is looked at first, and how far challengers are trained
 
+FAR_OCTAVES = 2.0  # of a champion from the usual sizes, beyond which these are the first challenger
+
 AUTO = "auto"  # a file that overrides a share with the one that is chosen says so
 Share = Annotated[float | None, Field(ge=0, lt=1), BeforeValidator(lambda given: None if given == AUTO else given)]
 

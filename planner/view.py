@@ -1,5 +1,6 @@
 """What a policy sees: the trials with their committed scores, the money that is left, and the workers that are free."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,6 +17,14 @@ class Configuration(NamedTuple):
     rollouts_per_prompt: int
     prompts_per_batch: int
     axes: Axes = ()
+
+
+def octaves_apart(one: Configuration, other: Configuration) -> float:
+    """Return the distance in n and B, in octaves."""
+    return math.hypot(
+        math.log2(other.rollouts_per_prompt / one.rollouts_per_prompt),
+        math.log2(other.prompts_per_batch / one.prompts_per_batch),
+    )
 
 
 FINAL_POLICY = "final"  # what decides in the sweep that a final run is driven as

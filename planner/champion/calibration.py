@@ -76,14 +76,6 @@ def calibration() -> Calibration:
     return Calibration.of(tomllib.loads((files(__package__) / "pairs.toml").read_text(encoding="utf-8")))
 
 
-def octaves_apart(one: Configuration, other: Configuration) -> float:
-    """Return the distance in n and B, in octaves."""
-    return math.hypot(
-        math.log2(other.rollouts_per_prompt / one.rollouts_per_prompt),
-        math.log2(other.prompts_per_batch / one.prompts_per_batch),
-    )
-
-
 def quadratic_terms(one: Configuration, other: Configuration) -> Sequence[float]:
     """Return the differences of n, B, n², B² and n·B, each in log2."""
     n, B = math.log2(one.rollouts_per_prompt), math.log2(one.prompts_per_batch)

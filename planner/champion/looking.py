@@ -8,7 +8,8 @@ from statistics import NormalDist
 from planner.axes import MODEL, text_of
 from planner.champion.rates import rate_octaves, same_but_rate
 from planner.champion.standing import Gain, Standing
-from planner.champion.terms import LOOK_SHARE, MOST_LOOK_SHARE
+from planner.champion.terms import MOST_LOOK_SHARE
+from planner.rules import LOOK_SHARE
 from planner.view import Configuration, OpenCell, TrialView, has_curve
 
 NORMAL = NormalDist()

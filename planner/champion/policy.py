@@ -7,8 +7,9 @@ from planner.axes import named_configuration
 from planner.champion.calibration import Calibration, calibration
 from planner.champion.looking import Look, bar_of, cap_of, faults_of, next_look, step_at
 from planner.champion.standing import LEAST_SCORES, Standing
-from planner.champion.terms import LOOK_SHARE, MOST_LOOK_SHARE
+from planner.champion.terms import MOST_LOOK_SHARE
 from planner.champion.verdict import RACE_SHARE, champion_trial, has_raced, longest_of, verdict
+from planner.rules import LOOK_SHARE
 from planner.sweeping.actions import Action, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import advance, hours
 from planner.sweeping.grants import MARGIN, grant

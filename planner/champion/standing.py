@@ -6,19 +6,27 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
 
-from planner.champion.calibration import Calibration, calibration, octaves_apart
+from planner.champion.calibration import Calibration, calibration
 from planner.champion.rates import rate_octaves
 from planner.champion.reading import Reading, read_curve, scale
-from planner.champion.terms import LOOK_SHARE
 from planner.percent import percent
+from planner.rules import FAR_OCTAVES, LOOK_SHARE
 from planner.trials import TrialState
-from planner.view import Champion, Configuration, ScorePoint, TrialView, View, by_configuration, has_curve
+from planner.view import (
+    Champion,
+    Configuration,
+    ScorePoint,
+    TrialView,
+    View,
+    by_configuration,
+    has_curve,
+    octaves_apart,
+)
 
 NORMAL = NormalDist()
 ALARM_GAIN = 0.03  # of what is lacking: a champion that has gained less at its first look gives alarm
 LEAST_SCORES = 3  # after the start, that a first look rests on
 FLAT_ERRORS = 2.0  # standard errors of the first score, within which a curve has not moved
-FAR_OCTAVES = 2.0  # from the usual sizes
 LEAST_GAIN = 0.003  # of score: less is no movement, where no standard error is known
 LEAST_SD = 1e-9
 

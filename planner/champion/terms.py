@@ -3,19 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from planner.rules import ALARM_SHARE, CHALLENGER_SHARE, LOOK_SHARE
 from planner.view import Champion, Configuration
-
-__all__ = [
-    "ALARM_SHARE",
-    "CHALLENGER_SHARE",
-    "KEY",
-    "LOOK_SHARE",
-    "MOST_LOOK_SHARE",
-    "champion_data",
-    "champion_of",
-    "most_of_a_sweep",
-]
 
 KEY = "champion"  # of a plan's configuration; a plan that explores the whole grid has none
 MOST_LOOK_SHARE = 0.20  # of all GPU-hours: beyond, nothing takes the champion's place

@@ -17,12 +17,11 @@ from planner.prior.draws import Weights
 from planner.proposals.grid import gaps_to, legal_cells
 from planner.proposals.pilots import SEGMENTS_PER_PILOT, dominating_text, octaves, useless, validation_every
 from planner.proposals.request import PilotGrant, PricedCell, Request
-from planner.rules import LOOK_SHARE, USUAL
+from planner.rules import FAR_OCTAVES, LOOK_SHARE, USUAL
 from planner.view import Configuration
 
 RATES: Final = (1.0, 1 / 3, 3.0)  # times the champion's own: rows for a run that is dead, or slow
 SHORTEST_LOOK: Final = 0.02  # of all GPU-hours, where many values are compared: base models differ from here on
-FAR_OCTAVES: Final = 2.0  # from the usual sizes, beyond which these are the first challenger
 LEAST_CHANCE: Final = 0.25  # of ending above the champion, by the prior, that is worth a look
 
 

@@ -10,8 +10,9 @@ from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from planner.prior.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
 from planner.recommending.choosing import Choice, Choices
-from planner.recommending.facts import ConfigurationFacts, octaves_between
+from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.prospect import Prospect
+from planner.view import octaves_apart
 
 FAR_TIMES = 8.0  # times the longest pilot, from which on a prediction is called far
 MOST_TIMES = 1000  # that are told as a number
@@ -99,7 +100,7 @@ def _stability(prospect: Prospect, chosen: int, choice: Choice) -> Iterator[Caut
         near = [
             named_configuration(other)
             for other, its in zip(prospect.configurations, prospect.facts, strict=True)
-            if other != here and its.collapsed_runs + its.declining_runs and octaves_between(other, here) <= NEIGHBOUR
+            if other != here and its.collapsed_runs + its.declining_runs and octaves_apart(other, here) <= NEIGHBOUR
         ]
         where = f", seen at {'; '.join(near[:3])}" if near else ""
         yield Caution("collapse", f"about {percent(choice.collapse_risk)} of runs near it collapse or decline{where}")

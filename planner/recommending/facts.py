@@ -103,11 +103,3 @@ def collapse_risks(configurations: Sequence[Configuration], facts: Sequence[Conf
     runs = np.array([each.seeds_seen for each in facts], dtype=float)
     bad = np.array([each.collapsed_runs + each.declining_runs / 2 for each in facts])
     return np.asarray((weight @ bad + PRIOR_RUNS * PRIOR_RISK) / (weight @ runs + PRIOR_RUNS))
-
-
-def octaves_between(one: Configuration, other: Configuration) -> float:
-    """Return how far two configurations lie apart in n and B."""
-    return math.hypot(
-        math.log2(one.rollouts_per_prompt / other.rollouts_per_prompt),
-        math.log2(one.prompts_per_batch / other.prompts_per_batch),
-    )

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 
 from budgets.errors import BudgetError, InputError
 from planner.axes import named_configuration
-from planner.champion.terms import LOOK_SHARE, champion_of, most_of_a_sweep
+from planner.champion.terms import champion_of, most_of_a_sweep
 from planner.checking import explained
 from planner.config import Resolved
 from planner.config.trainer import COMMAND, ENVIRONMENT
 from planner.proposals.sharing import side_by_side
+from planner.rules import LOOK_SHARE
 from planner.store import Store, open_store
 from planner.store.engine import locate
 from planner.store.finals import spent_beside

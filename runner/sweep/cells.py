@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from planner.axes import LEARNING_RATE, rate_factor, with_rate, without
-from planner.champion.terms import LOOK_SHARE
+from planner.rules import LOOK_SHARE
 from planner.store.schema import Candidate
 from planner.view import Configuration, OpenCell
 from runner.sweep.planned import configuration_of

@@ -10,7 +10,8 @@ from sqlalchemy import select
 
 from budgets.errors import InputError
 from planner.champion.policy import ChampionPolicy
-from planner.champion.terms import KEY, LOOK_SHARE, champion_data
+from planner.champion.terms import KEY, champion_data
+from planner.rules import LOOK_SHARE
 from planner.store import Store
 from planner.store.schema import Decision, Plan, Recommendation
 from planner.view import CHAMPION_POLICY, Champion, Configuration
