@@ -76,6 +76,11 @@ class TrainerChoice(Section):
         named = f"{self.options} {self.environment}"
         return self.name != STANDIN and (self.name != COMMAND or "problems}" in named)
 
+    @property
+    def scores_itself(self) -> bool:
+        """Whether its scores are its own, within `reward_range`, and not those of rlplan's reward, 0 to 1."""
+        return self.name == COMMAND or (self.name != STANDIN and not self.takes_problems)
+
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:

@@ -97,9 +97,10 @@ def _own_task(plan: Plan, choice: "SweepChoice", scoring: Values, models: Mappin
 def _known_task(plan: Plan, choice: "SweepChoice", scoring: Values, trainer: TrainerChoice | None) -> dict[str, Any]:
     """Return an embedded task, or one that a trainer's own file describes, with what that does not say."""
     task: str | None = plan.config["workload"]["task"]
-    sampling = ("temperature", "top_p", "validation_temperature", "validation_top_p")  # count for it too
+    keys = ["temperature", "top_p", "validation_temperature", "validation_top_p"]  # count for it too
+    keys += ["reward_range"] if trainer is not None and trainer.scores_itself else []
     chosen = {
-        **{key: scoring[key] for key in sampling if key in scoring},
+        **{key: scoring[key] for key in keys if key in scoring},
         "name": task or "sum-easy",
         "reward": "exact",
     }

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from pydantic import ValidationError
 
@@ -40,7 +40,7 @@ class _Trial(OpenTrial):
         self._of = (work.trial, config, work.folder)
         self._mirror = mirror
         self._warned, self._spent = False, dict.fromkeys(SPENT, 0.0)
-        self.notes = [*getattr(backend, "notes", ())]
+        self.notes: list[str] = []
         if step is None and work.from_step:
             self.notes.append(f"begins anew instead of going on from step {work.from_step}: no checkpoint can be read")
         elif step is not None and step < work.from_step:
@@ -63,8 +63,10 @@ class _Trial(OpenTrial):
         """Return what is to be noted of a segment, once."""
         calls, dollars = self._spent.values()
         judge = [f"a judge was called {calls:,.0f} times" + (f", for ${dollars:,.2f}" if dollars else "")]
+        backend: Any = self._backend
+        said, backend.notes = getattr(backend, "notes", ()), ()
         notes, self.notes, self._spent = self.notes, [], dict.fromkeys(SPENT, 0.0)
-        return (*notes, *(judge if calls else ()))
+        return (*said, *notes, *(judge if calls else ()))
 
     def store(self, segment: int) -> str | None:
         """Store a copy of what is saved, where there is a place for it."""

@@ -10,6 +10,7 @@ from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Reading
+from runner.trainers.reading_check import ReadingCheck
 
 MOST_BAD_LOSSES = 3  # updates in a row whose loss is no number: nothing that follows is training
 
@@ -21,8 +22,9 @@ class PointMaker:
     training: where a trainer says that it stands at its first step, before any score, time begins there.
     """
 
-    def __init__(self, config: TrialConfig, last: Point | None) -> None:
-        """`last` is the point where the trial stands; None for a fresh one."""
+    def __init__(self, config: TrialConfig, last: Point | None, *, scored: bool = True) -> None:
+        """`last` is the point where the trial stands; None for a fresh one, which has not been `scored` either."""
+        self.check = ReadingCheck(config, last.optimizer_step if last is not None else 0, scored=scored)
         self._config = config
         self._last = last
         self._pending: Reading | None = None
@@ -50,11 +52,15 @@ class PointMaker:
             return self._pending.step
         return self._last.optimizer_step if self._last is not None else -1
 
-    def take(self, readings: Sequence[Reading], now: float) -> Iterator[Point]:
-        """Yield the points that are complete with these readings, which arrived since the last call."""
+    def take(self, readings: Sequence[Reading], now: float, to_step: float = math.inf) -> Iterator[Point]:
+        """Yield the points that are complete with these readings, which arrived since the last call.
+
+        TrainingError where one cannot be, such as a step beyond `to_step`.
+        """
         for number, reading in enumerate(readings, start=1):
             at = self._read_at + (now - self._read_at) * number / len(readings)
-            yield from self._one(reading, at)
+            if (checked := self.check.checked(reading, self.newest, to_step)) is not None:
+                yield from self._one(checked, at)
         self._read_at = now
 
     def rest(self) -> list[Point]:
@@ -100,8 +106,7 @@ class PointMaker:
                 metrics["response_tokens_at_most"] = length = float(most)
         error = reading.score_standard_error
         if error is None and reading.score is not None:  # as of so many problems that are right or wrong
-            share = min(1.0, max(0.0, reading.score))
-            error = math.sqrt(share * (1 - share) / config.validation.problems)
+            error = math.sqrt(reading.score * (1 - reading.score) / config.validation.problems)
         # How long the start took stands beside the first point after it; it is no part of the point's own time.
         first, self._start_up_reported = not self._start_up_reported, True
         start_up = {"start_up": self.start_up_seconds} if first and self.start_up_seconds else {}
@@ -116,6 +121,7 @@ class PointMaker:
             metrics={**metrics, "seconds": {**reading.seconds, "other": other, **start_up}},
         )
         self._last = point
+        self.check.made(step, reading.score)
         return point
 
     def _require_numbers(self, reading: Reading) -> None:

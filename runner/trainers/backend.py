@@ -13,6 +13,7 @@ from runner.trainers.assembling import PointMaker, recovered
 from runner.trainers.driver import Attempt, Checkpoint, Explaining, TrainerDriver
 from runner.trainers.hosts import Host, LocalHost
 from runner.trainers.judging import RewardReports
+from runner.trainers.reading_check import METRICS
 from runner.trainers.storing import (
     FOLDER,
     IDENTITY,
@@ -103,7 +104,7 @@ class DrivenBackend:
         except TrainingError as error:
             assert self._rewards is not None
             cause = self._rewards.cause_of(error)
-            cause.tail = error.tail or running.tail()
+            cause.tail = str(error) if error.kind == METRICS else error.tail or running.tail()  # no log says that
             if cause is error:
                 raise
             raise cause from error
@@ -112,10 +113,14 @@ class DrivenBackend:
         """Yield what it says until the segment is over."""
         asked_at: float | None = None
         asked_step, wait = 0, _QUICKEST_LOOK
+        updates = self._opened().recipe.schedule.updates_per_batch
+        last_step = -(-segment.to_step // updates) * updates  # some end with a whole batch
         while True:
             code, waits_at = running.exit_code(), running.waits_at()  # before reading: what it said until then counts
             new = running.readings()
-            yield from self._noted(self._judged(maker.take(new, running.seconds())))
+            yield from self._noted(self._judged(maker.take(new, running.seconds(), last_step)))
+            if asked_at is None:
+                self._require_score(running, maker)
             if code is not None or (waits_at is not None and (asked_at is not None or waits_at >= segment.to_step)):
                 break
             if asked_at is None and segment.stopping():
@@ -143,6 +148,20 @@ class DrivenBackend:
             self._left |= asked_at is not None and not self._scored  # ended in its first validation
             if asked_at is None:
                 self._require_done(code, running, maker.newest, segment.to_step)
+        if asked_at is None:
+            self._require_score(running, maker)
+
+    def _require_score(self, running: Running, maker: PointMaker) -> None:
+        """Raise TrainingError where the first validation was due and nothing that was read is its score."""
+        step, config, driver = maker.check.unscored_at, self._opened(), self._driver
+        if step is None:
+            return
+        names = ", ".join(self._last.metrics) if self._last is not None else ""
+        read = driver.unscored(config, running.attempt) if isinstance(driver, Explaining) else f"read were {names}"
+        passed_over = "".join(f"; {note}" for note in maker.check.notes.values())
+        raise TrainingError(
+            METRICS, f"no score came of the validation that was due by step {step}: {read}{passed_over}"
+        )
 
     def _require_done(self, code: int, running: Running, newest: int, to_step: int) -> None:
         """Raise TrainingError where it ended by itself with a failure, or before the segment's last step."""
@@ -173,6 +192,9 @@ class DrivenBackend:
         config = self._opened()
         own = self._folder / FOLDER
         found = self._driver.checkpoints(config, own)
+        if self._maker is not None:
+            self.notes = (*self.notes, *self._maker.check.notes.values())
+            self._maker.check.notes.clear()
         if not self._scored and not self._left:
             raise CheckpointError("a trial that has not scored its base model has nothing to save: advance it first")
         if not found:  # it was stopped before its first: the base model is scored again when it goes on
@@ -213,7 +235,8 @@ class DrivenBackend:
             running.open_gate(segment.to_step)
             return running, self._maker
         # The updates that save_seconds have, as they were measured, else as they are priced.
-        points = read_points(self._folder)[-_REMEMBERED:]
+        earlier = read_points(self._folder)
+        points = earlier[-_REMEMBERED:]
         made = points[-1].optimizer_step - points[0].optimizer_step if points else 0
         priced = _PRICES_HOLD_WITHIN * (segment.update_seconds or 0.0)
         took = (points[-1].seconds - points[0].seconds) / made if made else priced
@@ -228,7 +251,7 @@ class DrivenBackend:
             save_steps=max(1, int(config.driven_by.save_seconds / took)) if took > 0 else None,
         )
         self._went_on_from = attempt.from_step
-        self._maker = PointMaker(config, self._last)
+        self._maker = PointMaker(config, self._last, scored=any(point.score is not None for point in earlier))
         self._rewards = RewardReports(config, own, attempt.from_step)
         self._running = Running(self._driver, config, attempt, self._hosts)
         return self._running, self._maker
@@ -259,7 +282,9 @@ class DrivenBackend:
         return map(self._rewards.counted, points)
 
     def _end(self) -> None:
-        running, self._running, self._maker = self._running, None, None
+        running, self._running, maker, self._maker = self._running, None, self._maker, None
+        if maker is not None:
+            self.notes = (*self.notes, *maker.check.notes.values())
         if running is not None:
             running.kill()
 

@@ -128,7 +128,10 @@ class Rehearsing(Protocol):
 
 @runtime_checkable
 class Explaining(Protocol):
-    """A driver that can tell why nothing was heard of a trainer that ended in good order."""
+    """A driver that can tell why nothing was heard of a trainer that ended in good order, or no score."""
 
     def unheard(self, config: TrialConfig, attempt: Attempt) -> str | None:
         """Return which of its own settings matches nothing; None where they do."""
+
+    def unscored(self, config: TrialConfig, attempt: Attempt) -> str:
+        """Return what was read where a score was looked for."""

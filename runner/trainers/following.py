@@ -55,7 +55,7 @@ class LineSource:
 
 def readings(line: str, trainer: Trainer, updates: int = 1) -> list[Reading]:
     """Return what a line says, where each of the trainer's steps is so many updates; a torn one says nothing."""
-    with suppress(ValueError, KeyError, TypeError):
+    with suppress(ValueError, KeyError, TypeError, OverflowError):
         row: Mapping[str, Any] = json.loads(line)
         numbers = {name: float(value) for name, value in row.get("logs", {}).items() if isinstance(value, int | float)}
         ours, seconds = ours_of(trainer, numbers)

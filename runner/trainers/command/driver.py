@@ -12,7 +12,7 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED, embedded_task
 from runner.tasks.opening import Asked, user_problems
-from runner.trainers.command.options import STEP, CommandOptions, require_runnable
+from runner.trainers.command.options import SCORE, STEP, CommandOptions, require_runnable
 from runner.trainers.command.placeholders import PROBLEMS, VALIDATION_PROBLEMS, filled, values_of
 from runner.trainers.command.sources import EVENTS, BeganSource, FilesSource, existing
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
@@ -87,9 +87,7 @@ class CommandDriver:
         found: list[Source] = []
         if options.began is not None:
             found.append(BeganSource(attempt.log, options.began, attempt.from_step))
-        sizes = self._sizes(config, attempt)
-        with suppress(OSError, ValueError):
-            sizes = json.loads((attempt.folder / _before(attempt)).read_text(encoding="utf-8"))
+        sizes = self._sizes_before(config, attempt)
         return [*found, FilesSource(self.pattern(config, attempt), sizes, options.metrics)]
 
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
@@ -122,6 +120,17 @@ class CommandDriver:
         printed_last = next((line for line in reversed(lines) if line.strip()), "")[:_LONGEST_LINE]
         return f"[trainer] metrics.pattern {asked} matches no line of {attempt.log}, such as '{printed_last}'"
 
+    def unscored(self, config: TrialConfig, attempt: Attempt) -> str:
+        """Return the columns that were read, none of which holds a score, and the one that was looked for."""
+        metrics = self._options.metrics
+        source = FilesSource(self.pattern(config, attempt), self._sizes_before(config, attempt), metrics)
+        source.read()
+        wanted = next(theirs for theirs, ours in metrics.names.items() if ours == SCORE)
+        return (
+            f"no number was read as '{wanted}'; the columns are {', '.join(source.columns)}: name that of the score as "
+            f'score = "…" under [metrics.columns], and have it validate every {{validate_every}} updates'
+        )
+
     def pattern(self, config: TrialConfig, attempt: Attempt) -> str:
         """Return the pattern of the files that hold its metrics."""
         metrics, options = self._options.metrics, self._options
@@ -133,6 +142,13 @@ class CommandDriver:
     def _sizes(self, config: TrialConfig, attempt: Attempt) -> dict[str, int]:
         """Return how long its files are already; a file that an earlier attempt began is read from there on."""
         return {path: Path(path).stat().st_size for path in existing(self.pattern(config, attempt))}
+
+    def _sizes_before(self, config: TrialConfig, attempt: Attempt) -> dict[str, int]:
+        """Return how long its files were before an attempt, as was noted with its start."""
+        with suppress(OSError, ValueError):
+            sizes: dict[str, int] = json.loads((attempt.folder / _before(attempt)).read_text(encoding="utf-8"))
+            return sizes
+        return self._sizes(config, attempt)
 
     def _problem_files(self, config: TrialConfig) -> dict[str, str]:
         """Return the problems as files, where the command names them."""

@@ -61,9 +61,10 @@ class CheckpointOptions(Section):
     @field_validator("pattern")
     @classmethod
     def _has_step(cls, given: str) -> str:
-        if given.count(STEP) != 1 or given.startswith("/"):
+        if given.count(STEP) != 1 or given.startswith("/") or ".." in given.split("/"):
             raise ValueError(
-                f"checkpoints.pattern = '{given}' should be relative and name {STEP} once, such as 'checkpoint-{STEP}'"
+                f"checkpoints.pattern = '{given}' should lie in the trial's folder (no / before it, no ..) and name "
+                f"{STEP} once, such as 'checkpoint-{STEP}'"
             )
         return given
 

@@ -22,7 +22,7 @@ def reading_of(row: Mapping[str, Any], names: Mapping[str, str]) -> Reading | No
     """Return what a row says, by our names of its columns; None where it names no step."""
     found = {ours: number for theirs, ours in names.items() if (number := _number(row.get(theirs))) is not None}
     step = found.pop(STEP_COLUMN, None)
-    if step is None or step != int(step) or step < 0:
+    if step is None or step < 0 or not step.is_integer():  # which inf and NaN are not
         return None
     score, error, length, clock = (found.pop(name, None) for name in (SCORE, ERROR, LENGTH, CLOCK))
     return Reading(int(step), score, error, length, clock, found)
@@ -36,13 +36,15 @@ class FilesSource:
         self._pattern, self._before, self._metrics = pattern, before, metrics
         self._names = metrics.names
         self._files: dict[str, Rows] = {}
+        self.columns: dict[str, None] = {}  # that were read, in their order
 
     def read(self) -> list[Reading]:
         """Return what is new in all of them."""
         for path in existing(self._pattern):
             if path not in self._files:
                 self._files[path] = _rows_of(Path(path), self._before.get(path, 0), self._metrics)
-        rows = (row for new in self._files.values() for row in new())
+        rows = [row for new in self._files.values() for row in new()]
+        self.columns.update(dict.fromkeys(name for row in rows for name in row))
         return [reading for row in rows if (reading := reading_of(row, self._names)) is not None]
 
 
