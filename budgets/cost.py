@@ -41,6 +41,7 @@ class StepCost:
     step_seconds: float
     start_up_seconds: float
     log_sd: float
+    save_every_seconds: float | None = None  # from one checkpoint to the next; None: saving is not counted
 
     @property
     def gpu_hours_per_step(self) -> float:
@@ -110,6 +111,7 @@ def step_cost(
         step_seconds=step_seconds,
         start_up_seconds=_start_up_seconds(workload.under(traits), hardware.gpu, placement, known, traits.execution),
         log_sd=known.log_sd(decisive),
+        save_every_seconds=_saves(workload, hardware.gpu, placement.trainer_gpus, traits.execution, known)[1],
     )
 
 
@@ -135,11 +137,22 @@ def phase_seconds(
         Phase.EVALUATE: {driver: seconds / every for driver, seconds in evaluation.items()},
     }
     phases = {phase: known.apply(seconds) for phase, seconds in phases.items()}
-    if (every_seconds := traits.execution.save_seconds) is not None:
-        saves = min(1.0, total(decisive_seconds(phases, traits)) / every_seconds)  # a step: no more than one
-        whole = known.apply(save_seconds(workload, gpu, trainers, traits.execution))
+    whole, apart = _saves(workload, gpu, trainers, traits.execution, known)
+    if apart is not None:
+        saves = min(1.0, total(decisive_seconds(phases, traits)) / apart)  # a step: no more than one
         phases[Phase.SAVE] = {driver: saves * seconds for driver, seconds in whole.items()}
     return phases
+
+
+def _saves(
+    workload: Workload, gpu: Gpu, trainers: int, execution: Execution, known: Coefficients
+) -> tuple[Seconds, float | None]:
+    """Return the seconds of a checkpoint, and those from one to the next; None where saving is not counted."""
+    if execution.save_seconds is None:
+        return {}, None
+    whole = known.apply(save_seconds(workload, gpu, trainers, execution))
+    least = 0.0 if execution.save_share is None else total(whole) / execution.save_share
+    return whole, max(execution.save_seconds, least)
 
 
 GENERATOR_SIDE = (Phase.GENERATE, Phase.REWARD, Phase.SYNC, Phase.EVALUATE)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from budgets.errors import InputError
 
+SAVE_SECONDS, SAVE_SHARE = 600.0, 0.02  # between saves, and of the time that they take at most where nobody says
 RULE_SECONDS = 2e-5  # of a rule on the CPU for one rollout: an order of magnitude that no run's phases contradict
 
 
@@ -22,6 +23,7 @@ class Execution:
     reward_seconds: float = RULE_SECONDS  # for one rollout
     reward_parallel: int = 1  # rollouts that are scored at once
     save_seconds: float | None = None  # from one checkpoint to the next; None: saving is not counted
+    save_share: float | None = None  # of the time that saves take at most, since they are rarer for it; None: any
 
     def __post_init__(self) -> None:
         if self.micro_batch < 1 or self.reward_parallel < 1 or not self.reward_seconds > 0:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from budgets.coefficients import SENDING_ADAPTERS
 from budgets.errors import ConfigError
-from budgets.execution import RULE_SECONDS, USUAL, Execution
+from budgets.execution import RULE_SECONDS, SAVE_SECONDS, SAVE_SHARE, USUAL, Execution
 from budgets.hardware import Gpu
 from planner.checking import Count, NotNegative, Positive, Section
 
@@ -71,8 +71,11 @@ class CostSection(Section):
     per_million: TokenPrices = Field(default_factory=TokenPrices)
 
 
-def execution_of(section: CostSection, trainer: str, gpu: Gpu, save_seconds: float) -> Execution:
-    """Return how a recipe is run; ConfigError where our own trainer on a CPU does none of that."""
+def execution_of(section: CostSection, trainer: str, gpu: Gpu, save_seconds: float | None) -> Execution:
+    """Return how a recipe is run; ConfigError where our own trainer on a CPU does none of that.
+
+    Without `save_seconds` saves are as rare as it takes.
+    """
     seconds, parallel = REWARDS[section.reward]
     waited = section.turns * section.tool_seconds  # a rollout's turns follow each other, as its score follows them
     if waited:
@@ -88,7 +91,8 @@ def execution_of(section: CostSection, trainer: str, gpu: Gpu, save_seconds: flo
         fp8_training=section.training_precision == "fp8",
         reward_seconds=(section.reward_seconds or seconds) + waited,
         reward_parallel=section.reward_parallel or parallel,
-        save_seconds=None if gpu.one_process else save_seconds,
+        save_seconds=None if gpu.one_process else save_seconds or SAVE_SECONDS,
+        save_share=SAVE_SHARE if save_seconds is None else None,
     )
     engines = execution.engine_gpus or execution.fp8_rollouts or execution.speculation > 1
     if gpu.one_process and (engines or execution.fp8_training or execution.lora_rank or not execution.packing):

@@ -10,6 +10,7 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from budgets.errors import InputError, suggest
+from budgets.execution import SAVE_SECONDS, SAVE_SHARE
 from planner.checking import Positive, Section, explained
 from planner.layering import read_tables
 
@@ -56,14 +57,22 @@ class TrainerChoice(Section):
         description="variables that it needs, such as WANDB_API_KEY; each machine's own value is used and never stored",
     )
     environment: dict[str, str] = Field({}, description="variables of its processes, or a table [trainer.environment]")
-    save_seconds: Positive = Field(
-        600.0, description="between saves: what a crash, or a stop of a trainer that cannot be asked to save, may cost"
+    save_seconds: Positive | None = Field(
+        None,
+        examples=[600.0],
+        description="between saves: what a crash, or a stop of a trainer that cannot be asked to save, may cost; "
+        f"without it {SAVE_SECONDS:g}, or as many as keep saves within {SAVE_SHARE:.0%} of the time",
     )
     patience: Patience = Field(default_factory=Patience, description="how long it may be silent")
     approximate: bool = Field(
         False, description="train a recipe as nearly as this trainer can, where it cannot do it exactly (--approximate)"
     )
     options: dict[str, Any] = Field({}, description="what this trainer alone knows, or a table [trainer.options]")
+
+    @property
+    def saves_every(self) -> float:
+        """Seconds between saves."""
+        return self.save_seconds or SAVE_SECONDS
 
     @property
     def takes_problems(self) -> bool:

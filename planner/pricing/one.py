@@ -8,8 +8,8 @@ from functools import cached_property
 from budgets.coefficients import Coefficients
 from budgets.cost import Z90, StepCost, phase_seconds, step_cost
 from budgets.errors import InfeasibleError, InputError
-from budgets.hardware import Hardware
-from budgets.memory import CHUNKED, WHOLE, Placement
+from budgets.hardware import SECONDS_PER_HOUR, Hardware
+from budgets.memory import CHUNKED, Placement
 from budgets.memory_plan import Demand, Means, MemoryPlan, plan_memory
 from budgets.signal import signal_fraction
 from budgets.work import Driver, Phase, StepLoad, total
@@ -148,7 +148,7 @@ class Price:
             reference=asked.traits.reference_pass,
             lora_rank=execution.lora_rank,
         )
-        means = Means(heads=(WHOLE, CHUNKED), offloads=False, sleeps=None)
+        means = Means(heads=(CHUNKED,), offloads=False, sleeps=None)  # a head as `fewest_gpus` counts it
         return plan_memory(demand, replace(means, shares=None) if gpu.one_process else means)
 
     @property
@@ -173,6 +173,8 @@ class Price:
                 longest = lengths.longest_of(asked.load.generated)
                 if longest > LONG_TAIL * lengths.mean:
                     limit += f", and a longest response of {longest / lengths.mean:.1f} × the mean"
+            if phase is Phase.SAVE and self.cost.save_every_seconds is not None:
+                limit += f", one in {self.cost.save_every_seconds / SECONDS_PER_HOUR:.2g} h"
             interval = interval_of(total(seconds), asked.coefficients.log_sd(seconds))
             prices.append(PhasePrice(phase.value, *interval, limit))
         return tuple(prices)

@@ -209,7 +209,7 @@ def _traits(facts: ScriptFacts, traits: RecipeTraits) -> RecipeTraits:
         staleness_bound=max(1, int(values.get("staleness") or 1)) if facts.split.asynchronous else 0,
         updates_per_batch=facts.split.updates,
         refills_groups=bool(values.get("filter_groups", traits.refills_groups)),
-        execution=replace(traits.execution, save_seconds=None),
+        execution=replace(traits.execution, save_seconds=None, save_share=None),
     )
 
 

@@ -220,9 +220,15 @@ def new_plan(
 
 
 def _hardware(proposal: Proposal) -> dict[str, Any]:
-    """Return the hardware with how the GPUs of each row are split, where one splits them."""
-    shares = [candidate.cell.cost.placement.training_share for candidate in proposal.candidates]
-    return {**plain(HardwareData(proposal.request)), **({"training_shares": shares} if any(shares) else {})}
+    """Return the hardware with the seconds between saves, and how the GPUs of rows are split, where one splits them."""
+    cells = [candidate.cell for candidate in proposal.candidates]
+    shares = [cell.cost.placement.training_share for cell in cells]
+    saves = [cost.save_every_seconds or 0.0 for cell in cells for cost in (cell.cost, cell.pilot_cost)]
+    return {
+        **plain(HardwareData(proposal.request)),
+        "save_every_seconds": max(saves) or None,
+        **({"training_shares": shares} if any(shares) else {}),
+    }
 
 
 def new_candidates(proposal: Proposal) -> list[schema.Candidate]:

@@ -83,6 +83,8 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
 
         script = read_script(choice.script)
     trainer = configured if script is None else script.onto(configured)
+    if trainer is not None and trainer.save_seconds is None:  # as rarely as the plan has priced it
+        trainer = trainer.model_copy(update={"save_seconds": plan.hardware.get("save_every_seconds")})
     if trainer is None and choice.simulation is None:
         _require_builtin_can(plan)
     try:

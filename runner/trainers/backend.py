@@ -234,7 +234,7 @@ class DrivenBackend:
             self._maker.waited(running.seconds() - self._rests_since, running.seconds())
             running.open_gate(segment.to_step)
             return running, self._maker
-        # The updates that save_seconds have, as they were measured, else as they are priced.
+        # The updates that fit between saves, as they were measured, else as they are priced.
         earlier = read_points(self._folder)
         points = earlier[-_REMEMBERED:]
         made = points[-1].optimizer_step - points[0].optimizer_step if points else 0
@@ -248,7 +248,7 @@ class DrivenBackend:
             checkpoint=newest.path if newest else None,
             hosts=tuple(host.address for host in self._hosts),
             gpus=tuple(host.gpus for host in self._hosts),
-            save_steps=max(1, int(config.driven_by.save_seconds / took)) if took > 0 else None,
+            save_steps=max(1, int(config.driven_by.saves_every / took)) if took > 0 else None,
         )
         self._went_on_from = attempt.from_step
         self._maker = PointMaker(config, self._last, scored=any(point.score is not None for point in earlier))

@@ -110,9 +110,14 @@ def validation_steps(config: TrialConfig) -> int:
 
 
 def save_steps(config: TrialConfig, attempt: Attempt) -> int:
-    """Return the updates between saves: no more than save_seconds have, and no more than between validations."""
+    """Return the updates between saves: as many as fit, on a CPU at most those between validations.
+
+    A checkpoint of a model on GPUs may take longer to write than the steps between two validations.
+    """
     every = validation_steps(config)
-    return every if attempt.save_steps is None else min(every, attempt.save_steps)
+    if attempt.save_steps is None:
+        return every
+    return attempt.save_steps if config.machine.device == "cuda" else min(every, attempt.save_steps)
 
 
 def merged(ours: Mapping[str, Any], settings: Mapping[str, Any], free: Collection[str] = ()) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _of_steps(spec: TrainerSpec, config: TrialConfig, attempt: Attempt, saves: i
     return {
         "validate_every": max(1, validation_steps(config) // each),
         "save_every": max(1, (saves or save_steps(config, attempt)) // each),
-        "save_seconds": config.driven_by.save_seconds,
+        "save_seconds": config.driven_by.saves_every,
         "from_step": attempt.from_step // each,
         "to_step": -(-attempt.to_step // each),
         "attempt": attempt.number,

@@ -190,6 +190,16 @@ def test_saves_are_spread_over_the_updates_between_them_and_stop_both_sides(reci
     assert rarely.step_seconds == pytest.approx(without.step_seconds * (1 + whole / 3600))
 
 
+@pytest.mark.parametrize("model", ["qwen3-0.6b", "qwen3-8b", "qwen2.5-32b"])
+@pytest.mark.parametrize("recipe", ["grpo", "scalerl"])
+def test_saves_whose_cadence_nobody_gives_take_two_per_cent_at_most(model: str, recipe: str) -> None:
+    traits = replace(TRAITS[recipe], execution=Execution(save_seconds=600, save_share=0.02))
+    cost = step_cost(workload_of(model), hardware_of(), traits, 8, 64)
+    assert 0 < cost.seconds_by_phase[Phase.SAVE] <= 0.02 * cost.step_seconds
+    assert cost.save_every_seconds is not None
+    assert cost.save_every_seconds >= 600
+
+
 @given(driver=st.sampled_from(list(Driver)), factor=st.floats(1.0, 5.0), recipe=RECIPES)
 def test_a_larger_coefficient_never_makes_a_step_cheaper(driver: Driver, factor: float, recipe: str) -> None:
     slow = Coefficients(log_mean={**dict.fromkeys(Driver, 0.0), driver: math.log(factor)})

@@ -171,13 +171,14 @@ def test_the_section_reaches_every_command_that_prices() -> None:
         "rollout_precision": "fp8",
         "training_precision": "fp8",
     }
-    usual = replace(USUAL, save_seconds=600.0)
+    usual = replace(USUAL, save_seconds=600.0, save_share=0.02)
     wanted = replace(usual, packing=False, micro_batch=8, lora_rank=16, fp8_rollouts=True, fp8_training=True)
     assert executed(cost=cost) == wanted
     request = build_request(resolved(cost=cost, axes={"recipes": ["easy", "scalerl"]}))
     assert [variant.traits.execution for variant in request.all_variants] == [wanted, wanted]
     assert executed() == usual
-    assert executed(trainer={"save_seconds": 60}).save_seconds == 60
+    often = executed(trainer={"save_seconds": 60})
+    assert (often.save_seconds, often.save_share) == (60, None)
 
 
 @pytest.mark.parametrize(
