@@ -149,6 +149,19 @@ class Proposal:
         return self.candidates[0] if self.champion is None else self.champion.row
 
     @property
+    def run_gpu_hours(self) -> float:
+        """What the final run takes: all that it has, or less where more passes over the prompts should do harm."""
+        cell = self.run.cell
+        stops = cell.allocation.update_steps < cell.affordable_steps
+        return cell.gpu_hours if stops else self.final_gpu_hours
+
+    @property
+    def spent_gpu_hours(self) -> float:
+        """What pilots and final run take together: what a plan costs."""
+        unspent = 0.0 if self.deadline is None else self.deadline.unspent_gpu_hours
+        return self.pilot_gpu_hours + min(self.run_gpu_hours, self.final_gpu_hours - unspent)
+
+    @property
     def level(self) -> tuple[Candidate, ...]:
         """The candidates that the prior can hardly tell from the first, which is one of them."""
         return tuple(candidate for candidate in self.candidates if candidate.standing.level)

@@ -71,7 +71,8 @@ class Launch:
     passes: int = 1  # over a batch; each has all of its updates
     placement: Placement | None = None  # None: the best split
     prompts_known: bool = False  # whether the size of the prompt set is more than a guess
-    length_known: bool = False  # and the mean response
+    prompts_by_name: bool = False  # whether it is what the name of a public data set says
+    length_known: bool = False  # whether the mean response is more than a guess
     gpu_known: bool = False  # and the kind of GPU
     rates_known: bool = False  # and the pass rates
     longest_prompt: float = 0.0
@@ -186,6 +187,8 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
         passes=max(1, int(values.get("updates_per_batch") or updates) // updates),
         placement=_placement(facts, hardware.gpus_per_trial, traits.execution.engine_gpus),
         prompts_known=prompts is not None,
+        prompts_by_name=not values.get("dataset_problems")
+        and resolved.source("workload.prompt_set_size") == facts.keys.get("dataset", "dataset"),
         gpu_known=resolved.source("hardware.gpu") != DEFAULT,
         length_known="mean_response_tokens" not in guessed,
         rates_known=not guessed.issuperset(RATES),

@@ -25,6 +25,7 @@ from planner.pricing.one import Interval, Price
 from planner.vetting.launch import Launch
 
 MOST_CUT, MOST_DEAD = 0.2, 0.4  # shares of responses and of groups above which a launch should wait
+MOST_DAYS, MOST_DISK = 30, 20e12  # of a run, and bytes of its checkpoints, that somebody should have meant
 UNSHARDED: Final = ("ddp", "zero2")  # each GPU holds all weights; with the first gradients and optimizer too
 
 
@@ -176,12 +177,25 @@ class Verdict:
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
         """What should stop the launch, the worst first, and what may be such."""
-        return tuple(_flags(self))
+        return (*_flags(self), *_flags_of_length(self))
 
     @property
     def stops(self) -> bool:
         """Whether something should stop the launch that is no guess."""
         return any(flag.asks is None for flag in self.flags)
+
+
+def _flags_of_length(found: Verdict) -> Iterator[Flag]:
+    """Yield what a run that is much longer than anybody wants comes to: often its epochs are of a larger data set."""
+    launch, hours, kept = found.launch, found.hours, found.checkpoints
+    asks = "--prompts" if launch.prompts_by_name and "update_steps" not in launch.explicit else None
+    if hours is not None and hours[0] > MOST_DAYS * 24:
+        dollars = "" if found.dollars is None else f" and ${found.dollars:,.0f}"
+        why = f"The run takes {hours[0] / 24:,.0f} days{dollars}"
+        size = f": {launch.workload.prompt_set_size:,} prompts, by the name of the data" if asks else ""
+        yield Flag("length", f"{why}{size}.", asks)
+    if kept is not None and kept[0] * kept[1] > MOST_DISK:
+        yield Flag("disk", f"{kept[0]:,} checkpoints take {kept[0] * kept[1] / 1e12:,.0f} TB: keep fewer.", asks)
 
 
 def verdict(launch: Launch) -> Verdict:

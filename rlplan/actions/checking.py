@@ -122,7 +122,12 @@ def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tup
             f"{workload.responses.mean:,.0f} tokens a response",
             "--mean-response-tokens",
         ),
-        "workload.prompt_set_size": ("an unknown number of prompts", "--prompt-set-size"),
+        "workload.prompt_set_size": (
+            f"{workload.prompt_set_size:,} prompts, by their name"
+            if launch.prompts_by_name
+            else "an unknown number of prompts",
+            "--prompts",
+        ),
         "validation.problems": (f"{workload.validation.problems} validation problems", "--validation-problems"),
     }
     known = {
@@ -130,4 +135,6 @@ def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tup
         "workload.mean_response_tokens": launch.length_known,
         "validation.problems": not launch.validates,  # where nothing is, nothing is guessed
     }
-    return [each for key, each in taken.items() if resolved.source(key) in (DEFAULT, "one node") and not known.get(key)]
+    guesses = [key for key in taken if resolved.source(key) in (DEFAULT, "one node") and not known.get(key)]
+    named = ["workload.prompt_set_size"] if launch.prompts_by_name else []
+    return [each for key, each in taken.items() if key in guesses + named]

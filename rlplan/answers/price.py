@@ -25,7 +25,7 @@ from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_st
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, plural, some_of
 from rlplan.wording.row_columns import columns
 
-SET_UP = ("model", "gpu", "gpus", "response_tokens", "mean_response_tokens", "from_log")
+SET_UP = ("model", "gpu", "gpus", "response_tokens", "mean_response_tokens", "from_log", "prompts")
 # The flags that a plan can be asked for with too, and all that a price depends on.
 OF_PLANS = ("task", *SET_UP, "recipe", "difficulty", "config")
 SIZES = ("rollouts_per_prompt", "prompts_per_batch")

@@ -155,7 +155,7 @@ def _split(proposal: Proposal, dollars: Sequence[float]) -> list[str]:
     pilot_time = duration(proposal.pilot_wall_hours)
     what = "pilot" if proposal.champion is None else "challenger"
     granted = f"{plural(len(pilots), what)} of {hours(used)}, about {pilot_time}, in segments of {segments}"
-    price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
+    price = proposal.spent_gpu_hours * hardware.gpu.dollars_per_hour
     lines = [
         f"{what}s  {hours(proposal.pilot_gpu_hours)} GPU-hours: {granted}" if pilots else f"{what}s  none",
         f"final   {hours(proposal.final_gpu_hours)} GPU-hours{_final_use(proposal)}",
@@ -182,11 +182,10 @@ def _split(proposal: Proposal, dollars: Sequence[float]) -> list[str]:
 
 def _final_use(proposal: Proposal) -> str:
     first, hardware = proposal.run, proposal.request.hardware
-    stops = first.cell.allocation.update_steps < first.cell.affordable_steps
-    used = first.cell.gpu_hours if stops else proposal.final_gpu_hours
+    used = proposal.run_gpu_hours
     machine = f"{hardware.gpus_per_trial} {hardware.gpu.name} of one trial"
     time = f", about {duration(used / hardware.gpus_per_trial)} on the {machine}"
-    if not stops:
+    if used >= proposal.final_gpu_hours:
         return time
     return (
         f", of which row {first.rank} uses {hours(used)}{time}: beyond {first.epochs:,.3g} passes over the prompts it "

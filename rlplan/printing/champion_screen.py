@@ -72,12 +72,11 @@ def _named(row: Candidate, *, with_rate: bool = False) -> str:
 
 def _expected(proposal: Proposal, row: Candidate) -> str:
     hardware, score, cell = proposal.request.hardware, row.cell.expected_score, row.cell
-    stops = cell.allocation.update_steps < cell.affordable_steps
-    used = cell.gpu_hours if stops else proposal.final_gpu_hours
+    used = proposal.run_gpu_hours
     on = f"{hardware.gpus_per_trial}" + (f" of {hardware.gpus}" if hardware.gpus > hardware.gpus_per_trial else "")
-    unspent = 0.0 if proposal.deadline is None else proposal.deadline.unspent_gpu_hours
-    dollars = (proposal.request.budget_gpu_hours - unspent) * hardware.gpu.dollars_per_hour
+    dollars = proposal.spent_gpu_hours * hardware.gpu.dollars_per_hour
     price = f", ${dollars:,.0f}" if dollars >= 1 else ""
+    stops = used < proposal.final_gpu_hours
     end = f" It uses {hours(used)} GPU-hours: more passes over the prompts should do harm." if stops else ""
     return (
         f"Expected score {interval(score.median, score.low, score.high)} after {steps(cell.allocation.update_steps)} "

@@ -9,7 +9,9 @@ from operator import attrgetter
 
 from budgets.cost import Z90
 from budgets.signal import BetaPassRates, MeasuredPassRates
+from budgets.work import Phase
 from planner.axes import format_axes, value_of, values_by_axis
+from planner.config.layers import DEFAULT
 from planner.metrics import Interval
 from planner.percent import percent
 from planner.proposals import Candidate, Proposal
@@ -33,6 +35,7 @@ from rlplan.wording.numbers import (
 )
 from rlplan.wording.sharing import better_share, gain_of_pilots, warned_of_pilots
 
+MOST_CUT = 0.1  # of the responses that may be cut off without a word
 LEAST_UNSPENT = 0.01  # of the budget that is worth a word
 LEVEL_ENOUGH = 0.002  # of expected score: what is no loss to speak of
 BEHIND = "likely lower"  # not level with the first, by no more than the error
@@ -56,11 +59,18 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     known = f"A step's price is known within × {factor:.2g}: row {proposal.run.rank} gets {bought}."
     missing = []
     if any(each.what == "responses" and each.source.startswith("expected of") for each in plan.assumptions):
-        missing.append("mean response length (--mean-response-tokens)")
+        missing.append("response length (--mean-response-tokens)")
     if not isinstance(proposal.request.workload.pass_rates, MeasuredPassRates | BetaPassRates):
         missing.append("pass rates (--pass-rates-file)")
+    if any(each.what == "prompts" and each.source == DEFAULT for each in plan.assumptions):
+        missing.append(f"{proposal.request.workload.prompt_set_size:,} prompts (--prompts)")
     if missing:
         known += f" Guessed: {', '.join(missing)}."
+    workload, cost = proposal.request.workload, proposal.run.cell.cost
+    if (cut := workload.under(proposal.request.traits).responses.truncated_share) > MOST_CUT:
+        known += f" {percent(cut)} of responses are cut off."
+    if saves := cost.seconds_by_phase.get(Phase.SAVE):
+        known += f" Saves take {percent(saves / cost.step_seconds)} of the time."
     below: list[Part] = ["", *canvas.lines(known), *next_after(plan, invocation, canvas)]
     yield from one_screen(
         above, lambda rows: [candidates_table(proposal, _shown(proposal, rows), canvas)], below, canvas, top
@@ -119,10 +129,8 @@ def _best_guess(proposal: Proposal) -> Iterator[str]:
     score, of = first.cell.expected_score, first.cell.allocation
     axes = f", {format_axes(first.axes)}" if first.axes else ""
     share = f"{hardware.gpus_per_trial}" + (f" of {hardware.gpus}" if hardware.gpus > hardware.gpus_per_trial else "")
-    stops = of.update_steps < first.cell.affordable_steps
-    used = first.cell.gpu_hours if stops else proposal.final_gpu_hours
-    unspent = 0.0 if proposal.deadline is None else proposal.deadline.unspent_gpu_hours
-    dollars = (proposal.request.budget_gpu_hours - unspent) * hardware.gpu.dollars_per_hour
+    used = proposal.run_gpu_hours
+    dollars = proposal.spent_gpu_hours * hardware.gpu.dollars_per_hour
     price = f", ${dollars:,.0f} in all" if dollars >= 1 else ""
     yield (
         f"Best guess today: n = {n}, B = {B}{axes}, {steps(of.update_steps)} steps at learning rate "
@@ -132,7 +140,7 @@ def _best_guess(proposal: Proposal) -> Iterator[str]:
         f"Expected score {_score(score)}, "
         f"{duration(used / hardware.gpus_per_trial)} on {share} {hardware.gpu.name}{price}."
     )
-    if stops:
+    if used < proposal.final_gpu_hours:
         yield f"It uses {hours(used)} GPU-hours: more passes over the prompts should do harm."
     yield from deadline_lines(proposal)
 

@@ -182,6 +182,7 @@ class PlanData(View[Proposal]):
     budget_gpu_hours = Key[float]("of.request.budget_gpu_hours")
     pilot_gpu_hours = Key[float]("of.pilot_gpu_hours")
     final_gpu_hours = Key[float]("of.final_gpu_hours")
+    spent_gpu_hours = Key[float]("of.spent_gpu_hours", "of these: less where more passes over the prompts do harm")
     workload = Key[WorkloadData](lambda each: WorkloadData(each.of.request))
     hardware = Key[HardwareData](lambda each: _hardware(each.of))
     recipe = Key[str](lambda each: recipe_names(each.of))

@@ -32,7 +32,7 @@ class CheckRequest(StoredRequest):
     response_tokens: int | None = options.response_tokens()
     mean_response_tokens: float | None = options.mean_response()
     from_log: Path | str | None = options.from_log()
-    prompt_set_size: int | None = flag("How many prompts there are.", key="workload.prompt_set_size")
+    prompts: int | None = options.prompts(short="--prompt-set-size")
     validation_problems: int | None = flag("How many problems a validation has.", key="validation.problems")
     pass_rate: float | None = options.pass_rate()
     pass_rates_file: str | None = options.pass_rates_file()

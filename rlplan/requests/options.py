@@ -89,6 +89,7 @@ catalogue_model = partial(
 )
 gpu = partial(flag, "A GPU of the catalogue, or your own in rlplan.toml.", offer=completing.gpus, key="hardware.gpu")
 gpus = partial(flag, "How many GPUs the run has.", key="hardware.gpus")
+prompts = partial(flag, "How many prompts there are to train on.", key="workload.prompt_set_size")
 response_tokens = partial(flag, "Most tokens of a response.", least=1, key="workload.response_tokens")
 mean_response = partial(
     flag, "Mean tokens of a response: what a price depends on most.", key="workload.mean_response_tokens"

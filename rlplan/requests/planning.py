@@ -29,6 +29,7 @@ class ProposeRequest(StoredRequest):
     response_tokens: int | None = options.response_tokens()
     mean_response_tokens: float | None = options.mean_response()
     from_log: Path | str | None = options.from_log()
+    prompts: int | None = options.prompts()
     script: Path | None = flag(
         "What starts a trainer: its workload counts, its n and B are the champion's.", "<script>", name="--from"
     )
@@ -83,6 +84,7 @@ class PriceRequest(StoredRequest):
     response_tokens: int | None = options.response_tokens()
     mean_response_tokens: float | None = options.mean_response()
     from_log: Path | str | None = options.from_log()
+    prompts: int | None = options.prompts()
     prompt_tokens: float | None = flag("Mean tokens of a prompt.", key="workload.prompt_tokens")
     recipe: str | None = options.recipe()
     trainer: str | None = flag("Whose trainer: how fast it is was measured.", "<name>", offer=trainers)

@@ -9,7 +9,7 @@ from budgets.allocation import LARGEST_SCALING_ROLLOUTS
 from budgets.coefficients import Coefficients
 from budgets.cost import Z90, step_cost
 from budgets.expected_lengths import a_model, kind_of
-from budgets.hardware import Gpu
+from budgets.hardware import SECONDS_PER_HOUR, Gpu
 from budgets.lengths import InterruptedLengths
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
@@ -20,7 +20,7 @@ from planner.percent import percent
 from planner.proposals import PricedCell, Proposal, Request
 from planner.rules import ALARM_SHARE
 from rlplan.wording.draw import Cells, Column
-from rlplan.wording.numbers import count, plural, rate
+from rlplan.wording.numbers import count, duration, plural, rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     nearest, next_to_it, *others = (ground.study for ground in proposal.grounds)
     studies = f"{nearest}; {next_to_it}; {len(others)} more, by their distance"
     start_up = f"{first.cost.start_up_seconds:,.0f} s a trial, first validation included"
+    every = proposal.run.cell.cost.save_every_seconds
+    saves = None if every is None else f"one in {duration(every / SECONDS_PER_HOUR)}; training waits for it"
     workload, prompts = request.workload, resolved.source("workload.prompt_set_size")
     if counted_prompts(resolved, workload.pass_rates) is not None:
         prompts = "one a pass rate; if these are a sample, set prompt_set_size"
@@ -55,6 +57,7 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
         _recipe(request, resolved),
         _learning_rate(request, resolved),
         _validation(request, resolved),
+        *([] if saves is None else [Assumption("saves", saves, resolved.source("trainer.save_seconds"))]),
         Assumption("start-up", start_up, "assumed; see [gpus]"),
         _share(proposal, resolved),
     ]
