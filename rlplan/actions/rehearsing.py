@@ -24,6 +24,7 @@ from rlplan.wording.numbers import duration, hours, plural, some_of
 from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig
 from runner.processes import sweep_orphans, sweep_tag
+from runner.rehearsal.first_step import take_first_step
 from runner.rehearsal.node_files import try_folder
 from runner.rehearsal.playing import Played, Playing, standin_spec
 from runner.storage.place import Place
@@ -88,6 +89,7 @@ def _tried(asked: _Asked) -> Iterator[Finding]:
         found = list(_storage(folder, url, asked.ray_address))
         yield from found
         if verdict(found) is not Health.BAD:
+            yield from _started(asked, folder / "first-step")
             yield from _played(asked, folder, url)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -118,10 +120,9 @@ def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator
                 refused.setdefault(reason, []).append(trial)
     for reason, names in refused.items():
         yield bad("trainer", name, f"{reason} ({some_of(names, _NAMED)})", "see docs/trainers.md")
-    if not refused and name == COMMAND:
-        yield mind("trainer", f"{name}: its program is there", "it is not started here: its patterns are not tried")
-    elif not refused:
-        by = "its own parser" if asked else "rlplan's driver of it"
+    if not refused:
+        by = "its program is there, and rlplan's driver" if name == COMMAND else "its own parser"
+        by = by if asked else "rlplan's driver of it"
         yield ok(
             "trainer",
             f"{name}: {by} accepts {'the configuration' if len(trials) == 1 else f'all {len(trials)} configurations'}",
@@ -152,6 +153,25 @@ def _storage(folder: Path, url: str | None, address: str | None) -> Iterator[Fin
         yield mind("storage", found, f"100 GB of a checkpoint take {duration(1e5 / slowest / SECONDS_PER_HOUR)}")
     else:
         yield ok("storage", found)
+
+
+def _started(asked: _Asked, folder: Path) -> Iterator[Finding]:
+    """Start the command of a trainer of one's own for one step, on this machine, as its cheapest trial does."""
+    spec, trainer = asked.spec, asked.spec.training.trainer
+    if trainer is None or trainer.name != COMMAND:
+        return
+    if asked.ray_address is not None or spec.training.machine.nodes > 1:
+        yield mind("command", "not started", "its metrics and checkpoints are tried without --ray-address, on one node")
+        return
+    trials = _trials(spec, asked.candidates)
+    name, config = min(trials.items(), key=lambda trial: trial[1].rollouts_per_step)
+    try:
+        stepped = take_first_step(config, folder)
+    except RlplanError as error:
+        yield bad("command", name, str(error), "mend the trainer's file, or its script: docs/trainers.md")
+        return
+    score = "no score yet" if stepped.score is None else f"score {stepped.score:.3f}"
+    yield ok("command", f"{name}: one step in {stepped.seconds:.0f} s, {score}, saved as {stepped.checkpoint}")
 
 
 def _played(asked: _Asked, folder: Path, url: str | None) -> Iterator[Finding]:

@@ -95,6 +95,14 @@ class SweepEnd(Answer):
         """What `status` prints too."""
         return StatusData(self.picture, self.final)
 
+    def emit(self, format: Format, invocation: Invocation) -> ExitCode:
+        """Print it; without an answer exit code 5 where segments hung or failed, else 4: more GPU-hours would do."""
+        code = super().emit(format, invocation)
+        if self.picture.answer is not None:
+            return code
+        broken = {SegmentOutcome.FAILED.value, SegmentOutcome.LOST.value} & self.picture.money.by_use.keys()
+        return ExitCode.FINISHED_WITH_FAILURES if broken else ExitCode.BUDGET_TOO_SMALL
+
 
 @dataclass(frozen=True, repr=False)
 class FinalEnd(Answer):

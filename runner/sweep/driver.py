@@ -24,15 +24,17 @@ from runner.sweep.board import Board
 from runner.sweep.deciding import Concluding
 from runner.sweep.dispatch import Dispatcher
 from runner.sweep.holds import FolderWatch, Idleness, Requests
-from runner.sweep.intake import Intake
+from runner.sweep.intake import SAVE_SOONER, UNSAVED, Intake
 from runner.sweep.journal import Journal, UnstoredError
 from runner.sweep.recovery import recover
 from runner.sweep.spec import SweepSpec
 from runner.sweep.tidying import Tidying
 from runner.sweep.worker_records import worker_records
+from runner.trainers.reading_check import METRICS
 
 TICK_SECONDS = 0.5
 FEWEST_HOPELESS_TRIALS = 3
+FEWEST_UNSAVED_TRIALS = 2
 # After these no worker could save: the user is in a hurry, folder or room is gone, Ray is.
 _ENDS_AT_ONCE = (KeyboardInterrupt, NotFoundError, CheckpointError, ClusterLostError)
 
@@ -112,7 +114,8 @@ class SweepDriver:
             if not isinstance(error, KeyboardInterrupt):
                 raise
             return self._finished(SweepStatus.INTERRUPTED)
-        ended = SweepStatus.FAILED if self._board.failed() == len(self._board.trials) else SweepStatus.FINISHED
+        failed = self._hopeless() or self._board.failed() == len(self._board.trials)
+        ended = SweepStatus.FAILED if failed else SweepStatus.FINISHED
         status = SweepStatus.INTERRUPTED if interrupted else ended
         self._journal.end(status, patiently=not interrupted)
         return self._finished(status)
@@ -164,12 +167,12 @@ class SweepDriver:
         while True:
             self._requests.poll()
             ending = self._interrupted() or self._requests.stopping
-            if ending:
+            if ending or self._hopeless():
                 for segment in self._board.running.keys() - stopping:
                     self._dispatcher.stop(segment)
                 stopping |= self._board.running.keys()
-                if not self._board.running:
-                    return True
+            if ending and not self._board.running:
+                return True
             with suppress(UnstoredError):  # what runs goes on, and the user is heard
                 self._begin_new(ending)
             held = ending or self._interrupted() or self._requests.paused
@@ -207,20 +210,28 @@ class SweepDriver:
         While no worker is free, the policy is not asked: on a cluster that others fill, or where a worker that was let
         go is not gone yet, this is no end.
         """
-        over = self._dispatcher.stopped is not None or self._hopeless()
+        over = self._dispatcher.stopped is not None or self._hopeless() is not None
         return over or not (self._board.due or self._board.changed)
 
-    def _hopeless(self) -> bool:
-        """Whether one trial after the other has failed and none has ever got anywhere."""
-        failed = self._board.failed() if self._intake.failures else 0
-        anything = self._intake.committed or any(trial.step for trial in self._board.trials.values())
-        return failed >= max(FEWEST_HOPELESS_TRIALS, self._executor.workers) and not anything
+    def _hopeless(self) -> str | None:
+        """Say why no trial would fare better than those that have failed here; None as long as one may."""
+        failures, failed = self._intake.failures, self._board.failed()
+        anything = any(trial.step for trial in self._board.trials.values())
+        if failures.get(METRICS, 0) > anything:  # of all trials alike, unless another got on
+            return "what the trainer says of its steps cannot be read as its settings have it"
+        if not failures or anything:
+            return None
+        if failures.get(UNSAVED, 0) >= FEWEST_UNSAVED_TRIALS:
+            return f"{FEWEST_UNSAVED_TRIALS} trials have ended without a save, and none has got to one: {SAVE_SOONER}"
+        if failed >= max(FEWEST_HOPELESS_TRIALS, self._executor.workers):
+            return "every trial that ran has failed, and none has got anywhere"
+        return None
 
     def _say_why_it_ends(self) -> None:
         if self._dispatcher.stopped is not None:
             return
-        if self._hopeless():
-            reason = "every trial that ran has failed, and none has got anywhere"
+        if (hopeless := self._hopeless()) is not None:
+            reason = hopeless
         elif not any(trial.state in READY for trial in self._board.trials.values()):
             counts = Counter(str(trial.state) for trial in self._board.trials.values())
             kinds = f" ({', '.join(self._intake.failures)})" if self._intake.failures else ""

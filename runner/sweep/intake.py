@@ -32,6 +32,11 @@ PASSING = frozenset({"lost", "checkpoint", "hang", PREEMPTED})
 SECONDS_UNTIL_ROOM = 15.0  # until a segment for which there was no room is asked for again
 TAIL_CHARACTERS = 4000
 STOPPED = "stopped at once: what it had not saved is lost"
+UNSAVED = "unsaved"  # the failure of a trial that never got to a save
+SAVE_SOONER = (
+    "have its trainer save more often ([trainer] save_seconds), or let it have longer for a save "
+    "([trainer.patience] stop_seconds)"
+)
 LONGER = 2.0  # times the segment that ended before a save: all such of a trial take no more than the last one twice
 
 
@@ -47,7 +52,6 @@ class Intake:
         self._former = FormerWorkers(Path(board.spec.folder), self._clock.seconds)
         self._given_up: dict[int, set[int]] = {}  # segments by trial whose workers may not know of it
         self.failures: dict[str, int] = {}  # how often each kind ended a trial
-        self.committed = 0  # segments
         self.stopped = False  # at once, by the user: what is lost then is no trial's failure
 
     def take(self, event: Event) -> None:
@@ -113,7 +117,6 @@ class Intake:
         self._close(segment, SegmentOutcome.COMMITTED, gpu_hours, event.checkpoint, event.step, event.worker, start_up)
         self._board.scored(segment.trial, segment.points)
         self._board.committed(segment.trial, event.step, segment.points)
-        self.committed += 1
         if not self._unsaved(segment, event.step, gpu_hours):
             self._move(segment.trial, TrialState.PAUSED, f"saved at step {event.step}")
         with self._journal.going_on("a segment's cost and notes were"):
@@ -133,13 +136,10 @@ class Intake:
         left = min(board.ledger.left, board.account.share(len(board.trials)))
         lost = f"{made} updates after step {segment.from_step} ({gpu_hours:.3g} GPU-hours) were lost: no save came"
         if segment.unpaid or segment.from_step or LONGER * facts.unsaved_gpu_hours <= left:
-            self._journal.note("unsaved", segment.trial, f"{lost}; another segment has to be {LONGER:g} times as long")
+            self._journal.note(UNSAVED, segment.trial, f"{lost}; another segment has to be {LONGER:g} times as long")
             return False
-        why = (
-            f"{lost}, and a longer segment may take {left:.3g}: have its trainer save more often "
-            "([trainer] save_seconds), or let it have longer for a save ([trainer.patience] stop_seconds)"
-        )
-        self._fail(segment.trial, "unsaved", why, why)
+        why = f"{lost}, and a longer segment may take {left:.3g}: {SAVE_SOONER}"
+        self._fail(segment.trial, UNSAVED, why, why)
         return True
 
     def _learn(self, segment: OpenSegment, notes: Sequence[str]) -> None:

@@ -53,7 +53,7 @@ def test_every_key_and_every_placeholder_stands_on_the_page_and_no_other() -> No
     )
     assert shown is not None
     table = set(re.findall(r"`\{([a-z_.]+)\}`", shown[1]))
-    known = values_of(config(), driver(config())._options, Attempt(Path("/"), 1, 0, 1, None), 0)
+    known = values_of(config(), driver(config()).options, Attempt(Path("/"), 1, 0, 1, None), 0)
     assert {name for name in known if not name.startswith("recipe.")} <= table <= set(known)
     assert all(f"`{name}`" in PAGE for name in TRAINERS)
 

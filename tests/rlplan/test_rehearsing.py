@@ -1,6 +1,7 @@
 """A rehearsal says what would fail before anything is spent; simulated workers instead of Ray."""
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.placing import ClusterResources
 from tests.rlplan.stored_rows import rows
 from tests.simulated.executor import SimulatedExecutor
+
+OWN = Path(__file__).parents[1] / "runner" / "trainers" / "own"
 
 
 class Simulated(SimulatedExecutor):
@@ -166,3 +169,25 @@ def test_a_final_run_is_rehearsed_on_its_own_layout_and_nothing_is_stored(swept:
     assert found["stand-in"].found.startswith("1 trial trained, scored and saved")
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_dir()) == before
     assert len(rows(swept, Sweep)) == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "changes", "health", "said"),
+    [
+        ("plain", {}, Health.OK, r"one step in \d+ s, score 0\.3\d\d, saved as checkpoint-1\.pt"),
+        ("unscored", {}, Health.BAD, "the columns are step, loss, reward, acc"),
+        ("percent", {}, Health.BAD, r"reward_range = \[0, 100\]"),
+        ("plain", {"checkpoint-{step}.pt": "ckpt-{step}"}, Health.BAD, "no checkpoint by the pattern 'ckpt-{step}'"),
+    ],
+)
+def test_the_command_of_a_trainer_of_ones_own_takes_a_step(
+    mode: str, changes: dict[str, str], health: Health, said: str, tmp_path: Path
+) -> None:
+    shutil.copy(OWN / "train.py", tmp_path)
+    text = (OWN / "trainer.toml").read_text(encoding="utf-8").replace("--mode plain", f"--mode {mode}")
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    (tmp_path / "trainer.toml").write_text(text, encoding="utf-8")
+    found = rehearsed(tmp_path / "rlplan.db", trainer=str(tmp_path / "trainer.toml"))
+    assert found["command"].health is health
+    assert re.search(said, f"{found['command'].found} {found['command'].why}")

@@ -101,8 +101,10 @@ Next
 
 def test_a_sweep_without_a_recommendation_says_so(run: Run, driven: Driven, tmp_path: Path) -> None:
     seeded(tmp_path / "rlplan.db").store.close()
-    assert "sweep-1 ended without a recommendation" in run("sweep").out
-    document = run.json("sweep")
+    said = run("sweep")
+    assert "sweep-1 ended without a recommendation" in said.out
+    assert said.code == 5  # a trial of it has failed
+    document = run("sweep", "--format", "json").json
     assert (document["recommendation"], document["ranking"]) == (None, [])
     assert run("sweep", "--format", "csv").out.startswith("rank,rollouts_per_prompt")
 

@@ -71,7 +71,7 @@ class FormDriver(StandinDriver):
         return run
 
     def _of_command(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
-        options = self.trainer._options
+        options = self.trainer.options
         return {
             "metrics": self.trainer.pattern(config, attempt).replace("*", "standin").replace("?", "x"),
             "table": options.metrics.format == "csv",

@@ -30,41 +30,41 @@ class CommandDriver:
 
     def __init__(self, options: CommandOptions) -> None:
         """Take what the file says."""
-        self._options = options
+        self.options = options
 
     @property
     def stop_signal(self) -> int | None:
         """Signal on which it saves and ends."""
-        name = self._options.stop_signal
+        name = self.options.stop_signal
         return None if name == "none" else signal.Signals[name]
 
     @property
     def gated(self) -> bool:
         """Whether it waits at the gate."""
-        return self._options.gate
+        return self.options.gate
 
     def check(self, config: TrialConfig) -> None:
         """Refuse a file that does not describe how a trial is trained."""
-        require_runnable(config, self._options)
+        require_runnable(config, self.options)
         sample = Attempt(Path("/"), 1, 0, 1, None)
-        values = values_of(config, self._options, sample, 0)
-        for text in self._options.texts():
+        values = values_of(config, self.options, sample, 0)
+        for text in self.options.texts():
             filled(text, values)
         self._problem_files(config)
 
     def rehearse(self, config: TrialConfig) -> list[str]:
         """Return what of its program and scripts is not there; the command is not started."""
-        values = values_of(config, self._options, Attempt(Path("/"), 1, 0, 1, None), 0)
-        program, *words = (filled(word, values) for word in self._options.argv)
+        values = values_of(config, self.options, Attempt(Path("/"), 1, 0, 1, None), 0)
+        program, *words = (filled(word, values) for word in self.options.argv)
         lacking = [] if shutil.which(program) else [program]  # it runs in its trial's folder
         for word in words:
-            if word.endswith(SCRIPTS) and not word.startswith("-") and word not in self._options.files:
+            if word.endswith(SCRIPTS) and not word.startswith("-") and word not in self.options.files:
                 lacking += [] if Path(word).is_absolute() and Path(word).is_file() else [word]
         return [f"there is no {each}" for each in lacking]
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
         """Start the command on the head, and on every machine if it says which of them it is, or needs a Ray there."""
-        options = self._options
+        options = self.options
         if rank and not (options.names("node_rank") or options.own_ray):
             return None
         values = values_of(config, options, attempt, rank)
@@ -83,7 +83,7 @@ class CommandDriver:
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return where its metrics appear, which are read from where they stood before this attempt."""
-        options = self._options
+        options = self.options
         found: list[Source] = []
         if options.began is not None:
             found.append(BeganSource(attempt.log, options.began, attempt.from_step))
@@ -92,7 +92,7 @@ class CommandDriver:
 
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those that bear the mark, the newest first."""
-        options, complete = self._options.checkpoints, []
+        options, complete = self.options.checkpoints, []
         for number, path in numbered(folder, options.pattern):
             mark = (options.complete or "").replace(STEP, number)
             outside = mark.startswith("../")
@@ -107,7 +107,7 @@ class CommandDriver:
 
     def unheard(self, config: TrialConfig, attempt: Attempt) -> str | None:
         """Return which pattern matches nothing in what it printed or wrote; None where something matches."""
-        metrics, pattern = self._options.metrics, self.pattern(config, attempt)
+        metrics, pattern = self.options.metrics, self.pattern(config, attempt)
         files = existing(pattern)
         if not files:
             return f"[trainer] metrics: there is no file {pattern}"
@@ -122,7 +122,7 @@ class CommandDriver:
 
     def unscored(self, config: TrialConfig, attempt: Attempt) -> str:
         """Return the columns that were read, none of which holds a score, and the one that was looked for."""
-        metrics = self._options.metrics
+        metrics = self.options.metrics
         source = FilesSource(self.pattern(config, attempt), self._sizes_before(config, attempt), metrics)
         source.read()
         wanted = next(theirs for theirs, ours in metrics.names.items() if ours == SCORE)
@@ -133,7 +133,7 @@ class CommandDriver:
 
     def pattern(self, config: TrialConfig, attempt: Attempt) -> str:
         """Return the pattern of the files that hold its metrics."""
-        metrics, options = self._options.metrics, self._options
+        metrics, options = self.options.metrics, self.options
         usual = {"jsonl": "metrics.jsonl", "csv": "metrics.csv", "tensorboard": ".", "console": attempt.log.name}
         given = metrics.file or (attempt.metrics.name if options.names("metrics") else usual[metrics.format])
         path = Path(escape(str(attempt.folder))) / filled(given, values_of(config, options, attempt, 0))
@@ -152,7 +152,7 @@ class CommandDriver:
 
     def _problem_files(self, config: TrialConfig) -> dict[str, str]:
         """Return the problems as files, where the command names them."""
-        options = self._options
+        options = self.options
         if not (options.names("problems") or options.names("validation_problems")):
             return {}
         task, count = config.task, config.validation.problems

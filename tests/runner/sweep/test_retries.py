@@ -14,7 +14,7 @@ from budgets.errors import NotFoundError
 from planner.store.schema import Decision, Recommendation, Segment, SegmentOutcome, SweepStatus, Transition, Trial
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
-from runner.ports.executor import Began, Event, Failed, Work
+from runner.ports.executor import Began, Event, Failed, Progress, Work
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import ROOM, failing, rows, run_until_killed, sweep
 from tests.simulated.executor import BEGINNING, SimulatedClock, SimulatedExecutor
@@ -44,6 +44,26 @@ def test_when_everything_fails_the_sweep_ends_early_and_says_why(tmp_path: Path)
     assert 3 <= states.count(TrialState.FAILED) < len(states)
     assert rows(given, Decision)[-1].reason == "every trial that ran has failed, and none has got anywhere"
     assert rows(given, Recommendation) == []
+
+
+class Unreadable(SimulatedExecutor):
+    """Its trainer's metrics cannot be read: every trial fails when its first points come."""
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        return [
+            Failed(each.segment, each.worker, each.worker_seconds, "metrics", "no score came")
+            if isinstance(each, Progress)
+            else each
+            for each in super().wait(seconds)
+        ]
+
+
+def test_metrics_that_cannot_be_read_end_the_sweep_with_the_first_trial(tmp_path: Path) -> None:
+    given = sweep(tmp_path, workers=1)
+    outcome = given.drive(Unreadable(1))
+    assert (outcome.status, outcome.failed_trials, outcome.all_failed) == (SweepStatus.FAILED, 1, "metrics")
+    assert outcome.spent_gpu_hours < given.spec.pilot_gpu_hours / 10
+    assert "cannot be read as its settings have it" in rows(given, Decision)[-1].reason
 
 
 def test_lost_workers_are_tried_again_a_bounded_number_of_times(tmp_path: Path) -> None:

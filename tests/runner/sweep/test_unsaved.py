@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from planner.store.schema import Decision, Segment, SegmentOutcome, Trial
+from planner.store.schema import Decision, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from runner.ports.executor import Ended, Event
@@ -68,6 +68,20 @@ def test_a_trial_that_never_saves_ends_within_its_share_and_says_why(tmp_path: P
     assert {(trial.state, trial.failure_class) for trial in trials} == {(TrialState.FAILED, "unsaved")}
     assert all(sum(each) <= given.spec.pilot_gpu_hours / len(trials) for each in lost.values())
     assert any("no save came" in each.reason for each in rows(given, Decision) if each.action == "failed")
+
+
+def test_a_sweep_ends_after_two_trials_without_a_save_and_says_what_to_set(tmp_path: Path) -> None:
+    given = sweep(tmp_path, room=2.0, workers=2, budget=0.1)
+    executor = SavesSeldom(given.workers)
+    executor.every = 10**6
+    outcome = given.drive(executor, open_policy("full"))
+    states = [trial.state for trial in rows(given, Trial)]
+    assert outcome.status is SweepStatus.FAILED
+    assert states.count(TrialState.FAILED) == 2 < len(states)
+    assert outcome.spent_gpu_hours < given.spec.pilot_gpu_hours / 2
+    last = rows(given, Decision)[-1]
+    assert last.action == "stop"
+    assert "save_seconds" in last.reason
 
 
 def test_a_trial_that_saves_no_more_keeps_what_it_has(tmp_path: Path) -> None:
