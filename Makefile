@@ -50,6 +50,7 @@ setup-all: $(STAMP) $(TRL)/.installed $(VERL)/.installed $(OPENRLHF)/.installed 
 # About six minutes on two cores: look, challenger and final run are real GRPO on a local Ray cluster.
 demo: setup  ## the whole story of a run with a fault: it starts, gives alarm, and what mends it goes on to the end
 	@rm -rf demo && mkdir demo
+	$(BIN)/rlplan check $(DEMO_SCRIPT) --task sum-hard || test $$? -eq 5  # its red flags are what the demo mends
 	$(BIN)/rlplan propose --task sum-hard --from $(DEMO_SCRIPT) --budget $(DEMO_HOURS) --db demo/rlplan.db
 	$(BIN)/rlplan sweep --db demo/rlplan.db
 	$(BIN)/rlplan launch --db demo/rlplan.db || test $$? -eq 5  # a warning stands, as its last lines say

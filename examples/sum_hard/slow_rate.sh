@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A run with a fault: the learning rate is one for large models, a fortieth of what this tiny one needs.
+# `rlplan check examples/sum_hard/slow_rate.sh --task sum-hard` names it.
 # `rlplan propose --task sum-hard --budget 0.1 --from examples/sum_hard/slow_rate.sh` starts it and looks.
 python3 -m verl.trainer.main_ppo \
   algorithm.adv_estimator=grpo \

@@ -29,6 +29,7 @@ _DEFAULTS = ("grpo_defaults",)  # of verifiers, which trains with TRL
 _LORA = ("LoraConfig", "lora_defaults")
 _LOADERS = ("from_pretrained", "get_model_and_tokenizer")
 _TRAINERS = ("Trainer",)
+_MOST_NAMED = 5  # arguments by place, of which the fifth is a trainer's data to validate on
 _MODEL = ("model", "model_name", "model_id", "model_name_or_path", "pretrained_model_name_or_path")
 
 
@@ -220,7 +221,7 @@ def _changed(node: ast.AST, configurations: set[str], known: Flat) -> Iterator[t
 
 def _settings(call: ast.Call, known: Flat) -> Iterator[tuple[str, Any]]:
     """Yield the settings of a call by their dotted keys."""
-    name = _name(call)
+    name, words = _name(call), {each.arg for each in call.keywords}
     given = {each.arg: _constant(each.value, known) for each in call.keywords if each.arg}
     first = _constant(call.args[0], known) if call.args else None
     if name in _LORA:
@@ -231,6 +232,10 @@ def _settings(call: ast.Call, known: Flat) -> Iterator[tuple[str, Any]]:
         model = next((given[key] for key in _MODEL if given.get(key)), first)
         if isinstance(model, str):
             yield "model_name_or_path", model
+        if name.endswith(_TRAINERS) and None not in words and len(call.args) < _MOST_NAMED:
+            yield "eval_dataset_given", "eval_dataset" in words
+    elif name == "train" and given.get("resume_from_checkpoint"):
+        yield "resume_from_checkpoint", given["resume_from_checkpoint"]
     elif name == "load_dataset" and isinstance(first, str):
         yield "dataset_name", first
 

@@ -15,9 +15,16 @@ _FURTHER = (  # what is passed on beyond Settings, as it is written
     *("prompt_tokens", "update_steps", "epochs", "lora_rank", "train_tensor_parallel", "train_pipeline_parallel"),
     *("engine_memory_share", "micro_batch_tokens", "micro_batch_sequences", "validation_problems", "dataset_problems"),
     *("keep_checkpoints", "schedule_steps", "warmup_steps", "clip_low", "clip_high", "staleness", "kl", "dataset"),
-    *("validation_every", "save_every"),
+    *("validation_every", "save_every", "device_batch", "device_validation"),
 )
-_TRUTHS = ("activation_checkpointing", "optimizer_offload", "parameter_offload", "filter_groups", "resume")
+_TRUTHS = (
+    *("activation_checkpointing", "optimizer_offload", "parameter_offload", "filter_groups", "resume"),
+    "validation_data",
+)
+_SWITCHED = (  # a key that is off, what it turns off, and the value of that then
+    *(("lora_on", "lora_rank", None), ("save_on", "save_every", 0)),
+    *(("validation_on", "validation_every", 0), ("kl_on", "kl", 0.0)),
+)
 _FALSE = ("", "none", "null", "false", "disable", "no", "off")
 _PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "e4m3": "fp8", "16": "fp16", "32": "fp32"}
 _SCHEDULES = ("cosine", "linear", "wsd", "constant", "polynomial")
@@ -182,12 +189,7 @@ class _Known:
 
 def _settings(known: _Known, *, whole: bool) -> tuple[Settings, GpuSplit]:
     n, notes = known.count("rollouts_per_prompt"), list[str]()
-    try:
-        prompts = _prompts(known, n)
-    except InputError as error:
-        if not whole:
-            raise
-        prompts, notes = None, [str(error)]
+    prompts = _prompts(known, n, whole=whole)
     of_update = known.count("update_prompts")  # several updates of a batch are another recipe than one
     if of_update is None and n and (rollouts := known.count("update_rollouts")):
         of_update = max(1, rollouts // n)
@@ -217,25 +219,32 @@ def _settings(known: _Known, *, whole: bool) -> tuple[Settings, GpuSplit]:
     return settings, GpuSplit(generators, known.count("engine_gpus") or None, alone, updates)
 
 
-def _prompts(known: _Known, n: int | None) -> int | None:
-    """Return B, where it is given as such or follows from the rollouts of a batch."""
+def _prompts(known: _Known, n: int | None, *, whole: bool) -> int | None:
+    """Return B, where it is given as such or follows from the rollouts of a batch; of a whole script rounded down."""
     given = known.count("prompts_per_batch")
     if given == 0:  # what is drawn between two synchronizations
         parts = [known.count(name) or 0 for name in ("update_prompts", "drawn_updates", "synced_draws")]
         return math.prod(parts) or None
     if given is not None or n is None:
         return given
-    rollouts = known.count("batch_rollouts")
-    if rollouts is None and "device_batch" in known and "accumulation" in known and (gpus := _gpus(known)):
-        rollouts = gpus * math.prod(known.count(name) or 1 for name in ("device_batch", "accumulation"))
+    rollouts = _batch_rollouts(known)
     if rollouts is None:
         return None
-    if rollouts % n:
+    if rollouts % n and not whole:
         raise InputError(
             f"{rollouts} rollouts a batch are no multiple of {n} rollouts per prompt: say what B is with "
             "--prompts-per-batch"
         )
-    return rollouts // n
+    said = "gpus" in known.keys or "gpus_per_node" in known.keys  # else they may be more than are taken by default
+    return None if rollouts % n and not said else max(1, rollouts // n)
+
+
+def _batch_rollouts(known: _Known) -> int | None:
+    """Return the rollouts of a batch, where they are given as such or by device."""
+    rollouts = known.count("batch_rollouts")
+    if rollouts is None and "device_batch" in known and "accumulation" in known and (gpus := _gpus(known)):
+        rollouts = gpus * math.prod(known.count(name) or 1 for name in ("device_batch", "accumulation"))
+    return rollouts
 
 
 def _gpus(known: _Known) -> int | None:
@@ -271,6 +280,10 @@ def _further(known: _Known, split: GpuSplit, prompts: int | None) -> Flat:
     """Return what is said beyond a run's settings: lengths, epochs, memory, validation, checkpoints, schedule."""
     found: Flat = {name: known.plain(name) for name in _FURTHER}
     found |= {name: known.holds(name) for name in _TRUTHS if name in known}
+    if "prompts_per_batch" not in known:
+        found["batch_rollouts"] = _batch_rollouts(known)
+    of_update = (known.count("update_prompts") or 0) * (known.count("rollouts_per_prompt") or 0)
+    found["update_rollouts"] = of_update or known.count("update_rollouts")
     found["updates_per_batch"] = split.updates * (known.count("inner_epochs") or 1)
     if found["update_steps"] is None and (total := known.count("total_prompts")) and prompts:
         found["update_steps"] = total // prompts
@@ -290,7 +303,7 @@ def _further(known: _Known, split: GpuSplit, prompts: int | None) -> Flat:
     stage = known.count("zero_stage")
     by_stage = None if stage is None else f"zero{stage}" if stage > 1 else "ddp"
     found["sharding"] = known.sharding or by_stage or known.values.get("sharding")
-    for switch, name, value in (("lora_on", "lora_rank", None), ("save_on", "save_every", 0), ("kl_on", "kl", 0.0)):
+    for switch, name, value in _SWITCHED:
         if known.off(switch):
             found[name] = value
     if "dynamic_batches" in known:  # one of two ways

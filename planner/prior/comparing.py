@@ -31,10 +31,10 @@ def differences(scores: Values, other: Values, weights: Weights, noise: float) -
 
 
 def interval(scores: Values, weights: Weights) -> tuple[float, float]:
-    """Return the 5 % and 95 % quantiles of a run's scores."""
-    order = np.argsort(scores)
+    """Return the 5 % and 95 % quantiles of a run's scores, and no less than what holds their mean."""
+    order, mean = np.argsort(scores), float(weights @ scores)
     low, high = np.searchsorted(np.cumsum(weights[order]), (0.05, 0.95))
-    return float(scores[order[low]]), float(scores[order[high]])
+    return min(mean, float(scores[order[low]])), max(mean, float(scores[order[high]]))
 
 
 def noise_between(base: float) -> float:

@@ -28,6 +28,11 @@ def at_rate(scores: Values, base: float, factor: float, share: float | Values = 
     return np.asarray(base + np.minimum(gains, MOST_GAIN * (1 - base)), dtype=np.float32)
 
 
+def retained_gain(factor: float) -> float:
+    """Return the share of its gain that a run is expected to keep at so many times the rule's learning rate."""
+    return float(_retention(factor, 4096)[1].mean())
+
+
 def of_its_own(scores: Values, base: float, weights: Weights, number: int, share: float | Values = 1.0) -> Values:
     """Return scores in all draws with what one of several recipes or models gains otherwise: no study tells of that.
 

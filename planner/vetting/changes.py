@@ -1,8 +1,10 @@
 """What would help a launch: one value is changed, the same questions are asked again, and the answers are compared."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -10,9 +12,11 @@ from budgets.allocation import steps_for_budget
 from budgets.cost import Z90
 from budgets.errors import InputError
 from budgets.signal import signal_fraction
+from budgets.work import Phase
 from budgets.workload import Workload
 from planner.config.layers import LORA_RATE_TIMES
 from planner.metrics import Interval
+from planner.pricing.measured_runs import NO_VALIDATION
 from planner.pricing.one import STALENESS
 from planner.prior.comparing import differences, interval, noise_between
 from planner.prior.draws import prior_draws
@@ -20,16 +24,32 @@ from planner.prior.laws import Circumstances, Run
 from planner.prior.rates import at_rate
 from planner.rules import USUAL
 from planner.vetting.launch import Launch
-from planner.vetting.verdict import MOST_CUT, UNSHARDED, Verdict, verdict
+from planner.vetting.sizes import refused_sizes
+from planner.vetting.verdict import MOST_BESIDE, MOST_CUT, UNSHARDED, USUAL_GROUPS, Verdict, verdict
 
-MOST_CHANGES: Final = 3
-LEAST_SAVED: Final = 0.01  # of the GPU-hours: what would print as 0 % is no gain
+MOST_CHANGES: Final = 3  # beside those that clear a red flag
 # With half of the GPUs: where it saves a quarter, a step takes 1.5 times as long, and the second half does half of what
 # the first does. With less the time lost weighs more than the hours.
 LEAST_SAVED_BY_FEWER: Final = 0.25
 # Times the script's value that are tried.
-MORE_ROLLOUTS, MORE_PROMPTS, LONGER, RARER = (0.5, 2, 4, 8), (0.5, 2, 4), (2, 4, 8, 16, 32), (2, 4)
-
+MORE_ROLLOUTS, MORE_PROMPTS, LONGER = (0.5, 2, 4, 8), (0.5, 2, 4), (2, 4, 8, 16, 32)
+LEAST_BETWEEN_SAVES: Final = 10  # steps, where they cost next to nothing
+REMEDIES: Final[Mapping[str, Collection[str]]] = {  # of red flags; what does not fit is helped by whatever makes it fit
+    "sizes": ("update_rollouts", "prompts_per_batch", "rollouts_per_prompt"),
+    "rate": ("learning_rate",),
+    "cut": ("response_tokens",),
+    "dead": ("rollouts_per_prompt",),
+    "schedule": ("schedule_steps",),
+    "length": (),
+    "disk": ("save_every",),
+    **dict.fromkeys(("resume", "saves", "saving"), ("save_every",)),
+    **dict.fromkeys(("data", "validation"), ("validation_every",)),
+}
+# What a value in a script says; anything else (GPUs, adapters, sharding) takes more to change.
+WRITABLE: Final = {
+    *("rollouts_per_prompt", "prompts_per_batch", "update_rollouts", "updates_per_batch", "learning_rate"),
+    *("response_tokens", "validation_every", "save_every", "engine_tensor_parallel", "schedule_steps"),
+}
 
 Gain = tuple[float, float]
 
@@ -57,6 +77,7 @@ class Checked:
     score: Interval | None
     improvements: tuple[Improvement, ...]
     usual_gain: Gain | None = None  # of the usual n, B and rate, where that is more than a standard deviation
+    together: Launch | None = None  # with those of these changes that a script can have, as far as they go together
 
     @property
     def usual_chance(self) -> float | None:
@@ -72,8 +93,7 @@ def check(launch: Launch, budget: float | None = None) -> Checked:
     found = verdict(launch)
     hours = budget if budget is not None else found.gpu_hours[0] if found.gpu_hours else None
     tried = [(name, before, after, verdict(changed)) for name, before, after, changed in _tries(found)]
-    flagged = {flag.name for flag in found.flags}
-    tried = [each for each in tried if {flag.name for flag in each[3].flags} <= flagged]  # that raises no new flag
+    tried = [each for each in tried if _flagged(each[3]) <= _flagged(found)]
     bought: int | None = None
     score: Interval | None = None
     gains: Sequence[Gain | None] = [None] * len(tried)
@@ -84,13 +104,44 @@ def check(launch: Launch, budget: float | None = None) -> Checked:
         usual_gain = usual_gain if usual_gain[0] > usual_gain[1] / Z90 else None
     best: dict[str, Improvement] = {}
     for (name, before, after, other), gain in zip(tried, gains, strict=True):
-        cleared = tuple(flag.name for flag in found.flags if flag.name not in {each.name for each in other.flags})
+        gone = (flag.name for flag in found.flags if flag.name not in _flagged(other))
+        cleared = tuple(flag for flag in gone if name in REMEDIES.get(flag, (name,)))
         saved = 1 - other.gpu_hours_per_step / found.gpu_hours_per_step
         each = Improvement(name, before, after, other, cleared, gain, saved)
-        if _helps(each) and (name not in best or _worth(each) > _worth(best[name])):
+        if _helps(each, found) and (name not in best or _worth(each) > _worth(best[name])):
             best[name] = each
-    first = sorted(best.values(), key=_worth, reverse=True)[:MOST_CHANGES]
-    return Checked(found, hours, None if budget is None else bought, score, tuple(first), usual_gain)
+    order = [flag.name for flag in found.flags]
+    first, together = _together(launch, sorted(best.values(), key=lambda each: _rank(each, order)))
+    return Checked(found, hours, None if budget is None else bought, score, first, usual_gain, together)
+
+
+def _flagged(found: Verdict) -> set[str]:
+    return {flag.name for flag in found.flags}
+
+
+def _rank(each: Improvement, flags: Sequence[str]) -> tuple[float, int, float, float]:
+    """Return where a change stands: remedies in the order of red flags, then by what is gained and saved."""
+    _, gain, saved = _worth(each)
+    place = min(map(flags.index, each.cleared), default=len(flags))
+    remedies = REMEDIES.get(flags[place], ()) if each.cleared else ()
+    return place, [*remedies, each.name].index(each.name), -gain, -saved
+
+
+def _together(launch: Launch, improvements: Sequence[Improvement]) -> tuple[tuple[Improvement, ...], Launch]:
+    """Choose the changes that help most, the first that clears a flag before others of it, and apply what goes."""
+    chosen: list[Improvement] = []
+    cleared: set[str] = set()
+    for each in improvements:
+        if each.cleared and cleared.issuperset(each.cleared):
+            continue
+        cleared.update(each.cleared)
+        if each.cleared or len(chosen) < MOST_CHANGES:
+            chosen.append(each)
+        if each in chosen and each.name in WRITABLE:
+            with suppress(InputError):
+                changed = _with(launch, each.name, each.after)
+                launch = changed if _flagged(verdict(changed)) <= _flagged(verdict(launch)) else launch
+    return tuple(chosen), launch
 
 
 def _usual(launch: Launch) -> Launch:
@@ -122,44 +173,63 @@ def _scores(found: Sequence[Verdict], gpu_hours: float) -> tuple[int, Interval |
     return steps[0], expected, [(mean, Z90 * sd) for mean, sd in zip(means.tolist(), sds.tolist(), strict=True)]
 
 
-_LEARNING = {"rollouts_per_prompt", "prompts_per_batch", "learning_rate", "updates_per_batch", "response_tokens"}
+_LEARNING = {
+    *("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "updates_per_batch", "update_rollouts"),
+    "response_tokens",
+}
 
 
-def _helps(each: Improvement) -> bool:
-    """Whether a change clears a flag, raises the score beyond its error, or trains the same for less."""
+def _helps(each: Improvement, found: Verdict) -> bool:
+    """Whether a change clears a flag, raises the score beyond its error, or saves more than the price may be off by."""
     if each.cleared:
         return "cut" not in each.cleared or each.verdict.cut_off <= MOST_CUT
+    if "dead" in _flagged(found) and (each.name, each.after) == ("rollouts_per_prompt", max(USUAL_GROUPS)):
+        return True  # on hard problems no group size clears the flag
     gain, error = each.score_gain or (0.0, 0.0)
     if gain > error > 0:
         return True
+    median, _, high = found.step_seconds
     fewer = each.name == "gpus" and each.after < each.before
-    least = LEAST_SAVED_BY_FEWER if fewer else LEAST_SAVED
+    least = max(1 - median / high, LEAST_SAVED_BY_FEWER if fewer else 0.01)
     return each.name not in _LEARNING and each.saved >= least and each.verdict.memory.fits
 
 
 def _worth(each: Improvement) -> tuple[int, float, float]:
     gain, error = each.score_gain or (0.0, 0.0)
-    return len(each.cleared), gain if gain > error else 0.0, each.saved
+    # Of groups that are large enough the smallest: it changes least.
+    return len(each.cleared), gain if gain > error else 0.0, -each.after if "dead" in each.cleared else each.saved
 
 
 def _tries(found: Verdict) -> Iterator[tuple[str, Any, Any, Launch]]:
     """Yield each value that may be better: its name, what it is now, what it would be, and the launch with it."""
-    for name, (before, others) in _offers(found.launch).items():
+    for name, (before, others) in _offers(found).items():
         for after in others:
             if after != before:
                 with suppress(InputError):  # beyond the model's context, or no split of these GPUs
                     yield name, before, after, _with(found.launch, name, after)
 
 
-def _offers(launch: Launch) -> dict[str, tuple[Any, Sequence[Any]]]:
+def _offers(found: Verdict) -> dict[str, tuple[Any, Sequence[Any]]]:
     """Return what each value is, and what it could be."""
+    launch, flagged = found.launch, _flagged(found)
     n, B, gpus = launch.rollouts_per_prompt, launch.prompts_per_batch, launch.hardware.gpus_per_trial
     lengths, execution = launch.workload.responses, launch.traits.execution
     size, every = execution.engine_gpus, launch.workload.validation.every_steps // launch.traits.updates_per_batch
     turns = launch.placement is not None and launch.placement.colocated
+    rollouts = [max(2, int(n * times)) for times in MORE_ROLLOUTS]
+    prompts = [max(1, int(B * times)) for times in MORE_PROMPTS]
+    update, share = launch.update_rollouts or launch.update.rollouts_per_step, found.beside[Phase.EVALUATE]
+    unit = n if launch.trainer == "verl" else 1
+    if "dead" in flagged:
+        rollouts = [group for group in USUAL_GROUPS if group > n] or rollouts
+    if "sizes" in flagged and launch.batch_rollouts and launch.batch_rollouts % n:
+        rollouts, prompts = [*_accepted(found, "rollouts_per_prompt", n, range(2, 4 * n)), *rollouts], []
+    elif "sizes" in flagged:
+        prompts = _accepted(found, "prompts_per_batch", B, range(1, 2 * B))
     return {
-        "rollouts_per_prompt": (n, [max(2, int(n * times)) for times in MORE_ROLLOUTS]),
-        "prompts_per_batch": (B, [max(1, int(B * times)) for times in MORE_PROMPTS]),
+        "rollouts_per_prompt": (n, rollouts),
+        "prompts_per_batch": (B, prompts),
+        "update_rollouts": (update, _accepted(found, "update_rollouts", update, range(unit, n * B + 1, unit))),
         "learning_rate": (launch.learning_rate, [float(f"{launch.rule_rate:.2g}")] if launch.learning_rate else []),
         "updates_per_batch": (launch.updates, [launch.passes]),
         "response_tokens": (lengths.cap, [] if lengths.fixed else [lengths.cap * times for times in LONGER]),
@@ -168,19 +238,51 @@ def _offers(launch: Launch) -> dict[str, tuple[Any, Sequence[Any]]]:
         "lora_rank": (execution.lora_rank, [None]),
         "engine_tensor_parallel": (size, [each for each in (size // 2, 2 * size) if 1 <= each <= gpus] if size else []),
         "sharding": (launch.sharding, ["zero3"] if launch.sharding in UNSHARDED else []),
-        "validation_every": (every, [every * times for times in RARER] if launch.validates else []),
+        "validation_every": (every, [0] if "data" in flagged else [_rarer(every, share)] if launch.validates else []),
+        "save_every": (launch.save_every, [_saved_every(found)] if flagged & {"resume", "saves", "saving"} else []),
         "schedule_steps": (launch.schedule_steps, [launch.steps] if launch.schedule_steps and launch.steps else []),
     }
+
+
+def _accepted(found: Verdict, name: str, now: int, values: Iterable[int]) -> list[int]:
+    """Return the nearest value that the trainer accepts, where it refuses what there is."""
+    launch = found.launch
+    if "sizes" not in _flagged(found):
+        return []
+    near = sorted(values, key=lambda value: abs(math.log(value / now)))
+    return list(islice((value for value in near if not any(refused_sizes(_with(launch, name, value)))), 1))
+
+
+def _rarer(every: int, share: float) -> int:
+    """Return the least of 1, 2, 5, 10, … steps at which what takes a share of the time takes half of what it may."""
+    least = max(1.0, every * share / (1 - share) * (2 / MOST_BESIDE - 1))
+    return int(next(step * 10**power for power in count() for step in (1, 2, 5) if step * 10**power >= least))
+
+
+def _saved_every(found: Verdict) -> int:
+    saved = replace(found.launch, save_every=found.launch.save_every or 1)
+    return max(LEAST_BETWEEN_SAVES, _rarer(saved.save_every or 1, verdict(saved).beside[Phase.SAVE]))
 
 
 def _with(launch: Launch, name: str, value: Any) -> Launch:
     """Return the launch with one other value."""
     workload, traits, hardware, placement = launch.workload, launch.traits, launch.hardware, launch.placement
+    made = launch.rollouts_per_prompt * launch.prompts_per_batch
     changed: dict[str, Any] = {name: value}
     match name:
-        case "updates_per_batch":  # validations are counted in updates
-            every = max(1, workload.validation.every_steps // traits.updates_per_batch)
-            changed = {"traits": replace(traits, updates_per_batch=1), "workload": _validated(workload, every)}
+        case "rollouts_per_prompt":  # of a batch that is stated in rollouts there are as many
+            changed |= {"update_rollouts": None}
+            if launch.batch_rollouts:
+                changed |= {"prompts_per_batch": max(1, launch.batch_rollouts // value)}
+        case "prompts_per_batch":
+            changed |= {
+                "update_rollouts": None,
+                "batch_rollouts": launch.batch_rollouts and value * launch.rollouts_per_prompt,
+            }
+        case "updates_per_batch":
+            changed = {"traits": replace(traits, updates_per_batch=1), "update_rollouts": None}
+        case "update_rollouts":
+            changed |= {"traits": replace(traits, updates_per_batch=math.ceil(made / value))}
         case "validation_every":
             changed = {"workload": _validated(workload, value * traits.updates_per_batch)}
         case "response_tokens":
@@ -202,8 +304,12 @@ def _with(launch: Launch, name: str, value: Any) -> Launch:
                 "traits": replace(traits, execution=replace(traits.execution, engine_gpus=value)),
                 "placement": placement and replace(placement, engine_gpus=value),
             }
+    if "traits" in changed and launch.validates:  # validations are counted in updates
+        every = workload.validation.every_steps // traits.updates_per_batch
+        changed |= {"workload": _validated(workload, every * changed["traits"].updates_per_batch)}
     return replace(launch, **changed)
 
 
 def _validated(workload: Workload, every_updates: int) -> Workload:
-    return replace(workload, validation=replace(workload.validation, every_steps=every_updates))
+    every = replace(workload.validation, every_steps=every_updates) if every_updates else NO_VALIDATION
+    return replace(workload, validation=every)

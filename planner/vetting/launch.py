@@ -49,7 +49,7 @@ CONFIGURED: Final = {
 
 _VERBATIM: Final = (  # what a launch has as the script says it
     *("micro_batch_tokens", "micro_batch_sequences", "sharding", "lr_schedule"),
-    *("keep_checkpoints", "resume"),
+    *("keep_checkpoints", "resume", "batch_rollouts", "update_rollouts", "device_batch", "device_validation"),
 )
 RATES: Final = ("pass_rate", "pass_rates_file", "difficulty")  # three ways to say one thing
 MEAN_PROMPT: Final = WorkloadSection.model_fields["prompt_tokens"].default
@@ -75,6 +75,7 @@ class Launch:
     length_known: bool = False  # whether the mean response is more than a guess
     gpu_known: bool = False  # and the kind of GPU
     rates_known: bool = False  # and the pass rates
+    problems_known: bool = False  # and how many problems a validation has
     longest_prompt: float = 0.0
     micro_batch_tokens: int | None = None
     micro_batch_sequences: int | None = None
@@ -88,6 +89,12 @@ class Launch:
     keep_checkpoints: int | None = None  # None: all
     resume: bool | None = None
     explicit: frozenset[str] = frozenset()  # by the script itself
+    trainer: str | None = None
+    batch_rollouts: int | None = None  # where the script states these in place of B
+    update_rollouts: int | None = None  # as the script states them; None: B over the updates of a batch
+    device_batch: int | None = None  # rollouts of a GPU in a pass, where batches are stated so
+    device_validation: int | None = None  # likewise of a validation
+    validation_data: bool = True  # whether there are problems to validate on
 
     @property
     def updates(self) -> int:
@@ -192,15 +199,25 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
         gpu_known=resolved.source("hardware.gpu") != DEFAULT,
         length_known="mean_response_tokens" not in guessed,
         rates_known=not guessed.issuperset(RATES),
+        problems_known=resolved.source("validation.problems") != DEFAULT,
         longest_prompt=float(values.get("prompt_tokens") or workload.prompt_tokens),
         width=tensor,
         model_parallel=tensor * pipeline if "train_tensor_parallel" in values else None,
         optimizer_offload=on_host and bool(values.get("optimizer_offload")),
         save_every=int(_positive(values.get("save_every")) or 0) or None,
-        **{name: values.get(name) for name in _VERBATIM},
+        **{name: values.get(name) for name in _VERBATIM} | _micro_batch(facts, hardware.gpus_per_trial),
         schedule_steps=values.get("schedule_steps") if scheduler == of_steps else None,
         explicit=frozenset(facts.keys),
+        trainer=facts.trainer,
+        validation_data=bool(values.get("validation_data", True)),
     )
+
+
+def _micro_batch(facts: ScriptFacts, gpus: int) -> dict[str, Any]:
+    """Return a GPU's share of a micro-batch, where it is stated for all of them."""
+    if not facts.keys.get("micro_batch_sequences", "").endswith("ppo_micro_batch_size"):
+        return {}
+    return {"micro_batch_sequences": max(1, int(facts.values.get("micro_batch_sequences") or 1) // gpus)}
 
 
 def _traits(facts: ScriptFacts, traits: RecipeTraits) -> RecipeTraits:

@@ -22,10 +22,16 @@ from budgets.signal import signal_fraction
 from budgets.work import Phase
 from planner.percent import percent
 from planner.pricing.one import Interval, Price
+from planner.prior.rates import retained_gain
 from planner.vetting.launch import Launch
+from planner.vetting.sizes import refused_sizes
 
 MOST_CUT, MOST_DEAD = 0.2, 0.4  # shares of responses and of groups above which a launch should wait
 MOST_DAYS, MOST_DISK = 30, 20e12  # of a run, and bytes of its checkpoints, that somebody should have meant
+MOST_BESIDE: Final = 0.1  # share of the time that validations, or saves, may take
+LEAST_GAIN: Final = 1 / 3  # of what the rule's learning rate gains
+UNSAVED_HOURS: Final = 2.0  # that a crash may lose
+USUAL_GROUPS: Final = (8, 16)  # rollouts per prompt that leave fewer groups dead
 UNSHARDED: Final = ("ddp", "zero2")  # each GPU holds all weights; with the first gradients and optimizer too
 
 
@@ -60,7 +66,7 @@ class Memory:
 class Flag:
     """Something that should stop a launch; one that rests on a guess asks for what would settle it."""
 
-    name: str  # memory, cut, dead, schedule or resume
+    name: str  # memory, sizes, rate, cut, dead, schedule, resume, saves, saving, data or validation
     why: str
     asks: str | None = None  # the flag that replaces the guess
 
@@ -125,6 +131,13 @@ class Verdict:
         shorter = math.exp(-Z90 * self.launch.coefficients.length_log_sd)
         responses = self.launch.workload.responses
         return responses.with_mean(responses.mean * shorter).truncated_share
+
+    @property
+    def beside(self) -> dict[Phase, float]:
+        """Share of the time that validations take, and checkpoints, each as if there were none of the other."""
+        times = {phase: self.price.cost.seconds_by_phase.get(phase, 0.0) for phase in (Phase.EVALUATE, Phase.SAVE)}
+        rest = self.price.cost.step_seconds - sum(times.values())
+        return {phase: seconds / (rest + seconds) for phase, seconds in times.items()}
 
     @property
     def surely_dead(self) -> float:
@@ -247,16 +260,34 @@ def _flags(found: Verdict) -> Iterator[Flag]:
         what, needed = ("training", least) if least > memory.usable else ("an engine", memory.engine)
         why = f"Does not fit: {what} needs at least {needed / 1e9:,.0f} of {gpu}."
         yield Flag("memory", why, None if launch.gpu_known else "--gpu")
+    if refused := list(refused_sizes(launch)):
+        yield Flag("sizes", f"{launch.trainer} refuses these sizes: {'; '.join(refused)}.")
+    if (factor := found.rate_factor) is not None and (kept := retained_gain(factor)) < LEAST_GAIN:
+        rates = f"{launch.learning_rate:.2g} is {float(f'{factor:.2g}'):g} × the rule's {launch.rule_rate:.2g}"
+        why = f"The learning rate {rates}: it should lose {percent(1 - kept)} of the gain."
+        yield Flag("rate", why.replace("e-0", "e-"))
     if found.surely_cut > MOST_CUT:
         why = f"{percent(found.cut_off)} of the responses are cut off at {launch.workload.responses.cap:,} tokens."
         yield Flag("cut", why, None if launch.length_known else "--mean-response-tokens")
     if found.surely_dead > MOST_DEAD and not launch.traits.refills_groups:
         rate, n = launch.workload.pass_rates.mean, launch.rollouts_per_prompt
-        why = f"{percent(found.dead_groups)} of the groups are dead at n = {n}, pass rate {rate:.2g}."
-        surely = f"At least {percent(found.surely_dead)} of the groups are dead at n = {n}, whatever the pass rates."
-        yield Flag("dead", why if launch.rates_known else surely)
+        why = f"{percent(found.dead_groups)} of the groups are dead at n = {n}, pass rate {rate:.2g}"
+        surely = f"At least {percent(found.surely_dead)} of the groups are dead at n = {n}, whatever the pass rates"
+        more = [(group, 1 - signal_fraction(launch.workload.pass_rates, group)) for group in USUAL_GROUPS if group > n]
+        instead = ", ".join(f"{percent(dead)} at n = {group}" for group, dead in more)
+        yield Flag("dead", f"{why if launch.rates_known else surely}{instead and f'; {instead}'}.")
     ends, schedule = launch.schedule_steps, launch.lr_schedule or "constant"
     if not schedule.startswith("constant") and ends and launch.steps and ends != launch.steps:
         yield Flag("schedule", f"The {schedule} schedule ends at step {ends:,}, the run at step {launch.steps:,}.")
     if launch.resume and launch.save_every is None and "resume" in launch.explicit:
         yield Flag("resume", "It asks to resume, but saves no checkpoint to resume from.")
+    elif launch.save_every is None and found.hours is not None and found.hours[0] > UNSAVED_HOURS:
+        yield Flag("saves", f"No checkpoint is saved: a crash loses up to {found.hours[0]:,.0f} h.")
+    if (share := found.beside[Phase.SAVE]) > MOST_BESIDE:
+        every = "step" if launch.save_every == 1 else f"{launch.save_every:,} steps"
+        yield Flag("saving", f"Checkpoints take {percent(share)} of the time: one every {every}.")
+    if launch.validates and not launch.validation_data:
+        yield Flag("data", "It asks for validations, but gives no data to validate on.")
+    elif launch.validates and (share := found.beside[Phase.EVALUATE]) > MOST_BESIDE:
+        asks = None if launch.problems_known else "--validation-problems"
+        yield Flag("validation", f"Validations take {percent(share)} of the time.", asks)

@@ -13,7 +13,7 @@ from planner.config.layers import DEFAULT
 from planner.pricing import PriceQuery
 from planner.rules import USUAL
 from planner.vetting.changes import Checked, check
-from planner.vetting.launch import Launch, launch_of
+from planner.vetting.launch import Launch, configured, launch_of
 from planner.vetting.verdict import Memory, memory_of
 from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
 from rlplan.actions.fixing import Fixed, fixed_copy
@@ -22,6 +22,7 @@ from rlplan.actions.pricing import assumptions_of, measured
 from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.wording.assumptions import Assumption
 
+BESIDE_TASK = (CAP, "recipe.name")  # what a script says of an embedded task beside n, B and rate
 NEEDED = ("rollouts_per_prompt", "prompts_per_batch")
 # What a flag says in place of the script, beside what a plan can be asked for.
 OF_SCRIPT = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "model", "gpus")
@@ -59,11 +60,11 @@ def check_script(asked: CheckRequest) -> CheckedScript:
             f"{files[0]} asks for 1 rollout of each prompt ({source}): PPO with a critic, or REINFORCE. rlplan checks "
             "GRPO and its kin, whose groups have at least 2: give --rollouts-per-prompt"
         )
-    model = model_of(facts, files[0])
-    resolved = _configuration(facts, name_in(model, files[0]), asked, asked.from_log)
+    model = "" if asked.task else name_in(model_of(facts, files[0]), files[0])
+    resolved = _configuration(facts, model, asked, asked.from_log)
     launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, asked.db)
     checked = check(launch, asked.budget)
-    fixed = fixed_copy(files, facts, checked.improvements) if asked.fix else None
+    fixed = fixed_copy(files, facts, checked) if asked.fix else None
     assumptions = assumptions_of(checked.verdict.price, resolved)
     own = f"{facts.trainer}'s own"  # what the script leaves to its trainer
     assumptions += [Assumption(name.replace("_", " "), str(value), own) for name, value in facts.assumed.items()]
@@ -91,6 +92,9 @@ def _configuration(
     """Return the configuration: the user's file, then the script, then flags."""
     flags = with_log(flagged(asked), log)
     flags = {key: each for key, each in flags.items() if each[1] is not None and key != "workload.model"}
+    if isinstance(asked, CheckRequest) and asked.task:
+        of_script = {key: each for key, each in configured(facts, model).items() if key in BESIDE_TASK}
+        return load_configuration(asked.config, asked.task, {**of_script, **flags})
     overrides = overrides_of(facts, model, flags.get(CAP))
     if facts.settings.gpus is None:
         overrides |= dict.fromkeys(("hardware.gpus", "hardware.gpus_per_trial"), ("one node", NODE_GPUS))

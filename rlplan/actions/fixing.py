@@ -11,15 +11,14 @@ from budgets.errors import InputError
 from planner.adopting.settings import ScriptFacts
 from planner.disk import unwritten
 from planner.logs.trainers import load_trainer
-from planner.vetting.changes import Improvement
+from planner.vetting.changes import WRITABLE, Checked, Improvement
+from planner.vetting.launch import Launch
 
-# What one number in a script says; anything else (GPUs, adapters, sharding) takes more than a number to change.
-NUMBERS = {
-    *("rollouts_per_prompt", "prompts_per_batch", "updates_per_batch", "learning_rate", "response_tokens"),
-    *("validation_every", "engine_tensor_parallel", "schedule_steps"),
-}
+# Beside which a new key can stand: they are settings of the training itself.
+BESIDE = ("rollouts_per_prompt", "learning_rate", "response_tokens", "update_steps", "prompts_per_batch")
 # Of a word: arithmetic or a variable in braces, something in quotes, or all up to where a word ends.
 _VALUE = r"""(\$\(\(.*?\)\)|\$\{[^}\n]*\}|"[^"\n]*"|'[^'\n]*'|[^\s,)\\"']+)"""
+TABLES = (".yaml", ".yml", ".toml")
 _TABLE = re.compile(r"^\s*\[([\w.-]+)\]")
 _OPENED = re.compile(r"^(\s*)([\w.-]+):\s*(?:#.*)?$")
 _LEAF = re.compile(r"^(\s*)([\w.-]+)(\s*=\s*|\s*:[ \t]+)([^#\n]*?)(\s*(?:#.*)?\n?)$")
@@ -34,18 +33,23 @@ class Fixed:
     by_hand: tuple[str, ...]
 
 
-def fixed_copy(files: Sequence[Path], facts: ScriptFacts, improvements: Sequence[Improvement]) -> Fixed:
-    """Write NAME.checked.EXT beside each file in which a value is changed."""
+def fixed_copy(files: Sequence[Path], facts: ScriptFacts, checked: Checked) -> Fixed:
+    """Write NAME.checked.EXT beside each file in which a value is changed, or stands anew."""
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in files}
+    anchors = [facts.keys[name] for name in BESIDE if name in facts.keys]
     changed: list[str] = []
     by_hand: list[str] = []
-    for each in improvements:
-        pairs = list(_pairs(each, facts)) if each.name in NUMBERS else []
-        found = [f"{key} = {value}" for keys, value in pairs if (key := _change(texts, keys, value))]
-        changed += found
-        if not found:
-            by_hand.append(f"{each.name} = {'none' if each.after is None else _written(each.after)}")
-    written = []
+    for each in checked.improvements:
+        pairs = list(_pairs(each, facts, checked.together or each.verdict.launch)) if each.name in WRITABLE else []
+        before = dict(texts)
+        for keys, value, missing in pairs:
+            earlier = dict(texts)
+            key = _change(texts, keys, value) or (_insert(texts, keys, value, anchors) if missing else None)
+            if texts != earlier:
+                changed.append(f"{key} = {value}")
+        if texts == before:
+            by_hand.append(f"{each.name} = {_written(each.after or 'none')}")
+    written_paths = []
     for path, text in texts.items():
         if text == path.read_text("utf-8", errors="replace"):
             continue
@@ -56,59 +60,100 @@ def fixed_copy(files: Sequence[Path], facts: ScriptFacts, improvements: Sequence
             copy.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InputError(unwritten(copy, error, "make its folder writable")) from error
-        written.append(copy)
-    return Fixed(tuple(written), tuple(changed), tuple(by_hand))
+        written_paths.append(copy)
+    return Fixed(tuple(written_paths), tuple(changed), tuple(by_hand))
 
 
-def _pairs(each: Improvement, facts: ScriptFacts) -> Iterator[tuple[Sequence[str], str]]:
-    """Yield keys, of which the first that is there counts, with the new value.
+def _pairs(each: Improvement, facts: ScriptFacts, launch: Launch) -> Iterator[tuple[Sequence[str], str, bool]]:
+    """Yield keys, of which the first that is there counts, the new value, and whether it has to stand there.
 
-    A size that is stated as a product changes with its parts, and with a device's share of a batch not at all.
+    A size that is stated as a product changes with its parts; what all changes together make of it is written.
     """
-    launch = each.verdict.launch
-    n, update = launch.rollouts_per_prompt, launch.update
-    sizes = {
-        "rollouts_per_prompt": n,
+    known = load_trainer(facts.trainer) if facts.trainer else None
+    rollouts = launch.rollouts_per_prompt * launch.prompts_per_batch
+    update = launch.update_rollouts or launch.update.rollouts_per_step
+    none_by_name = not each.after and known is not None and "validation_on" in known.keys
+    sizes: dict[str, Any] = {
+        "rollouts_per_prompt": launch.rollouts_per_prompt,
         "prompts_per_batch": launch.prompts_per_batch,
-        "batch_rollouts": n * launch.prompts_per_batch,
-        "update_prompts": update.prompts_per_batch,
-        "update_rollouts": update.rollouts_per_step,
+        "batch_rollouts": rollouts,
+        "update_prompts": update // launch.rollouts_per_prompt,
+        "update_rollouts": update,
+        "accumulation": rollouts // ((launch.device_batch or rollouts) * launch.hardware.gpus_per_trial) or 1,
+        "save_on": '"steps"' if facts.trainer == "trl" else "true",
+        "validation_on": '"no"',
+        "validation_every": each.after or -1,
     }
-    moved = {
-        "rollouts_per_prompt": ("rollouts_per_prompt", "batch_rollouts", "update_rollouts"),
-        "prompts_per_batch": ("prompts_per_batch", "batch_rollouts", "update_prompts", "update_rollouts"),
+    of_batch = ("prompts_per_batch", "batch_rollouts", "accumulation")
+    moved: Sequence[str] = {
+        "rollouts_per_prompt": ("rollouts_per_prompt", *of_batch, "update_rollouts"),
+        "prompts_per_batch": (*of_batch, "update_prompts", "update_rollouts"),
         "updates_per_batch": ("update_prompts", "update_rollouts"),
+        "update_rollouts": ("update_prompts", "update_rollouts"),
+        "validation_every": ("validation_on" if none_by_name else "validation_every",),
+        "save_every": ("save_every", "save_on"),
     }.get(each.name, (each.name,))
-    known = load_trainer(facts.trainer).keys if facts.trainer else {}
-    if "batch_rollouts" in moved and facts.keys.get("prompts_per_batch") in known.get("device_batch", ()):
-        return
     for name in moved:
         own = [facts.keys[name]] if name in facts.keys else []
-        allowed = known.get(name, ())
-        keys = [key for key in own if key in allowed or not allowed] or allowed  # its key may be that of a product
-        yield keys, _written(sizes.get(name, each.after))
+        allowed = known.keys.get(name, ()) if known else ()
+        keys = [*(key for key in own if key in allowed or not known), *allowed]  # its key may be that of a product
+        default = known.assumed.get(name) if known else None
+        yield keys, _written(sizes.get(name, each.after)), name == each.name or default not in (None, sizes.get(name))
 
 
 def _written(value: Any) -> str:
-    return f"{value:.2g}" if isinstance(value, float) else str(value)
+    return f"{value:.2g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
+
+
+def _insert(texts: dict[Path, str], keys: Sequence[str], value: str, anchors: Sequence[str]) -> str | None:
+    """Write a key that no file has beside one of the same kind that is there, and return it."""
+    for anchor, path in product(anchors, reversed(texts)):
+        key = next((key for key in keys if key.count(".") == anchor.count(".")), None)
+        if key is None:
+            continue
+        text = texts[path]
+        if path.suffix in TABLES:
+            line = re.search(rf"^(\s*){re.escape(anchor)}(\s*=\s*|\s*:[ \t]+)[^\n]*\n", text, re.MULTILINE)
+            new, end = (f"{line[1]}{key}{line[2]}{value}\n", line.end()) if line else ("", 0)
+        else:
+            end, new = next(_beside(text, anchor, key, value, python=path.suffix == ".py"), (0, ""))
+        if new:
+            texts[path] = f"{text[:end]}{new}{text[end:]}"
+            return key
+    return None
+
+
+def _beside(text: str, anchor: str, key: str, value: str, *, python: bool) -> Iterator[tuple[int, str]]:
+    """Yield where a key may stand, and how: after a setting among others of a call, or of a command."""
+    for word in reversed(list(_words(anchor).finditer(text))):
+        if python and re.match(r"\s*[,)]", text[word.end() :]):
+            yield word.end(), f", {key}={value}"
+        elif not python and "." in anchor and word[1] != "--":
+            yield word.end(), f" {key}={value}"
+        elif not python and word[1] == "--":
+            yield word.end(), f" --{key} {value}"
 
 
 def _change(texts: dict[Path, str], keys: Sequence[str], value: str) -> str | None:
     """Change the first key that a file has, in the last such file, and return it."""
     for key, path in product(keys, reversed(texts)):
-        change = _in_tables if path.suffix in (".yaml", ".yml", ".toml") else _in_words
+        change = _in_tables if path.suffix in TABLES else _in_words
         if (text := change(texts[path], key, value)) is not None:
             texts[path] = text
             return key
     return None
 
 
+def _words(key: str) -> re.Pattern[str]:
+    """Return what finds a key or flag with its value, outside of comments."""
+    name = re.sub(r"[-_]", "[-_]", re.escape(key.lstrip("-")).replace(r"\-", "-"))
+    return re.compile(rf"^[^#\n]*?(?<![\w.-])(--|\+{{0,2}}){name}(?:\s*=\s*|[ \t]+){_VALUE}", re.MULTILINE)
+
+
 def _in_words(text: str, key: str, value: str) -> str | None:
     """Return a shell script or Python code in which a key or flag has another value where it counts, at the last."""
-    name = re.sub(r"[-_]", "[-_]", re.escape(key.lstrip("-")).replace(r"\-", "-"))
-    word = re.compile(rf"^[^#\n]*?(?<![\w.-])(?:--|\+{{0,2}}){name}(?:\s*=\s*|[ \t]+){_VALUE}", re.MULTILINE)
-    found = list(word.finditer(text))
-    return f"{text[: found[-1].start(1)]}{value}{text[found[-1].end(1) :]}" if found else None
+    found = list(_words(key).finditer(text))
+    return f"{text[: found[-1].start(2)]}{value}{text[found[-1].end(2) :]}" if found else None
 
 
 def _in_tables(text: str, key: str, value: str) -> str | None:

@@ -35,8 +35,8 @@ def name_in(named: str, file: Path) -> str:
         return known_name(named)
     except UnknownNameError:
         raise InputError(
-            f"{file} trains {named}, whose shape is not known: give --model NAME, one of its size, or a folder with "
-            "its config.json"
+            f"{file} trains {named}, whose shape is not known: give --model NAME, one of its size, a folder with its "
+            "config.json, or the --task that it is trained on"
         ) from None
 
 

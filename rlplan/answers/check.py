@@ -8,11 +8,10 @@ from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import chance, percent
 from planner.pricing.one import Interval
 from planner.rules import USUAL
-from planner.vetting.changes import Improvement
+from planner.vetting.changes import WRITABLE, Improvement
 from planner.vetting.verdict import Memory, Verdict
 from planner.view import Configuration
 from rlplan.actions.checking import CheckedScript, check_script
-from rlplan.actions.fixing import NUMBERS
 from rlplan.answers.check_data import Check
 from rlplan.requests.checking import CheckRequest
 from rlplan.wording.assumptions import ASSUMPTIONS
@@ -29,9 +28,9 @@ def answer(asked: CheckRequest) -> Check:
 
 
 def parts(answered: Check, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Draw the answer; where a screen is too short for it, rows are left to --explain, the last ones first."""
+    """Draw the answer; where a screen is too short for it, facts, then changes are left to --explain, and counted."""
     found = answered.found
-    rows, above = rows_of(found), [*_title(found, canvas), ""]
+    rows, changes, above = rows_of(found), found.checked.improvements, [*_title(found, canvas), ""]
     below = list(_below(found, canvas))
     if invocation.explain:
         rows.append(("By part", part_line(found.checked.verdict.memory)))
@@ -43,15 +42,26 @@ def parts(answered: Check, invocation: Invocation, canvas: Canvas) -> Iterator[P
         copies = {str(by_stem[copy.name]): str(copy) for copy in found.fixed.paths if copy.name in by_stem}
         words = tuple(copies.get(word, word) for word in invocation.words if word not in ("--fix", "--explain"))
         steps.append(replace(invocation, words=words).with_flags("checks the copy"))
-    elif found.fixed is None and any(each.name in NUMBERS for each in found.checked.improvements):
+    elif found.fixed is None and any(each.name in WRITABLE for each in found.checked.improvements):
         steps.append(invocation.with_flags("writes a copy with these changes", "--fix"))
     if not invocation.explain:
         steps.append(invocation.explained("every line, and what they rest on"))
     below += next_steps(steps or [invocation.step("price", "", "prices one step by flags alone")], canvas)
-    everything, most = len(rows) if invocation.explain else None, len(rows)
-    yield from one_screen(
-        above, lambda upto: [table_of(rows[:upto], ROWS, canvas, headed=False)], below, canvas, everything, most
-    )
+
+    def within(lines: int) -> Iterator[Part]:
+        facts = max(1, lines - len(changes))
+        yield table_of(rows[:facts], ROWS, canvas, headed=False)
+        yield ""
+        if changes:
+            yield table_of(changes[: max(1, lines - facts)], CHANGES, canvas)
+        else:
+            yield canvas.line("No single change would help measurably.")
+        hidden = {"fact": len(rows) - facts, "change": len(changes) - max(1, lines - facts)}
+        if more := [plural(number, what) for what, number in hidden.items() if number > 0]:
+            yield canvas.line(f"{' and '.join(more)} more: --explain.", "dim")
+
+    most = len(rows) + len(changes)
+    yield from one_screen(above, within, below, canvas, most if invocation.explain else None, most, fewest=2)
 
 
 ROWS: Sequence[Column[Row]] = (
@@ -102,7 +112,8 @@ def _training(found: Verdict) -> Iterator[Row]:
     if factor is None:
         yield "Learning rate", f"not given; the rule has {rate(launch.rule_rate)}"
     else:
-        stands = "as the rule has it" if 0.95 < factor < 1.05 else f"{factor:.2g} × the rule's {rate(launch.rule_rate)}"
+        times = f"{float(f'{factor:.2g}'):g} × the rule's {rate(launch.rule_rate)}"
+        stands = "as the rule has it" if 0.95 < factor < 1.05 else times
         rollouts = launch.update.rollouts_per_step
         yield "Learning rate", f"{rate(launch.learning_rate)}, {stands} for {rollouts:,} rollouts an update"
     if launch.updates > 1:
@@ -162,7 +173,7 @@ def _run(found: CheckedScript) -> str:
     )
     if not found.launch.prompts_known and "epochs" in found.facts.keys:
         epochs = f" or {plural(found.facts.values['epochs'], 'epoch')}"
-    dollars = f", ${verdict.dollars:,.0f}" if verdict.dollars is not None else ""
+    dollars = f", ${verdict.dollars:,.0f}" if verdict.dollars is not None and verdict.dollars >= 1 else ""
     wall = duration(verdict.hours[0])
     return f"{found.launch.steps:,} steps{epochs}, {wall}, {_between(verdict.gpu_hours, ' GPU-hours')}{dollars}"
 
@@ -172,12 +183,25 @@ LABELS = {
     "rollouts_per_prompt": "n",
     "prompts_per_batch": "B",
     "engine_tensor_parallel": "tensor_parallel",
+    "update_rollouts": "mini-batch",
 }
 
 
 def _named(each: Improvement) -> str:
-    after = "none" if each.after is None else rate(each.after) if isinstance(each.after, float) else str(each.after)
+    after: object = rate(each.after) if isinstance(each.after, float) else each.after or "none"
+    if each.name == "update_rollouts" and each.verdict.launch.trainer == "verl":
+        after = each.after // each.verdict.launch.rollouts_per_prompt  # in prompts, as it has them
     return f"{LABELS.get(each.name, each.name)} = {after}"
+
+
+CLEARED = {
+    "schedule": "the schedule ends with the run",
+    "sizes": "the trainer takes it",
+    "rate": "the rule's rate",
+    "resume": "a crash loses little",
+    "saves": "a crash loses little",
+    "data": "none without data",
+}
 
 
 def _gain(each: Improvement) -> str:
@@ -191,8 +215,7 @@ def _gain(each: Improvement) -> str:
         gains.append(f"{percent(after.cut_off)} cut off")
     if "dead" in each.cleared:
         gains.append(f"{percent(after.dead_groups)} dead groups")
-    if "schedule" in each.cleared:
-        gains.append("the schedule ends with the run")
+    gains += [CLEARED[flag] for flag in each.cleared if flag in CLEARED]
     gain, error = each.score_gain or (0.0, 0.0)
     if gain > error > 0:
         gains.append(f"score {gain:+.2g} (± {error:.2g})")
@@ -221,7 +244,7 @@ def _risk(each: Improvement) -> str:
         return f"a step takes {after.step_seconds[0]:,.0f} s"
     if each.name == "engine_tensor_parallel":
         return "more messages between GPUs" if each.after > each.before else "less room for the cache"
-    costs = [f"{1 - each.saved:.2g} × the GPU-hours a step"] if each.saved <= -0.01 else []
+    costs = [f"{1 - each.saved:.2g} × the GPU-hours a step"] if each.saved <= -0.05 else []
     costs += [RISKS[each.name]] if each.name in RISKS else []
     return ", ".join(costs) or "little"
 
@@ -234,17 +257,12 @@ CHANGES: Sequence[Column[Improvement]] = (
 
 
 def _below(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
-    """Return what would help, what was guessed, and what was written."""
-    yield ""
-    if found.checked.improvements:
-        yield table_of(found.checked.improvements, CHANGES, canvas)
-    else:
-        yield canvas.line("No single change would help measurably.")
+    """Return what studies expect, what was guessed, and what was written."""
     if (likely := found.checked.usual_chance) is not None:
         usual = named_configuration(Configuration(*USUAL[0]))
         yield from canvas.lines(
             f"Studies expect more of the usual {usual}: {chance(likely)} likely to end higher. "
-            "`rlplan propose --from {found.files[0].name} --advised` starts with it."
+            f"`rlplan propose --from {found.files[0].name} --advised` starts with it."
         )
     if found.guessed:
         guesses = ", ".join(f"{text} ({flag})" for text, flag in found.guessed)

@@ -38,6 +38,7 @@ class CheckRequest(StoredRequest):
     pass_rates_file: str | None = options.pass_rates_file()
     difficulty: str | None = options.difficulty()
     budget: float | None = money("GPU-hours: what the script would reach with them.", key="budget.gpu_hours")
+    task: str | None = options.task()
     fix: bool = toggle("Write a copy with the advised values: NAME.checked.sh.")
     config: Path | str | None = options.config()
 

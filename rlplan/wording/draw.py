@@ -217,11 +217,12 @@ def one_screen(
     canvas: Canvas,
     asked: int | None = None,
     most: int = ROWS,
+    fewest: int = FEWEST_ROWS,
 ) -> Iterator[Part]:
     """Return an answer around rows, of which there are as many as are asked for, or as a screen has room for."""
     rows = asked or most
     console = _console(width=canvas.width)
-    while not asked and rows > FEWEST_ROWS and text_of(console, [*above, *rows_of(rows), *below]).count("\n") > SCREEN:
+    while not asked and rows > fewest and text_of(console, [*above, *rows_of(rows), *below]).count("\n") > SCREEN:
         rows -= 1
     yield from (*above, *rows_of(rows), *below)
 

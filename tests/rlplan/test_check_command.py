@@ -29,7 +29,7 @@ python3 -m verl.trainer.main_ppo \\
     trainer.test_freq=5 \\
     trainer.total_epochs=5
 """
-SOUND = SCRIPT.replace("rollout.n=2", "rollout.n=8")
+SOUND = SCRIPT.replace("rollout.n=2", "rollout.n=8").replace("save_freq=20", "save_freq=50")
 KNOWN = ("--mean-response-tokens", "3400", "--gpu", "h100", "--pass-rate", "0.18")
 
 
@@ -113,6 +113,90 @@ def test_a_response_beyond_the_context_that_the_catalogue_has_is_a_longer_varian
     script.write_text(SOUND.replace("max_response_length=4096", "max_response_length=160000"))
     ran = run("check", script.name, "--mean-response-tokens", "9000", "--format", "json")
     assert (ran.code, ran.json["response_tokens"]) == (0, 160_000), ran.err
+
+
+TRL = """\
+from datasets import load_dataset
+from trl import GRPOConfig, GRPOTrainer
+
+args = GRPOConfig(
+    learning_rate=1e-6,
+    per_device_train_batch_size=8,
+    gradient_accumulation_steps=4,
+    num_generations=2,
+    max_completion_length=2048,
+    eval_strategy="steps",
+    eval_steps=10,
+    save_strategy="no",
+    max_steps=500,
+)
+trainer = GRPOTrainer(
+    model="Qwen/Qwen2.5-1.5B", args=args, reward_funcs=len, train_dataset=load_dataset("openai/gsm8k", split="train")
+)
+trainer.train(resume_from_checkpoint=True)
+"""
+OPENRLHF = """\
+python3 -m openrlhf.cli.train_ppo_ray --actor_num_gpus_per_node 8 --vllm_num_engines 4 --colocate_all_models \\
+   --vllm_tensor_parallel_size 2 --pretrain Qwen/Qwen2.5-7B --prompt_data data/gsm8k/train.jsonl --num_episodes 2 \\
+   --rollout_batch_size 64 --n_samples_per_prompt 8 --train_batch_size 100 --micro_train_batch_size 1 \\
+   --generate_max_len 4096 --prompt_max_len 512 --save_steps 1 --eval_steps 1 --advantage_estimator group_norm
+"""
+VERL = SCRIPT.replace("ppo_mini_batch_size=64", "ppo_mini_batch_size=100").replace("    trainer.save_freq=20 \\\n", "")
+ALL_WRONG = VERL.replace("lr=1e-6", "lr=1e-4").replace("test_freq=5", "test_freq=1 trainer.save_freq=1")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "names"),
+    [
+        ("run.py", TRL, {"dead", "resume", "data"}),
+        ("run.py", TRL.replace("num_generations=2", "num_generations=7"), {"sizes", "resume", "data"}),
+        ("run.py", TRL.replace("learning_rate=1e-6", "learning_rate=1e-4"), {"rate", "dead", "resume", "data"}),
+        ("run.sh", OPENRLHF, {"sizes", "saving", "data"}),
+        ("run.sh", VERL, {"sizes", "dead", "saves", "validation"}),
+        ("run.sh", ALL_WRONG, {"sizes", "rate", "dead", "saving", "validation"}),
+    ],
+)
+def test_fix_leaves_a_script_that_check_accepts(
+    run: Run, tmp_path: Path, name: str, text: str, names: set[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    flags = ("--gpu", "h100", "--gpus", "8", "--mean-response-tokens", "900", "--pass-rate", "0.3")
+    before = run("check", name, *flags, "--fix", "--format", "json")
+    assert {flag["name"] for flag in before.json["red_flags"]} == names
+    copy = tmp_path / name.replace(".", ".checked.")
+    assert before.json["fixed"]["paths"] == [copy.name]
+
+    after = run("check", copy.name, *flags, "--format", "json")
+    assert (after.code, after.json["red_flags"]) == (0, []), copy.read_text()
+
+
+def test_the_worse_a_script_is_the_more_is_said_of_what_is_wrong_and_what_is_left_out_is_counted(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "run.sh").write_text(ALL_WRONG)
+    ran = run("check", "run.sh", *KNOWN)
+    check(ran.out)
+    lines = ran.out.splitlines()
+    document = run("check", "run.sh", *KNOWN, "--format", "json").json
+    said = " ".join(" ".join(lines).split())
+    assert all(flag["why"] in said for flag in document["red_flags"])
+    assert lines[1].startswith("!")
+    facts = len(run("check", "run.sh", *KNOWN, "--format", "csv").out.splitlines()) - 1
+    shown = sum(line.startswith(("Fits", "A step", "The run", "Score", "Responses", "Dead groups")) for line in lines)
+    assert f"{facts - shown} facts" in said
+    assert "more: --explain." in said
+
+
+@pytest.mark.parametrize(("script", "flagged"), [("slow_rate.sh", True), ("good_rate.sh", False)])
+def test_the_demo_s_script_is_checked_on_its_task(run: Run, script: str, flagged: bool) -> None:
+    path = Path(__file__).parents[2] / "examples" / "sum_hard" / script
+    document = run("check", str(path), "--task", "sum-hard", "--format", "json").json
+
+    assert document["model"] == "tiny-sums"
+    assert ("rate" in [flag["name"] for flag in document["red_flags"]]) == flagged
+    rates = [each["after"] for each in document["changes"] if each["name"] == "learning_rate"]
+    assert rates == ([pytest.approx(document["rule_learning_rate"], rel=0.05)] if flagged else [])
+    assert "--task" in run("check", str(path)).err
 
 
 def test_nothing_in_a_script_is_executed(run: Run, script: Path, tmp_path: Path) -> None:

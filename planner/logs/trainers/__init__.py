@@ -38,7 +38,8 @@ _KEYS = (
     *("train_tensor_parallel", "train_pipeline_parallel"),
     *("activation_checkpointing", "optimizer_offload", "parameter_offload", "engine_memory_share"),
     *("dynamic_batches", "micro_batch_tokens", "micro_batch_sequences", "sharding"),
-    *("validation_every", "validation_problems", "save_on", "save_every", "keep_checkpoints", "resume"),
+    *("validation_on", "validation_every", "validation_problems", "validation_data", "device_validation"),
+    *("save_on", "save_every", "keep_checkpoints", "resume"),
     *("lr_schedule", "schedule_steps", "warmup_steps", "warmup_share"),
     *("kl", "kl_on", "clip_low", "clip_high", "staleness"),
 )
