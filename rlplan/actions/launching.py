@@ -33,13 +33,13 @@ from rlplan.actions.wanted_final import (
     best_of_former,
     known_there,
     row_named,
-    sizes_in,
     unswept,
     wanted_of,
     wanted_of_sweep,
 )
 from rlplan.reading.plans import plan_meant
 from rlplan.reading.recommend_reading import Stored, stored
+from rlplan.reading.row_choice import sizes_in
 from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.terminal import tell
 from runner.ports.trial import TrialConfig

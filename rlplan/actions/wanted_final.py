@@ -18,9 +18,8 @@ from planner.view import Configuration, View
 from rlplan.actions.sweep_request import spec_of
 from rlplan.reading.launching import beginning
 from rlplan.reading.recommend_reading import Stored, recommended_for
+from rlplan.reading.row_choice import no_such_allocation, row_with, sizes_in
 from rlplan.requests.running import SweepRequest
-from rlplan.wording.numbers import some_of
-from rlplan.wording.typed_numbers import whole_number
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver
 from runner.sweep.board import Board
@@ -29,8 +28,6 @@ from runner.sweep.keeping import FromPilot, takes_rate
 from runner.sweep.planned import configuration_of
 from runner.trainers.horizon import horizon_of
 from runner.trainers.storing import newest_step
-
-NAMED = 6  # allocations, in a refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +66,7 @@ def _choice(known: Stored, allocation: str | None) -> Choice:
             if choice.update_steps < 1:
                 raise BudgetError(f"--allocation {allocation}: the final run's budget pays for no update of it")
             return choice
-    there = some_of([f"n={each.rollouts_per_prompt},B={each.prompts_per_batch}" for each in answer.ranked], NAMED)
-    raise InputError(
-        f"--allocation {allocation}: the sweep's plan has none like it that can be run; it has {there}: `rlplan rank "
-        f"{known.sweep.name}` lists them"
-    )
-
-
-def sizes_in(allocation: str | None) -> tuple[int, int] | None:
-    """Return the n and B of an allocation as it is typed."""
-    if allocation is None:
-        return None
-    parts = dict(each.split("=", 1) for each in allocation.replace(" ", "").split(",") if "=" in each)
-    if set(parts) != {"n", "B"}:
-        raise InputError(f"--allocation {allocation}: give the rollouts per prompt and the prompts, as n=64,B=16")
-    return whole_number(parts["n"], "--allocation n"), whole_number(parts["B"], "--allocation B")
+    raise no_such_allocation(sizes, answer.ranked, known.sweep.name)
 
 
 def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> Wanted:
@@ -165,10 +148,8 @@ def row_named(plan: Plan, row: int | None, sizes: tuple[int, int] | None) -> Can
     champion = champion_of(plan.config, plan.budget_gpu_hours)
     starts = () if champion is None or row is not None or sizes is not None else champion.candidates
     ranked = sorted(plan.candidates, key=lambda each: (configuration_of(each) not in starts, each.rank))
-    named = f"--row {row}" if sizes is None else f"--allocation n={sizes[0]},B={sizes[1]}"
-    for each in ranked:
-        if row in (None, each.rank) and sizes in (None, (each.rollouts_per_prompt, each.prompts_per_batch)):
-            if each.update_steps < 1:
-                raise BudgetError(f"{named}: the budget of {plan.name} pays for no update of it")
-            return each
-    raise InputError(f"{named}: {plan.name} has rows 1 to {len(ranked)}; `rlplan rank {plan.name}` shows them")
+    taken = row_with(ranked, row, sizes, plan.name)
+    if taken.update_steps < 1:
+        n, B, _ = configuration_of(taken)
+        raise BudgetError(f"n = {n}, B = {B}: the budget of {plan.name} pays for no update of it")
+    return taken

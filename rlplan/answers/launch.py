@@ -1,10 +1,11 @@
 """`rlplan launch`: a final run is driven here or by Slurm, rehearsed, printed for somebody else, or only told."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
+from budgets.errors import InputError
 from planner.axes import format_axes, named_configuration
 from planner.watching.promised import PredictedScore
 from rlplan.actions import launching
@@ -22,6 +23,8 @@ from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, unbroken
 from rlplan.wording.numbers import hours, interval, rate
 from rlplan.wording.row_columns import columns
 from rlplan.wording.terminal import capital
+
+PRINTED = ("db", "sweep", "print_for", "row", "allocation", "dry_run")  # what --print goes by
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,7 +93,8 @@ class LaunchPlan(Answer):
 def answer(asked: LaunchRequest) -> LaunchPlan | Line | Findings | Submitted | Ended:
     """Launch it, or do what else is asked for."""
     if asked.print_for is not None:
-        return Line(by_hand(asked.db, asked.sweep, asked.print_for, asked.row or 1))
+        _require_only_printed(asked)
+        return Line(by_hand(asked.db, asked.sweep, asked.print_for, asked.row, asked.allocation))
     if rehearses(asked):
         from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
 
@@ -100,6 +104,16 @@ def answer(asked: LaunchRequest) -> LaunchPlan | Line | Findings | Submitted | E
     if asked.dry_run:
         return LaunchPlan(launching.describe(asked))
     return Ended(followed(partial(launching.launch, asked), asked.db), asked.db)
+
+
+def _require_only_printed(asked: LaunchRequest) -> None:
+    """Refuse what --print would pass over."""
+    others = (each for each in fields(LaunchRequest) if each.name not in PRINTED)
+    if beside := next((each.name for each in others if getattr(asked, each.name) != each.default), None):
+        raise InputError(
+            f"{{print}}: it prints a row and runs nothing, and {{{beside}}} is for a run: leave one of them out",
+            **{"print": asked.print_for, beside: None},
+        )
 
 
 def parts(found: LaunchPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

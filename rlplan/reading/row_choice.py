@@ -1,15 +1,41 @@
 """Sorting and filtering of rows, as flags ask for it: `--sort score --reverse --top 5 --where n=16,recipe=dapo`."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from budgets.errors import InputError, UnknownNameError
 from planner.view import Axes, Configuration
-from rlplan.wording.typed_numbers import names_in
+from rlplan.wording.numbers import some_of
+from rlplan.wording.typed_numbers import names_in, whole_number
 
 Row = TypeVar("Row")
+NAMED = 4  # allocations, in a refusal
 SHORT = {"n": "rollouts_per_prompt", "b": "prompts_per_batch", "lr": "learning_rate"}
+
+
+class Allocated(Protocol):
+    """Anything with an n and a B."""
+
+    @property
+    def rollouts_per_prompt(self) -> int:
+        """Rollouts of each prompt."""
+
+    @property
+    def prompts_per_batch(self) -> int:
+        """Prompts of an update."""
+
+
+class Ranked(Allocated, Protocol):
+    """A row of a ranking."""
+
+    @property
+    def rank(self) -> int:
+        """Its number."""
+
+
+Candidate = TypeVar("Candidate", bound=Ranked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +111,41 @@ def chosen_data(configuration: Configuration) -> dict[str, Any]:
     """Return a configuration with a key for n, B and each further axis."""
     n, B, axes = configuration
     return {"rollouts_per_prompt": n, "prompts_per_batch": B, **dict(axes)}
+
+
+def sizes_in(allocation: str | None) -> tuple[int, int] | None:
+    """Return the n and B of an allocation as it is typed."""
+    if allocation is None:
+        return None
+    parts = dict(part.split("=", 1) for part in allocation.replace(" ", "").split(",") if "=" in part)
+    if set(parts) != {"n", "B"}:
+        raise InputError(f"--allocation {allocation}: give the rollouts per prompt and the prompts, as n=64,B=16")
+    return whole_number(parts["n"], "--allocation n"), whole_number(parts["B"], "--allocation B")
+
+
+def row_with(rows: Sequence[Candidate], row: int | None, sizes: tuple[int, int] | None, of: str) -> Candidate:
+    """Return the first row with a rank and with an n and B, of those that are named; InputError where none has both."""
+    ranked = [each for each in rows if row in (None, each.rank)]
+    if not ranked:
+        raise InputError(f"{{row}}: {of} has rows 1 to {len(rows)}; `rlplan rank {of}` shows them", row=row)
+    alike = [each for each in ranked if sizes in (None, (each.rollouts_per_prompt, each.prompts_per_batch))]
+    if not alike:
+        raise no_such_allocation(sizes or (0, 0), ranked, of)
+    return alike[0]
+
+
+def no_such_allocation(sizes: tuple[int, int], rows: Sequence[Allocated], of: str) -> InputError:
+    """Name the rows that are nearest to an n and B that none of them has."""
+
+    def distance(row: tuple[int, int]) -> float:
+        return sum(abs(math.log(theirs / max(1, ours))) for theirs, ours in zip(row, sizes, strict=True))
+
+    there = sorted({(row.rollouts_per_prompt, row.prompts_per_batch) for row in rows}, key=distance)
+    nearest = some_of([f"n={n},B={B}" for n, B in there], NAMED)
+    return InputError(
+        f"{{allocation}}: {of} has no such row; nearest are {nearest}: `rlplan rank {of}` lists them",
+        allocation=f"n={sizes[0]},B={sizes[1]}",
+    )
 
 
 def _same(value: Any, text: str) -> bool:

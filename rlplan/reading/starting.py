@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from budgets.errors import InputError, UnknownNameError
+from budgets.errors import UnknownNameError
 from planner.adopting.starting import Start, line_of, note_of, starters
 from planner.axes import RECIPE, text_of
 from planner.recipes import load_recipe, recipe_names
 from planner.store.records import RankedRow
 from rlplan.reading.rank_reading import ranking
+from rlplan.reading.row_choice import row_with, sizes_in
 from rlplan.reading.sweep_picture import Source
 from rlplan.wording.documents import AxisValues, Key, View
 
@@ -32,15 +33,14 @@ class ByHand:
     taken = Key[RowData](lambda each: RowData(each.row), name="row")
 
 
-def by_hand(database: str, name: str | None, trainer: str, row: int = 1) -> ByHand:
-    """Return how the allocation in a row of the ranking is given to a trainer, by default that of the newest sweep."""
+def by_hand(
+    database: str, name: str | None, trainer: str, row: int | None = None, allocation: str | None = None
+) -> ByHand:
+    """Return how an allocation of the ranking is given to a trainer, by default the first of the newest sweep."""
     if trainer not in starters():
         raise UnknownNameError("trainer", trainer, starters())
     found = ranking(database, name)
-    taken = next((ranked for ranked in found.ranking if ranked.rank == row), None)
-    if taken is None:
-        of = found.sweep or found.plan
-        raise InputError(f"{{row}}: {of} has rows 1 to {found.allocations}; `rlplan rank {of}` shows them", row=row)
+    taken = row_with(found.every, row, sizes_in(allocation), found.sweep or found.plan)
     start = Start(
         taken.rollouts_per_prompt,
         taken.prompts_per_batch,

@@ -38,7 +38,10 @@ def test_a_plan_without_pilots_names_what_runs_its_first_row(run: Run) -> None:
         in run("propose", "--budget", "500", "--explore", "--pilot-fraction", "0").out
     )
     assert run("launch", "plan-2", "--print", "verl").code == 0
-    assert run.json("launch", "plan-2", "--print", "slime", "--row", "3")["row"]["rank"] == 3
+    third = run.json("launch", "plan-2", "--print", "slime", "--row", "3")["row"]
+    assert third["rank"] == 3
+    named = f"n={third['rollouts_per_prompt']},B={third['prompts_per_batch']}"
+    assert run.json("launch", "plan-2", "--print", "slime", "--allocation", named)["row"] == third
     assert "`rlplan launch plan-2`" in run("sweep", "plan-2").err
 
 
