@@ -8,7 +8,7 @@ EXTRAS = {
     "sweep": ("ray", "torch", "transformers", "safetensors", "math_verify", "optuna"),
     "dashboard": ("fastapi", "uvicorn"),
     "tensorboard": ("tensorboard",),
-    "mcp": ("mcp",),
+    "mcp": ("mcp", "mcp_types", "anyio", "jsonschema"),
 }
 
 

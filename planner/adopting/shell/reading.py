@@ -3,6 +3,7 @@
 import operator
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import takewhile
@@ -249,9 +250,12 @@ class _Reader:
 
     def _source(self, name: str) -> None:
         """Read a script that this one reads, where it lies beside it."""
-        path = self._folder / name
-        if "$" not in name and path.is_file() and path.stat().st_size <= LARGEST:
-            self.read(path.read_text(encoding="utf-8", errors="replace"))
+        path, text = self._folder / name, None
+        with suppress(OSError):  # this user may not read it
+            if "$" not in name and path.is_file() and path.stat().st_size <= LARGEST:
+                text = path.read_text(encoding="utf-8", errors="replace")
+        if text is not None:
+            self.read(text)
         else:
             self.found.notes.append(f"{name.removeprefix(f'{self._folder}/')} is not found")
 

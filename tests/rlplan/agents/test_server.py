@@ -34,6 +34,11 @@ def test_an_agent_that_may_only_read_is_answered_and_changes_nothing(tmp_path: P
             assert tools["propose"].input_schema["properties"]["budget"]["type"] == "number"
             plan = answer_of(await client.call_tool("propose", PRICED))
             assert plan["candidates"][0]["prompts_per_batch"] > 0
+            whole = answer_of(await client.call_tool("propose", PRICED | {"detail": True}))
+            assert len(whole["candidates"]) > len(plan["candidates"])
+            assert {plan["plan"], whole["plan"]} == {"plan-1", "plan-2"}
+            assert answer_of(await client.call_tool("rank", {"name": plan["plan"]}))["plan"] == plan["plan"]
+            assert answer_of(await client.call_tool("launch", {"sweep": whole["plan"], "print": "verl"}))["arguments"]
             price = answer_of(await client.call_tool("price", {"gpus": 8, "rollouts_per_prompt": 8}))
             assert price["gpu_hours_per_step"]
             for name, given, why in (
