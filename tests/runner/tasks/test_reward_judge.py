@@ -2,7 +2,9 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -14,6 +16,12 @@ from runner.ports.trial import TaskChoice
 from runner.tasks import reward_judge
 from runner.tasks.rewards import make_reward
 from tests.runner.tasks.conftest import PROBLEM
+
+ENDLESS = {
+    "drips": "no whole answer within",
+    "drips in its head": "no whole answer within",
+    "streams": "is longer than",
+}
 
 
 class Judge(ThreadingHTTPServer):
@@ -42,6 +50,9 @@ class Asked(BaseHTTPRequestHandler):
             self.server.at_once.wait(10)
         if response == "slow":
             threading.Event().wait(0.5)
+        if response in ENDLESS:
+            self.endless(response)
+            return
         left = self.server.codes.get(response)
         code = left.pop(0) if left else 200
         said = b"0.5" if response in ("together", "slow") or response in self.server.codes else response.encode()
@@ -50,6 +61,17 @@ class Asked(BaseHTTPRequestHandler):
         self.send_header("Location", "/elsewhere")
         self.end_headers()
         self.wfile.write(said)
+
+    def endless(self, how: str) -> None:
+        """Answer a little every now and then, or without a pause, until the caller has enough."""
+        with suppress(OSError):
+            if how != "drips in its head":
+                self.send_response(200)
+                self.end_headers()
+            while True:
+                self.wfile.write(b"[" * (1 << 20) if how == "streams" else b"H" if "head" in how else b" ")
+                self.wfile.flush()
+                threading.Event().wait(0.0 if how == "streams" else 0.05)
 
     def log_message(self, *_: Any) -> None: ...
 
@@ -66,6 +88,18 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
 def asking(judge: Judge, **choice: Any) -> Reward:
     url = f"http://127.0.0.1:{judge.server_port}/score"
     return make_reward(TaskChoice(name="p.jsonl", reward=url, **({"reward_retries": 2} | choice)))
+
+
+@pytest.mark.parametrize("how", ENDLESS)
+def test_a_judge_has_its_time_for_the_whole_answer_and_a_bound_of_bytes(judge: Judge, how: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(TrainingError, match=f"gave no answer in 2 tries: 0 .*{ENDLESS[how]}"):
+        asking(judge, reward_seconds=1.0, reward_retries=1).score([PROBLEM], [how])
+    assert time.monotonic() - began < 30.0
+
+
+def test_an_answer_that_is_nested_too_deeply_is_a_failed_reward(judge: Judge) -> None:
+    assert asking(judge).score([PROBLEM], ["[" * 100_000]).failures
 
 
 def test_a_judge_is_asked_about_several_responses_at_once_and_its_calls_are_counted(
