@@ -1,12 +1,14 @@
-"""Ctrl-C and SIGTERM: the first lets the update under way finish, the second stops at once."""
+"""Ctrl-C, SIGTERM and a closed terminal: the first lets the update under way finish, the second stops at once."""
 
+import os
 import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+OUTPUTS = (1, 2)
 
 
 class Interrupts:
@@ -17,10 +19,12 @@ class Interrupts:
         self.requested = False
         self.announce: Callable[[], None] = lambda: None  # called from the handler when an update is left to finish
         self._before: dict[signal.Signals, Any] = {}
+        self._terminals: list[int] = []
 
     def __enter__(self) -> Self:
         # Python lets the main thread alone set handlers. What a shell started in the background is told to ignore
         # stays ignored.
+        self._terminals = [output for output in OUTPUTS if os.isatty(output)]
         here = threading.current_thread() is threading.main_thread()
         signals = [each for each in SIGNALS if here and signal.getsignal(each) is not signal.SIG_IGN]
         self._before = {each: signal.signal(each, self._handle) for each in signals}
@@ -31,8 +35,20 @@ class Interrupts:
             signal.signal(each, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            self._leave_closed_terminals()
+            if self.requested:  # the shell and the system both send it
+                return
         if self.patient and not self.requested:
             self.requested = True
             self.announce()
             return
         raise KeyboardInterrupt
+
+    def _leave_closed_terminals(self) -> None:
+        """Write to nowhere what would be printed on a terminal that is closed: each word there is an error."""
+        for output in self._terminals:
+            if not os.isatty(output):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, output)
+                os.close(nowhere)
