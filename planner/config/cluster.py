@@ -49,7 +49,7 @@ class ClusterSection(Section):
     @field_validator("runtime_env")
     @classmethod
     def _no_secrets(cls, given: dict[str, Any]) -> dict[str, Any]:
-        if keys := [name for name in given.get("env_vars", {}) if is_secret(name)]:
+        if keys := [name for name, value in given.get("env_vars", {}).items() if is_secret(name, value)]:
             raise ValueError(
                 f"[cluster.runtime_env.env_vars] {', '.join(keys)}: whoever may look at the cluster sees it there: set "
                 f'it where the trainer runs, and name it alone, as [trainer] secrets = ["{keys[0]}"]'

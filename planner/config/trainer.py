@@ -18,7 +18,12 @@ BUILTIN = "builtin"
 COMMAND = "command"
 STANDIN = "standin"
 TRAINERS = (BUILTIN, COMMAND, "trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime", STANDIN)
-_SECRET = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
+_SECRET = re.compile(
+    r"PASSWORD|PASSWD|PASSPHRASE|(?<!BY)PASS$|(^|_)(SECRETS?|CREDENTIALS?)(_|$)|(^|_|API|ACCESS|PRIVATE)KEY$|"
+    r"(^|_)(TOKEN|PAT|AUTH)$",
+    re.IGNORECASE,
+)
+_PASSWORD_IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s]+@", re.IGNORECASE)
 _OURS = ("CUDA_VISIBLE_DEVICES", "RAY_ADDRESS", "RLPLAN_ATTEMPT")
 _DETACHED = ("docker", "podman", "nerdctl")  # whose containers are children of a service
 _ROOTLESS = {"apptainer", "singularity"}  # whose containers see no GPU unless they are told so
@@ -27,9 +32,9 @@ ENVIRONMENT = "environment"  # option of trainers that have environments of seve
 HERE = "here"  # option of `command`: the folder that relative names start from
 
 
-def is_secret(name: str) -> bool:
-    """Whether a variable of that name holds what nobody else may see."""
-    return _SECRET.search(name) is not None
+def is_secret(name: str, value: object = "") -> bool:
+    """Whether a variable holds what nobody else may see, by its name, or by the password in its URL."""
+    return bool(_SECRET.search(name) or _PASSWORD_IN_URL.match(str(value)))
 
 
 class Patience(Section):
@@ -134,8 +139,8 @@ class TrainerChoice(Section):
     def with_variables(self, given: Mapping[str, str]) -> Self:
         """Return the choice with variables beside its own: of what looks like a secret the name alone."""
         variables = {name: value for name, value in given.items() if name not in _OURS}
-        hidden = [name for name in variables if _SECRET.search(name) and name not in self.secrets]
-        open_ = {name: value for name, value in variables.items() if not _SECRET.search(name)}
+        open_ = {name: value for name, value in variables.items() if not is_secret(name, value)}
+        hidden = [name for name in variables if name not in open_ and name not in self.secrets]
         changed = {"environment": {**open_, **self.environment}, "secrets": [*self.secrets, *hidden]}
         return self.model_copy(update=changed)
 
@@ -144,7 +149,7 @@ class TrainerChoice(Section):
     def _no_secrets(cls, environment: dict[str, str]) -> dict[str, str]:
         if taken := [name for name in environment if name in _OURS]:
             raise ValueError(f"[trainer.environment] {', '.join(taken)}: rlplan sets that itself: leave it out")
-        if keys := [name for name in environment if is_secret(name)]:
+        if keys := [name for name, value in environment.items() if is_secret(name, value)]:
             raise ValueError(
                 f"[trainer.environment] {', '.join(keys)}: values are stored with each trial: set it where the trainer "
                 f'runs, and name it alone, as [trainer] secrets = ["{keys[0]}"]'

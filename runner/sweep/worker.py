@@ -6,8 +6,9 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,6 +23,7 @@ from runner.ports.task import FAILED_SHARE, SPENT
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
 from runner.tasks.rewards import NOTED
+from runner.trainers.failures import masked
 from runner.training.trial import OpenTrial, remove_aside_files
 
 SECONDS_BETWEEN_REPORTS = 1.0
@@ -91,7 +93,8 @@ class Worker:
         """`seconds` is how long the worker has lived."""
         self._name = name
         self._seconds = seconds
-        self._report = report
+        self._post = report
+        self._secrets: Sequence[str] = ()  # names of those that the trainer of the segment has
         self._opening = opening
         self._clock = clock
         self._log = TrialLog()
@@ -100,6 +103,7 @@ class Worker:
 
     def run(self, work: Work, stopping: Callable[[], bool]) -> bool:
         """Execute a segment and report everything of it; False when it failed, and its trial is no longer open."""
+        self._secrets = (work.config.get("trainer") or {}).get("secrets", ())
         self._report(Began(work.segment, self._name, self._seconds()))
         with self._log.of(Path(work.folder)):
             try:
@@ -126,6 +130,9 @@ class Worker:
                 trial.close()
             except Exception:  # a user's model or reward may raise anything; what led here is still to be reported
                 traceback.print_exc()
+
+    def _report(self, event: Event) -> None:
+        self._post(without_secrets(event, self._secrets))
 
     def _executed(self, work: Work, stopping: Callable[[], bool]) -> Ended:
         def report(points: tuple[Point, ...]) -> None:
@@ -181,6 +188,23 @@ class Worker:
             raise
         batch.add(*trial.earlier)
         return trial
+
+
+def without_secrets(event: Event, secrets: Sequence[str]) -> Event:
+    """Return an event as it may be stored: the values of a trainer's secrets masked, wherever it has words."""
+
+    def hidden(point: Point) -> Point:
+        notes = [masked(note, secrets) for note in point.metrics.get("notes", ())]
+        return replace(point, metrics={**point.metrics, "notes": notes}) if notes else point
+
+    match event:
+        case Failed():
+            return replace(event, message=masked(event.message, secrets), tail=masked(event.tail, secrets))
+        case Ended():
+            return replace(event, notes=tuple(masked(note, secrets) for note in event.notes))
+        case Progress():
+            return replace(event, points=tuple(map(hidden, event.points)))
+    return event
 
 
 class _Batch:

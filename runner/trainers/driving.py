@@ -25,6 +25,7 @@ from runner.tasks.hub import is_hub_name
 from runner.tasks.opening import open_task, without_problems
 from runner.tasks.tokenizers import ChatTokenizer
 from runner.trainers.driver import Attempt, Checkpoint, Launch
+from runner.trainers.failures import masked
 from runner.trainers.in_own_ray import port_range
 
 Options = TypeVar("Options", bound=BaseModel)
@@ -218,7 +219,7 @@ def asked_itself(config: TrialConfig, files: Mapping[str, str], *argv: str, **en
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return 1, f"{shlex.join(command)}: {error}"
-    return ended.returncode, f"{ended.stdout}\n{ended.stderr}".strip()
+    return ended.returncode, masked(f"{ended.stdout}\n{ended.stderr}".strip(), config.driven_by.secrets)
 
 
 def numbered(folder: Path, pattern: str) -> Iterator[tuple[str, Path]]:

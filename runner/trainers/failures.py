@@ -1,7 +1,9 @@
 """What the end of a trainer's process means, where its own driver does not know better."""
 
+import os
 import re
 import signal
+from collections.abc import Iterable
 
 OUT_OF_MEMORY = re.compile(
     r"CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|"
@@ -18,6 +20,17 @@ _CHECKPOINT = re.compile(
 _OWN_RAY = "the trial's own Ray"  # begins what in_own_ray.py says of its failure
 _USAGE_EXIT = 2  # of argparse, click, tyro and pydantic's command lines
 LAST_LINES = 40
+_HIDDEN = "***"
+_FEWEST_CHARACTERS = 4  # of a secret's value or line: a shorter one would hide words that say nothing of it
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """Return what a trainer has said without the values of its secrets, which are named by their variables."""
+    values = {line.strip() for name in secrets for line in os.environ.get(name, "").splitlines()}
+    for value in sorted(values, key=len, reverse=True):
+        if len(value) >= _FEWEST_CHARACTERS:
+            text = text.replace(value, _HIDDEN)
+    return text
 
 
 def classify(code: int, tail: str, resumed: bool) -> tuple[str, str]:

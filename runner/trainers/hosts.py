@@ -61,7 +61,7 @@ class LocalProcess:
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path) -> None:
         self._tag = uuid.uuid4().hex
-        with log.open("ab") as output:
+        with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:  # it may print secrets
             self._process = subprocess.Popen(
                 argv,
                 cwd=folder,

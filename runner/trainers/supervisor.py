@@ -16,7 +16,7 @@ from planner.config.trainer import Patience
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import GATE, WAITING, Attempt, Reading, TrainerDriver
 from runner.trainers.driving import validation_steps
-from runner.trainers.failures import classify
+from runner.trainers.failures import classify, masked
 from runner.trainers.hosts import Handle, Host
 from runner.trainers.inside import SAVE_NOW
 from runner.trainers.storing import PRIVATE
@@ -145,11 +145,11 @@ class Running:
         return TrainingError(kind, f"{message} (attempt {self.attempt.number}; {self.attempt.log})", tail)
 
     def tail(self) -> str:
-        """Return the end of what the head has printed."""
+        """Return the end of what the head has printed, its secrets masked."""
         with suppress(OSError), self.attempt.log.open("rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _TAIL_BYTES))
-            return file.read().decode("utf-8", errors="replace")
+            return masked(file.read().decode("utf-8", errors="replace"), self._config.driven_by.secrets)
         return ""
 
     def waits_at(self) -> int | None:

@@ -150,6 +150,21 @@ def test_variables_reach_the_trainer_and_the_values_of_secrets_no_file(
     assert not [path for path in written if b"greizehn" in path.read_bytes()]
 
 
+def test_a_secret_that_the_trainer_prints_stays_in_its_own_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_TOKEN", "greizehn")
+    prints = "set -x; true $JUDGE_TOKEN; set +x; echo refused: $JUDGE_TOKEN; exit 1"
+    config = described("jsonl", command=["bash", "-c", f"{prints}; {COMMAND} --style jsonl"])
+    assert config.trainer is not None
+    trainer = config.trainer.model_copy(update={"secrets": ["JUDGE_TOKEN"]})
+    with pytest.raises(TrainingError, match=r"refused: \*\*\*") as failure:
+        trained(config.model_copy(update={"trainer": trainer}), tmp_path, 1)
+    assert "greizehn" not in f"{failure.value} {failure.value.tail}"
+    assert "+ true ***" in failure.value.tail
+    log = next(tmp_path.glob("trainer/attempt-1.log"))
+    assert "greizehn" in log.read_text(encoding="utf-8")
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_command_that_names_its_rank_is_started_on_every_node() -> None:
     config = described("jsonl")
     attempt = Attempt(Path("/trial"), 2, 3, 9, Path("/trial/c-3"), ("10.0.0.1", "10.0.0.2"), ("0,1", "2,3"))

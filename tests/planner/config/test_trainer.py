@@ -81,6 +81,26 @@ def test_what_would_outlive_a_sweep_or_be_stored_is_refused(given: dict[str, obj
 
 
 @pytest.mark.parametrize(
+    ("variable", "refused"),
+    [
+        *(
+            (f"{name}=x", True)
+            for name in ("GITHUB_PAT", "AWS_SECRET_ACCESS", "MYPASS", "PASSPHRASE", "AUTH", "PG_PASS")
+        ),
+        *((f"{name}=x", True) for name in ("OPENAI_APIKEY", "HF_TOKEN", "DB_PASSWORD_FILE", "API_SECRET")),
+        ("DB_URL=postgresql://anna:pw@host/d", True),
+        ("DB_URL=postgresql://anna@host/d", False),
+        *((f"{name}=x", False) for name in ("MAX_TOKENS", "TOKENIZERS_PARALLELISM", "PATH", "RAY_AUTH_MODE", "BYPASS")),
+        *((f"{name}=x", False) for name in ("MONKEY", "COMPAT", "KEY_FILE", "AUTHOR")),
+    ],
+)
+def test_what_looks_like_a_secret_is_no_variable(variable: str, refused: bool) -> None:
+    name, value = variable.split("=")
+    with pytest.raises(ValidationError, match="name it alone") if refused else nullcontext():
+        TrainerChoice.model_validate({"name": "trl", "environment": {name: value}})
+
+
+@pytest.mark.parametrize(
     ("launcher", "environment", "sees"),
     [
         ("apptainer exec image.sif", {}, False),

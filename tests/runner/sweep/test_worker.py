@@ -18,6 +18,7 @@ from runner.sweep import worker as worker_module
 from runner.sweep.worker import LOG, Worker
 from runner.training.trial import METRICS
 from tests.conformance.works import Works
+from tests.runner.trainers.standins import standin_config
 
 benches: "list[Bench]" = []
 
@@ -27,6 +28,23 @@ def _closed() -> Iterator[None]:
     yield
     while benches:
         benches.pop().worker.close()
+
+
+def test_what_a_worker_says_holds_no_value_of_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_TOKEN", "greizehn")
+    chosen = standin_config()
+    assert chosen.trainer is not None
+    trainer = chosen.trainer.model_copy(update={"secrets": ["JUDGE_TOKEN"]})
+    config = chosen.model_copy(update={"trainer": trainer}).model_dump(mode="json")
+
+    def opening(_: TrialConfig) -> TrainerBackend:
+        raise TrainingError("error", "Bearer greizehn was refused", "+ export JUDGE_TOKEN=greizehn")
+
+    work = Work(1, 1, 0, config, str(tmp_path / "trial"), 0, 4, 60.0)
+    events: list[Event] = []
+    Worker("w1", Seconds(), events.append, opening).run(work, lambda: False)
+    (failed,) = [event for event in events if isinstance(event, Failed)]
+    assert (failed.message, failed.tail) == ("Bearer *** was refused", "+ export JUDGE_TOKEN=***")
 
 
 class Seconds:
