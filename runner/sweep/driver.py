@@ -157,9 +157,9 @@ class SweepDriver:
             for event in self._executor.wait(self._tick):
                 with suppress(Exception):  # it may be this event that nobody can take in
                     self._intake.take(event)
+            self._dispatcher.end_hung()
             with suppress(Exception):  # or this that cannot be stored; no other driver may think that we are gone
                 self._journal.commit()
-            self._dispatcher.end_hung()
 
     def _turns(self) -> bool:
         """Take turns until the sweep is over; return whether it was interrupted."""
@@ -182,8 +182,8 @@ class SweepDriver:
             self._idleness.say_waiting(held=held)
             self._idleness.release(paused=self._requests.paused)
             self._dispatcher.keep_within()
-            self._dispatcher.end_hung()
             self._folder.take(self._executor.wait(self._tick))
+            self._dispatcher.end_hung()  # by what has come by now: the driver itself may have waited for a lock
 
     def _begin_new(self, ending: bool) -> None:
         """Decide what runs next, have it stored, and only then start it."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
 from runner.sweep.board import OpenSegment
 from runner.sweep.dispatch import hung_because
+from runner.sweep.journal import Journal
 from tests.runner.sweep.test_driver import rows, spent, sweep
 from tests.simulated.executor import SimulatedExecutor
 
@@ -69,6 +70,22 @@ class Freezing(SimulatedExecutor):
     def stop(self, segment: int) -> None:
         if segment != self.frozen:
             super().stop(segment)
+
+
+def test_a_driver_that_was_held_up_takes_in_what_came_before_it_calls_a_worker_hung(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, commit, commits = sweep(tmp_path, room=3.0), Journal.commit, count(1)
+    executor = given.executor(gather_seconds=math.inf)  # all that has come comes at once
+
+    def held_up(journal: Journal) -> None:
+        commit(journal)
+        if next(commits) == 5:  # another process has locked the database
+            executor.clock.advance_to(executor.clock.seconds() + 3600.0)
+
+    monkeypatch.setattr(Journal, "commit", held_up)
+    assert given.drive(executor).failed_trials == 0
+    assert not [each.reason for each in rows(given, Decision) if "its worker hangs" in each.reason]
 
 
 def test_a_worker_that_hangs_ends_with_what_is_reserved_for_it_and_its_trial_goes_on(tmp_path: Path) -> None:
