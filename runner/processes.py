@@ -184,29 +184,29 @@ def this_driver() -> "Driver":
 
 
 def has_driver(sweep: "Sweep", now: datetime | None = None) -> bool:
-    """Whether somebody drives a sweep: its driver was heard of lately, and is not known to be gone."""
+    """Whether somebody drives a sweep: its driver's process lives, or was heard of lately where none can be seen."""
     from planner.store.driving import is_driven  # noqa: PLC0415 (workers need nothing of a database)
 
-    return is_driven(sweep, now or datetime.now(UTC)) and not is_dead(sweep)
+    return is_driven(sweep, now or datetime.now(UTC), lives=driver_lives(sweep))
 
 
-def is_dead(sweep: "Sweep") -> bool:
-    """Whether the sweep's driver is known to be gone; where this is not known its silence decides.
+def driver_lives(sweep: "Sweep") -> bool | None:
+    """Whether the process of a sweep's driver is there; None where this is not known, and its silence decides.
 
     Known it is of a driver on this machine, since its last start, and in this PID namespace: others are not seen here.
     """
     if sweep.driver_id is None or sweep.driver_pid is None or sweep.driver_host != socket.gethostname():
-        return False
+        return None
     birth, _, world = sweep.driver_id.rpartition("@")[2].partition("/")
     if world != _world():
-        return False
+        return None
     try:
         os.kill(sweep.driver_pid, 0)
     except ProcessLookupError:
-        return True
-    except PermissionError:  # another user's, which the system may hide
         return False
-    return _birth(sweep.driver_pid) != birth
+    except PermissionError:  # another user's, which the system may hide
+        return None
+    return _birth(sweep.driver_pid) == birth
 
 
 def _birth(pid: int) -> str:

@@ -36,21 +36,23 @@ class LeaseLostError(StoreError):
 
 
 def take_lease(
-    session: Session, sweep: str, driver: Driver, now: datetime, *, former_is_dead: bool = False
+    session: Session, sweep: str, driver: Driver, now: datetime, *, former_lives: bool | None = None
 ) -> datetime | None:
     """Make a driver the one that drives the sweep; refused while another one lives.
 
     Returns when the former driver was last heard of, by which what it left is charged; None where it let go itself.
-    `former_is_dead` says that the caller has seen the former driver's process to be gone.
+    `former_lives` is whether the caller has seen the former driver's process; None where it cannot, as on another host.
     """
     row = sweep_named(session, sweep)
     last_heard_of = row.heartbeat_at
-    if is_driven(row, now) and row.driver_id != driver.id and not former_is_dead:
+    if is_driven(row, now, lives=former_lives) and row.driver_id != driver.id:
         age = 0.0 if row.heartbeat_at is None else (now - row.heartbeat_at).total_seconds()
+        silent = f"A driver that is silent for {GRACE.total_seconds():.0f} s is taken to be gone"
+        hangs = f"Where it hangs, end it with `kill -9 {row.driver_pid}`: while its process lives nobody takes over"
         raise StoreError(
             f"{sweep} is being driven by process {row.driver_pid} on {row.driver_host} (last heard of "
             f"{max(0.0, age):.0f} s ago): watch it with `rlplan status {sweep} --watch`, or stop it with "
-            f"`rlplan stop {sweep}`. A driver that is silent for {GRACE.total_seconds():.0f} s is taken to be gone"
+            f"`rlplan stop {sweep}`. {hangs if former_lives else silent}"
         )
     if row.driver_id != driver.id:
         # Going on is the newer wish, but what was asked of a driver that is gone is not lost unseen.
@@ -88,9 +90,14 @@ def end_lease(session: Session, sweep_id: int, driver: Driver, status: SweepStat
     row.finished_at = now if status in (SweepStatus.FINISHED, SweepStatus.FAILED) else None
 
 
-def is_driven(sweep: Sweep, now: datetime) -> bool:
-    """Whether a driver holds the sweep and was heard of within the grace; a clock that was set back counts as now."""
-    return sweep.status is SweepStatus.RUNNING and sweep.heartbeat_at is not None and now - sweep.heartbeat_at < GRACE
+def is_driven(sweep: Sweep, now: datetime, *, lives: bool | None = None) -> bool:
+    """Whether a driver holds the sweep: its process lives, or, where that is not known, was heard of within the grace.
+
+    No clock decides where the process can be seen; one that was set back counts as now.
+    """
+    if sweep.status is not SweepStatus.RUNNING or sweep.heartbeat_at is None:
+        return False
+    return now - sweep.heartbeat_at < GRACE if lives is None else lives
 
 
 class RequestRefusedError(NotFoundError):
@@ -98,15 +105,14 @@ class RequestRefusedError(NotFoundError):
 
 
 def request(
-    session: Session, sweep: str | None, kind: RequestKind, by: str, now: datetime, *, driver_is_dead: bool = False
+    session: Session, sweep: str | None, kind: RequestKind, by: str, now: datetime, *, driver_lives: bool | None = None
 ) -> Request:
     """Ask the driver of a sweep, None being the newest, for something; return the stored row.
 
-    RequestRefusedError is raised where that makes no sense; `driver_is_dead` says that the caller has seen its process
-    to be gone.
+    RequestRefusedError is raised where that makes no sense; `driver_lives` is whether the caller has seen its process.
     """
     row = sweep_named(session, sweep)
-    if driver_is_dead or not is_driven(row, now):
+    if not is_driven(row, now, lives=driver_lives):
         if row.status in (SweepStatus.FINISHED, SweepStatus.FAILED):
             why = f"it has ended ({row.status}). `rlplan status {row.name}` shows it"
         else:

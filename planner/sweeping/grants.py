@@ -101,9 +101,9 @@ class Account:
             return grant(trial, to_step, left, whole / SMALLEST_PART, margin=self._margin)
         return grant(trial, to_step, min(left, most), most / SMALLEST_PART, margin=self._margin)
 
-    def has_charged(self, worker: str) -> bool:
-        """Say whether a worker was charged with anything yet."""
-        return worker in self._charged
+    def charged(self, worker: str) -> float:
+        """Return what a worker was charged with so far."""
+        return self._charged.get(worker, 0.0)
 
     @property
     def idle_gpu_hours(self) -> float:
@@ -119,13 +119,13 @@ class Account:
 
     def unpaid(self, worker: str, lived_gpu_hours: float) -> float:
         """Return what nothing was charged with yet of a worker's life, its start-up and its waiting included."""
-        return max(0.0, lived_gpu_hours - self._charged.get(worker, 0.0))
+        return max(0.0, lived_gpu_hours - self.charged(worker))
 
     def charge(self, key: str, worker: str | None, gpu_hours: float) -> None:
         """Close a segment's reservation with what its worker has used."""
         self.ledger.charge(key, gpu_hours)
         if worker is not None:
-            self._charged[worker] = self._charged.get(worker, 0.0) + gpu_hours
+            self._charged[worker] = self.charged(worker) + gpu_hours
 
     def charge_idle(self, worker: str, gpu_hours: float) -> None:
         """Count what a worker lived without a segment out of what is set aside for it, and set aside as much again."""

@@ -15,7 +15,7 @@ from planner.store.schema import Request, RequestKind
 from planner.store.sweeps import sweep_named
 from rlplan.wording.answers import Answer
 from rlplan.wording.row_columns import columns
-from runner.processes import has_driver, is_dead
+from runner.processes import driver_lives, has_driver
 
 PATIENCE_SECONDS = 5.0
 SECONDS_BETWEEN_LOOKS = 0.1
@@ -46,7 +46,7 @@ def ask(database: str, sweep: str | None, kind: RequestKind, *, patience: float 
         with store.write() as session:
             row = sweep_named(session, name)
             now = datetime.now(UTC)
-            asked = request(session, name, kind, this_user(), now, driver_is_dead=is_dead(row))
+            asked = request(session, name, kind, this_user(), now, driver_lives=driver_lives(row))
         deadline = time.monotonic() + patience
         while True:  # until its driver has taken it
             with store.read() as session:

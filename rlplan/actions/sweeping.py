@@ -30,7 +30,7 @@ from rlplan.actions.sweep_request import machine, notes_of, plan_to_run, spec_of
 from rlplan.requests.running import GoOnRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.extras import require_for_sweeps
 from rlplan.wording.terminal import tell
-from runner.processes import has_driver, is_dead, sweep_orphans, sweep_tag, this_driver
+from runner.processes import driver_lives, has_driver, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.deciding import deciding
 from runner.sweep.driver import SweepDriver
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
@@ -196,7 +196,7 @@ def _go_on(store: Store, row: Sweep, again: Sequence[int], request: GoOnRequest,
     with store.write() as session:
         now, stored = datetime.now(UTC), sweep_named(session, row.name)  # another may have taken it up meanwhile
         require_alone(session, row.plan_id, row.id)
-        silent_since = take_lease(session, row.name, seat.driver, now, former_is_dead=is_dead(stored))
+        silent_since = take_lease(session, row.name, seat.driver, now, former_lives=driver_lives(stored))
         _settle(session, row.name, home, store.location)
         stored.code_hash = code_fingerprint(spec.training.trainer)
         stored.config_hash = configuration_fingerprint(spec)

@@ -257,7 +257,7 @@ class Board:
         """Take in that a worker, which has lived so long, took a segment; its birth counts as a start-up."""
         segment.worker, segment.began_seconds, segment.heard_seconds = worker, seconds, seconds
         segment.before_gpu_hours = self.account.unpaid(worker, lived_gpu_hours)
-        segment.waited_gpu_hours = segment.before_gpu_hours if self.account.has_charged(worker) else 0.0
+        segment.waited_gpu_hours = segment.before_gpu_hours if self.account.charged(worker) else 0.0
         segment.held = self.start_ups.held_by(worker) == segment.trial
         self.holds(worker, segment.trial)
 

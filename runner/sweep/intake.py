@@ -22,7 +22,7 @@ from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board, OpenSegment, TrialFacts
 from runner.sweep.journal import Journal
 from runner.sweep.measured import ShortSegments, cost_record
-from runner.sweep.worker_records import FormerWorkers, WorkerRecord
+from runner.sweep.worker_records import CLOCK_MARGIN_SECONDS, FormerWorkers, WorkerRecord, refused
 from runner.trainers.storing import newest_step
 from runner.training.trial import COLUMNS
 
@@ -49,6 +49,9 @@ class Intake:
         self._clock = journal.clock
         self._short = ShortSegments()
         self._ignored: set[int] = set()
+        self._began_at = self._clock.seconds()
+        self._asked: dict[str, float] = {}  # when each worker was asked for, by the driver's clock
+        self._refused: set[str] = set()  # workers whose word on their lives was not charged
         self._former = FormerWorkers(Path(board.spec.folder), self._clock.seconds)
         self._given_up: dict[int, set[int]] = {}  # segments by trial whose workers may not know of it
         self.failures: dict[str, int] = {}  # how often each kind ended a trial
@@ -100,7 +103,8 @@ class Intake:
         self._board.due[trial] = self._clock.seconds()
 
     def _began(self, segment: OpenSegment, event: Began) -> None:
-        lived = self._board.spec.resources.gpu_hours(event.worker_seconds)
+        self._asked.setdefault(event.worker, segment.started_seconds)
+        lived = self._credible(event.worker, self._board.spec.resources.gpu_hours(event.worker_seconds))
         self._board.began(segment, event.worker, self._clock.seconds(), lived)
         taken = {"worker": event.worker, "started_at": self._clock.now()}
         row = update(SegmentRow).where(SegmentRow.id == segment.id).values(**taken)
@@ -192,7 +196,8 @@ class Intake:
     def settle(self, found: Iterable[WorkerRecord]) -> None:
         """Charge what workers lived beyond their last report, by their own word, when all of them are gone."""
         for record in found:
-            self._idle(record.worker, self._board.account.unpaid(record.worker, record.gpu_hours))
+            lived = self._credible(record.worker, record.gpu_hours)
+            self._idle(record.worker, self._board.account.unpaid(record.worker, lived))
 
     def _idle(self, worker: str, gpu_hours: float) -> None:
         if gpu_hours <= 0:
@@ -217,7 +222,23 @@ class Intake:
 
     def _lived(self, worker: str, worker_seconds: float) -> float:
         """Return the GPU-hours of a worker's life that nothing was charged with yet."""
-        return self._board.account.unpaid(worker, self._board.spec.resources.gpu_hours(worker_seconds))
+        lived = self._credible(worker, self._board.spec.resources.gpu_hours(worker_seconds))
+        return self._board.account.unpaid(worker, lived)
+
+    def _credible(self, worker: str, lived_gpu_hours: float) -> float:
+        """Return what a worker says that it lived; where it cannot have, the time since it was asked for.
+
+        Of a former driver's worker only this driver's own time is known, and what it was charged with before that.
+        """
+        gpu_hours, asked = self._board.spec.resources.gpu_hours, self._asked.get(worker)
+        before = 0.0 if asked is not None else self._board.account.charged(worker)
+        most = before + gpu_hours(self._clock.seconds() - (self._began_at if asked is None else asked))
+        if lived_gpu_hours <= most + gpu_hours(CLOCK_MARGIN_SECONDS):
+            return lived_gpu_hours
+        if worker not in self._refused:
+            self._refused.add(worker)
+            self._journal.note("clock", None, refused(worker, lived_gpu_hours, most))
+        return before if asked is None else most
 
     def _close(
         self,

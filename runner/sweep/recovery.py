@@ -11,7 +11,7 @@ from planner.store.state import SweepState, sweep_state
 from planner.trials import TrialState
 from runner.ports.executor import Clock
 from runner.sweep.spec import SweepSpec
-from runner.sweep.worker_records import WorkerRecord, worker_records
+from runner.sweep.worker_records import CLOCK_MARGIN_SECONDS, WorkerRecord, refused, worker_records
 
 
 def recover(
@@ -24,15 +24,19 @@ def recover(
     """
     before = sweep_state(session, sweep)
     found = worker_records(Path(spec.folder))
+    age = max(clock.now(), silent_since or clock.now()) - before.sweep.created_at
+    most = spec.resources.gpu_hours(age.total_seconds() + CLOCK_MARGIN_SECONDS)
+    doubted = {name: record for name, record in found.items() if record.gpu_hours > most}
     by_segment = {record.segment: record for record in found.values() if record.segment is not None}
     charged = dict(before.charged_to_workers)
-    notes = []
+    notes = [refused(name, record.gpu_hours, most) for name, record in doubted.items()]
     for trial in before.trials:
         writing = False
         for segment in before.segments.get(trial.id, []):
             if segment.outcome is SegmentOutcome.RESERVED:
                 record = by_segment.get(segment.id) or found.get(segment.worker or "")
-                gpu_hours = _used(segment, record, charged, spec, silent_since)
+                word = None if record is None or record.worker in doubted else record
+                gpu_hours = _used(segment, word, charged, spec, silent_since)
                 writing |= record is not None and not record.over
                 worker = record.worker if record else None
                 if worker is not None:
@@ -43,7 +47,7 @@ def recover(
                     f"{trial.name}: its segment from step {segment.from_step} was lost ({gpu_hours:.4g} GPU-hours)"
                 )
         _set_up_again(session, trial, before, clock, writing=writing)
-    for record in found.values():
+    for record in [record for name, record in found.items() if name not in doubted]:
         rest = record.gpu_hours - charged.get(record.worker, 0.0)
         if rest > 0:
             of = {"sweep_id": before.sweep.id, "worker": record.worker}

@@ -24,6 +24,7 @@ SECONDS_BETWEEN_BEATS = 1.0
 # After so long a worker that has not said its last word has ended: its host may be cut off from Ray alone, and it then
 # writes on until it ends itself. Storage that is shared shows what was written a few seconds late.
 SECONDS_OF_SILENCE = 15.0
+CLOCK_MARGIN_SECONDS = 60.0  # by which two machines may measure the life of a worker differently
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,14 @@ def _record(path: Path) -> WorkerRecord | None:
     return None
 
 
+def refused(worker: str, said_gpu_hours: float, most_gpu_hours: float) -> str:
+    """Say why a worker is not charged by its own word."""
+    return (
+        f"worker {worker} says that it lived {said_gpu_hours:.4g} GPU-hours, and it was asked for {most_gpu_hours:.4g} "
+        "ago: a clock is wrong there, and its word is not charged"
+    )
+
+
 class FormerWorkers:
     """Those of segments that were given up: one that is cut off may still write in its trial's folder."""
 
@@ -88,11 +97,16 @@ class FormerWorkers:
 
 
 def process_seconds() -> float:
-    """Return the seconds since this process was started, by the kernel's clock where it tells."""
+    """Return the seconds since this process was started, by the kernel's clock where it tells.
+
+    It tells in two ways, and the shorter life counts: a container may have an uptime of its own, a program a clock.
+    """
     if sys.platform == "linux":
         fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         started = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # field 22 of proc(5), the first two lie before the ")"
-        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
+        uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+        ages = (time.clock_gettime(time.CLOCK_BOOTTIME) - started, uptime - started)
+        return min((age for age in ages if age >= 0), default=0.0)
     return max(0.0, time.time() - float(psutil.Process().create_time()))
 
 

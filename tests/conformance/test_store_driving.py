@@ -37,12 +37,18 @@ def test_a_second_driver_is_refused_while_the_first_lives(store: Store, driven: 
     assert row(store).heartbeat_at == SOON
 
 
+def test_a_driver_whose_process_is_there_keeps_its_sweep_whatever_the_clock_says(store: Store, driven: str) -> None:
+    with pytest.raises(StoreError, match="Where it hangs, end it with `kill -9 11`"), store.write() as session:
+        take_lease(session, driven, SECOND, LATE, former_lives=True)
+    assert row(store).driver_id == FIRST.id
+
+
 @pytest.mark.parametrize(("now", "dead"), [(LATE, False), (SOON, True)], ids=["silent for too long", "seen to be dead"])
 def test_a_dead_driver_loses_its_sweep_and_can_store_nothing_more(
     store: Store, driven: str, now: object, dead: bool
 ) -> None:
     with store.write() as session:
-        take_lease(session, driven, SECOND, now, former_is_dead=dead)
+        take_lease(session, driven, SECOND, now, former_lives=False if dead else None)
     sweep_id = row(store).id
     refusal = "sweep-1 was taken over by process 22 on there"
 

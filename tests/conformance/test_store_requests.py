@@ -133,7 +133,7 @@ def test_a_sweep_that_nobody_drives_cannot_be_asked(
         with store.write() as session:
             end_lease(session, 1, FIRST, status, NOON)
     with pytest.raises(RequestRefusedError, match=refusal), store.write() as session:
-        request(session, driven, PAUSE, "anna", after(seconds), driver_is_dead=dead)
+        request(session, driven, PAUSE, "anna", after(seconds), driver_lives=False if dead else None)
     assert rows(store) == []
 
 

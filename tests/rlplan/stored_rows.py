@@ -29,4 +29,4 @@ def spent_of(database: str) -> float:
 def hold(database: str | Path, driver: Driver, at: datetime | None = None) -> None:
     """Let a driver have taken the sweep, whoever had it before."""
     with open_store(database) as store, store.write() as session:
-        take_lease(session, "sweep-1", driver, at or datetime.now(UTC), former_is_dead=True)
+        take_lease(session, "sweep-1", driver, at or datetime.now(UTC), former_lives=False)

@@ -28,14 +28,17 @@ def test_a_driver_that_lives_keeps_its_sweep_and_a_dead_one_does_not(database: s
     interrupted(database)
     ticks, boot, space = this_driver().id.rpartition("@")[2].split("/")
 
-    def held_since(birth: str) -> None:
-        hold(database, Driver(f"other@{birth}", socket.gethostname(), os.getpid()))
+    def held_since(birth: str, ago: timedelta = timedelta()) -> None:
+        hold(database, Driver(f"other@{birth}", socket.gethostname(), os.getpid()), datetime.now(UTC) - ago)
 
     # Of another start of the machine, or of a container with its name, nobody knows here.
     for birth in (f"{ticks}/{boot}/{space}", f"1/another/{space}", f"1/{boot}/pid:[1]"):
         held_since(birth)
         with pytest.raises(StoreError, match=f"sweep-1 is being driven by process {os.getpid()} on"):
             go_on(ResumeRequest(db=database))
+    held_since(f"{ticks}/{boot}/{space}", 5 * GRACE)  # the clock of who resumes is ahead
+    with pytest.raises(StoreError, match=f"end it with `kill -9 {os.getpid()}`"):
+        go_on(ResumeRequest(db=database))
     held_since(f"1/{boot}/{space}")  # another process had this number before
     assert not go_on(ResumeRequest(db=database)).interrupted
 

@@ -40,7 +40,7 @@ def test_a_driver_that_is_silent_or_gone_is_not_alive(seeder: Seeder) -> None:
 
     gone = replace(this_driver(), pid=2**22 + 1)  # on this machine, where no process has that number
     with seeder.store.write() as session:
-        take_lease(session, seeder.sweep, gone, later(seeder), former_is_dead=True)
+        take_lease(session, seeder.sweep, gone, later(seeder), former_lives=False)
     assert picture(seeder.store, now=later(seeder, 3.0)).abandoned
 
 

@@ -108,7 +108,7 @@ class SimulatedSweep:
     def driver(self, executor: Executor, policy: Policy, store: Store, number: int = 1, **options: Any) -> SweepDriver:
         """Take the sweep over, whoever drove it, and be ready to run."""
         with store.write() as session:
-            silent = take_lease(session, self.name, driver(number), executor.clock.now(), former_is_dead=True)
+            silent = take_lease(session, self.name, driver(number), executor.clock.now(), former_lives=False)
         concluding = partial(Conclusions, Pool(), growth=self.growth)
         options = {"tick_seconds": 5.0, "silent_since": silent, **options}
         return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, concluding, **options)

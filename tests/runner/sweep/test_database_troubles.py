@@ -125,7 +125,7 @@ def test_a_driver_whose_sweep_was_taken_over_stores_nothing_more(tmp_path: Path)
     def taken_over() -> bool:
         if next(looks) == 4:
             with store.write() as session:
-                take_lease(session, given.name, driver(2), START, former_is_dead=True)
+                take_lease(session, given.name, driver(2), START, former_lives=False)
             before.append(state(given.path))
         return False
 
