@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from errno import EACCES, ELOOP, ENAMETOOLONG, ENOSPC, ENOTDIR, EPERM, EROFS
+from errno import EACCES, ELOOP, ENAMETOOLONG, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
 from typing import Annotated, Any
 
 import typer
@@ -147,6 +147,8 @@ def _by_system(error: OSError) -> tuple[str, ExitCode]:
     if error.errno == ENOSPC:
         _silence_stdout()
         return f"what is printed cannot be written: {error.strerror}", ExitCode.BAD_INPUT
+    if error.filename is None and error.errno == ENOENT:
+        return "the working directory was deleted: cd to one that is there", ExitCode.BAD_INPUT
     if error.filename is None or error.errno not in REFUSED:
         return _bug(error), ExitCode.OUR_BUG
     return f"{error.filename} cannot be used: {error.strerror}; give another path", ExitCode.BAD_INPUT

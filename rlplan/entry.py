@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import os
 import sys
 
 from rlplan.exits import ExitCode
@@ -13,6 +14,10 @@ def main() -> None:
     """Run the command line."""
     gc.set_threshold(NEW_OBJECTS)
     atexit.register(gc.freeze)  # or Python would search everything once more as it ends
+    _fill_standard_streams()
+    for name in ("COLUMNS", "LINES"):  # 0 is what some containers say of a terminal that they do not have
+        if not os.environ.get(name, "1").strip("0"):
+            del os.environ[name]
     try:
         from rlplan.cli import app  # noqa: PLC0415
 
@@ -22,3 +27,13 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
+
+
+def _fill_standard_streams() -> None:
+    """Open /dev/null for each standard stream that was closed; else a database would get its number."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(handle)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))

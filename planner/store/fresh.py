@@ -58,6 +58,7 @@ ORDER BY plan_id DESC, sweep_id DESC, rank"""
 
 VERSION = "0012"  # of the schema
 OLDER = frozenset(f"{number:04}" for number in range(1, 12))
+LAST_WITH_MIGRATIONS = "07ecd4c"  # the commit of rlplan that still brings those before 0011 to it
 LAST_WITH_UPGRADES = "bdcf9219"  # the commit of rlplan that still brings a database from version 0011 to 0012
 
 # Exactly as alembic makes it, so that it can take over from here.

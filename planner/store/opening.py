@@ -14,7 +14,7 @@ from planner.disk import has_no_room
 from planner.store.engine import Engines, locate, postgres_engines, sqlite_engines
 from planner.store.failures import explained
 from planner.store.filesystems import filesystem_of
-from planner.store.fresh import LAST_WITH_UPGRADES, OLDER, VERSION, create_schema
+from planner.store.fresh import LAST_WITH_MIGRATIONS, LAST_WITH_UPGRADES, OLDER, VERSION, create_schema
 from planner.store.store import Store
 
 LOCK_TIMEOUT_SECONDS = 30.0
@@ -130,10 +130,11 @@ def _has_schema(connection: Connection, shown: str) -> bool:
         )
     version: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
     if version in OLDER:
+        first = f"{LAST_WITH_MIGRATIONS}, then with that of " if version < max(OLDER) else ""
         raise StoreError(
             f"{shown} has version {version}, of an older rlplan, and was left as it is: this one opens version "
-            f"{VERSION}. Copy it and open it once for writing with the rlplan of commit {LAST_WITH_UPGRADES}, which "
-            "brings it there, or give another path with --db"
+            f"{VERSION}. Copy it and open it once for writing with the rlplan of commit {first}{LAST_WITH_UPGRADES}: "
+            "that brings it there; or give another path with --db"
         )
     if version != VERSION:
         raise StoreError(

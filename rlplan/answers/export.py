@@ -1,6 +1,6 @@
 """`rlplan export`: the tables of a sweep as files, or on stdout."""
 
-import io
+import codecs
 import json
 import sys
 import tempfile
@@ -117,9 +117,9 @@ def _write_csv(table: Table, file: BinaryIO) -> None:
     rows = (
         {name: cell if cell.__class__ in _PLAIN else _text(cell) for name, cell in row.items()} for row in table.rows()
     )
-    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
+    # Unlike a TextIOWrapper it leaves stdout open where the reader goes before the end.
+    text: Any = codecs.getwriter("utf-8")(file, "replace")
     write_csv(text, table.columns, rows)
-    text.detach()
 
 
 def _text(value: Any) -> Any:

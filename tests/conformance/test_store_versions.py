@@ -26,8 +26,11 @@ def test_a_reference_is_found_without_looking_through_its_table() -> None:
 @pytest.mark.parametrize(
     ("version", "advice"),
     [
-        ("0003", r"version 0003, of an older rlplan.*left as it is.*once for writing with the rlplan of commit"),
-        ("0011", r"version 0011, of an older rlplan.*left as it is.*once for writing with the rlplan of commit"),
+        ("0003", r"version 0003, of an older rlplan.*left as it is.*commit 07ecd4c, then with that of bdcf9219"),
+        (
+            "0011",
+            r"version 0011, of an older rlplan.*left as it is.*once for writing with the rlplan of commit bdcf9219",
+        ),
         ("0999", r"newer rlplan \(its version is 0999.*pip install --upgrade rlplan"),
     ],
 )

@@ -116,6 +116,27 @@ def test_a_real_interrupt_in_the_middle_ends_quietly_and_stores_nothing(tmp_path
     assert not (tmp_path / "rlplan.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "printed", "said"),
+    [
+        ("COLUMNS=0 LINES=0 {rlplan} rank plan-1", 0, "Next", ""),
+        ("{rlplan} rank plan-1 >&-", 0, "", ""),
+        ("{rlplan} rank plan-1 >&- 2>&- <&-", 0, "", ""),
+        ("{rlplan} nonsense 2>&-", 2, "", ""),
+        ("mkdir x; cd x; rmdir ../x; {rlplan} rank plan-1", 2, "", "the working directory was deleted"),
+    ],
+)
+def test_odd_surroundings_are_no_bug_of_ours(tmp_path: Path, line: str, code: int, printed: str, said: str) -> None:
+    rlplan = f"{sys.executable} -c 'from rlplan.entry import main; main()'"
+    for command in (f"{rlplan} propose --budget 5000 --top 3", line.format(rlplan=rlplan)):
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, printed in done.stdout) == (code, True), done.stderr
+    assert said in done.stderr
+    assert "internal error" not in done.stderr
+    assert printed or not done.stdout
+    assert (tmp_path / "rlplan.db").read_bytes().startswith(b"SQLite format 3")
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     command = f"{Path(sys.executable).with_name('rlplan')} propose --budget 5000 --format json | head -c 10"
     done = subprocess.run(

@@ -3,6 +3,9 @@
 import csv
 import json
 import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,6 +42,13 @@ def test_every_table_holds_the_same_rows_in_both_formats(run: Run, database: str
     assert {row["sweep"] for row in document["rows"]} == {"sweep-1"}
     as_text = [{name: _text(row.get(name)) for name in document["columns"]} for row in document["rows"]]
     assert printed == as_text != []
+
+
+def test_a_reader_that_goes_before_the_end_is_no_error(database: str) -> None:
+    rlplan = f"{sys.executable} -c 'from rlplan.entry import main; main()'"
+    line = f"{rlplan} export - --what points --db {shlex.quote(database)} | true"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_points_tell_everything_and_mark_what_counts(run: Run, tmp_path: Path) -> None:
