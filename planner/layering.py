@@ -3,6 +3,7 @@
 Where each value came from is kept, because an error should name the file or flag, and an assumption its source.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from typing import Any
 from budgets.errors import ConfigError
 
 Tables = Mapping[str, Any]
+
+NESTED, TOO_DEEP = 100, "it is nested deeper than can be read"  # tables, lists and dotted keys within each other
+_DOTTED = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{NESTED}}}""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +48,23 @@ def flattened(tables: Tables, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def read_tables(path: Path, what: str, remedy: str) -> dict[str, Any]:
     """Read a TOML file; the error calls it `what` and, where there is none, tells the remedy."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"{what} {path} does not exist; {remedy}") from error
     except OSError as error:
         raise ConfigError(f"{what} {path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ConfigError(f"{what} {path} is not TOML: {error}") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse a text of TOML; ValueError where it is none, or would take time and memory without end."""
+    if _DOTTED.search(text):  # the work goes with the square of a key's parts
+        raise ValueError(TOO_DEEP)
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
 
 
 def _merge(into: dict[str, Any], tables: Tables) -> None:

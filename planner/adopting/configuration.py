@@ -7,8 +7,7 @@ scripts, and what stands at the beginning of a log: a command line with its over
 import ast
 import json
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -19,6 +18,7 @@ import yaml
 from budgets.errors import InputError
 from planner.adopting.shell import read_shell
 from planner.curves.reading.sources import NAMED_ALIKE
+from planner.layering import NESTED, TOO_DEEP, parse_toml
 from planner.logs.consoles import plain
 
 Flat = dict[str, Any]  # values by their dotted keys, with '_' for every '-'
@@ -29,6 +29,7 @@ _OVERRIDE = re.compile(r"[+~]*([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
 _HEAD_LINES = 400  # of a log, in which its configuration is looked for
 LARGEST = 4 * 2**20  # bytes of a file of settings
 SUFFIXES = (".yaml", ".yml", ".toml", ".json")
+_MOST = 2**18  # values that a file may grow to by its references
 _DEEPEST = 6  # files that name each other
 _UP = 6  # folders above a script in which a relative name is looked for: its repository
 _REFERENCE = re.compile(r"\$\{([\w.]+)\}")
@@ -91,12 +92,48 @@ def _document(path: Path) -> Any:
 
 def document_of(suffix: str, text: str) -> Any:
     """Return what a text of TOML, JSON or else YAML holds; ValueError where it is none."""
-    if suffix in (".toml", ".json"):
-        return tomllib.loads(text) if suffix == ".toml" else json.loads(text)
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+        loads: Mapping[str, Callable[[str], Any]] = {".toml": parse_toml, ".json": json.loads}
+        document = loads.get(suffix, _Yaml.load)(text)
+    except yaml.YAMLError as error:
         raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    level, grown = [document], 0  # a value that YAML refers to counts at each place
+    for _ in range(NESTED):
+        grown += sum(len(_inside(value)) for value in level)
+        if not level or grown > _MOST:
+            break
+        level = [inner for value in level for inner in _inside(value)]
+    if level:
+        raise ValueError(TOO_DEEP if grown <= _MOST else f"its references grow to more than {_MOST:,} values")
+    return document
+
+
+def _inside(value: object) -> Collection[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+
+
+class _Yaml(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML whose merged keys (`<<`) do not grow without end."""
+
+    merged = 0
+
+    @classmethod
+    def load(cls, text: str) -> Any:
+        return yaml.load(text, cls)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Take in what a mapping merges, after what that merges itself."""
+        for key, value in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if isinstance(part, yaml.MappingNode):
+                        self.flatten_mapping(part)
+                        self.merged += len(part.value)
+            if self.merged > _MOST:
+                raise ValueError(f"its references grow to more than {_MOST:,} values")
+        super().flatten_mapping(node)
 
 
 def flat(document: object, prefix: str = "") -> Flat:
@@ -121,7 +158,7 @@ def words_set(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
     for place, word in enumerate(words):
         if word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
-            rest = words[place + 1 :]
+            rest = (words[later] for later in range(place + 1, len(words)))
             following = [*takewhile(lambda each: not each.startswith("--") and not _OVERRIDE.fullmatch(each), rest)]
             if equals or len(following) < 2:
                 yield name.replace("-", "_"), as_number(value if equals else following[0] if following else "true")

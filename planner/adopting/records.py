@@ -14,8 +14,9 @@ from planner.curves.reading import Table, read_table
 from planner.curves.reading.names import resolve
 from planner.curves.reading.restarts import newest
 from planner.curves.reading.sources import PRINTED
+from planner.curves.reading.table import rows_of
 from planner.logs.consoles import CLOCK
-from planner.logs.series import choose_score, matching, ours_of, trainer_of
+from planner.logs.series import choose_score, known_to, matching, ours_of, trainer_of
 from planner.logs.trainers import WHOLE_STEP, Trainer
 
 _STEPS = ("step", "training/global_step", "global_step", "trainer/global_step", "train/global_step", "_step")
@@ -52,6 +53,7 @@ class LoggedRun:
     steps: tuple[Step, ...]
     notes: tuple[str, ...]
     log: Path | None = None  # what it printed, where that was read
+    ahead: int = 0  # updates that are done when the log calls its step 0
 
     @property
     def scores(self) -> list[Step]:
@@ -92,15 +94,20 @@ class LoggedRun:
         return {phase: statistics.median(e.seconds[phase] for e in self.steps if phase in e.seconds) for phase in named}
 
 
-def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
-    """Read a run's log, whatever wrote it; `scores` names series of which the first that it has is to be the score."""
-    tables = read_table(path)
+def read_run(path: Path, scores: Sequence[str] = (), tables: Sequence[Table] | None = None) -> LoggedRun:
+    """Read a run's log, whatever wrote it; `scores` names series of which the first that it has is to be the score.
+
+    `tables` are what it holds, where that was read already.
+    """
+    tables = read_table(path) if tables is None else tables
     if len(tables) > 1 and not any(path.glob("*/metrics.jsonl")):  # prime-rl's trainer and orchestrator have one each
         raise InputError(f"'{path}' holds {len(tables)} runs: give them one by one")
     table = tables[0]
     columns = dict.fromkeys(name for each in tables for name in each.columns)
     trainer = trainer_of(columns, table.trainer)
     series, why, others = _score(tables, trainer, scores)
+    clock = next((name for name in _CLOCKS if name in columns), None)
+    used = {*(known_to(trainer, columns) if trainer else ()), series, clock}
     step_rows, notes = [], list(table.notes)
     for each in tables:
         counter = next((column for name in _STEPS for column in matching(name, each.columns)), None)
@@ -109,14 +116,15 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
         placed = np.isfinite(each.columns[counter])
         rows, restarted = newest(each, np.arange(each.rows), placed, counter)
         notes += restarted
-        for row in rows[placed[rows]].tolist():
-            values = {name: float(column[row]) for name, column in each.columns.items() if not np.isnan(column[row])}
-            step_rows.append((int(values.pop(counter)), values))
-    clock = next((name for name in _CLOCKS if name in columns), None)
+        counts, kept = each.columns[counter], np.zeros(each.rows, dtype=bool)
+        kept[rows[placed[rows]]] = True
+        values = rows_of(each, [name for name in each.columns if name in used and name != counter])
+        step_rows += [(int(counts[row]), of_row) for row, of_row in enumerate(values) if kept[row]]
     log = None
     if table.trainer:  # it was printed
         files = [path] if path.is_file() else sorted(path.iterdir())
         log = next((file for file in files if file == path or (file.suffix in PRINTED and file.stat().st_size)), None)
+    steps, ahead = _steps(step_rows, trainer, series, clock)
     return LoggedRun(
         name=path.name if path.is_dir() else table.name,
         path=path,
@@ -124,9 +132,10 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> LoggedRun:
         score=series,
         why=why,
         others=others,
-        steps=tuple(_steps(step_rows, trainer, series, clock)),
+        steps=tuple(steps),
         notes=tuple(notes),
         log=log,
+        ahead=ahead,
     )
 
 
@@ -157,8 +166,8 @@ def _score(
 
 def _steps(
     step_rows: Sequence[tuple[int, dict[str, float]]], trainer: Trainer | None, score: str | None, clock: str | None
-) -> Sequence[Step]:
-    """Put what was said of each step together, in their order, and say what each took."""
+) -> tuple[Sequence[Step], int]:
+    """Put what was said of each step together, in their order, with what each took; and say how far these are ahead."""
     rows: dict[int, dict[str, float]] = {}
     early: dict[str, float] = {}  # a validation of the base model beside a first update that is called 0
     for step, values in step_rows:
@@ -179,7 +188,7 @@ def _steps(
         at = now if now is not None else at
         found.append(Step(step, values.get(score) if score else None, seconds, took, ours))
         before = step
-    return _filled(found)
+    return _filled(found), ahead
 
 
 def _took(trainer: Trainer | None, seconds: Mapping[str, float], updates: int) -> float | None:

@@ -44,7 +44,8 @@ class ScriptSettings:
 
     def counts(self) -> dict[str, int]:
         """Return how well it goes with each trainer."""
-        pairs = [*self.words, *(" ".join(pair) for pair in zip(self.words, self.words[1:], strict=False))]
+        pairs = {*self.words, *(" ".join(pair) for pair in zip(self.words, self.words[1:], strict=False))}
+        pairs = {word for word in pairs if not word.startswith("-")}  # of a flag no trainer is the entry
         counts = {}
         for name in trainer_names():
             trainer = load_trainer(name)

@@ -25,6 +25,7 @@ _SWITCHED = (  # a key that is off, what it turns off, and the value of that the
     *(("lora_on", "lora_rank", None), ("save_on", "save_every", 0)),
     *(("validation_on", "validation_every", 0), ("kl_on", "kl", 0.0)),
 )
+_LARGEST = 2**63
 _FALSE = ("", "none", "null", "false", "disable", "no", "off")
 _PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "e4m3": "fp8", "16": "fp16", "32": "fp32"}
 _SCHEDULES = ("cosine", "linear", "wsd", "constant", "polynomial")
@@ -163,6 +164,10 @@ class _Known:
             value = value[-1 if name == "clip_high" else 0] if value else None
         if isinstance(value, bool) or (isinstance(value, str) and ("$" in value or not value)):
             return None
+        if isinstance(value, int | float) and not abs(value) < _LARGEST:
+            if isinstance(value, float) and not math.isfinite(value):
+                return None
+            raise InputError(f"{self.keys.get(name, name)} is {str(value)[:20]}…: no setting is larger than 2^63")
         if isinstance(value, int | float) and value < 0:
             return 0 if name.endswith("_every") else None
         return value
@@ -170,7 +175,7 @@ class _Known:
     def number(self, name: str) -> float | None:
         """Return a number of at least 0; None where none is given."""
         value = self.plain(name)
-        return value if isinstance(value, int | float) and math.isfinite(value) else None
+        return value if isinstance(value, int | float) else None
 
     def count(self, name: str) -> int | None:
         """Return a whole number of at least 0; None where none is given."""

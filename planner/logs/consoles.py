@@ -6,7 +6,8 @@ rows of one step; OpenRLHF, AReaL and TRL print dictionaries and tables. Colours
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,8 @@ _TRL_KNOWN = ("loss", "reward", "learning_rate", "grad_norm", "eval_loss", "eval
 
 def plain(line: str) -> str:
     """Return a line without colours, Ray's prefixes such as '(TaskRunner pid=7)' and its remark on repeated lines."""
-    return _REPEATED.sub("", _PREFIX.sub("", _COLOURS.sub("", line))).rstrip()
+    bare = _PREFIX.sub("", _COLOURS.sub("", line) if "\x1b" in line else line)
+    return (_REPEATED.sub("", bare) if "repeated" in bare else bare).rstrip()
 
 
 def verl_values(line: str) -> StepValues | None:
@@ -123,6 +125,8 @@ def _numbers(row: Mapping[str, Any]) -> Values:
 
 def _number(text: str) -> float | None:
     """Return the number at the beginning of a text, NaN too; None where there is none."""
+    with suppress(ValueError):
+        return float(text)
     found = _NUMBER.match(text)
     return float(found[1]) if found else None
 
@@ -134,6 +138,7 @@ def _pairs(text: str) -> Values:
 
 _TRL_BAR = re.compile(r"\b(\d+)/(\d+) \[\d")  # TRL's dictionaries name no step; the progress bar before them does
 _TRL_EVALUATION = "eval_"
+_SURE = 2_000  # lines after which no other trainer begins to speak
 _TAIL = 2**16  # bytes of a log in which its newest progress bar is looked for
 _STEP = "step"
 
@@ -152,7 +157,7 @@ class Printed:
     """What a trainer printed: a row for each line with numbers, in their order."""
 
     trainer: str
-    rows: list[dict[str, Any]]
+    rows: "NumberRows"
     notes: tuple[str, ...]
 
 
@@ -169,14 +174,48 @@ def read_printed(path: Path) -> Printed | None:
 
     Bytes that are no UTF-8 are passed over. The last number of a line that has no end is left out: it may be torn.
     """
-    found = {name: _Rows(name) for name in CONSOLES}
+    found = [_Rows(name) for name in CONSOLES]
     with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
-        for line in file:
-            if _ANY_MARK.search(line):
-                for rows in found.values():
+        for number, line in enumerate(file):
+            if len(found) == 1 or _ANY_MARK.search(line):
+                for rows in found:
                     rows.take(line)
-    best = max(found.values(), key=lambda rows: len(rows.rows))
+            if number == _SURE and len(speaking := [rows for rows in found if rows.rows]) == 1:
+                found = speaking
+    best = max(found, key=lambda rows: len(rows.rows))
     return best.printed() if best.rows else None
+
+
+class NumberRows(Sequence[dict[str, Any]]):
+    """Rows of numbers in little memory: eight bytes a number, its names once for all rows that have the same."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._of: list[tuple[str, ...]] = []
+        self._begins, self._numbers = array("q"), array("d")
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        names, begin = self._of[place], self._begins[place]
+        return dict(zip(names, self._numbers[begin : begin + len(names)], strict=True))
+
+    def append(self, row: Mapping[str, float]) -> None:
+        """Add a row."""
+        names = tuple(row)
+        self._of.append(self._names.setdefault(names, names))
+        self._begins.append(len(self._numbers))
+        self._numbers.extend(map(float, row.values()))
+
+    def pop(self) -> dict[str, Any]:
+        """Take the last row away."""
+        row: dict[str, Any] = self[-1]
+        self._of.pop()
+        del self._numbers[self._begins.pop() :]
+        return row
 
 
 class _Rows:
@@ -188,7 +227,7 @@ class _Rows:
         self._steps = _TrlSteps() if trainer == "trl" else None
         self._step: int | None = None
         self._torn = False
-        self.rows: list[dict[str, Any]] = []
+        self.rows = NumberRows()
 
     def take(self, line: str) -> None:
         """Add what a line says."""
@@ -210,7 +249,7 @@ class _Rows:
         if step is None or not values:
             return
         if self._trainer == "areal" and self.rows and self.rows[-1][_STEP] == step:
-            self.rows[-1].update(values)  # a table has several lines
+            self.rows.append({**self.rows.pop(), **values})  # a table has several lines
             return
         if self.rows and self.rows[-1].items() <= {_STEP: step, **values}.items():
             self.rows.pop()  # a validation that is printed by itself and logged with its step
@@ -235,7 +274,7 @@ class _TrlSteps:
 
     def see(self, line: str) -> None:
         """Look for progress bars in a line; those of evaluations and of loading have fewer steps."""
-        for done, total in _TRL_BAR.findall(line):
+        for done, total in _TRL_BAR.findall(line) if " [" in line else ():
             if int(total) >= self._most:
                 self._most, self._bar = int(total), int(done)
 

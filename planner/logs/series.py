@@ -85,6 +85,13 @@ def choose_score(trainer: Trainer, counts: Mapping[str, int]) -> ScoreSeries | N
     return None
 
 
+def known_to(trainer: Trainer, names: Collection[str]) -> list[str]:
+    """Return the names of which `ours_of` takes anything."""
+    patterns = [*trainer.metrics.values(), *(part for parts in trainer.seconds.values() for part in parts)]
+    known = {name for several in patterns for pattern in several for name in matching(pattern, names)}
+    return [name for name in names if name in known]
+
+
 def ours_of(trainer: Trainer, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
     """Return the numbers of a step by our names, and its seconds by phase ('step' is the whole, where it is timed)."""
     names = tuple(values)

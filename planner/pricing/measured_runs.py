@@ -38,6 +38,7 @@ PHASE_COLUMNS: dict[str, tuple[Phase, ...]] = {
     "weight_sync_seconds": (Phase.SYNC,),
 }
 Row = Mapping[str, str]
+_LARGEST = 1e12  # number of a table: of tokens, GPUs or seconds
 
 
 @dataclass(frozen=True)
@@ -260,6 +261,8 @@ def _responses(row: Row, prompt: float, model: ModelShape, notes: list[str]) -> 
         cap = 4 * mean
         notes.append(f"responses cut at {cap:,.0f} tokens, four times their mean")
     cap = max(mean or 0.0, min(cap, model.context - prompt))
+    if cap < 1 or (mean is not None and mean < 1):
+        raise InputError("responses have less than one token: mend mean_response_tokens, or what bounds them")
     if mean is None:
         columns = ("tokens_per_second_per_gpu", "seconds_per_step", "gpu_count", "rollouts_per_step")
         speed, seconds, gpus, rollouts = (_number(row, column) for column in columns)
@@ -281,8 +284,8 @@ def _number(row: Row, column: str) -> float | None:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise InputError(f"{column} is '{text}': a number that is not negative is needed")
+    if not 0 <= value <= _LARGEST:
+        raise InputError(f"{column} is '{text[:20]}': a number between 0 and {_LARGEST:.0e} is needed")
     return value
 
 

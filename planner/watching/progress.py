@@ -12,7 +12,7 @@ NEWEST = 20  # updates whose time and rollouts count as typical of those to come
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A run as far as it is; None where its log, or whoever asks, does not say."""
+    """A run as far as it is, by its log's own steps; None where its log, or whoever asks, does not say."""
 
     step: int
     end: int | None  # its last step
@@ -24,13 +24,14 @@ class Progress:
     cut_off: float | None  # share of the newest responses
     gpus: int | None = None
     dollars_per_gpu_hour: float | None = None
+    ahead: int = 0  # updates that are done at its step 0
 
     @property
     def seconds_left(self) -> float | None:
         """Seconds to its end."""
         if self.end is None or self.seconds_per_step is None:
             return None
-        return max(0, self.end - self.step) * self.seconds_per_step
+        return max(0, self.end - self.step - self.ahead) * self.seconds_per_step
 
     @property
     def gpu_hours(self) -> tuple[float, float | None] | None:
@@ -42,7 +43,11 @@ class Progress:
 
 
 def progress_of(
-    steps: Sequence[Step], end: int | None, gpus: int | None = None, dollars_per_gpu_hour: float | None = None
+    steps: Sequence[Step],
+    end: int | None,
+    gpus: int | None = None,
+    dollars_per_gpu_hour: float | None = None,
+    ahead: int = 0,
 ) -> Progress | None:
     """Say how far a run is; None before its first update."""
     updates = [each for each in steps if each.step]
@@ -50,9 +55,9 @@ def progress_of(
         return None
     newest, before = updates[-NEWEST:], updates[-NEWEST - 1].step if len(updates) > NEWEST else 0
     timed = all(each.took is not None for each in updates)
-    scores = [(each.step, each.score) for each in steps if each.score is not None]
+    scores = [(max(0, each.step - ahead), each.score) for each in steps if each.score is not None]
     return Progress(
-        step=updates[-1].step,
+        step=updates[-1].step - ahead,
         end=end,
         seconds=sum(each.took or 0.0 for each in steps) if timed else None,
         seconds_per_step=sum(each.took or 0.0 for each in newest) / (newest[-1].step - before) if timed else None,
@@ -62,6 +67,7 @@ def progress_of(
         cut_off=_mean(newest, "truncated_share"),
         gpus=gpus,
         dollars_per_gpu_hour=dollars_per_gpu_hour,
+        ahead=ahead,
     )
 
 

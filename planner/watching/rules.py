@@ -7,8 +7,10 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 Rule = Literal["fall", "hacking", "dead", "not-finite"]
 
@@ -44,20 +46,41 @@ class Warned:
 
 def fall(points: Sequence[Scored]) -> Warned | None:
     """Warn where the newest validations lie further below the best that came before than their errors explain."""
-    if len(points) < FEWEST or not all(0 <= each.score <= 1 for each in points):
-        return None
-    errors = [each.error for each in points if each.error is not None]
-    if len(errors) == len(points):  # means of two neighbours, which may lie apart by the errors that are said
-        square = statistics.fmean((INFLATED * error) ** 2 for error in errors)
-        width, allowed = 2, max(LEAST_FALL, ERRORS_APART * math.sqrt(square))
-    else:
-        width, allowed = _by_scatter(points)
-    now = len(points) - width
+    return falls(points, len(points) - 1)[-1] if points else None
+
+
+def falls(points: Sequence[Scored], first: int = 0) -> list[Warned | None]:
+    """Return what `fall` says after each validation, from the first on."""
+    scores = np.array([each.score for each in points])
+    sums = np.concatenate([[0.0], np.cumsum(scores)])
+    steps = np.abs(np.diff(scores, prepend=scores[:1]))
+    # Σ (s_t − s_{t−1})² without the largest, which may be the collapse itself
+    squares = np.cumsum(steps**2) - np.maximum.accumulate(steps) ** 2
+    errors = np.array([math.nan if each.error is None else each.error for each in points])
+    error_squares = np.cumsum((INFLATED * errors) ** 2)  # NaN from the first that is not known
+    outside = np.cumsum(~((scores >= 0) & (scores <= 1)))
+    found: list[Warned | None] = []
+    for count in range(first + 1, len(points) + 1):
+        if count < FEWEST or outside[count - 1]:
+            found.append(None)
+            continue
+        if math.isfinite(square := error_squares[count - 1] / count):
+            # means of two neighbours, which may lie apart by the errors that are said
+            width, allowed = 2, max(LEAST_FALL, ERRORS_APART * math.sqrt(square))
+        else:  # windows as long as the scatter from one validation to the next makes it necessary
+            scatter = WITHOUT_LARGEST * math.sqrt(max(0.0, squares[count - 1]) / (count - 2) / 2)
+            width = max(FEWEST_IN_WINDOW, math.ceil((scatter / WINDOW_ERROR) ** 2))
+            allowed = max(LEAST_FALL, APART_WITHOUT * scatter * math.sqrt(2 / width))
+        found.append(_fallen(points, sums[: count + 1], width, allowed))
+    return found
+
+
+def _fallen(points: Sequence[Scored], sums: NDArray[np.float64], width: int, allowed: float) -> Warned | None:
+    now = len(sums) - 1 - width
     if now < width:
         return None
-    sums = [0.0, *accumulate(each.score for each in points)]
-    means = [(sums[begin + width] - sums[begin]) / width for begin in range(now + 1)]
-    best = max(range(now - width + 1), key=means.__getitem__)
+    means = (sums[width:] - sums[:-width]) / width
+    best = int(np.argmax(means[: now - width + 1]))
     drop = means[best] - means[now]
     if drop <= allowed:
         return None
@@ -74,14 +97,6 @@ def fall(points: Sequence[Scored]) -> Warned | None:
             f"look at responses of the training problems, and {advice}",
         )
     return Warned("fall", evidence, advice)
-
-
-def _by_scatter(points: Sequence[Scored]) -> tuple[int, float]:
-    """Compare windows as long as the scatter from one validation to the next makes it necessary."""
-    steps = sorted(abs(after.score - before.score) for before, after in pairwise(points))
-    scatter = WITHOUT_LARGEST * math.sqrt(statistics.fmean(step**2 for step in steps[:-1]) / 2)
-    width = max(FEWEST_IN_WINDOW, math.ceil((scatter / WINDOW_ERROR) ** 2))
-    return width, max(LEAST_FALL, APART_WITHOUT * scatter * math.sqrt(2 / width))
 
 
 def _reward_held(points: Sequence[Scored], best: int, now: int, width: int) -> bool:

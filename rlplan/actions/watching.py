@@ -1,7 +1,7 @@
 """What `rlplan watch` does: look at a run's log again and again, and yield what each new validation says."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,15 +11,16 @@ import numpy as np
 from budgets import catalogue
 from budgets.errors import InputError
 from planner.adopting.records import read_run
-from planner.curves.curve import Curve
+from planner.curves.curve import Curve, Vector
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
+from planner.curves.reading.table import rows_of
 from planner.logs.consoles import planned_steps
-from planner.logs.series import matching, ours_of, trainer_of
+from planner.logs.series import known_to, matching, ours_of, trainer_of
 from planner.metrics import Interval
 from planner.watching.left import RemainingGain, remaining_gain_alone
 from planner.watching.progress import Progress, progress_of
-from planner.watching.rules import Scored, UpdateWatch, Warned, fall
+from planner.watching.rules import Scored, UpdateWatch, Warned, falls
 from rlplan.requests.foreign import WatchRequest
 from rlplan.wording.documents import Key, View
 
@@ -83,9 +84,10 @@ def followed(
         size = None if request.once else _unended(run)
         held, before = int(size is not None and size != before), size
         try:
-            found = _looked(run, request, known, held)
+            tables = read_table(run)
+            found = _looked(tables, request, known, held)
             if found:
-                found[-1] = replace(found[-1], progress=_progress(run, request))
+                found[-1] = replace(found[-1], progress=_progress(run, tables, request))
         except InputError as error:
             if request.once or not run.exists():
                 raise
@@ -111,14 +113,15 @@ def _unended(run: Path) -> int | None:
         return None if file.read(1) in (b"\n", b"") else size
 
 
-def _looked(run: Path, request: WatchRequest, known: dict[tuple[str, str], int], held: int) -> list[WatchEvent]:
+def _looked(
+    tables: Sequence[Table], request: WatchRequest, known: dict[tuple[str, str], int], held: int
+) -> list[WatchEvent]:
     """Return what is new in a log, without its newest validation where that is `held` back.
 
     A part of it without scores is passed over where another has some.
     """
     found: list[WatchEvent] = []
     refusals: list[InputError] = []
-    tables = read_table(run)
     for table in tables:
         try:
             found += _events(table, request, known, held)
@@ -129,13 +132,14 @@ def _looked(run: Path, request: WatchRequest, known: dict[tuple[str, str], int],
     return found
 
 
-def _progress(run: Path, request: WatchRequest) -> Progress | None:
+def _progress(run: Path, tables: Sequence[Table], request: WatchRequest) -> Progress | None:
     """Return how far the run is; None where its log counts no steps, or holds several runs."""
     with suppress(InputError):
-        logged = read_run(run)
+        logged = read_run(run, tables=tables)
         planned = request.end or (planned_steps(logged.log) if logged.log else None)
         price = None if request.gpu is None else catalogue.gpu(request.gpu).dollars_per_hour
-        return progress_of(logged.steps, None if planned is None else int(planned), request.gpus, price)
+        end = None if planned is None else int(planned)
+        return progress_of(logged.steps, end, request.gpus, price, logged.ahead)
     return None
 
 
@@ -147,8 +151,10 @@ def _events(table: Table, request: WatchRequest, known: dict[tuple[str, str], in
         scored = _scored(measured, table)
         scored = scored[: len(scored) - held]
         reported = known.get((curve.name, curve.y_name), 0)
+        before = max(0, reported - 1)
+        warnings = dict(enumerate(falls(scored, before), start=before))
         for number in range(reported, len(scored)):
-            warned_before, warned = (fall(scored[:upto]) for upto in (number, number + 1))
+            warned_before, warned = warnings.get(number - 1), warnings[number]
             newest = number == len(scored) - 1
             yield WatchEvent(
                 curve.name,
@@ -178,28 +184,34 @@ def _with_errors(curve: Curve, table: Table) -> Curve:
 
 def _scored(curve: Curve, table: Table) -> list[Scored]:
     """Return the validations with the mean training reward since the one before, where the log has one."""
-    rewards = _rewards(table, curve)
-    before, scored = -np.inf, []
+    at, rewards = _rewards(table, curve)
+    bounds = np.searchsorted(at, curve.x, side="right").tolist()
+    sums = np.concatenate([[0.0], np.cumsum(rewards)])
+    before, scored = 0, []
     errors = curve.standard_errors
-    for number, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
-        since = [reward for at, reward in rewards if before < at <= x]
+    for number, (x, y, bound) in enumerate(zip(curve.x, curve.y, bounds, strict=True)):
         error = None if errors is None else float(errors[number])
-        scored.append(Scored(float(x), float(y), error, float(np.mean(since)) if since else None))
-        before = x
+        reward = float(sums[bound] - sums[before]) / (bound - before) if bound > before else None
+        scored.append(Scored(float(x), float(y), error, reward))
+        before = bound
     return scored
 
 
-def _rewards(table: Table, curve: Curve) -> list[tuple[float, float]]:
+def _rewards(table: Table, curve: Curve) -> tuple[Vector, Vector]:
+    """Return the training rewards and where they were, in the order of x."""
+    none = np.empty(0), np.empty(0)
     trainer = trainer_of(table.columns, table.trainer)
     if trainer is None or curve.x_name not in table.columns:
-        return []
+        return none
     patterns = trainer.metrics.get("reward", ())
     found = (table.columns[name] for pattern in patterns for name in matching(pattern, table.columns))
     rewards = next(found, None)
     if rewards is None:
-        return []
+        return none
     at = table.columns[curve.x_name]
-    return [(float(x), float(r)) for x, r in zip(at, rewards, strict=True) if np.isfinite(x) and np.isfinite(r)]
+    rows = np.flatnonzero(np.isfinite(at) & np.isfinite(rewards))
+    rows = rows[np.argsort(at[rows], kind="stable")]
+    return at[rows], rewards[rows]
 
 
 def _of_updates(table: Table) -> Warned | None:
@@ -209,8 +221,7 @@ def _of_updates(table: Table) -> Warned | None:
     if trainer is None or steps is None:
         return None
     watch = UpdateWatch()
-    for row in range(table.rows):
-        values = {name: float(column[row]) for name, column in table.columns.items() if not np.isnan(column[row])}
+    for row, values in enumerate(rows_of(table, known_to(trainer, table.columns))):
         ours, _ = ours_of(trainer, values)
         if ours and (warned := watch.see(int(steps[row]) if np.isfinite(steps[row]) else row, ours)):
             return warned

@@ -214,6 +214,8 @@ def rows_of(source: ProblemSource) -> Iterator[Row]:
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"'{source.path}' is not UTF-8 text: save it as UTF-8") from error
+    except csv.Error as error:
+        raise InputError(f"'{source.path}' cannot be read as CSV: {error}") from error
     except OSError as error:
         raise InputError(f"'{source.path}' cannot be read: {error.strerror or error}") from error
 

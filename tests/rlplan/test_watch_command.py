@@ -7,6 +7,7 @@ import pytest
 from rlplan.actions.watching import WatchEvent, followed
 from rlplan.requests.foreign import WatchRequest
 from tests.rlplan.conftest import Run
+from tests.security.limits import limited
 
 RISING = [0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.6, 0.61]
 FALLEN = [*RISING, 0.3, 0.25, 0.2]
@@ -142,3 +143,25 @@ def test_prime_rls_two_logs_are_one_run(run: Run, tmp_path: Path) -> None:
         ]
         (tmp_path / "run" / part / "metrics.jsonl").write_text("\n".join(rows))
     assert "score 0.500 at step 2" in run("watch", str(tmp_path / "run"), "--once").out
+
+
+def test_a_long_log_is_watched_within_seconds_and_little_memory(run: Run, tmp_path: Path) -> None:
+    many = 30_000
+    log = verl_log(tmp_path / "run.log", [0.5] * many, [0.2 + step / many for step in range(many // 5)])
+    with limited():
+        ran = run("watch", str(log), "--once")
+    assert ran.code == 0
+    assert f"step {many:,}" in ran.out
+
+
+def test_the_best_is_named_by_the_logs_own_step(run: Run, tmp_path: Path) -> None:
+    lines = [
+        f"step:{step} - critic/score/mean:0.4 - actor/pg_loss:0.1 - timing_s/gen:1.0 - timing_s/update_actor:1.0"
+        + (f" - val-core/gsm8k/acc/mean@4:{0.2 + step / 1000}" if step % 100 == 0 else "")
+        for step in range(401)
+    ]
+    (tmp_path / "run.log").write_text("\n".join(lines) + "\n")
+    ran = run("watch", str(tmp_path / "run.log"), "--once", "--end", "500")
+    assert "Best   0.600 at step 400" in ran.out
+    assert "step 400 of 500" in ran.text
+    assert "401" not in ran.out

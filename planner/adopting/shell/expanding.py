@@ -11,7 +11,7 @@ from pathlib import Path
 from budgets.errors import InputError
 from planner.adopting.shell.tokens import Text
 
-_MOST = 2**22  # characters that the words of a script may grow to
+_MOST = 2**20  # characters that the words of a script may grow to
 _DEEPEST = 20  # expansions within each other
 _LONGEST = 4096  # of a text from which a pattern is taken away, in characters
 _PARAMETER = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
@@ -49,7 +49,8 @@ class Variables:
         for kind, text in self._pieces(raw, quoted=False):
             for number, part in enumerate(re.split(r"\s+", text) if kind == "split" else [text]):
                 if (number or kind == "end") and word is not None:
-                    found, word = [*found, word], None
+                    found.append(word)
+                    word = None
                 if part or kind == "word":
                     word = (word or "") + part
         return found if word is None else [*found, word]

@@ -92,15 +92,16 @@ class _Reader:
         self._depth += 1
         source = Text(text)
         tokens: list[Token] = []
+        words: set[str] = set()  # of those
         for token in [*source.tokens(), Token("operator", "\n")]:
-            words = [each.text for each in tokens]
             if "[[" in words and "]]" not in words and token.text != "\n":
                 tokens.extend(Token("word", each) for each in (token.text, *token.parts))
             elif token.kind == "operator":
                 self._end(tokens, token.text)
-                tokens = []
+                tokens, words = [], set()
             else:
                 tokens.append(token)
+            words.update(each.text for each in tokens[-1 - len(token.parts) :])
         if source.cut:
             self.found.notes.append("a comment stands within a command: a shell ends the command there")
         self._depth -= 1

@@ -8,6 +8,7 @@ import csv
 import json
 import math
 import warnings
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -62,9 +63,10 @@ class _Column:
 def read_delimited(stream: TextIO, name: str) -> list[Table]:
     """Read delimited text into one table, or into one a run when it is a Weights & Biases export."""
     first = next(line for line in stream if line.strip())
-    delimiter = max(",;\t", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
-    lines = csv.reader(chain([first], stream), delimiter=delimiter)
+    lines = csv.reader([])
     try:
+        delimiter = max(",;\t", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
+        lines = csv.reader(chain([first], stream), delimiter=delimiter)
         header = [cell.strip() for cell in next(lines)]
         names, notes = _distinct_names(header, name)
         columns = [_Column(column) for column in names]
@@ -78,7 +80,7 @@ def read_delimited(stream: TextIO, name: str) -> list[Table]:
             for column, cells in zip(columns, zip(*chunk, strict=True), strict=False):
                 column.add(cells, delimiter == ";")  # a semicolon leaves the comma to decimals
     except csv.Error as error:
-        raise InputError(f"'{stream.name}' is not a table: line {lines.line_num}: {error}") from None
+        raise InputError(f"'{stream.name}' is not a table: line {max(1, lines.line_num)}: {error}") from None
     if not rows:
         raise InputError(f"'{stream.name}' holds a header but no rows")
     if ragged:
@@ -190,28 +192,35 @@ def read_document(document: Any, name: str) -> Table:
 
 def table_of(rows: Iterable[dict[str, Any]], name: str, notes: list[str]) -> Table:
     """Turn rows with differing keys into columns; the rows of the most frequent set of keys set the pace."""
-    kinds: list[frozenset[str]] = []
-    cells: dict[str, dict[int, Any]] = {}
-    for number, row in enumerate(rows):
+    kinds, kind_of = dict[frozenset[str], int](), array("q")
+    numbers: dict[str, tuple[array[int], array[float]]] = {}  # of each column the rows and their numbers
+    words: dict[str, dict[int, str]] = {}
+    for place, row in enumerate(rows):
         flat = _flat(row)
-        kinds.append(frozenset(flat))
+        kind_of.append(kinds.setdefault(frozenset(flat), len(kinds)))
         for key, value in flat.items():
-            cells.setdefault(key, {})[number] = value
+            if isinstance(value, int | float):
+                column = numbers.get(key) or numbers.setdefault(key, (array("q"), array("d")))
+                column[0].append(place)
+                column[1].append(_as_float(value))
+            elif isinstance(value, str):
+                words.setdefault(key, {})[place] = value
     columns, text = {}, {}
-    for key, values in cells.items():
-        numbers = {row: _as_float(value) for row, value in values.items() if isinstance(value, int | float)}
-        words = {row: value for row, value in values.items() if isinstance(value, str)}
-        if numbers and len(numbers) >= len(words):
-            columns[key] = np.full(len(kinds), np.nan)
-            columns[key][list(numbers)] = list(numbers.values())
-        elif words:
-            text[key] = [words.get(row, "") for row in range(len(kinds))]
-    most = Counter(kinds).most_common(1)[0][0]
-    return Table(name, columns, text, np.array([kind == most for kind in kinds]), tuple(notes))
+    for key in dict.fromkeys((*numbers, *words)):
+        places, values = numbers.pop(key, ((), ()))
+        if places and len(places) >= len(words.get(key, ())):
+            columns[key] = np.full(len(kind_of), np.nan)
+            columns[key][np.asarray(places)] = values
+        else:
+            text[key] = [words[key].get(row, "") for row in range(len(kind_of))]
+    most = Counter(kind_of).most_common(1)[0][0]
+    return Table(name, columns, text, np.asarray(kind_of) == most, tuple(notes))
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """Join nested keys with '/'; verl's `data` is no part of a name."""
+    if not any(isinstance(value, dict) for value in row.values()):
+        return row
     flat: dict[str, Any] = {}
     pending = [("", row)]
     while pending:

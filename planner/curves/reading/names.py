@@ -28,12 +28,9 @@ COUNTERS = (
     *("global_step", "training/global_step", "trainer/global_step", "train/global_step", "optimizer_step"),
     *("training_step", "progress/step", "step", "steps", "_step", "update_steps", "iteration", "update"),
 )
-TOTALS = (
-    *("gpu_hours", "compute", "rollouts", "num_rollouts", "episode", "episodes", "total_tokens", "tokens"),
-    "num_tokens",
-)
+TOTALS = (*("gpu_hours", "compute", "rollouts", "num_rollouts", "episode", "episodes", "total_tokens", "tokens"),)
 # The time on a clock is compute only while nothing waits, so it is taken where there is nothing else.
-AXES = (*TOTALS, "step", "optimizer_step", "global_step", *COUNTERS, "epoch", "seconds", "_runtime")
+AXES = (*TOTALS, "step", "optimizer_step", "global_step", *COUNTERS, "epoch", "num_tokens", "seconds", "_runtime")
 
 # Columns that say which run a row belongs to.
 RUNS = ("run", "run_id", "run_name", "trial", "trial_id", "trial_name", "experiment", "curve", "seed")

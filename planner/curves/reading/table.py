@@ -1,7 +1,8 @@
 """What every format is read into: named columns in the order of the file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import isnan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ Flags = NDArray[np.bool_]
 
 # An error lists this many columns at most: a trainer logs hundreds.
 LISTED = 20
+_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,16 @@ class Table:
         """How many rows there are."""
         first = next(iter(self.columns.values()), None)
         return len(next(iter(self.text.values()), ())) if first is None else first.size
+
+
+def rows_of(table: Table, names: Iterable[str]) -> Iterator[dict[str, float]]:
+    """Yield the numbers that each row has in some columns."""
+    columns = {name: table.columns[name] for name in names}
+    for begin in range(0, table.rows, _AT_ONCE):  # a number of numpy's takes ten times as long as one of Python's
+        parts = [column[begin : begin + _AT_ONCE].tolist() for column in columns.values()]
+        count = min(_AT_ONCE, table.rows - begin)
+        for row in zip(*parts, strict=True) if parts else [()] * count:
+            yield {name: value for name, value in zip(columns, row, strict=True) if not isnan(value)}
 
 
 def listing(names: Iterable[str]) -> str:

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from budgets.errors import InputError
 from planner.adopting.script import read_script
 from tests.planner.curves.reading_samples import write
+from tests.security.limits import limited
 
 VERL = """#!/bin/bash
 set -x
@@ -197,3 +199,45 @@ def test_what_python_lets_grow_without_end_is_not_known(tmp_path: Path, grown: s
     text = f"a = 'xxxxxxxxx'\n{grown}args = GRPOConfig(output_dir=a, num_generations=8, max_completion_length=64)\n"
     settings = read_script([write(tmp_path / "train.py", text)]).settings
     assert (settings.rollouts_per_prompt, settings.response_tokens) == (8, 64)
+
+
+def _levels(first: str, level: str, reference: str, many: int = 9, levels: int = 12) -> str:
+    """Return levels that each refer so often to the one before."""
+    lines = [
+        level.format(at=at, all=", ".join([reference.format(before=at - 1)] * many)) for at in range(1, levels + 1)
+    ]
+    return "\n".join([first, *lines]) + "\n"
+
+
+WORDS = "A=(" + "--a b " * 5 + ")\n" + ("A=(" + "${A[@]} " * 10 + ")\n") * 9 + 'run "${A[@]}"\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("run.sh", WORDS, "variables grow to more than"),
+        ("a.yaml", _levels("a0: &a0 [x]", "a{at}: &a{at} [{all}]", "*a{before}"), "references grow to more than"),
+        ("a.yaml", _levels("a0: &a0 {x: 1}", "a{at}: &a{at} {{k: [{all}]}}", "*a{before}"), "references grow"),
+        ("a.toml", ".".join(["a"] * 50_000) + " = 1\n", "nested deeper"),
+        ("a.toml", "[" + ".".join(['"a"'] * 50_000) + "]\nb = 1\n", "nested deeper"),
+        *(
+            (f"a.{kind}", "a = " * (kind == "toml") + "[" * 100_000, "nested deeper")
+            for kind in ("toml", "json", "yaml")
+        ),
+        ("a.yaml", "a: &a {b: *a}\n", "nested deeper"),
+        ("a.yaml", "a: &a {<<: *a}\n", "nested deeper"),
+        ("a.yaml", f"num_generations: {'9' * 400}\nper_device_train_batch_size: 8\nbeta: 0\n", "no setting is larger"),
+    ],
+)
+def test_a_small_file_that_grows_or_nests_is_refused_soon(tmp_path: Path, name: str, text: str, said: str) -> None:
+    with limited(), pytest.raises(InputError, match=said) as refused:
+        read_script([write(tmp_path / name, text)])
+    assert len(str(refused.value)) < 300
+
+
+def test_merged_keys_and_many_flags_are_read_soon(tmp_path: Path) -> None:
+    merged = _levels("a0: &a0 {x: 1}", "a{at}: &a{at} {{<<: [{all}]}}", "*a{before}")
+    flags = "run " + " ".join(f"--a{number} 1" for number in range(18_000)) + "\n"
+    with limited():
+        assert read_script([write(tmp_path / "a.yaml", merged)]).trainer is None
+        assert read_script([write(tmp_path / "run.sh", flags)]).trainer is None

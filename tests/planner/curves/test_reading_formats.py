@@ -141,7 +141,8 @@ def test_a_trainer_state(tmp_path: Path) -> None:
     curve = only(path)
     assert curve.name == "out"
     assert points(curve) == [(0, 0.05), (20, 0.25)]
-    assert points(only(path, y="reward")) == [(500, 0.2), (1000, 0.3)]
+    assert points(only(path, y="reward")) == [(10, 0.2), (20, 0.3)]  # of its steps, not of its tokens
+    assert points(only(path, y="reward", x="num_tokens")) == [(500, 0.2), (1000, 0.3)]
 
 
 # --- Weights & Biases -----------------------------------------------------------------------------------------------

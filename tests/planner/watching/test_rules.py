@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.watching.rules import Scored, fall
+from planner.watching.rules import Scored, fall, falls
 
 
 def scored(scores: list[float], error: float | None = 0.01, rewards: list[float] | None = None) -> list[Scored]:
@@ -65,3 +65,11 @@ def test_a_run_that_is_merely_noisy_is_never_warned_of(
     scores = np.clip(np.random.default_rng(seed).normal(level, noise, count), 0, 1)
 
     assert first_warning(scored(scores.tolist(), noise if told else None)) is None
+
+
+@pytest.mark.parametrize("error", [0.01, None])
+def test_all_warnings_of_a_run_are_those_after_each_validation(error: float | None) -> None:
+    seen = scored([0.2, 0.3, 0.45, 0.5, 0.55, 0.6, 0.58, 0.61, 0.3, 0.25, 0.2, 0.2, 0.5, 1.2, 0.1], error)
+    assert falls(seen) == [fall(seen[:upto]) for upto in range(1, len(seen) + 1)]
+    assert any(falls(seen))
+    assert falls(seen, 9) == falls(seen)[9:]
