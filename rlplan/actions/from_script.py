@@ -11,6 +11,8 @@ from planner.adopting.script import read_script
 from planner.adopting.settings import ScriptFacts
 from planner.config.request import SCRIPT
 from planner.vetting.launch import MEAN_PROMPT, configured
+from runner.tasks.hub import is_hub_name
+from runner.tasks.opening import SUFFIXES
 
 Overrides = dict[str, tuple[str, Any]]  # by key of the configuration: who says it, and what
 
@@ -57,6 +59,21 @@ def overrides_of(facts: ScriptFacts, model: str, cap: tuple[str, Any] | None = N
         longer = asdict(replace(shape, context=most + MEAN_PROMPT))
         overrides[f"models.{shape.name}"] = (source, {name: value for name, value in longer.items() if name != "name"})
     return overrides
+
+
+def trained_on(script: Path) -> dict[str, str]:
+    """Return the trainer of a script, and the model and the problems that it names, where they can be loaded here."""
+    facts = facts_of([script])
+    model, dataset = facts.settings.model or "", facts.values.get("dataset")
+    name = str(dataset[0] if isinstance(dataset, list) and len(dataset) == 1 else dataset or "")
+    file = next((each for each in (Path(name), script.parent / name) if name and each.is_file()), None)
+    of_hub = is_hub_name(name) and Path(name).suffix not in SUFFIXES
+    found = {
+        "trainer": facts.trainer,
+        "model": model if is_hub_name(model) or (model and Path(model).is_dir()) else None,
+        "problems": str(file) if file else name if of_hub else None,
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def with_script(

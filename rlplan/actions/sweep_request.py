@@ -9,11 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from budgets.errors import BudgetError, InputError
+from planner.adopting.starting import Start
 from planner.axes import named_configuration
 from planner.champion.terms import champion_of, most_of_a_sweep
 from planner.checking import explained
 from planner.config import Resolved
 from planner.config.trainer import COMMAND, ENVIRONMENT
+from planner.logs.trainers import load_trainer
 from planner.proposals.sharing import side_by_side
 from planner.rules import LOOK_SHARE
 from planner.store import Store, open_store
@@ -80,7 +82,7 @@ def describe(request: SweepRequest) -> DryRun:
     champion, trials = spec.champion_terms, tuple(_planned_trials(spec, plan))
     lacking = shortfall(spec, plan, *machine()) if request.ray_address is None else None
     wall = side_by_side([trial.gpu_hours for trial in trials], spec.workers) / spec.resources.slots
-    notes = (*notes_of(request, spec), *others)
+    notes = (*notes_of(request, spec, plan), *others)
     own = None if champion is None else tuple(map(named_configuration, champion.candidates))
     return DryRun(plan.name, trials, spec.workers, spec.pilot_gpu_hours, wall, lacking, notes, own)
 
@@ -119,7 +121,7 @@ def spending_text(beside: Mapping[str, float], plan: Plan) -> str:
     return f"other sweeps of {plan.name} have spent {parts} of its {plan.budget_gpu_hours:.4g} GPU-hours"
 
 
-def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
+def notes_of(request: SweepRequest, spec: SweepSpec, plan: Plan) -> list[str]:
     """Say what is done otherwise than a recipe or a script says."""
     notes = [*approximated(spec.model_dump(mode="json")), *_left_out(spec)]
     trainer = spec.training.trainer
@@ -131,8 +133,21 @@ def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
         from runner.trainers.script import read_script  # noqa: PLC0415  (reads what no other sweep needs)
 
         assert spec.training.trainer is not None
-        notes += read_script(request.script).notes(spec.training.trainer.options["settings"])
+        notes += read_script(request.script).notes(spec.training.trainer.options["settings"], _decided(spec, plan))
     return notes
+
+
+def _decided(spec: SweepSpec, plan: Plan) -> dict[str, Any]:
+    """Return what the plan's first trial has of what a script says, by our names."""
+    task, trainer = spec.training.task, spec.training.trainer
+    rows = piloted(spec, plan)
+    if not rows or trainer is None:
+        return {}
+    row = rows[0]
+    updates = spec.training.recipe.schedule.updates_per_batch
+    sizes = row.rollouts_per_prompt, row.prompts_per_batch, row.update_steps, row.learning_rate
+    start = Start(*sizes, updates).values(counts_updates=load_trainer(trainer.name).counts_updates)
+    return {**start, "model": task.model, "dataset": task.name, "response_tokens": task.max_response_tokens}
 
 
 def _left_out(spec: SweepSpec) -> tuple[str, ...]:
@@ -203,6 +218,12 @@ def spec_of(request: SweepRequest, plan: Plan) -> SweepSpec:
         choice = SweepChoice.model_validate({name: getattr(request, name) for name in names})
     except ValidationError as error:
         raise explained(error, SweepChoice, names, "a flag") from error
+    if request.script is not None and request.task is None:
+        from rlplan.actions.from_script import trained_on  # noqa: PLC0415  (reads what no other sweep needs)
+
+        of_script = trained_on(request.script)
+        given = {"trainer"} | {key for key in of_script if getattr(choice, key)}  # sweep_spec reads the trainer
+        choice = choice.model_copy(update={key: each for key, each in of_script.items() if key not in given})
     search = None if choice.search == "none" else choice.search
     if choice.search is None and (plan.config.get("axes") or {}).get("learning_rate_range"):
         search = "tpe"  # something proposes trials where a learning rate is to be found

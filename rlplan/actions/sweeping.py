@@ -100,7 +100,7 @@ def _asked_for(store: Store, request: SweepRequest, plan_name: str | None) -> tu
     """Return the plan and the settings that are asked for, and say what is done otherwise."""
     plan = store.plan(plan_name)
     spec, others = within_plan(store, plan, spec_of(request, plan))
-    for note in (*notes_of(request, spec), *others):
+    for note in (*notes_of(request, spec, plan), *others):
         tell(note)
     return plan, spec
 

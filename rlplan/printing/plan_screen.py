@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
+from pathlib import Path
 
 from budgets.cost import Z90
 from budgets.signal import BetaPassRates, MeasuredPassRates
@@ -16,6 +17,7 @@ from planner.metrics import Interval
 from planner.percent import percent
 from planner.proposals import Candidate, Proposal
 from planner.proposals.proposal import ChampionPlan
+from rlplan.actions.from_script import trained_on
 from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.champion_screen import EXPLORING, against_champion, champion_lines, pilot_text
 from rlplan.reading.plan_data import recipe_names
@@ -39,6 +41,7 @@ MOST_CUT = 0.1  # of the responses that may be cut off without a word
 LEAST_UNSPENT = 0.01  # of the budget that is worth a word
 LEVEL_ENOUGH = 0.002  # of expected score: what is no loss to speak of
 BEHIND = "likely lower"  # not level with the first, by no more than the error
+NEEDED_FOR_TRAINING = {"problems": "--problems FILE.jsonl", "model": "--model FOLDER"}
 SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
 
 
@@ -282,11 +285,17 @@ def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iter
         run = invocation.step(verb, plan.name, does)
     else:
         script = next((word for flag, word in pairwise(invocation.words) if flag == "--from"), None)
-        trainer = "--trainer verl" if script is None or verb == "launch" else f"--from {shlex.quote(script)}"
-        own = invocation.command(verb, f"{plan.name} {trainer} --problems FILE.jsonl --model FOLDER")
-        yield from canvas.lines(f"Run it: {own}")
-        run = invocation.step("preview", plan.name, "simulates pilots" if champion else "simulates its pilots")
+        of_script = {} if script is None else trained_on(Path(script))
+        trainer = of_script.get("trainer", "verl")
+        with_it = f"--trainer {trainer}" if script is None or verb == "launch" else f"--from {shlex.quote(script)}"
+        named = {} if verb == "launch" else of_script
+        lacking = [f" {flag}" for key, flag in NEEDED_FOR_TRAINING.items() if key not in named]
+        own = f"{plan.name} {with_it}{''.join(lacking)}"
+        run = invocation.step(verb, own, does)
+        if lacking:
+            yield from canvas.lines(f"Run it: {run.command}")
+            run = invocation.step("preview", plan.name, "simulates pilots" if champion else "simulates its pilots")
         if not piloted:
-            run = invocation.step("launch", f"{plan.name} --print verl", "row 1 as verl's flags")
+            run = invocation.step("launch", f"{plan.name} --print {trainer}", f"row 1 as {trainer}'s flags")
     further = [] if invocation.explain else [invocation.explained("what this rests on")]
     yield from next_steps([run, *further], canvas)

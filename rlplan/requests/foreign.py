@@ -101,7 +101,7 @@ class AdoptRequest(StoredRequest):
     validation_samples: int | None = flag("Answers to each of them.", least=1)
     budget: float | None = money("GPU-hours in all, with those of the runs.")
     target: float | None = money("GPU-hours of the final run.")
-    problems: str | None = flag("What further trials train on: JSONL of {prompt, answer}.", "<file>")
+    problems: str | None = flag("What further trials train on: JSONL, CSV or Parquet of {prompt, answer}.", "<file>")
     checkpoint: str | None = flag("The base model that further trials start from.", "<folder>")
     reward: str | None = options.reward()
     validation: str | None = options.validation()

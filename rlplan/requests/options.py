@@ -101,9 +101,9 @@ recipe = partial(
 
 # Of the training, for one run and for a sweep.
 model = partial(flag, "A checkpoint for your own problems: its folder, or its name on the hub.", "<folder|name>")
-problems = partial(flag, "Problems of your own: JSONL of {prompt, answer}.", "<file>")
+problems = partial(flag, "Problems of your own: JSONL, CSV or Parquet of {prompt, answer}.", "<file>")
 reward = partial(flag, "What scores your own problems.", "math|exact|<function>|<url>")
-validation = partial(flag, "JSONL of validation problems; else some are held out.", "<file>")
+validation = partial(flag, "Validation problems, likewise; else some are held out.", "<file>")
 engine = partial(flag, "What generates the responses; with a trainer on GPUs vllm.", "torch|vllm")
 device = partial(flag, "Where it runs.", "cpu|cuda")
 weights = partial(flag, "Format in forward passes; bfloat16 on a GPU.", "float32|bfloat16")

@@ -91,7 +91,7 @@ class PriceRequest(StoredRequest):
     difficulty: str | None = options.difficulty()
     task: str | None = options.task()
     measure: bool = toggle("Train three steps here, and store what they took as this set-up's price.")
-    problems: str | None = flag("What --measure trains on: JSONL of {prompt, answer}.", "<file>")
+    problems: str | None = flag("What --measure trains on: JSONL, CSV or Parquet of {prompt, answer}.", "<file>")
     checkpoint: str | None = flag("The model that --measure trains, a local checkpoint.", "<folder>")
     reward: str | None = options.reward()
     forget: str | None = flag("Take back what a run, a sweep or --measure taught of prices.", "<run>")

@@ -37,6 +37,7 @@ class SweepRequest(StoredRequest):
     advised: bool | None = options.advised()
     pilot_fraction: options.Share | None = options.pilot_fraction()
     pilot_gpus: int | None = options.pilot_gpus()
+    gpus: int | None = options.gpus()
     config: Path | str | None = options.config()
     policy: str | None = flag(
         "What decides: champion, or rlplan without one; full, random, median, asha or hyperband.",

@@ -76,12 +76,14 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     planned = str(plan.config["workload"].get("model"))  # counts where nobody names another and it can be loaded
     if not (choice.model or compared_models(plan)) and (is_hub_name(planned) or Path(planned).expanduser().is_dir()):
         choice = choice.model_copy(update={"model": planned})
-    configured = chosen_trainer(choice.trainer, plan.config.get("trainer"), approximate=choice.approximate)
     script: Script | None = None
     if choice.script is not None:
         from runner.trainers.script import read_script  # noqa: PLC0415  (reads what no other sweep needs)
 
         script = read_script(choice.script)
+    given = plan.config.get("trainer")
+    named = choice.trainer or (script.trainer if script is not None and not given else None)
+    configured = chosen_trainer(named, given, approximate=choice.approximate)
     trainer = configured if script is None else script.onto(configured)
     if trainer is not None and trainer.save_seconds is None:  # as rarely as the plan has priced it
         trainer = trainer.model_copy(update={"save_seconds": plan.hardware.get("save_every_seconds")})

@@ -22,6 +22,7 @@ from runner.tasks.hub import is_hub_name
 
 LARGEST_HELD_OUT_SHARE = 0.25
 _OWN_FIELDS = ("id", "prompt", "answer")
+OF_VERL = "reward_model.ground_truth"  # where the data sets that verl prepares have the answer
 SHAPE = (
     '{"prompt": "What is 2 + 2?", "answer": "4"}: prompt is text or a list of {"role", "content"}, answer is text or '
     "a number, an id and further fields are optional"
@@ -122,9 +123,11 @@ def apart(train: Sequence[Problem], validation: Iterable[Problem]) -> list[Probl
 def _problem(row: dict[str, Any], place: str, source: ProblemSource, answers_needed: bool) -> tuple[Problem, bool]:
     """Return a row's problem, and whether the row gives its id."""
     prompt = _prompt(_column(row, source.prompt, "prompt", place), place)
-    answer = ""
-    if answers_needed or source.answer.partition(".")[0] in row:
-        answer = _text(_column(row, source.answer, "answer", place), "answer", place)
+    answer, column = "", source.answer
+    if column not in row and isinstance(truth := row.get("reward_model"), dict) and "ground_truth" in truth:
+        column = OF_VERL if column == ProblemSource.model_fields["answer"].default else column
+    if answers_needed or column.partition(".")[0] in row:
+        answer = _text(_column(row, column, "answer", place), "answer", place)
     if source.answer_after is not None:
         answer = answer.rpartition(source.answer_after)[2].strip()
     if answers_needed and not answer.strip():

@@ -68,8 +68,11 @@ class Script:
         options = {**self.options, **trainer.options, "settings": settings}
         return trainer.model_copy(update={"options": options}).with_variables(self.variables)
 
-    def notes(self, settings: Mapping[str, Any]) -> list[str]:
-        """Say what is kept, by the settings that a sweep has in the end, and what is replaced or left out."""
+    def notes(self, settings: Mapping[str, Any], decided: Mapping[str, Any]) -> list[str]:
+        """Say what is kept, by the settings that a sweep has in the end, and what is replaced or left out.
+
+        `decided` has what the first trial takes in its place, by our names.
+        """
         name, form = self.path.name, TrainerSpec.load(self.trainer).script
         left = {key: value for key, value in self.settings.items() if key not in settings}
         options = [key for key, named in form.options.items() if named in self.options]
@@ -77,7 +80,9 @@ class Script:
         if self.variables:
             lines.append(f"of {name} these variables are set: {_listed(self.variables)}")
         if replaced := {**self.replaced, **left}:
-            overrides = _listed([f"{key} (it says {value})" for key, value in replaced.items()])
+            ours = {key: name for name, keys in load_trainer(self.trainer).keys.items() for key in keys}
+            new = {key: decided.get(ours.get(key.replace("-", "_"), "")) for key in replaced}
+            overrides = _listed([_replaced(key, value, new[key]) for key, value in replaced.items()])
             lines.append(f"of {name} these are decided by the plan: {overrides}")
         if self.foreign:
             lines.append(f"of {name} these are no settings that rlplan's {self.trainer} has: {_listed(self.foreign)}")
@@ -181,6 +186,14 @@ def _variables(shell: Shell, words: tuple[str, ...]) -> dict[str, str]:
     exported = {name: shell.values[name] for name in shell.exported if name in shell.values}
     given = exported | (of_it[0] if of_it else {})
     return {name: value for name, value in given.items() if not _OPEN.search(value)}
+
+
+def _replaced(key: str, value: Any, new: Any) -> str:
+    """Say what stands for a value; None where each trial has its own or nothing is set."""
+    if new is None:
+        return f"{key} (it says {value})"
+    was, becomes = (f"{x:.4g}".replace("e-0", "e-") if isinstance(x, float) else str(x) for x in (value, new))
+    return f"{key} ({was} as it says)" if was == becomes else f"{key} ({was} becomes {becomes})"
 
 
 def _listed(keys: Collection[str]) -> str:

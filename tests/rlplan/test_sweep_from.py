@@ -69,3 +69,43 @@ def test_a_plan_that_the_sweep_makes_is_of_the_workload_of_its_script(
     assert {
         (each["rollouts_per_prompt"], each["prompts_per_batch"], each["pilot_steps"]) for each in told.json["trials"]
     } == pilots
+
+
+def test_a_script_s_trainer_problems_and_model_are_kept_and_what_replaces_the_rest_is_said(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pyarrow, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    truths = [{"ground_truth": "4", "style": "rule"}] * 300
+    questions = [[{"role": "user", "content": f"what is 2 + {number}"}] for number in range(300)]
+    parquet.write_table(pyarrow.table({"prompt": questions, "reward_model": truths}), tmp_path / "train.parquet")
+    own = f" data.train_files=train.parquet actor_rollout_ref.model.path={task[-1]} data.max_prompt_length=8"
+    text = SCRIPTS["verl"].text.rstrip() + own + " data.max_response_length=16\n"
+    path = written(tmp_path, "run.sh", text.replace("lr=1e-6", "lr=2e-6"))
+
+    proposed = run("propose", "--budget", "800", "--from", path.name)
+    following = next(line for line in proposed.out.splitlines() if "rlplan sweep plan-1 --from run.sh" in line)
+    assert "--problems" not in following
+
+    told = run("sweep", "plan-1", "--from", path.name, "--reward", "exact", "--dry-run", "--approximate")
+    assert told.code == 0, told.err
+    said = " ".join((told.out + told.err).split())
+    assert "data.train_batch_size (512 becomes 256)" in said, said
+    assert "actor_rollout_ref.actor.optim.lr (2e-6 as it says)" in said, said
+
+
+def test_the_next_step_of_a_script_of_trl_is_trl_s(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = written(
+        tmp_path,
+        "run.py",
+        "args = GRPOConfig(num_generations=8, per_device_train_batch_size=8, learning_rate=1e-6)\n"
+        'data = load_dataset("openai/gsm8k")\nGRPOTrainer(model="Qwen/Qwen2.5-1.5B", args=args, train_dataset=data)\n',
+    )
+    proposed = run("propose", "--budget", "500", "--from", path.name, "--gpus", "8")
+    assert proposed.code == 0, proposed.err
+    assert "rlplan sweep plan-1 --from run.py" in proposed.out
+    assert "verl" not in proposed.out
+    refused = run("sweep", "--budget", "500", "--from", path.name, "--gpus", "8", "--dry-run")
+    assert "give --problems" not in refused.err  # the hub may not be reached from here
+    assert "goes with --trainer" not in refused.err

@@ -60,9 +60,10 @@ def test_what_it_sets_is_kept_and_what_the_plan_decides_is_listed(tmp_path: Path
         "actor_rollout_ref.model.path": "Qwen/Qwen3-8B",
         "trainer.n_gpus_per_node": 8,
     }
-    kept, _, replaced, foreign = script.notes(script.settings)
+    kept, _, replaced, foreign = script.notes(script.settings, {"prompts_per_batch": 64})
     assert "param_offload" in kept
-    assert "data.train_batch_size (it says 1024)" in replaced
+    assert "data.train_batch_size (1024 becomes 64)" in replaced
+    assert "trainer.n_gpus_per_node (it says 8)" in replaced
     assert foreign.endswith("config_path")
 
 
