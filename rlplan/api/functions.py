@@ -38,6 +38,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
 Asked = TypeVar("Asked", bound=StoredRequest)
+SHORT = {"n": "rollouts_per_prompt", "B": "prompts_per_batch"}  # as the field writes them
 OF_SHELL = ("rehearse", "slurm", "sbatch", "dry_run", "wait", "print_for")  # in Python it runs, here and now
 
 
@@ -55,6 +56,11 @@ def function(
     public = request_signature.replace(parameters=parameters, return_annotation=signature(answer).return_annotation)
 
     def call(*values: P.args, **named: P.kwargs) -> A:
+        for short, long in SHORT.items():
+            if short in named and long in flags:
+                if long in named:
+                    raise TypeError(f"{name}() got both '{short}' and '{long}', which are one: leave one of them out")
+                named[long] = named.pop(short)
         if unknown := next((key for key in named if key not in public.parameters), None):
             nearest = suggest(unknown, public.parameters)
             raise TypeError(f"{name}() got an unexpected keyword argument '{unknown}': {nearest}")
@@ -62,7 +68,8 @@ def function(
             return answer(request(*values, **named))
 
     call.__name__ = call.__qualname__ = name
-    arguments = (f"    {key}: {flag.help}" for key, flag in flags.items())
+    also = {long: f" Also: {short}." for short, long in SHORT.items()}
+    arguments = (f"    {key}: {flag.help}{also.get(key, '')}" for key, flag in flags.items())
     call.__doc__ = "\n".join((cleandoc(request.__doc__ or ""), "", "Args:", *arguments))
     vars(call).update(__signature__=public)  # what `help` shows
     return call

@@ -93,7 +93,8 @@ class Answer:
 
     def __str__(self) -> str:
         called = Invocation((), getattr(self, "database", DEFAULT_DATABASE), explain=True)
-        return drawn(lambda canvas: self.parts(called, canvas), WIDTH).rstrip("\n")
+        asked = getattr(self, "DRAWN", type(self).__module__).rpartition(".")[2].partition("_")[0]
+        return drawn(lambda canvas: self.parts(called, canvas), WIDTH, python=asked).rstrip("\n")
 
 
 Member = TypeVar("Member")

@@ -39,6 +39,7 @@ class Canvas:
     width: int
     height: int | None = None  # lines; None for as many as it takes
     unicode: bool = True
+    python: str | None = None  # the function whose answer it is, where next steps are to be calls
 
     def spelled(self, text: str) -> str:
         """Write on one line, with the signs that there are; a reason or a log may hold anything."""
@@ -199,13 +200,24 @@ class Invocation:
 
 def next_steps(steps: Sequence[NextStep], canvas: Canvas) -> Iterator[Part]:
     """Return the last part of an answer; a command is broken between its flags alone, so that it can be pasted."""
+    if canvas.python is not None:
+        from rlplan.wording.python_calls import python_call  # noqa: PLC0415
+
+        calls = ((python_call(step.command, canvas.python), step.does) for step in steps)
+        steps = [NextStep(call, does) for call, does in calls if call is not None]
+        if not steps:
+            return
     yield ""
     yield canvas.line("Next", "bold")
     column = 2 + max(len(step.command) for step in steps) + 2
     beside = column + max(len(step.does) for step in steps) <= canvas.width  # else the commands have to do
     for step in steps:
         line, *comment = step.command.split(COMMENT)
-        lines = [step.command] if beside else wrapped_command(shlex.split(line), canvas.width - 2)
+        lines = (
+            [step.command]
+            if beside or canvas.python is not None
+            else wrapped_command(shlex.split(line), canvas.width - 2)
+        )
         lines[-1] = f"{lines[-1]:<{column - 2}}{step.does}" if beside else COMMENT.join([lines[-1], *comment])
         yield unbroken([f"  {line}" for line in lines])
 
@@ -241,9 +253,9 @@ def print_drawn(draw: Callable[[Canvas], Iterable[Part]]) -> None:
     sys.stdout.write(text_of(console, draw(canvas)))
 
 
-def drawn(draw: Callable[[Canvas], Iterable[Part]], width: int) -> str:
+def drawn(draw: Callable[[Canvas], Iterable[Part]], width: int, python: str | None = None) -> str:
     """Return what is drawn as text of that width."""
-    return text_of(_console(width=width, color_system=None), draw(Canvas(width)))
+    return text_of(_console(width=width, color_system=None), draw(Canvas(width, python=python)))
 
 
 def text_of(console: "Console", parts: Iterable[Part]) -> str:

@@ -76,4 +76,4 @@ def test_what_an_answer_names_next_is_in_its_own_database(sweep: rlplan.Sweep) -
     told = str(rlplan.open("own.db").sweep().recommend())
     lines = [line.strip() for line in told.partition("Next")[2].splitlines() if line.strip().startswith("rlplan")]
     assert lines
-    assert all("--db own.db" in line for line in lines)
+    assert all(line.startswith("rlplan.") and "own.db" in line for line in lines)
