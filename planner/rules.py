@@ -8,7 +8,9 @@ from planner.checking import Count, Section
 
 USUAL = ((8, 64), (8, 128))  # n and B as recipes have them: 512 to 1,024 rollouts an update (docs/concepts/recipes.md)
 CHALLENGER_SHARE = 0.05  # of all GPU-hours (cost a healthy champion .002 to .004 where it was measured)
+EXPLORED_SHARE = 0.10  # of all GPU-hours, for pilots where the grid is explored: what that costs was measured with it
 ALARM_SHARE = 0.10  # of all GPU-hours, where the champion's start gives alarm
+PATIENCE_HOURS = 168.0  # a week: what a plan takes without being asked
 LOOK_SHARE = 0.05  # of all GPU-hours: where the champion is looked at first, and how far challengers are trained
 
 FAR_OCTAVES = 2.0  # of a champion from the usual sizes, beyond which these are the first challenger
@@ -42,8 +44,8 @@ class PilotRules(Section):
     fraction: Share = Field(
         None,
         examples=[AUTO],
-        description="share of the budget for pilots (--pilot-fraction); 0: no pilots; auto: what the final score "
-        "is expected to gain most by, at least the first row's pilot",
+        description="share of the budget for challengers or pilots (--pilot-fraction); 0: none; auto: 0.05 for "
+        "challengers, 0.1 where the grid is explored",
     )
     most_pilots: Annotated[int, Field(ge=2)] = Field(12, description="most configurations that get one")
     fewest_steps: Count = Field(40, description="shortest pilot that is worth starting, in update steps")

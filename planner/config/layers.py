@@ -17,7 +17,10 @@ from planner.layering import Layer, Tables, merged, read_tables
 
 DEFAULT = "default"
 LORA_RATE_TIMES = 10.0  # times that of all weights (Schulman et al., LoRA Without Regret, 2025)
-RATE_KEYS = {"pass_rate", "pass_rates_file"}  # two ways of saying one thing
+FORMS = {  # ways of saying one thing, by section
+    "workload": {"pass_rate", "pass_rates_file"},
+    "budget": {"gpu_hours", "dollars"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,9 @@ class Resolved:
 
 def resolve(layers: Sequence[Layer]) -> Resolved:
     """Merge the layers, later ones winning, and check the result; ConfigError names the source and the fix."""
-    tables, sources = merged(_without_earlier_rates(layers))
+    for section, forms in FORMS.items():
+        layers = _without_earlier_forms(layers, section, forms)
+    tables, sources = merged(layers)
     try:
         return Resolved(Config.model_validate(tables), sources)
     except ValidationError as error:
@@ -79,19 +84,19 @@ def task_file(name: str) -> Path:
     return Path(str(files("planner.config").joinpath("tasks", name)))
 
 
-def _without_earlier_rates(layers: Sequence[Layer]) -> list[Layer]:
-    """Drop pass rates that a later layer gives in the other form: a flag then wins over a task's measured ones."""
+def _without_earlier_forms(layers: Sequence[Layer], section: str, forms: set[str]) -> list[Layer]:
+    """Drop what a later layer gives in another form: a flag then wins over a task's measured pass rates."""
 
-    def given(layer: Layer) -> set[str]:
-        workload = layer.tables.get("workload")
-        return RATE_KEYS & workload.keys() if isinstance(workload, Mapping) else set()
+    def keys(layer: Layer) -> set[str]:
+        table = layer.tables.get(section)
+        return forms & table.keys() if isinstance(table, Mapping) else set()
 
-    last = next(filter(None, map(given, reversed(layers))), RATE_KEYS)
+    last = next(filter(None, map(keys, reversed(layers))), forms)
     remaining = []
     for layer in layers:
         tables = dict(layer.tables)
-        if stale := given(layer) - last:
-            tables["workload"] = {key: value for key, value in tables["workload"].items() if key not in stale}
+        if stale := keys(layer) - last:
+            tables[section] = {key: value for key, value in tables[section].items() if key not in stale}
         remaining.append(Layer(layer.source, tables))
     return remaining
 

@@ -1,6 +1,7 @@
 """From a checked configuration to the objects that a proposal works with."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
@@ -12,9 +13,9 @@ from budgets.coefficients import RECOMPUTING, Coefficients, prior
 from budgets.errors import ConfigError, InputError, UnknownNameError
 from budgets.expected_lengths import GIVEN_LOG_SD, expected_length
 from budgets.growth import NONE, Growth
-from budgets.hardware import Gpu, Hardware
+from budgets.hardware import LARGEST_BUDGET_GPU_HOURS, Gpu, Hardware
 from budgets.lengths import ResponseLengths
-from budgets.memory import require_fit
+from budgets.memory import fewest_gpus, require_fit
 from budgets.signal import DIFFICULTIES, BetaPassRates, MeasuredPassRates, PassRates, difficulty_of
 from budgets.workload import RecipeTraits, Validation, Workload
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE
@@ -26,7 +27,7 @@ from planner.config.trainer import BUILTIN
 from planner.proposals import LearningRateRule, Request, Variant
 from planner.proposals.request import TRIED_RATES, TRIED_RECIPES, ChampionChoice
 from planner.recipes import Recipe, load_recipe
-from planner.rules import CHALLENGER_SHARE, USUAL, PilotRules
+from planner.rules import CHALLENGER_SHARE, PATIENCE_HOURS, USUAL, PilotRules
 
 DEFAULT_DIFFICULTY = "easy"
 NEAR_RATE = 1.0  # octaves: published rates are up to four times the rule's, half of them within two
@@ -37,7 +38,10 @@ OF_SWEEPS = ("cluster", "slurm", "storage")  # where a sweep runs and keeps its 
 def build_request(resolved: Resolved) -> Request:
     """Look up every name, check that the workload fits the hardware, and return the request."""
     config = collapse_single_values(resolved).config
-    budget = config.budget.gpu_hours
+    gpu = _gpu(config)
+    budget, dollars = config.budget.gpu_hours, config.budget.dollars
+    if dollars is not None:
+        budget = _hours_for(dollars, gpu)
     if budget is None:
         example = 0.03 if config.hardware.gpu == "cpu" else 5000
         raise InputError("no budget given: say how many GPU-hours there are, such as {budget}", budget=f"{example:g}")
@@ -45,8 +49,8 @@ def build_request(resolved: Resolved) -> Request:
     if (counted := counted_prompts(resolved, pass_rates)) is not None:
         counting = config.workload.model_copy(update={"prompt_set_size": counted})
         config = config.model_copy(update={"workload": counting})
-    hardware = _hardware(config)
-    variants = _variants(config, pass_rates, hardware.gpu)
+    variants = _variants(config, pass_rates, gpu)
+    hardware = _hardware(config, gpu, [(variant.workload, variant.traits) for variant in variants], budget)
     known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
     for variant in variants:
         require_fit(variant.workload, variant.traits, hardware, known_gpus)
@@ -70,10 +74,20 @@ def build_request(resolved: Resolved) -> Request:
         other_recipes=tuple(_as_trained(resolved.config, load_recipe(name)) for name in tried),
         usual=named_sizes(config.proposal.baseline),
         learning_rate_range=(searched[0], searched[1]) if searched else None,
+        whole_nodes=not config.hardware.count_busy_only,
         chooses_gpus=config.hardware.gpus_per_trial is None and not hardware.gpu.one_process,
         within_hours=None if config.budget.within is None else named_hours(config.budget.within),
         champion=champion,
     )
+
+
+def _hours_for(dollars: float, gpu: Gpu) -> float:
+    """Return the GPU-hours that an amount of money buys."""
+    if not gpu.dollars_per_hour:
+        raise InputError(
+            f"{{budget}}: a GPU-hour of {gpu.name} has no price: give GPU-hours", budget=f"${dollars:,.10g}"
+        )
+    return min(LARGEST_BUDGET_GPU_HOURS, dollars / gpu.dollars_per_hour)
 
 
 def _champion(resolved: Resolved) -> ChampionChoice | None:
@@ -122,9 +136,9 @@ def build_step(resolved: Resolved) -> tuple[Workload, Hardware, RecipeTraits, Co
     """Return what a step's price depends on beside n and B; a budget is not needed."""
     config = collapse_single_values(resolved).config
     _, pass_rates = difficulty_and_rates(config)
-    named, hardware = config.workload.model, _hardware(config)
+    named, gpu, traits = config.workload.model, _gpu(config), recipe_traits(config)
     workload = _workload(config, pass_rates, named)
-    return workload, hardware, recipe_traits(config), _known(config, workload, named, hardware.gpu)
+    return workload, _hardware(config, gpu, [(workload, traits)]), traits, _known(config, workload, named, gpu)
 
 
 def length_name(given: str, shape: str) -> str:
@@ -132,13 +146,19 @@ def length_name(given: str, shape: str) -> str:
     return given if shape in catalogue.names("models") else shape
 
 
-def _hardware(config: Config) -> Hardware:
+def _gpu(config: Config) -> Gpu:
     gpu, per_node = catalogue.gpu(config.hardware.gpu, config.gpus), config.hardware.gpus_per_node
-    return Hardware(
-        gpu=gpu if per_node is None else replace(gpu, gpus_per_node=per_node),
-        gpus=config.hardware.gpus,
-        gpus_per_trial=config.hardware.gpus_per_trial or config.hardware.gpus,
-    )
+    return gpu if per_node is None else replace(gpu, gpus_per_node=per_node)
+
+
+def _hardware(config: Config, gpu: Gpu, runs: Iterable[tuple[Workload, RecipeTraits]], budget: float = 0.0) -> Hardware:
+    """Return the machine; nodes that nobody gives are as few as fit all runs and end the budget within a week."""
+    gpus, per_trial = config.hardware.gpus, config.hardware.gpus_per_trial
+    if gpus is None:
+        fits = [fewest for workload, traits in runs if (fewest := fewest_gpus(workload, traits, gpu)) is not None]
+        least = max(per_trial or 1, budget / PATIENCE_HOURS, *fits)
+        gpus = gpu.gpus_per_node * 2 ** max(0, math.ceil(math.log2(least / gpu.gpus_per_node)))
+    return Hardware(gpu, gpus, per_trial or gpus)
 
 
 def _other_rates(resolved: Resolved) -> tuple[float, ...]:
@@ -234,6 +254,8 @@ def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
     if not any(key.startswith("task.") for key in counts.sources):
         del values["task"]
     values["workload"]["prompt_set_size"] = request.workload.prompt_set_size
+    values["hardware"]["gpus"] = request.hardware.gpus
+    values["budget"] |= {"gpu_hours": request.budget_gpu_hours, "dollars": None}
     values["hardware"]["gpus_per_trial"] = request.hardware.gpus_per_trial
     values["recipe_traits"] = asdict(request.traits)
     values["sources"] = {key: source for key, source in counts.sources.items() if key.split(".")[0] not in OF_SWEEPS}

@@ -67,6 +67,9 @@ class BudgetSection(Section):
     gpu_hours: Annotated[Positive, Field(le=LARGEST_BUDGET_GPU_HOURS)] | None = Field(
         None, examples=[5000.0], description="GPU-hours for pilots and final run together (--budget)"
     )
+    dollars: Positive | None = Field(
+        None, examples=[20000.0], description="or their price, at the GPU's dollars_per_hour (--budget '$20000')"
+    )
     within: Annotated[str, _kept_as_written(named_hours)] | None = Field(
         None,
         examples=["5d"],
@@ -145,12 +148,22 @@ class HardwareSection(Section):
     """The machine."""
 
     gpu: str = Field("h100", description="a GPU of the catalogue, or one of your own below (--gpu)")
-    gpus: Count = Field(64, description="how many there are (--gpus)")
+    gpus: Count | None = Field(
+        None,
+        examples=[32],
+        description="how many there are (--gpus); without it those that are found here, else as few whole nodes as "
+        "end the budget within a week, by powers of two",
+    )
     gpus_per_trial: Count | None = Field(
         None,
         examples=[8],
         description="how many the final run gets (--gpus-per-trial); without it, those on which it is expected "
         "to end highest: by the deadline, else within a week",
+    )
+    count_busy_only: bool = Field(
+        False,
+        description="whether the final run may have a part of a node, whose other GPUs are somebody else's; else it "
+        "gets whole nodes, which are what is paid (--count-busy-only)",
     )
     gpus_per_node: Count | None = Field(
         None, examples=[4], description="how many a node has; without it, the catalogue's figure, 8"

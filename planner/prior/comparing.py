@@ -42,12 +42,6 @@ def noise_between(base: float) -> float:
     return math.sqrt(2) * _end_of_a_run(base)[1]
 
 
-def seed_share(base: float) -> float:
-    """Return how far runs of the same cell differ by their seeds, as a share of what they gain."""
-    gain, sd = _end_of_a_run(base)
-    return sd / gain
-
-
 @lru_cache(maxsize=64)
 def _end_of_a_run(base: float) -> tuple[float, float]:
     """Return what a run gains that comes to its ceiling, and how far seeds set it apart there."""

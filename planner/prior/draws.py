@@ -23,7 +23,7 @@ from planner.prior.studies import STUDIES, WIDTHS, Studied, Values, logit
 
 DRAWS: Final = 2048  # about; each has a mirror image, so that what is odd in an effect leaves no trace in a mean
 BLOCK: Final = 16_384  # runs by draws that are tabulated at once: what is between then stays in the processor's cache
-FOLDS: Final = 4  # parts of the draws, of which each may be held against what the others say
+FOLDS: Final = 4  # parts of the draws, of which one does where few are enough
 # Half octaves of updates where runs gain, and octaves about them; scores between lie on lines in their logarithm.
 STEPS: Final = np.exp2([0, 1, 2, 3, *np.arange(8, 29) / 2, 15, 16, 18, 20])
 # Knots of the surface, in octaves of n, B and updates: nearer than the octaves over which it changes.
@@ -66,7 +66,7 @@ class PriorDraws:
         found = list(dict.fromkeys(run.circumstances for run in runs))
         drawn = _normals()
         mask = drawn.fold < 1 if few else np.ones(len(drawn.fold), dtype=bool)
-        self.study, self.folds = drawn.study[mask], drawn.fold[mask]
+        self.study = drawn.study[mask]
         counts = np.bincount(self.study)
         by_study = np.mean([weights_of(each, without) for each in found], axis=0)
         self.weights: Weights = (by_study / counts)[self.study]

@@ -1,6 +1,6 @@
 """Proposals: the priced and ranked grid, the pilot plan, and what published studies let one expect."""
 
-from planner.proposals.proposal import Candidate, Layout, OtherBudget, PilotShare, PriceSensitivity, Proposal
+from planner.proposals.proposal import Candidate, Layout, OtherBudget, PriceSensitivity, Proposal
 from planner.proposals.propose import propose
 from planner.proposals.request import (
     GapToFirst,
@@ -19,7 +19,6 @@ __all__ = [
     "LearningRateRule",
     "OtherBudget",
     "PilotGrant",
-    "PilotShare",
     "PriceSensitivity",
     "PricedCell",
     "Proposal",

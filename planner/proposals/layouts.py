@@ -22,11 +22,11 @@ from planner.proposals.pilots import FEWEST_FINAL_UPDATES
 from planner.proposals.proposal import Deadline, Layout
 from planner.proposals.request import PricedCell, Request, Variant
 from planner.proposals.sharing import ALIKE, BudgetSplit, BudgetSplitter, smallest
+from planner.rules import PATIENCE_HOURS
 
-PATIENCE_HOURS: Final = 168.0  # a week: what a plan takes without being asked
-LOOKED_AT: Final = (0.0, 0.1, 0.2)  # shares of pilots by which layouts are compared, where the share is open
 MORE_GPUS: Final = (2, 4, 8)  # times the machine, as what would meet a deadline
 ONE_STEP_OFF: Final = 1  # updates that generators run ahead in the split variant of a synchronous recipe
+LONGEST_PILOT: Final = 0.1  # of the final run's time, that one pilot takes at most
 NEAR_BEST: Final = 1.05  # times the best layout's price of a rollout
 CELLS_PRICED: Final = 8  # of the grid, spread over it: enough to tell layouts apart
 
@@ -53,17 +53,33 @@ def on_gpus(request: Request, gpus: int) -> Request:
 
 
 def offered_gpus(request: Request) -> list[int]:
-    """List the numbers of GPUs that a final run may get: even shares that all variants fit with room to spare."""
-    fewest = request.fewest_gpus
-    return [gpus for gpus in request.hardware.even_shares if gpus >= fewest and not is_tight(request, gpus)]
+    """List the numbers of GPUs that a final run may get: even shares that all variants fit with room to spare.
+
+    A part of a node is none of them where whole nodes are paid, as idle GPUs are then.
+    """
+    least, shares = request.fewest_gpus, list(request.hardware.even_shares)
+    if request.whole_nodes:
+        least = max(least, min(request.hardware.gpu.gpus_per_node, request.hardware.gpus))
+    return [gpus for gpus in shares if gpus >= least and not is_tight(request, gpus)]
 
 
 def split_on(request: Request) -> tuple[Request, PricedGrid, BudgetSplit | None]:
-    """Decide the pilots' layout and the split of the budget for the final run's GPUs as they are."""
+    """Decide the pilots' layout and the split of the budget for the final run's GPUs as they are.
+
+    Pilots get more GPUs where one would take longer than a part of the final run's time that nobody waits for.
+    """
     laid = with_layout(request)
     grid = PricedGrid(price_cells(laid))
-    decided = BudgetSplitter(laid, grid).decided()
-    return laid, grid, None if decided is None else decided[0]
+    split = BudgetSplitter(laid, grid).split(request.pilot_fraction)
+    if request.pilots.gpus is not None or split is None or split.longest_pilot <= LONGEST_PILOT:
+        return laid, grid, split
+    for gpus in (gpus for gpus in legal_layouts(request) if gpus > laid.pilot_hardware.gpus_per_trial):
+        wider = laid.with_pilots(gpus=gpus)
+        grid = PricedGrid(price_cells(wider))
+        split = BudgetSplitter(wider, grid).split(request.pilot_fraction)
+        if split is not None and split.longest_pilot <= LONGEST_PILOT:
+            return wider, grid, split
+    return laid, grid, split
 
 
 def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: BudgetSplit) -> Iterator[Layout]:
@@ -89,15 +105,10 @@ def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: BudgetS
 
 
 def _glance(request: Request) -> BudgetSplit | None:
-    """Split the budget for the final run's GPUs as they are, at the share that is given or the best of a few."""
-    given = request.pilots.fraction
-    if request.champion is not None and request.within_hours is None:
-        given = 0.0  # challengers take of each layout alike
-    fractions = (given,) if given is not None else LOOKED_AT if request.within_hours is not None else (0.0,)
-    laid = with_layout(request) if any(fractions) else request
-    shares = BudgetSplitter(laid, PricedGrid(price_cells(laid)))
-    splits = [split for fraction in fractions if (split := shares.split(fraction)) is not None]
-    return max(splits, key=lambda split: split.score, default=None)
+    """Split the budget for the final run's GPUs as they are; without a deadline pilots take of each layout alike."""
+    if request.within_hours is not None:
+        return split_on(request)[2]
+    return BudgetSplitter(request, PricedGrid(price_cells(request))).split(0.0)
 
 
 def _otherwise(request: Request, cell: PricedCell, gpus: int) -> float | None:
@@ -177,7 +188,7 @@ def with_layout(request: Request) -> Request:
             f"that will do is {nearest}",
             pilot_gpus=given,
         )
-    gpus = given or (hardware.gpus_per_trial if request.pilots.fraction == 0 else _chosen(request))
+    gpus = given or (_chosen(request) if request.pilot_fraction else hardware.gpus_per_trial)
     return request.with_pilots(gpus=gpus)
 
 

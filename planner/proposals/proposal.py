@@ -84,25 +84,6 @@ class PriceSensitivity:
 
 
 @dataclass(frozen=True, slots=True)
-class PilotShare:
-    """What the share of the pilots is expected to bring: the final run's score, with them and without."""
-
-    fraction: float
-    given: bool  # else it is the best one
-    expected_score: float
-    score_without: float  # of the first row with the whole budget
-    worth: float  # what the pilots show, in the final score, without what they cost
-    error: float  # its standard error: it is a mean over draws
-    best_fraction: float  # 0 where the budget pays for no pilot
-    best_score: float
-
-    @property
-    def expected_gain(self) -> float:
-        """What the pilots are expected to add to the final run's score, with their cost taken off."""
-        return self.expected_score - self.score_without
-
-
-@dataclass(frozen=True, slots=True)
 class ChampionPlan:
     """The row whose own run is the final run unless a challenger takes its place, and what may challenge it."""
 
@@ -135,7 +116,6 @@ class Proposal:
     candidates: tuple[Candidate, ...]
     outlooks: tuple[OtherBudget, ...]
     layouts: tuple[Layout, ...]  # the widest first
-    sharing: PilotShare | None  # None with a champion
     grounds: tuple[StudyWeight, ...]  # the weightiest first
     elsewhere: tuple[WhatIf, ...]
     pilot_wall_hours: float

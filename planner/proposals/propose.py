@@ -23,11 +23,11 @@ from planner.prior.published import (
 from planner.prior.studies import logit, published_group
 from planner.proposals.challengers import usual_rows, with_champion
 from planner.proposals.grid import PricedGrid, gaps_to, grounds, price_cells, standings
-from planner.proposals.layouts import deadline_of, layouts, on_gpus, too_late, with_final_layout, with_layout
+from planner.proposals.layouts import deadline_of, layouts, on_gpus, split_on, too_late, with_final_layout, with_layout
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
 from planner.proposals.proposal import Candidate, ChampionPlan, OtherBudget, PriceSensitivity, Proposal, WhatIf
 from planner.proposals.request import CellCost, Gap, GapToFirst, PricedCell, Request
-from planner.proposals.sharing import ALIKE, SHARES, BudgetSplit, BudgetSplitter, rounded_up, smallest
+from planner.proposals.sharing import ALIKE, BudgetSplit, BudgetSplitter, rounded_up, smallest
 from planner.view import Champion
 
 
@@ -83,24 +83,11 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
 def propose(request: Request) -> Proposal:
     """Price and rank every legal cell, choose pilots, and split the budget; BudgetError when it pays for no pilots."""
     asked = with_champion(request)
-    request = with_layout(with_final_layout(asked))
-    costs = price_cells(request)
+    request, grid, split = split_on(with_final_layout(asked))
+    costs = grid.costs
     _require_signal(request, costs)
-    grid = PricedGrid(costs)
-    decided = BudgetSplitter(request, grid).decided()
-    free = request.champion is None and asked.pilots.fraction is None and asked.pilots.gpus is None
-    if free and decided and not decided[0].fraction and not request.continues_pilot:
-        # On the final run's own GPUs a pilot of the first row costs next to nothing, for that run goes on from it.
-        request = request.with_pilots(gpus=request.hardware.gpus_per_trial)
-        grid = PricedGrid(price_cells(request))
-        decided = BudgetSplitter(request, grid).decided()
-    if decided is None:
-        if (late := too_late(asked)) is not None:
-            raise BudgetError(late)
-        most = max(SHARES) if request.asks_for_pilots else 0.0
-        fraction = most if request.pilots.fraction is None else request.pilots.fraction
-        raise BudgetError(_too_small(request.with_pilots(fraction=fraction), grid))
-    split, sharing = decided
+    if split is None:
+        raise BudgetError(too_late(asked) or _too_small(request, grid))
     request = request.with_pilots(fraction=split.fraction)
     pilot_gpu_hours = split.fraction * request.budget_gpu_hours
     left = request.budget_gpu_hours - pilot_gpu_hours
@@ -115,7 +102,6 @@ def propose(request: Request) -> Proposal:
         candidates=candidates,
         outlooks=tuple(other_budgets(request, grid, split.fraction, in_time)),
         layouts=tuple(layouts(request, grid, split.run, split)),
-        sharing=sharing,
         grounds=grounds(split.grid_rows, grid.prior),
         elsewhere=tuple(other_workloads(costs, split.ranked[0], final_gpu_hours)),
         pilot_wall_hours=split.pilot_wall_hours,
@@ -127,7 +113,7 @@ def propose(request: Request) -> Proposal:
 
 def smallest_budget(request: Request, grid: PricedGrid) -> float:
     """Return the fewest GPU-hours, more than the request's, that can be split as it wants; two digits of them."""
-    shares, fraction = BudgetSplitter(request, grid), request.pilots.fraction or 0.0
+    shares, fraction = BudgetSplitter(request, grid), request.pilot_fraction
     needed = rounded_up(smallest(lambda budget: shares.does(fraction, budget), request.budget_gpu_hours))
     while not shares.does(fraction, needed):  # a larger budget may have another first row, with a dearer pilot
         needed = rounded_up(1.02 * needed)
@@ -159,7 +145,7 @@ def _champion_plan(request: Request, candidates: Sequence[Candidate]) -> Champio
             candidates=request.candidates,
             total_gpu_hours=request.budget_gpu_hours,
             usual=tuple(usual),
-            challenger_share=request.pilots.fraction or 0.0,
+            challenger_share=request.pilot_fraction,
         ),
         source=request.champion.source,
         row=row,
@@ -201,20 +187,20 @@ def _standing_notes(standing: GapToFirst, rank: int) -> Iterator[str]:
 
 
 def _too_small(request: Request, grid: PricedGrid) -> str:
-    rules, hardware = request.pilots, request.hardware
+    rules, fraction, hardware = request.pilots, request.pilot_fraction, request.hardware
     needed = smallest_budget(request, grid)
-    if request.champion is not None or not rules.fraction:
+    if request.champion is not None or not fraction:
         of = named_configuration(request.candidates[0]) if request.candidates else "any cell"
         return (
             f"{request.budget_gpu_hours:g} GPU-hours are too few for a run of {FEWEST_FINAL_UPDATES} updates of "
             f"{of}. The smallest budget that would do is {needed:,.10g} GPU-hours{_on_fewer_gpus(request)}"
         )
     cheapest = min(grid.costs, key=lambda cell: cell.pilot_cost.gpu_hours(rules.fewest_steps))
-    steps = cheapest.pilot_cost.steps_for(request.budget_gpu_hours * rules.fraction)
+    steps = cheapest.pilot_cost.steps_for(request.budget_gpu_hours * fraction)
     named = f", {format_axes(cheapest.variant.axes)}" if cheapest.variant.axes else ""
     return (
         f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
-        f"steps are the least, and the pilot part ({percent(rules.fraction)}) buys {steps} steps of the cheapest, "
+        f"steps are the least, and the pilot part ({percent(fraction)}) buys {steps} steps of the cheapest, "
         f"n = {cheapest.rollouts_per_prompt}, B = {cheapest.prompts_per_batch}{named}, on "
         f"{rules.gpus} {hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} "
         f"GPU-hours{_on_fewer_gpus(request)}"

@@ -15,7 +15,7 @@ from planner.prior.comparing import interval
 from planner.prior.draws import Weights
 from planner.prior.laws import Circumstances, Run
 from planner.prior.studies import Values
-from planner.rules import USUAL, GridBounds, PilotRules
+from planner.rules import EXPLORED_SHARE, USUAL, GridBounds, PilotRules
 from planner.view import Axes, Configuration
 
 TRIED_RATES = (3.0,)  # times the rule's, beside it: two of eleven published rates are four times as high, one twice
@@ -74,13 +74,13 @@ class Request:
     learning_rate: LearningRateRule = field(default_factory=LearningRateRule)
     grid: GridBounds = field(default_factory=GridBounds)
     pilots: PilotRules = field(default_factory=PilotRules)
-    requires_pilots: bool = False  # whether a plan without pilots is no answer
     coefficients: Coefficients = field(default_factory=Coefficients)
     variants: tuple[Variant, ...] = ()
     other_rates: tuple[float, ...] = ()  # times the rule's, at which the first row is tried too
     other_recipes: tuple[RecipeTraits, ...] = ()  # with which the first row is tried too
     usual: tuple[tuple[int, int], ...] = USUAL  # each n and B that the proposal is compared with
     learning_rate_range: tuple[float, float] | None = None  # least and largest factor, where a sweep searches for it
+    whole_nodes: bool = False  # whether a final run takes whole nodes, since idle GPUs of one are paid too
     chooses_gpus: bool = False  # whether the final run gets as many GPUs as seem best; else the hardware's
     within_hours: float | None = None  # of wall time, by whose end pilots and final run are to be done
     champion: ChampionChoice | None = None  # None where the whole grid is explored
@@ -111,9 +111,9 @@ class Request:
         return replace(self, pilots=self.pilots.model_copy(update=changes))
 
     @property
-    def asks_for_pilots(self) -> bool:
-        """Whether a plan without pilots is no answer: for a sweep, or to compare recipes, models or rates."""
-        return self.requires_pilots or len(self.all_variants) > 1 or self.learning_rate_range is not None
+    def pilot_fraction(self) -> float:
+        """The share of the budget that is for pilots, or for challengers."""
+        return EXPLORED_SHARE if self.pilots.fraction is None else self.pilots.fraction
 
     @property
     def candidates(self) -> tuple[Configuration, ...]:

@@ -1,28 +1,19 @@
-"""The share of the budget that is for pilots: the smallest that is worth as much as any, what it costs taken off."""
+"""A budget split between pilots, or challengers, and the final run: what each row is granted, and what is left."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from budgets.hardware import Hardware
-from planner.axes import LEARNING_RATE, RECIPE, without
-from planner.prior.rates import at_rate, of_its_own
-from planner.prior.studies import Values
-from planner.prior.value import ObservedPilot, Worth, worth_of
 from planner.proposals.challengers import grant_looks
 from planner.proposals.grid import PricedGrid
-from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots, least_pilot_hours
-from planner.proposals.proposal import PilotShare
+from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots
 from planner.proposals.request import PilotGrant, PricedCell, Request
 from planner.view import Configuration
 
-SHARES: Final = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 ALIKE: Final = 0.002  # in score: what two rows, or two layouts, are not told apart by
 HALVINGS: Final = 5  # in the search for the smallest budget, or the earliest deadline, that does
-MOST_VALIDATIONS: Final = 12  # validations of a pilot that its worth is reckoned from; more of them lie nearer together
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +23,27 @@ class BudgetSplit:
     fraction: float
     ranked: list[PricedCell]
     grants: dict[Configuration, PilotGrant]
-    worth: Worth  # of what the pilots show
-    score: float  # of the final run that is chosen after them
     final_gpu_hours: float
     pilot_wall_hours: float
     run: PricedCell  # what the final run is of, as far as is known: the champion, or the first row
 
     @property
+    def score(self) -> float:
+        """The expected score of that run."""
+        return self.run.expected
+
+    @property
     def grid_rows(self) -> list[PricedCell]:
         """The cells at the rule's learning rate."""
         return [cell for cell in self.ranked if not cell.variant.of_first_row]
+
+    @property
+    def longest_pilot(self) -> float:
+        """How long the longest pilot takes, in parts of the final run's time."""
+        pilots = {cell.configuration: cell.pilot_cost.placement.gpus for cell in self.ranked}
+        hours = [grant.gpu_hours / pilots[name] for name, grant in self.grants.items() if name in pilots]
+        final = self.final_gpu_hours / self.run.cost.placement.gpus
+        return max(hours, default=0.0) / final
 
     @property
     def wall_hours(self) -> float:
@@ -58,35 +60,20 @@ class BudgetSplitter:
     def __init__(self, request: Request, grid: PricedGrid) -> None:
         self._request, self._grid = request, grid
 
-    def split(self, fraction: float, most_pilots: int | None = None) -> BudgetSplit | None:
+    def split(self, fraction: float) -> BudgetSplit | None:
         """Split the budget; None where that pays for too few pilots, or without any for no run."""
-        shared = self._shared(fraction, self._request.budget_gpu_hours, most_pilots)
+        shared = self._shared(fraction, self._request.budget_gpu_hours)
         if shared is None:
             return None
         ranked, grants, left, took = shared
-        if (champion := self._champion(ranked)) is not None:
-            return BudgetSplit(fraction, ranked, grants, Worth(0.0, 0.0), champion.expected, left, took, champion)
-        weights = self._grid.prior.weights
-        longer = [self._gone_on(cell, grants[cell.configuration].steps)[:, np.newaxis] for cell in ranked]
-        columns = [self._by_variant(cell, scores)[:, 0] for cell, scores in zip(ranked, longer, strict=True)]
-        finals = np.stack(columns, axis=1)
-        pilots = [
-            self._observe_pilot(place, cell, steps)
-            for place, cell in enumerate(ranked)
-            if (steps := grants[cell.configuration].steps)
-        ]
-        worth = worth_of(finals, weights, pilots, self._grid.prior.folds)
-        best = float((weights @ finals).max())  # without the pilots
-        return BudgetSplit(fraction, ranked, grants, worth, best + worth.gain, left, took, ranked[0])
+        return BudgetSplit(fraction, ranked, grants, left, took, self._champion(ranked) or ranked[0])
 
     def does(self, fraction: float, budget: float) -> bool:
         """Say whether such a budget can be split so."""
-        return self._shared(fraction, budget, None) is not None
+        return self._shared(fraction, budget) is not None
 
-    def _shared(self, fraction: float, budget: float, most_pilots: int | None) -> Shared | None:
+    def _shared(self, fraction: float, budget: float) -> Shared | None:
         rules, validation = self._request.pilots, self._request.workload.validation
-        if most_pilots is not None:
-            rules = rules.model_copy(update={"most_pilots": most_pilots})
         left = (1 - fraction) * budget
         ranked = self._grid.ranked(self._in_time(left, 0.0))
         if not ranked:
@@ -94,7 +81,7 @@ class BudgetSplitter:
         request, tried = self._request, ranked[0].configuration
         if request.champion is not None:  # at the rule's learning rate
             tried = Configuration(*request.champion.sizes, request.all_variants[0].axes)
-        if not fraction or rules.cells == "all":
+        elif not fraction or rules.cells == "all":
             request = replace(request, other_rates=(), other_recipes=())
         ranked = self._grid.with_neighbours(ranked, tried, request)
         if request.champion is None:
@@ -111,10 +98,7 @@ class BudgetSplitter:
             enough = champion is not None and champion.affordable_steps >= FEWEST_FINAL_UPDATES
             return (ranked, grants, left, took) if enough else None
         if fraction and sum(grant.steps > 0 for grant in grants.values()) < 2:
-            # One pilot tells nothing, unless it is the first row's, where nothing has to be compared.
-            first = bool(ranked) and grants[ranked[0].configuration].steps > 0
-            if not first or self._request.asks_for_pilots:
-                return None
+            return None  # one pilot compares nothing
         ranked = [each for each in ranked if not each.variant.of_first_row or grants[each.configuration].steps]
         if not any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked):
             return None
@@ -125,85 +109,10 @@ class BudgetSplitter:
         name = next(iter(self._request.candidates), None)
         return next((cell for cell in ranked if cell.configuration == name), None)
 
-    def _gone_on(self, cell: PricedCell, pilot_steps: int) -> Values:
-        """Return the scores of a cell's final run in every draw, which goes on from its pilot on the same GPUs."""
-        if not pilot_steps or not self._request.continues_pilot:
-            return cell.scores
-        steps = pilot_steps + cell.affordable_steps
-        scores = self._grid.prior.expected([self._grid.row(cell)], [steps]).scores[:, 0]
-        return at_rate(scores, cell.base, cell.variant.learning_rate_factor)
-
-    def _observe_pilot(self, place: int, cell: PricedCell, steps: int) -> ObservedPilot:
-        """Return what a pilot of so many steps is scored by; of many validations some, each of as many more answers."""
-        validation = self._request.workload.validation
-        every = validation.steps_between(cell.allocation.rollouts_per_step)
-        scored = np.arange(every, steps + 1, every) if steps >= every else np.array([steps])
-        thinned = scored[:: max(1, math.ceil(len(scored) / MOST_VALIDATIONS))]
-        answers = round(validation.rollouts * len(scored) / len(thinned))
-        scores = self._grid.prior.at([self._grid.row(cell)] * len(thinned), thinned.astype(float))
-        shares = np.minimum(1, thinned / cell.allocation.update_steps)
-        if cell.variant.learning_rate_factor != 1:
-            scores = at_rate(scores, cell.base, cell.variant.learning_rate_factor, shares)
-        return ObservedPilot(place, self._by_variant(cell, scores, shares), cell.base, answers)
-
-    def _by_variant(self, cell: PricedCell, scores: Values, shares: float | Values = 1.0) -> Values:
-        """Return scores in all draws with what a recipe or a model has of its own."""
-        kinds = list(dict.fromkeys(without(each.axes, LEARNING_RATE) for each in self._request.all_variants))
-        kinds += [((RECIPE, each.name),) for each in self._request.other_recipes]
-        if len(kinds) == 1:
-            return scores
-        number = kinds.index(without(cell.variant.axes, LEARNING_RATE))
-        return of_its_own(scores, cell.base, self._grid.prior.weights, number, shares)
-
     def _in_time(self, gpu_hours: float, pilot_wall_hours: float) -> float:
         """Return what of the final run's GPU-hours its GPUs can take by the deadline."""
         within, gpus = self._request.within_hours, self._request.hardware.gpus_per_trial
         return gpu_hours if within is None else max(0.0, min(gpu_hours, gpus * (within - pilot_wall_hours)))
-
-    def decided(self) -> tuple[BudgetSplit, PilotShare | None] | None:
-        """Return the split that is given, or else the best one, and what it is worth; None where there is none.
-
-        A plan has no pilots where it is told so, or where the budget pays for none. A champion's share is given.
-        """
-        if self._request.champion is not None:
-            split = self.split(self._request.pilots.fraction or 0.0)
-            return None if split is None else (split, None)
-        fraction, none = self._request.pilots.fraction, self.split(0.0)
-        given = none if fraction == 0 else None if fraction is None else self.split(fraction)
-        if none is None or (fraction is not None and given is None):
-            return None
-        piloted = [split for share in SHARES if (split := self.split(share)) is not None]
-        if not self._request.asks_for_pilots and self._request.within_hours is None:
-            # The first row's pilot would go on as the final run; with a deadline, which row is the first depends on the
-            # time that the pilots take.
-            piloted = [split for split in piloted if split.grants[split.ranked[0].configuration].steps > 0]
-        top = max(piloted, key=lambda split: split.score, default=None)
-        alike = [] if top is None else [split for split in piloted if split.score >= top.score - top.worth.error]
-        best = min(alike, key=lambda split: split.fraction, default=None)  # within a standard error of the best
-        if not self._request.asks_for_pilots:
-            # One pilot compares nothing, but is cheap; the smallest budgets and the nearest deadlines have none.
-            enough = none.score - ALIKE
-            best = next((each for each in (best, self._smoke(none)) if each and each.score >= enough), none)
-        if best is None:
-            if given is None:
-                return None
-            best = none
-        split = given or best
-        return split, PilotShare(
-            fraction=split.fraction,
-            given=given is not None,
-            expected_score=split.score,
-            score_without=none.score,
-            worth=split.worth.gain,
-            error=split.worth.error,
-            best_fraction=best.fraction,
-            best_score=best.score,
-        )
-
-    def _smoke(self, none: BudgetSplit) -> BudgetSplit | None:
-        """Return the split for a pilot of the first row alone, the first steps of what would be the final run."""
-        least = least_pilot_hours(none.ranked[0], self._request.pilots) / self._request.budget_gpu_hours
-        return self.split(rounded_up(least), most_pilots=1) if rounded_up(least) < max(SHARES) else None
 
 
 def pilot_wall_hours(grants: Iterable[PilotGrant], hardware: Hardware) -> float:

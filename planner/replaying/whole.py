@@ -1,12 +1,13 @@
 """Plays the whole money over recorded runs: a champion's start, challengers, and the run that goes on."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
 from planner.champion.calibration import Calibration
 from planner.champion.policy import ChampionPolicy
 from planner.champion.verdict import Verdict, longest_of, verdict
-from planner.replaying.game import Game
+from planner.replaying.game import Game, Pilots
 from planner.replaying.recorded import Recorded
 from planner.view import Champion, Configuration, View
 
@@ -30,9 +31,20 @@ class WholePlayed:
 
 
 def play_whole(
-    recorded: Recorded, champion: Champion, *, seed: int, workers: int = 1, fitted: Calibration | None = None
+    recorded: Recorded,
+    champion: Champion,
+    *,
+    seed: int,
+    workers: int = 1,
+    pilots: Pilots | None = None,
+    truth: Callable[[float], Mapping[Configuration, float]] | None = None,
+    fitted: Calibration | None = None,
 ) -> WholePlayed:
-    """Play a champion with all GPU-hours; what others took is missing at the end of the run that goes on."""
+    """Play a champion with all GPU-hours; what others took is missing at the end of the run that goes on.
+
+    `truth` gives each configuration's score after so many GPU-hours where that is known better than by its runs.
+    """
+    truth = truth or recorded.truth
     total = champion.total_gpu_hours
     game = Game(
         recorded,
@@ -40,6 +52,7 @@ def play_whole(
         target=total,
         seed=seed,
         workers=workers,
+        pilots=pilots,
         rest_to_final=True,
         continues_pilot=True,
         champion=champion,
@@ -50,14 +63,14 @@ def play_whole(
     view = game.view()
     decided = verdict(view, champion, fitted)
     ends, spent = (
-        recorded.truth(total),
+        truth(total),
         {choice: paid_by(view, choice) for choice in (decided.champion, decided.configuration)},
     )
     left = total - (game.spent - spent[decided.configuration])
     return WholePlayed(
         champion=decided.champion,
         chosen=decided.configuration,
-        reached=recorded.truth(max(LEAST_SHARE * total, left))[decided.configuration],
+        reached=truth(max(LEAST_SHARE * total, left))[decided.configuration],
         champion_alone=fmean(ends[candidate] for candidate in champion.candidates),
         best_known=max(ends.values()),
         switched=decided.switched,

@@ -6,11 +6,14 @@ from typing import Any
 
 from budgets.errors import InputError
 from planner.config import Resolved, file_layer, flag_layer, resolve, task_layers
+from planner.config.layers import DEFAULT
+from rlplan.actions.own_gpus import gpu_layers
 from rlplan.requests.request import Request, flags_of
 from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
 
 DEFAULT_FILE = Path("rlplan.toml")
+BUDGET = "budget.gpu_hours"
 MEAN_RESPONSE = "workload.mean_response_tokens"  # the key of the mean that a user gives
 
 
@@ -38,13 +41,22 @@ def load_configuration(
     sections = [section for layer in from_file if isinstance(section := layer.tables.get("workload"), dict)]
     named_task = task or next((str(each["task"]) for each in sections if isinstance(each.get("task"), str)), None)
     from_task = task_layers(named_task, cpu_cores()) if named_task else []
-    return resolve([*from_task, *from_file, *flag_layer(flags or {})])
+    layers = [*from_task, *from_file, *flag_layer(flags or {})]
+    resolved = resolve(layers)
+    if {resolved.source("hardware.gpu"), resolved.source("hardware.gpus")} != {DEFAULT}:
+        return resolved
+    return resolve([*gpu_layers(), *layers])
 
 
 def flagged(asked: Request) -> dict[str, tuple[str, Any]]:
     """Return what is asked for by key of the configuration, each under its flag; names may be one text."""
     flags = {flag.key: (flag.named(name), getattr(asked, name)) for name, flag in flags_of(type(asked)).items()}
-    return {key: (flag, _as_configured(key, value)) for key, (flag, value) in flags.items() if key is not None}
+    values = {key: (flag, _as_configured(key, value)) for key, (flag, value) in flags.items() if key is not None}
+    named, amount = values.get(BUDGET, ("", None))
+    if isinstance(amount, str):  # an amount of money
+        values["budget.dollars"] = (named, float(amount.removeprefix("$")))
+        del values[BUDGET]
+    return values
 
 
 def with_log(flags: Mapping[str, tuple[str, Any]], log: str | Path | None) -> Mapping[str, tuple[str, Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from budgets.errors import BudgetError
 from planner.axes import RECIPE, text_of
+from planner.champion.terms import most_of_a_sweep
 from planner.config import Config, Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.percent import percent
@@ -65,13 +66,15 @@ class Split:
         return idle_gpu_hours(workers, start_up, self.proposal.request.pilot_hardware.gpus_per_trial)
 
 
-def request_of(plan: Plan, store: Store) -> Request:
+def request_of(plan: Plan, store: Store, *, champion: bool) -> Request:
     """Return what a plan was made for, at the costs that are known by now; its pilots keep their GPUs."""
     given = {name: plan.config[name] for name in Config.model_fields if name in plan.config}
     resolved = Resolved(Config.model_validate(given), plan.config.get("sources", {}))
     request = build_request(resolved)
     # Nothing is drawn for further axes, so that those of the first variant stand for all.
-    alone = replace(request.of(request.all_variants[0]), learning_rate_range=None, champion=None)
+    alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)
+    if not champion:
+        alone = replace(alone, champion=None)
     if plan.pilot_gpu_hours:
         alone = alone.with_pilots(gpus=pilot_gpus(plan))
     return with_measured([CostSource(store)], alone, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
@@ -115,12 +118,16 @@ def setting_of(request: Request, splits: Sequence[Split]) -> Setting:
         weights=grid.prior.weights,
         study=grid.prior.study,
         answers=request.workload.validation.rollouts,
-        longest_pilot=max(
-            split.proposal.pilot_gpu_hours * max(map(_compared, _candidates(split.proposal)), default=1.0)
-            for split in splits
-        ),
+        longest_pilot=max(map(_longest_look, splits)),
         longest_final=request.budget_gpu_hours,
     )
+
+
+def _longest_look(split: Split) -> float:
+    """Return the GPU-hours of the final run up to which a trial's scores may be looked at."""
+    if split.proposal.champion is not None:
+        return most_of_a_sweep(split.proposal.champion.terms)
+    return split.proposal.pilot_gpu_hours * max(map(_compared, _candidates(split.proposal)), default=1.0)
 
 
 def _scores(

@@ -4,15 +4,19 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from statistics import fmean, stdev
 from typing import Any, Final, Literal
 
 from budgets.errors import BudgetError, InputError
+from planner.champion.policy import ChampionPolicy
+from planner.champion.terms import KEY
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.pool import Pool
 from planner.proposals import propose
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import play
+from planner.replaying.whole import play_whole
 from planner.store import open_store
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
@@ -26,6 +30,7 @@ from rlplan.wording.terminal import progress_shown
 from rlplan.wording.typed_numbers import plain_number
 from runner.simulation.drawn import DrawnWorld, Setting
 
+CHAMPION, EXPLORING = ChampionPolicy.name, "rlplan"  # what decides, by the kind of the plan
 NO_PILOTS: Final = 0.0
 FEWEST_DRAWS, MOST_DRAWS = 3, 40  # where their number is not given
 PATIENCE_SECONDS: Final = 12.0  # after which no further world is begun then
@@ -142,7 +147,7 @@ class Preview(Answer):
 
     @property
     def as_good(self) -> tuple[float, ...]:
-        """The other fractions whose expected score is within two standard errors of the best one's, world by world."""
+        """The other fractions that the draws cannot tell from the best one, compared world by world."""
         best = self.outcomes[self.best_fraction]
         return tuple(
             fraction
@@ -184,8 +189,13 @@ class Preview(Answer):
 
 
 def _alike(differences: Sequence[float]) -> bool:
+    """Whether a mean difference is within its 95 % interval of none; of few draws that is wide (Student, 1908)."""
+    from scipy.special import stdtrit  # noqa: PLC0415 (a tenth of a second)
+
     estimate = Estimate.of(differences)
-    return estimate.standard_error is None or abs(estimate.mean) <= 2 * estimate.standard_error
+    if estimate.standard_error is None:
+        return True
+    return bool(abs(estimate.mean) <= stdtrit(len(differences) - 1, 0.975) * estimate.standard_error)
 
 
 def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic) -> Preview:
@@ -193,29 +203,34 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
     fractions = _sound(request)
     with open_store(request.db, read_only=True) as store:
         plan = store.plan(request.plan)
-        asked, several = request_of(plan, store), all(each.axes for each in plan.candidates)
+        policy = request.policy or (CHAMPION if KEY in plan.config else EXPLORING)
+        asked = request_of(plan, store, champion=policy == CHAMPION)
+        several = all(each.axes for each in plan.candidates)
+    if policy == CHAMPION and asked.champion is None:
+        raise InputError(f"--policy {policy}: {plan.name} explores the grid and has no champion")
     splits, refused = splits_of(asked, fractions)
     if not splits:
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
     asked = asked.with_pilots(gpus=splits[-1].proposal.request.pilots.gpus)
     setting = setting_of(asked, splits)
     unpiloted = propose(asked.with_pilots(fraction=NO_PILOTS))
-    first_ranked = unpiloted.candidates[0].cell.configuration
+    first_ranked = unpiloted.run.cell.configuration
     workers = max(1, asked.pilot_hardware.parallel_trials)
     outcomes: dict[float, list[PlayedWorld]] = {split.fraction: [] for split in splits}
     without: list[UnpilotedWorld] = []
-    with progress_shown(f"playing {request.policy} in drawn worlds", _most(request) * len(splits)) as progress:
+    play_split = _champion_outcome if policy == CHAMPION else partial(_outcome, policy)
+    with progress_shown(f"playing {policy} in drawn worlds", _most(request) * len(splits)) as progress:
         for number, world in enumerate(_worlds(request, setting, clock)):
             truth = world.truth(asked.budget_gpu_hours)
             none = UnpilotedWorld(truth[first_ranked], fmean(truth.values()), max(truth.values()))
             without.append(none)
             for done, split in enumerate(splits, start=1):
-                played = _outcome(world, split, request, number, workers) if split.fraction else none.played
+                played = play_split(world, split, request.seed + number, workers) if split.fraction else none.played
                 outcomes[split.fraction].append(played)
                 progress(number * len(splits) + done)
     return Preview(
         plan=plan.name,
-        policy=request.policy,
+        policy=policy,
         seed=request.seed,
         budget_gpu_hours=asked.budget_gpu_hours,
         workers=workers,
@@ -250,20 +265,35 @@ def _sound(request: PreviewRequest) -> tuple[float, ...]:
             f"--pilot-fractions {','.join(f'{each:g}' for each in fractions)}: give shares of the budget from 0, which "
             "is no pilots, to below 1, such as 0,0.05,0.1,0.2"
         )
-    open_policy(request.policy, search=None)  # refuses what is not known
+    if request.policy not in (None, CHAMPION):
+        open_policy(request.policy, search=None)  # refuses what is not known
     return fractions
 
 
-def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int) -> PlayedWorld:
+def _champion_outcome(world: DrawnWorld, split: Split, seed: int, workers: int) -> PlayedWorld:
+    """Play the whole money: the champion, its challengers, and the run that goes on."""
+    proposal = split.proposal
+    assert proposal.champion is not None, "only a champion's plan is played so"
+    terms = proposal.champion.terms
+    played = play_whole(world.recorded, terms, seed=seed, workers=workers, pilots=split.pilots(), truth=world.truth)
+    return PlayedWorld(
+        score=played.reached,
+        best=played.best_known,
+        gpu_hours_spent=played.challenger_gpu_hours,
+        wall_hours=played.challenger_gpu_hours / proposal.request.pilot_hardware.gpus_per_trial,
+    )
+
+
+def _outcome(policy: str, world: DrawnWorld, split: Split, seed: int, workers: int) -> PlayedWorld:
     pool, proposal = Pool(), split.proposal
     played = play(
         world.recorded,
-        open_policy(request.policy, search=None, pool=pool),
+        open_policy(policy, search=None, pool=pool),
         budget=proposal.pilot_gpu_hours,
         target=proposal.final_gpu_hours,
-        seed=request.seed + number,
+        seed=seed,
         workers=workers,
-        chooser=open_chooser(request.policy, pool),
+        chooser=open_chooser(policy, pool),
         trace=False,
         pilots=split.pilots(),
         idle_gpu_hours=split.idle_gpu_hours(workers),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -74,7 +74,7 @@ def _draft(
     resolved: Resolved, require: Require | None, learn_from: Sequence[str] | None, store: Store | None
 ) -> tuple[Plan, Proposal, list[Assumption], tuple[float, ...]]:
     """Return a plan that is not stored yet, its proposal, what it takes for granted, and what a step's tokens cost."""
-    request = replace(build_request(resolved), requires_pilots=require is not None)
+    request = build_request(resolved)
     with ExitStack() as opened:
         sources = cost_sources(learn_from, store, opened)
         if sources:

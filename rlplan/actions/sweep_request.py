@@ -31,8 +31,6 @@ from rlplan.requests.running import SweepRequest
 from rlplan.wording.answers import Answer
 from rlplan.wording.extras import require_tracker
 from rlplan.wording.row_columns import columns
-from rlplan.wording.sharing import warned_of_pilots
-from rlplan.wording.terminal import tell
 from runner.machine import cpu_cores
 from runner.storage.place import Place
 from runner.sweep.planned import configuration_of
@@ -168,11 +166,7 @@ def plan_to_run(request: SweepRequest) -> str | None:
     if not _makes_a_plan(request):
         return request.plan
     resolved, require = _asked_plan(request)
-    plan = make_plan(resolved, request.db, require=require)
-    sharing = plan.proposal.sharing
-    if sharing and (warned := warned_of_pilots(sharing, plan.proposal.request.budget_gpu_hours)):
-        tell(warned)
-    return plan.name
+    return make_plan(resolved, request.db, require=require).name
 
 
 def plan_meant(request: SweepRequest) -> Plan:

@@ -33,7 +33,7 @@ from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, listed, 
 from rlplan.wording.file_writing import write_csv
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, steps
-from rlplan.wording.sharing import gain_of_pilots, layout_text, warned_of_pilots
+from rlplan.wording.sharing import layout_text
 from rlplan.wording.terminal import tell
 
 # What a candidate's note means for who reads it, and what can be done about it.
@@ -48,7 +48,6 @@ REMINDERS = {
     "beyond the study": f"there are more than {STUDIED_ROLLOUTS[1]:,.0f} rollouts, more than in any study",
 }
 LEVEL_WITH_CHAMPION = "Level: better than the champion (*) with a probability of 25 to 75 %."
-NOT_COUNTED = "Not counted: a learning rate or a recipe that fails, and the price of a step"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,8 +108,6 @@ def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas
         each for each in proposal.candidates if each.rank <= (top or ROWS) or each.pilot.steps or each.standing.usual
     ]
     yield Text(title(plan), style="bold")
-    if proposal.sharing and (warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours)):
-        yield Text(warned, style="yellow")
     if proposal.champion is not None:
         yield from map(Text, champion_lines(proposal, proposal.champion))
     yield ""
@@ -162,8 +159,6 @@ def _split(proposal: Proposal, dollars: Sequence[float]) -> list[str]:
     ]
     if layout := layout_text(hardware.gpus, hardware.gpus_per_trial, shared.gpus_per_trial, len(pilots)):
         lines.append(f"layout  {layout}")
-    if pilots and proposal.sharing:
-        lines.append(f"worth   {gain_of_pilots(proposal.sharing)}, against no pilots. {NOT_COUNTED}.")
     lines += [f"time    {line}" for line in deadline_lines(proposal)]
     lines.append(f"doubt   a step's price: {doubt_line(proposal)}")
     if price >= 1:

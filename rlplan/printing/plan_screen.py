@@ -18,9 +18,11 @@ from planner.percent import percent
 from planner.proposals import Candidate, Proposal
 from planner.proposals.proposal import ChampionPlan
 from rlplan.actions.from_script import trained_on
+from rlplan.actions.own_gpus import CLUSTER, THIS_MACHINE
 from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.champion_screen import EXPLORING, against_champion, champion_lines, pilot_text
 from rlplan.reading.plan_data import recipe_names
+from rlplan.wording.assumptions import ASSUMED
 from rlplan.wording.columns import axes_column
 from rlplan.wording.draw import Canvas, Column, Invocation, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import (
@@ -35,7 +37,6 @@ from rlplan.wording.numbers import (
     share,
     steps,
 )
-from rlplan.wording.sharing import better_share, gain_of_pilots, warned_of_pilots
 
 MOST_CUT = 0.1  # of the responses that may be cut off without a word
 LEAST_UNSPENT = 0.01  # of the budget that is worth a word
@@ -51,8 +52,6 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     above: list[Part] = [*canvas.lines(title(plan), "bold")]
     if len({variant.workload.model.name for variant in proposal.request.all_variants}) > 1:
         above += canvas.lines("Models are ranked as if their pass rates were equal: measured ones may turn the order.")
-    if proposal.sharing and (warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours)):
-        above += canvas.lines(warned, "yellow")
     for text in _answer(proposal):
         above += canvas.lines(text)
     above.append("")
@@ -93,15 +92,16 @@ def title(plan: StoredPlan) -> str:
     """Name the plan, its budget, what is trained and on what."""
     request, recipes = plan.proposal.request, recipe_names(plan.proposal)
     models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
+    machine = next((row for row in plan.assumptions if row.what == "hardware"), None)
+    flag = "" if machine is None or not machine.source.startswith((ASSUMED, THIS_MACHINE, CLUSTER)) else " (--gpus)"
     return (
         f"{plan.name}: {hours(request.budget_gpu_hours)} GPU-hours, {models} on {request.hardware.gpus} "
-        f"{request.hardware.gpu.name}, {request.difficulty} problems, "
+        f"{request.hardware.gpu.name}{flag}, {request.difficulty} problems, "
         f"{'recipes' if ',' in recipes else 'recipe'} {recipes}"
     )
 
 
 def _pilots(proposal: Proposal) -> str:
-    assert proposal.sharing is not None
     piloted = [candidate for candidate in proposal.candidates if candidate.pilot.steps]
     if not piloted:
         return "No pilots: the whole budget goes into the final run of row 1."
@@ -118,11 +118,10 @@ def _pilots(proposal: Proposal) -> str:
         differing[f"{name.replace('_', ' ')}s"] = {value_of(each.axes, name) for each in piloted}
     names = [name for name, values in differing.items() if len(values) > 1]
     compared = f", and compare {listing(names)}" if names else ""
-    gain = "" if better_share(proposal.sharing) else f" {gain_of_pilots(proposal.sharing)}."  # else it was said above
     return (
         f"Pilots first: {plural(len(piloted), 'run')}{on}, {hours(proposal.pilot_gpu_hours)} GPU-hours "
-        f"({share(proposal.sharing.fraction)}), about {duration(proposal.pilot_wall_hours)}. "
-        f"{they} measure{verb} the price of a step and the response length{compared}.{gain}"
+        f"({share(proposal.request.pilot_fraction)}), about {duration(proposal.pilot_wall_hours)}. "
+        f"{they} measure{verb} the price of a step and the response length{compared}."
     )
 
 

@@ -194,7 +194,7 @@ class PlanData(View[Proposal]):
     elsewhere = Key[Sequence[WhatIfData]](lambda each: [WhatIfData(one.best, one.what) for one in each.of.elsewhere])
     champion = Key[ChampionData | None](lambda each: each.of.champion and ChampionData(each.of.champion))
     pilots = Key[Mapping[str, Any] | None](
-        lambda each: each.of.sharing and plain(each.of.sharing) | {"expected_gain": each.of.sharing.expected_gain}
+        lambda each: None if each.of.champion else {"fraction": each.of.request.pilot_fraction}
     )
     candidates = Key[Sequence[CandidateData]](lambda each: each.rows)
     outlook = Key[Sequence[OutlookData]](lambda each: [OutlookData(one.best, one) for one in each.of.outlooks])

@@ -14,7 +14,7 @@ import typer
 from budgets.errors import InputError
 from budgets.hardware import LARGEST_BUDGET_GPU_HOURS
 from rlplan.requests.completing import Offer
-from rlplan.wording.typed_numbers import gpu_hours, plain_number, whole_number
+from rlplan.wording.typed_numbers import gpu_hours, gpu_hours_or_dollars, plain_number, whole_number
 
 READ: dict[Any, Callable[[str, str], Any]] = {int: whole_number, float: plain_number}
 
@@ -67,7 +67,12 @@ class Flag:
             (self.below, "below", lt),
         )
         held = [(bound, word, holds) for bound, word, holds in bounds if bound is not None]
-        if value is None or not held or (math.isfinite(value) and all(holds(value, bound) for bound, _, holds in held)):
+        if (
+            value is None
+            or isinstance(value, str)
+            or not held
+            or (math.isfinite(value) and all(holds(value, bound) for bound, _, holds in held))
+        ):
             return
         allowed = " and ".join(f"{word} {bound:,.10g}" for bound, word, _ in held)
         raise InputError(f"{{{name}}}: it must be {allowed}", **{name: f"{value:g}"})
@@ -82,6 +87,14 @@ def flag(help: str, metavar: str | None = None, default: Any = None, **more: Any
 argument = partial(flag, is_argument=True)
 toggle = partial(flag, default=False)
 money = partial(flag, metavar="<gpu-hours>", read=gpu_hours, above=0, most=LARGEST_BUDGET_GPU_HOURS)
+budget = partial(
+    flag,
+    metavar="<gpu-hours>|$<dollars>",
+    read=gpu_hours_or_dollars,
+    above=0,
+    most=LARGEST_BUDGET_GPU_HOURS,
+    key="budget.gpu_hours",
+)
 
 
 def _parsed(read: Callable[[str, str], Any], flag: str, word: str | None, text: Any) -> Any:

@@ -5,8 +5,8 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from rlplan.requests import options
-from rlplan.requests.completing import trainers
-from rlplan.requests.flags import argument, flag, money, toggle
+from rlplan.requests.completing import policies, trainers
+from rlplan.requests.flags import argument, budget, flag, toggle
 from rlplan.requests.request import StoredRequest
 
 
@@ -17,12 +17,15 @@ class ProposeRequest(StoredRequest):
     Example: rlplan propose --budget 5000 --model qwen3-8b --gpu h100 --gpus 64
     """
 
-    budget: float | None = money("GPU-hours for pilots and final run together.", key="budget.gpu_hours")
+    budget: float | str | None = budget("GPU-hours, or dollars such as '$20000', for pilots and final run together.")
     _: KW_ONLY
     model: str | None = options.catalogue_model()
     gpu: str | None = options.gpu()
     gpus: int | None = flag("How many GPUs there are.", key="hardware.gpus")
     gpus_per_trial: int | None = flag("How many GPUs the final run gets.", key="hardware.gpus_per_trial")
+    count_busy_only: bool | None = flag(
+        "Let the final run have a part of a node: idle GPUs are not paid.", key="hardware.count_busy_only"
+    )
     within: str | None = flag(
         "Wall time by whose end pilots and final run are to be done.", "<5d|36h>", key="budget.within"
     )
@@ -61,10 +64,16 @@ class PreviewRequest(StoredRequest):
     """
 
     plan: str | None = options.plan()
-    policy: str = options.policy()
+    policy: str | None = flag(
+        "What decides; as the plan itself without this: its champion, or rlplan where it explores.",
+        "<name>",
+        offer=policies,
+    )
     draws: int | None = flag("Worlds to draw; as many as fit into 12 s without this.", least=1)
     pilot_fractions: str = flag(
-        "Shares of the budget for pilots that are compared; 0: none.", "<float>,…", default="0,0.05,0.1,0.2,0.4"
+        "Shares of the budget for challengers or pilots that are compared; 0: none.",
+        "<float>,…",
+        default="0,0.05,0.1,0.2",
     )
     seed: int = options.seed()
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from rlplan.requests import options
 from rlplan.requests.completing import plans_and_sweeps, policies, tasks, trials
-from rlplan.requests.flags import argument, flag, money, toggle
+from rlplan.requests.flags import argument, budget, flag, toggle
 from rlplan.requests.request import StoredRequest
 
 OF_TRAINING = (
@@ -28,7 +28,7 @@ class SweepRequest(StoredRequest):
     plan: str | None = options.plan()  # in Python a Plan too
     _: KW_ONLY
     task: str | None = flag("Propose for an embedded task on this machine's CPU first, then run that.", offer=tasks)
-    budget: float | None = money("Propose for these GPU-hours first, then run that.", key="budget.gpu_hours")
+    budget: float | str | None = budget("Propose for these GPU-hours, or dollars, first, then run that.")
     recipes: str | Sequence[str] | None = options.recipes()
     models: str | Sequence[str] | None = options.models()
     champion: str | None = options.champion()

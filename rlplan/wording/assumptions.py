@@ -32,6 +32,9 @@ class Assumption:
     source: str
 
 
+ASSUMED = "as few whole nodes"  # begins the source of a machine that nobody gave
+
+
 def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     """List what the proposal rests on, the most consequential first."""
     request, resolved = proposal.request, collapse_single_values(resolved)
@@ -64,16 +67,13 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
 
 
 def _share(proposal: Proposal, resolved: Resolved) -> Assumption:
-    sharing, source = proposal.sharing, resolved.source("pilot.fraction")
-    if sharing is None:
-        part, alarm = proposal.request.pilots.fraction or 0.0, ALARM_SHARE
+    part, source = proposal.request.pilot_fraction, resolved.source("pilot.fraction")
+    if proposal.champion is not None:
         source = "--alone" if resolved.config.proposal.alone else source
         return Assumption(
-            "challengers", f"{percent(part)} of the budget at most, up to {percent(alarm)} after an alarm", source
+            "challengers", f"{percent(part)} of the budget at most, up to {percent(ALARM_SHARE)} after an alarm", source
         )
-    gain = f", expected to add {sharing.expected_gain:+.3f} to the final score" if sharing.fraction else ""
-    source = source if source != DEFAULT else "the best share by expected score"
-    return Assumption("pilot share", f"{percent(sharing.fraction)} of the budget{gain}", source)
+    return Assumption("pilot share", f"{percent(part)} of the budget", source)
 
 
 def width_and_evidence(factor: float, evidence: str, gpu: Gpu) -> tuple[str, str]:
@@ -160,7 +160,9 @@ def _hardware(proposal: Proposal, resolved: Resolved) -> Assumption:
     share = "all for one trial" if hardware.parallel_trials == 1 else f"{hardware.gpus_per_trial} a trial"
     if proposal.pilot_gpu_hours and (each := proposal.request.pilots.gpus) != hardware.gpus_per_trial:
         share = f"{share.replace('one trial', 'the final run').replace('a trial', 'for the final run')}, {each} a pilot"
-    source = resolved.source("hardware.gpu")
+    source = resolved.source("hardware.gpus")
+    if source == DEFAULT:
+        source = f"{ASSUMED} as end the budget within a week"
     if proposal.request.chooses_gpus and hardware.gpus > 1:
         source += "; how they are shared was chosen"
     return Assumption("hardware", f"{hardware.gpus} {hardware.gpu.name}, {share}", source)

@@ -37,13 +37,24 @@ def whole_number(text: str, flag: str) -> int:
 
 def gpu_hours(text: str, flag: str) -> float:
     """Read the GPU-hours that a flag was given."""
-    hours = number_in(text)
-    if not math.isfinite(hours) or hours <= 0:
+    return _above_zero(text, text, flag, "GPU-hours", "5000")
+
+
+def gpu_hours_or_dollars(text: str, flag: str) -> float | str:
+    """Read GPU-hours, or an amount of money such as $20000, which is kept as a text."""
+    if not text.strip().startswith("$"):
+        return _above_zero(text, text, flag, "GPU-hours", "5000, or of dollars, such as '$20000'")
+    return f"${_above_zero(text, text.strip().removeprefix('$'), flag, 'dollars', chr(39) + '$20000' + chr(39)):.10g}"
+
+
+def _above_zero(text: str, number: str, flag: str, unit: str, example: str) -> float:
+    amount = number_in(number)
+    if not math.isfinite(amount) or amount <= 0:
         raise InputError(
-            f"{flag} '{text}' is not a number of GPU-hours above zero: write it out as a plain number, such as "
-            f"{flag} 5000"
+            f"{flag} '{text}' is not a number of {unit} above zero: write it out as a plain number, such as "
+            f"{flag} {example}"
         )
-    return hours
+    return amount
 
 
 def names_in(text: str) -> list[str]:

@@ -301,9 +301,10 @@ def _ending(
     made = (last.x - final.from_step) / (final.update_steps - final.from_step)  # of the updates that were priced
     priced = final.promised_gpu_hours * made
     where = "" if share >= 1 else f", at update {last.x:,g} of {run.most_steps:,}"
+    outcome = "which holds" if held else "which does not hold" if last.score < due.low else "and it ended above that"
     summary = (
         f"the final run ended with {last.score:.3f}{where}; promised was {due.score:.3f} ({due.low:.3f} to "
-        f"{due.high:.3f}), which {'holds' if held else 'does not hold'}. It took {run.gpu_hours_spent:.3g} "
+        f"{due.high:.3f}), {outcome}. It took {run.gpu_hours_spent:.3g} "
         f"GPU-hours, priced at {final.promised_gpu_hours:.3g}; {left_gpu_hours:.3g} are left of the budget"
     )
     numbers: dict[str, float | bool] = {

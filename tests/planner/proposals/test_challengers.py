@@ -68,6 +68,12 @@ def test_alone_has_no_challenger_and_all_gpu_hours() -> None:
     assert (champion.challengers, proposal.pilot_gpu_hours, proposal.final_gpu_hours) == ((), 0, 5000)
 
 
+def test_alone_at_a_rate_far_from_the_rules_is_a_plan_too() -> None:
+    champion = plan_of(with_champion((8, 64), rate_factor=0.1, share=0.0))[1]
+    assert champion.row.cell.configuration == Configuration(8, 64, (("learning_rate", 0.1),))
+    assert champion.challengers == ()
+
+
 def test_a_larger_share_pays_for_more_challengers() -> None:
     champion = plan_of(with_champion(share=0.2))[1]
     assert len(champion.challengers) >= 3

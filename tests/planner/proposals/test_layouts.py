@@ -147,7 +147,7 @@ def test_pilots_and_final_run_end_by_the_deadline_and_a_nearer_one_costs_more() 
     ids=["with room", "one that training nearly fills"],
 )
 def test_a_deadline_that_nothing_meets_is_refused_with_one_that_will_do(machine: dict[str, Any]) -> None:
-    asked = replace(request(pilots=PilotRules(), **machine), chooses_gpus=True, requires_pilots=True)
+    asked = replace(request(pilots=PilotRules(), **machine), chooses_gpus=True)
     with pytest.raises(BudgetError, match=r"h100 cannot do pilots .* in 1 h. Give --within \d+h or more") as refused:
         propose(replace(asked, within_hours=1.0))
     hours = float(str(refused.value).split("--within ")[1].split("h")[0])

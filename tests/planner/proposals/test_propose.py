@@ -61,8 +61,7 @@ def check_promises(wanted: Request) -> Proposal | None:
     pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
     assert math.fsum(pilot.gpu_hours for pilot in pilots) <= proposal.pilot_gpu_hours * (1 + 1e-12)
     assert proposal.pilot_gpu_hours + proposal.final_gpu_hours <= budget * (1 + 1e-12)
-    # Two compare something; one is enough where nothing else has to be compared, and is the first row's.
-    assert len(pilots) >= 2 or (proposal.candidates[0].pilot.steps and not wanted.asks_for_pilots)
+    assert len(pilots) >= 2  # one compares nothing
     assert len(pilots) <= wanted.pilots.most_pilots or wanted.pilots.cells == "all"
     assert [candidate.rank for candidate in proposal.candidates] == list(range(1, len(proposal.candidates) + 1))
     assert len({candidate.cell.configuration for candidate in proposal.candidates}) == len(proposal.candidates)

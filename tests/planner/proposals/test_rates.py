@@ -51,13 +51,6 @@ def test_the_other_rate_is_a_pilot_of_the_first_row_at_the_same_price() -> None:
     assert [each.cell for each in without.candidates[:1]] == [first.cell]
 
 
-def test_what_another_rate_would_tell_is_worth_more_than_it_costs() -> None:
-    plain = replace(request(5000.0, pilots=AUTO), other_rates=())
-    with_rate = propose(replace(plain, other_rates=(3.0,))).sharing
-    assert with_rate.expected_gain > with_rate.error
-    assert with_rate.expected_score > propose(plain).sharing.expected_score
-
-
 @pytest.mark.parametrize(
     "asked", [replace(request(5000.0, pilots=PilotRules(fraction=0.0)), other_rates=(3.0,)), request(5000.0)]
 )
