@@ -120,7 +120,7 @@ def smallest_budget(request: Request, grid: PricedGrid) -> float:
     return needed
 
 
-def _require_signal(request: Request, costs: list[CellCost]) -> None:
+def _require_signal(request: Request, costs: Sequence[CellCost]) -> None:
     """Refuse a workload on which hardly any group of any size would have differing rewards."""
     if sum(carries_signal(cell.signal_fraction) for cell in costs) >= 2:
         return
