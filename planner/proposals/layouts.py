@@ -153,6 +153,8 @@ def too_late(request: Request) -> str | None:
     others = (replace(request, hardware=machine, chooses_gpus=True) for machine in larger)
     more = next((each.hardware.gpus for each in others if _does(each, within)), None)
     offers = f", or {more} {hardware.gpu.name}" if more is not None else ""
+    if request.champion is None and request.pilot_fraction:
+        offers += ", or a smaller --pilot-fraction"
     return (
         f"{hardware.gpus} {hardware.gpu.name} cannot do pilots and a run of {FEWEST_FINAL_UPDATES} updates in "
         f"{within:.4g} h. Give --within {enough}h or more{offers}"

@@ -52,8 +52,8 @@ def test_the_stored_plan_holds_the_resolved_configuration_and_its_sources(run: R
         config = json.loads(database.execute("select config from plans").fetchone()[0])
     database.close()
     chosen = config["hardware"].pop("gpus_per_trial")
-    assert chosen in (1, 2, 4, 8, 16, 32)
-    assert config["hardware"] == {"gpu": "h200", "gpus": 32, "gpus_per_node": None}
+    assert chosen in (8, 16, 32)
+    assert config["hardware"] == {"gpu": "h200", "gpus": 32, "gpus_per_node": None, "count_busy_only": False}
     assert config["sources"]["hardware.gpu"] == "--gpu"
     assert config["sources"]["hardware.gpus"] == "rlplan.toml"
 

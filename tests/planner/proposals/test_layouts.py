@@ -127,7 +127,7 @@ def test_without_a_layout_that_ends_within_a_week_the_fastest_is_taken() -> None
 
 def test_pilots_and_final_run_end_by_the_deadline_and_a_nearer_one_costs_more() -> None:
     scores = []
-    for within in (24.0, 120.0, 2000.0):
+    for within in (48.0, 120.0, 2000.0):
         proposal = propose(open_request(within=within))
         deadline, first = proposal.deadline, proposal.candidates[0].cell
         assert deadline is not None
