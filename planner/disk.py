@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+# Of a storage that ails: as NFS, Lustre and ext4 fail, and come back.
+AILING = tuple(os.strerror(number) for number in (errno.EROFS, errno.EIO, errno.ESTALE))
 LEAST_ROOM = 2**17  # bytes free, below which SQLite may fail to write: its log, the log's index of 32 KiB, a page
 DISK_IS_FULL = "the disk is full"  # also how the driver of a sweep knows it in what a worker reports
 _MB = 1e6

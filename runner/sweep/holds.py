@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from budgets.errors import CheckpointError, NotFoundError, StoreUnavailableError
-from planner.disk import DISK_IS_FULL
+from planner.disk import AILING, DISK_IS_FULL
 from planner.store import driving
 from planner.store.schema import RequestKind
 from runner.ports.executor import OF_FOLDER, Clock, Event, Executor, Failed
@@ -67,6 +67,7 @@ class FolderWatch:
 
     def take(self, events: Sequence[Event]) -> None:
         """Have what happened taken in; NotFoundError once the folder is gone for longer than a mount may be."""
+        events = [_passing(event) if isinstance(event, Failed) else event for event in events]
         failed = [event for event in events if isinstance(event, Failed)]
         others = [event for event in events if event not in failed]
         try:
@@ -109,6 +110,13 @@ class FolderWatch:
                 raise CheckpointError(
                     f"{event.message}. The sweep was stopped and its state is saved; go on with `rlplan resume` then"
                 )
+
+
+def _passing(event: Failed) -> Failed:
+    """Return a failure as one that may pass where its words are of a storage that ails, which all trials share."""
+    words = f"{event.message}\n{event.tail}"
+    ails = event.kind in OF_FOLDER and any(word in words for word in AILING)
+    return replace(event, kind="lost") if ails else event
 
 
 class Idleness:

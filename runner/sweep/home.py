@@ -114,7 +114,7 @@ def mark_of(folder: Path) -> Mark | None:
 
 
 def require_mark(folder: Path) -> None:
-    """Raise NotFoundError when a sweep that runs has lost its folder; a storage that is away for a moment is none."""
+    """Raise NotFoundError when a sweep that runs has lost its folder, or can write there no more."""
     try:
         (folder / MARK).stat()
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -122,8 +122,16 @@ def require_mark(folder: Path) -> None:
             f"the sweep's folder {folder} was moved or removed while it ran: it was stopped, and its state is saved. "
             "Go on with `rlplan resume --folder PATH`, where PATH is the folder that was moved"
         ) from error
-    except OSError:
-        return
+    except OSError as error:
+        reason = why(error, folder)
+    else:
+        if os.access(folder, os.W_OK):
+            return
+        reason = "it is read-only, or this user may not write there"
+    raise NotFoundError(
+        f"the sweep's folder {folder} could not be used ({reason}): the sweep was stopped, and its state is saved. "
+        "Mend that, then go on with `rlplan resume`"
+    )
 
 
 def home_of(sweep: Sweep, database: str, given: str | Path | None = None) -> Home:

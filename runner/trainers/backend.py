@@ -68,7 +68,8 @@ class DrivenBackend:
         if self._driver.checkpoints(config, own):
             raise InputError(f"{folder} holds checkpoints of a trial already: resume it, or give another folder")
         self._open(config, folder, None)
-        own.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)  # not the sweep's, which may have been moved
+        own.mkdir(exist_ok=True)
         replace_file(own / IDENTITY, json.dumps(config.model_dump(mode="json"), indent=1), PRIVATE)
 
     def restore(self, config: TrialConfig, folder: Path) -> int:

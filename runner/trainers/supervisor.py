@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from budgets.errors import InputError, TrainingError
+from budgets.errors import CheckpointError, InputError, TrainingError
 from planner.config.trainer import Patience
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import GATE, WAITING, Attempt, Reading, TrainerDriver
@@ -201,6 +201,8 @@ class Running:
         launch = self._driver.launch(self._config, attempt, rank)
         if launch is None:
             return
+        if not attempt.folder.is_dir():  # made anew, it would be nobody's
+            raise CheckpointError(f"the trial's folder {attempt.folder} is not there")
         for name, text in launch.files.items():
             path = attempt.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

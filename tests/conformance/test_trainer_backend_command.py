@@ -215,7 +215,10 @@ def test_a_pattern_that_matches_nothing_is_named_with_a_line_of_what_was_printed
         ({"metrics": {"format": "console"}}, "needs metrics.pattern"),
         ({"metrics": {"format": "wandb"}}, "metrics.format = 'wandb'"),
         ({"metrics": {"format": "console", "pattern": "("}}, "no regular expression"),
-        ({"checkpoints": {"pattern": "checkpoints"}}, "should be relative and name {step} once"),
+        (
+            {"checkpoints": {"pattern": "checkpoints"}},
+            "should lie in the trial's folder (no / before it, no ..) and name {step} once",
+        ),
         ({"comand": "x"}, "unknown key 'comand': did you mean 'command'"),
     ],
 )

@@ -1,6 +1,9 @@
 """A driver's trials that fail, or whose workers or folder are lost: which are tried again, when, and how often."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -15,6 +18,7 @@ from planner.store.schema import Decision, Recommendation, Segment, SegmentOutco
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from runner.ports.executor import Began, Event, Failed, Progress, Work
+from runner.sweep.home import MARK, require_mark
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import ROOM, failing, rows, run_until_killed, sweep
 from tests.simulated.executor import BEGINNING, SimulatedClock, SimulatedExecutor
@@ -128,6 +132,39 @@ def test_a_segment_that_was_given_up_unheard_is_not_given_again_while_somebody_h
     lost = next(each for each in of_it if each.to_state is TrialState.LOST)
     again = next(each for each in of_it if each.from_state is TrialState.LOST)
     assert again.at - lost.at >= timedelta(seconds=15)
+
+
+class Ailing(SimulatedExecutor):
+    """What would be lost fails, as where the folder of all trials is read-only for a moment."""
+
+    failures = 0
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        words = "the trainer ended with exit code 1: OSError: [Errno 30] Read-only file system: 'metrics.jsonl'"
+        events = super().wait(seconds)
+        self.failures += sum(isinstance(event, Failed) for event in events)
+        return [replace(each, kind="error", message=words) if isinstance(each, Failed) else each for each in events]
+
+
+def test_a_storage_that_ails_for_a_moment_fails_no_trial(tmp_path: Path) -> None:
+    given = sweep(tmp_path, choice=failing(lost_per_gpu_hour=20), retries=50)
+    executor = Ailing(given.workers)
+    assert given.drive(executor).failed_trials == 0
+    assert executor.failures
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a folder")
+def test_a_folder_that_is_read_only_is_no_folder_of_a_sweep_that_runs(tmp_path: Path) -> None:
+    (tmp_path / MARK).touch()
+    require_mark(tmp_path)
+    program = "import pathlib, sys, runner.sweep.home as home; home.require_mark(pathlib.Path(sys.argv[1]))"
+    script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && exec "$2" -c "$3" "$1"'
+    arguments = [str(tmp_path), sys.executable, program]
+    ended = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", *arguments], capture_output=True, text=True, check=False
+    )
+    assert "NotFoundError" in ended.stderr, ended.stderr
+    assert "it is read-only" in ended.stderr
 
 
 class Unlucky(SimulatedExecutor):

@@ -280,3 +280,9 @@ def test_a_killed_workers_trainer_ends_and_what_nobody_read_is_recovered(
     assert [point.optimizer_step for point in points] == list(range(stood + 1))
     assert scores(points)[: LAST + 1] == undisturbed[: stood + 1]
     assert points[-1].seconds > points[3].seconds
+
+
+def test_the_folder_of_a_sweep_that_was_moved_is_not_made_anew(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        opened(standin_config(), tmp_path / "moved" / "trial")
+    assert not (tmp_path / "moved").exists()
