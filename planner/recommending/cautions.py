@@ -18,6 +18,7 @@ FAR_TIMES = 8.0  # times the longest pilot, from which on a prediction is called
 MOST_TIMES = 1000  # that are told as a number
 RISKY = 0.10  # risk to collapse
 UNSURE = 0.5  # P(within 0.02 of the best), below which the pilots have told too little
+FEWEST_ROLLOUTS = 2  # of a prompt
 NEIGHBOUR = 1.5  # octaves
 
 
@@ -82,6 +83,8 @@ def _edges(prospect: Prospect, chosen: int) -> Iterator[Caution]:
     for place, (letter, what) in enumerate((("n", "rollouts per prompt"), ("B", "prompts per batch"))):
         values = sorted({size[place] for size in sizes})
         own = sizes[chosen][place]
+        if own == FEWEST_ROLLOUTS and letter == "n":
+            continue  # one rollout has no group
         if len(values) > 1 and own in (values[0], values[-1]):
             end = "largest" if own == values[-1] else "smallest"
             side = "more" if own == values[-1] else "fewer"

@@ -57,7 +57,10 @@ def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Map
         gpu_hours_per_step=float(np.mean(measured)) if measured else planned.gpu_hours_per_step,
         status=next((str(state) for state in STATUS if state in states_of_trials), PROPOSED),
         gpu_hours_spent=float(sum(trial.gpu_hours_spent for trial in trials)),
-        reached_gpu_hours=max((trial.scores[-1].gpu_hours for trial in with_curve), default=0.0),
+        # A base model that was scored takes time too, and is no sign of what training does.
+        reached_gpu_hours=max(
+            (trial.scores[-1].gpu_hours for trial in with_curve if trial.scores[-1].step), default=0.0
+        ),
         seeds_seen=len(with_curve),
         end=tuple(last_part),
         collapsed_runs=sum(each.collapsed for each in judged),

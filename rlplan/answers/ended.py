@@ -136,7 +136,8 @@ def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Par
     """Draw the answer, what it cost, the ranking that it heads, what failed, and how it is run."""
     picture = end.picture
     if picture.answer is None:
-        yield from canvas.lines(f"{picture.sweep} ended without a recommendation: no trial got far enough.", "bold")
+        nothing = f"{picture.sweep} ended without a recommendation: no trial has a score after its start."
+        yield from canvas.lines(nothing, "bold")
         yield from canvas.lines(_spending(picture))
         yield from failure_lines(picture, canvas)
         again = [("retry", "runs what failed again")] if picture.failures else []

@@ -112,6 +112,10 @@ def test_the_runner_up_is_said_with_its_chance(second: float, likely: str) -> No
     assert found.gap == pytest.approx(0.7 - second, abs=0.01)
 
 
+def test_two_rollouts_of_a_prompt_are_no_edge_that_fewer_could_pass() -> None:
+    assert "edge-n" not in kinds(answered(sigmoids({(2, 32): 0.8, (8, 32): 0.6})))
+
+
 def test_it_is_said_where_another_budget_changes_the_choice_and_where_not() -> None:
     assert answered(sigmoids(TOPS)).at_other_budgets == "The choice is the same from ¼ to 4 × this budget"
     late = sigmoids({(8, 32): 0.7, (64, 32): 0.8}, middle={(8, 32): 1.0, (64, 32): 60.0}, sd=0.02)

@@ -1,5 +1,7 @@
 """From a view to the facts beside the curves: what was seen, what became of it, how much seeds differ."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.metrics import SEED_SD
@@ -69,3 +71,10 @@ def test_seeds_that_agree_say_little_and_seeds_that_differ_much() -> None:
     assert seed_sd(seen().trials.values()) == SEED_SD  # no configuration was run twice
     assert seed_sd(runs(0.0)) < 1.2 * SEED_SD
     assert seed_sd(runs(0.1)) > 2 * SEED_SD  # 0.08 of score at 0.6 to 0.8
+
+
+def test_a_score_of_the_base_model_alone_is_no_curve_however_long_it_took() -> None:
+    base = trial(1, PAUSED, step=1)
+    base = replace(base, scores=(ScorePoint(0, 0.01, 0.3, 0.02),))
+    found = facts_of(view([base]), {base.configuration: ConfigurationFacts(1e-6, "grpo", 0.5)})
+    assert not found[base.configuration].has_own_curve
