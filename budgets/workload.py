@@ -116,6 +116,18 @@ class RecipeTraits:
                 "are needed, the first not above the last, between 0 and 1"
             )
 
+    def prompts_of_update(self, prompts_per_batch: int) -> int:
+        """Return the prompts of each of a batch's updates; InputError where they are not equally many."""
+        updates = self.updates_per_batch
+        if prompts_per_batch % updates == 0:
+            return prompts_per_batch // updates
+        least = prompts_per_batch // updates * updates
+        either = f"{least} or {least + updates}" if least else f"{updates}"
+        raise InputError(
+            f"B = {prompts_per_batch} prompts per batch: recipe '{self.name}' makes {updates} updates of each batch, "
+            f"of equally many prompts; give {either}"
+        )
+
     @property
     def uninterrupted(self) -> "RecipeTraits":
         """The same for lengths that were measured, which interruptions have shortened already."""

@@ -72,7 +72,7 @@ def build_request(resolved: Resolved) -> Request:
         variants=variants if len(variants) > 1 or variants[0].axes else (),
         other_rates=other_rates,
         other_recipes=tuple(_as_trained(resolved.config, load_recipe(name)) for name in tried),
-        usual=named_sizes(config.proposal.baseline),
+        usual=_baselines(resolved),
         learning_rate_range=(searched[0], searched[1]) if searched else None,
         whole_nodes=not config.hardware.count_busy_only,
         chooses_gpus=config.hardware.gpus_per_trial is None and not hardware.gpu.one_process,
@@ -101,7 +101,16 @@ def _champion(resolved: Resolved) -> ChampionChoice | None:
     source = resolved.source("proposal.baseline")
     if choice.advised or source == DEFAULT:
         return ChampionChoice(USUAL[0], "advised" if choice.advised else "usual")
-    return ChampionChoice(named_sizes(choice.baseline)[0], "script" if source.startswith(SCRIPT) else "flag")
+    return ChampionChoice(_baselines(resolved)[0], "script" if source.startswith(SCRIPT) else "flag")
+
+
+def _baselines(resolved: Resolved) -> tuple[tuple[int, int], ...]:
+    """Return each n and B of the baseline, B of an update: who types one has the prompts of a batch in mind."""
+    sizes, source = named_sizes(resolved.config.proposal.baseline), resolved.source("proposal.baseline")
+    if source == DEFAULT or source.startswith((SCRIPT, "task ")):
+        return sizes
+    traits = recipe_traits(resolved.config)
+    return tuple((n, traits.prompts_of_update(B)) for n, B in sizes)
 
 
 def _with_rate(

@@ -46,7 +46,7 @@ class PriceQuery:
     hardware: Hardware
     traits: RecipeTraits
     rollouts_per_prompt: int
-    prompts_per_batch: int
+    prompts_per_batch: int  # of an update: a batch has those of all its updates
     coefficients: Coefficients = field(default_factory=Coefficients)
     placement: Placement | None = None  # None: the best one; one that is given is not asked whether it fits
 
@@ -225,7 +225,10 @@ def _asked(asked: PriceQuery) -> Iterator[tuple[str, PriceQuery]]:
         yield "asynchronous", replace(asked, traits=replace(traits, staleness_bound=STALENESS))
     yield from _executions(asked)
     yield f"n = {2 * asked.rollouts_per_prompt}", replace(asked, rollouts_per_prompt=2 * asked.rollouts_per_prompt)
-    yield f"B = {2 * asked.prompts_per_batch}", replace(asked, prompts_per_batch=2 * asked.prompts_per_batch)
+    yield (
+        f"B = {2 * traits.updates_per_batch * asked.prompts_per_batch}",
+        replace(asked, prompts_per_batch=2 * asked.prompts_per_batch),
+    )
 
 
 def _executions(asked: PriceQuery) -> Iterator[tuple[str, PriceQuery]]:

@@ -32,10 +32,14 @@ class Priced:
 
 
 def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -> Priced:
-    """Price a step with what the database knows about costs; n and B are by default the first usual choice's."""
+    """Price a step with what the database knows about costs; B is the prompts of a batch, of all of its updates.
+
+    n and B are by default the first usual choice's.
+    """
     usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)[0]
     workload, hardware, traits, known = build_step(resolved)
-    asked = PriceQuery(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
+    prompts = usual_B if B is None else traits.prompts_of_update(B)
+    asked = PriceQuery(workload, hardware, traits, usual_n if n is None else n, prompts, known)
     asked = measured(asked, database, given_mean=resolved.source("workload.mean_response_tokens") != DEFAULT)
     found = price(asked)
     dollars = resolved.config.cost.per_million.dollars(asked.tokens)

@@ -95,7 +95,7 @@ def _costs(found: CheckedScript) -> Iterator[Row]:
     whole = sum(each.median for each in verdict.price.phases)
     phases = sorted(verdict.price.phases, key=lambda each: -each.median)[:3]
     shares = ", ".join(f"{each.phase.replace('_', ' ')} {percent(each.median / whole)}" for each in phases)
-    yield "A step", f"{_between(verdict.step_seconds, ' s')}: {shares}"
+    yield "A batch" if found.launch.updates > 1 else "A step", f"{_between(verdict.step_seconds, ' s')}: {shares}"
     yield "The run", _run(found)
     if (score := found.checked.score) is not None:
         steps, spent = found.checked.budget_steps, hours(found.checked.gpu_hours or 0)

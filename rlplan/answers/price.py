@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from budgets.errors import InputError
 from budgets.memory import Placement
@@ -101,8 +101,8 @@ class ChangeData(View[Change]):
     """What one change would do."""
 
     what = Key[str]("of.what")
-    seconds_per_step = Key[float | None](lambda each: each.of.price and each.of.price.seconds[0])
-    gpu_hours_per_step = Key[float | None](lambda each: each.of.price and each.of.price.gpu_hours[0])
+    seconds_per_step = Key[float | None](lambda each: each.of.price and _of_batch(each.of.price, "seconds")[0])
+    gpu_hours_per_step = Key[float | None](lambda each: each.of.price and _of_batch(each.of.price, "gpu_hours")[0])
     gpu_seconds_per_rollout_saved = Key[float | None]("of.saved", "as a share")
     rollouts_per_second_ratio = Key[float | None]("of.faster")
     refused = Key[str | None]("of.refused", "why it cannot be done")
@@ -133,15 +133,22 @@ class StepPrice(Answer):
     @property
     def listed(self) -> Sequence[Any]:
         """Its phases."""
-        return [asdict(each) | {"seconds": each.median} for each in self.priced.price.phases]
+        return [asdict(each) | {"seconds": each.median} for each in _phases(self.priced.price)]
 
     rollouts_per_prompt = Key[int]("priced.price.asked.rollouts_per_prompt")
-    prompts_per_batch = Key[int]("priced.price.asked.prompts_per_batch")
-    seconds_per_step = Key[Interval](lambda each: Interval(*each.priced.price.seconds))
-    gpu_hours_per_step = Key[Interval](lambda each: Interval(*each.priced.price.gpu_hours))
-    phases = Key[Sequence[PhaseData]](lambda each: list(map(PhaseData, each.priced.price.phases)))
-    tokens = Key[Mapping[str, float]]("priced.price.asked.tokens")
-    dollars_by_tokens = Key[float | None]("priced.dollars")
+    prompts_per_batch = Key[int](lambda each: each.updates_per_batch * each.prompts_per_update)
+    updates_per_batch = Key[int]("priced.price.asked.traits.updates_per_batch")
+    prompts_per_update = Key[int]("priced.price.asked.prompts_per_batch")
+    seconds_per_step = Key[Interval](lambda each: Interval(*_of_batch(each.priced.price, "seconds")), "of a batch")
+    gpu_hours_per_step = Key[Interval](lambda each: Interval(*_of_batch(each.priced.price, "gpu_hours")))
+    gpu_hours_per_update = Key[Interval](lambda each: Interval(*each.priced.price.gpu_hours), "a plan's steps")
+    phases = Key[Sequence[PhaseData]](lambda each: list(map(PhaseData, _phases(each.priced.price))))
+    tokens = Key[Mapping[str, float]](
+        lambda each: {kind: each.updates_per_batch * count for kind, count in each.priced.price.asked.tokens.items()}
+    )
+    dollars_by_tokens = Key[float | None](
+        lambda each: each.priced.dollars and each.updates_per_batch * each.priced.dollars
+    )
     tokens_per_second_per_gpu = Key[float]("priced.price.tokens_per_second_per_gpu")
     gpu_seconds_per_rollout = Key[float]("priced.price.gpu_seconds_per_rollout")
     memory = Key[MemoryData](lambda each: MemoryData(each.priced.price))
@@ -250,6 +257,21 @@ RUN_COLUMNS: Sequence[Column[PricedRun]] = (
 )
 
 
+def _of_batch(price: Price, name: Literal["seconds", "gpu_hours"]) -> tuple[float, float, float]:
+    """Return what all updates of a batch take."""
+    times = price.asked.traits.updates_per_batch
+    median, low, high = price.seconds if name == "seconds" else price.gpu_hours
+    return times * median, times * low, times * high
+
+
+def _phases(price: Price) -> list[PhasePrice]:
+    """Return the phases of a batch."""
+    times = price.asked.traits.updates_per_batch
+    return [
+        replace(each, median=times * each.median, low=times * each.low, high=times * each.high) for each in price.phases
+    ]
+
+
 SHOWN_CHANGES = 3  # of what one change would do, the best first
 LEAST_SHARE = 0.01  # of a step's time, from which on a phase is on the first screen
 
@@ -258,14 +280,16 @@ def _answer(priced: Priced, canvas: Canvas, *, in_full: bool) -> Iterator[Part]:
     """Return what a step costs, the phases that take its time, the layout and the memory."""
     price = priced.price
     asked, hardware = price.asked, price.asked.hardware
+    updates = asked.traits.updates_per_batch
+    split = f", {updates} updates of {asked.prompts_per_batch} prompts each" if updates > 1 else ""
     yield from canvas.lines(
-        f"A step of {asked.workload.model.name} on {hardware.gpus_per_trial} {hardware.gpu.name}: n = "
-        f"{asked.rollouts_per_prompt}, B = {asked.prompts_per_batch} ({asked.rollouts:,} rollouts), recipe "
-        f"{asked.traits.name}",
+        f"A {'batch' if updates > 1 else 'step'} of {asked.workload.model.name} on {hardware.gpus_per_trial} "
+        f"{hardware.gpu.name}: n = {asked.rollouts_per_prompt}, B = {updates * asked.prompts_per_batch} "
+        f"({updates * asked.rollouts:,} rollouts){split}, recipe {asked.traits.name}",
         "bold",
     )
-    seconds, low, high = map(aligned_hours, price.seconds)
-    hours, least, most = map(aligned_hours, price.gpu_hours)
+    seconds, low, high = map(aligned_hours, _of_batch(price, "seconds"))
+    hours, least, most = map(aligned_hours, _of_batch(price, "gpu_hours"))
     yield from canvas.lines(
         f"{seconds} s ({low}–{high}), {hours} GPU-hours ({least}–{most}); {price.tokens_per_second_per_gpu:,.0f} "
         "tokens a second on each GPU"
@@ -277,8 +301,9 @@ def _answer(priced: Priced, canvas: Canvas, *, in_full: bool) -> Iterator[Part]:
     measured = f"by {evidence}" if evidence else "no step of this set-up was measured yet"
     yield from canvas.lines(f"Known within × {price.factor:.2g} (90 %): {measured}.")
     yield ""
-    worth = 0.0 if in_full else LEAST_SHARE * sum(each.median for each in price.phases)
-    yield table_of([each for each in price.phases if each.median >= worth], PHASE_COLUMNS, canvas)
+    phases = _phases(price)
+    worth = 0.0 if in_full else LEAST_SHARE * sum(each.median for each in phases)
+    yield table_of([each for each in phases if each.median >= worth], PHASE_COLUMNS, canvas)
     yield ""
     used = f"; training takes {percent(price.memory_used)} of the memory."
     placement = price.cost.placement
@@ -305,8 +330,8 @@ CHANGES: Sequence[Column[Change]] = (
 )
 
 
-def _first(change: Change, name: str) -> str:
-    return UNKNOWN if change.price is None else aligned_hours(getattr(change.price, name)[0])
+def _first(change: Change, name: Literal["seconds", "gpu_hours"]) -> str:
+    return UNKNOWN if change.price is None else aligned_hours(_of_batch(change.price, name)[0])
 
 
 def _memory(price: Price) -> str:

@@ -94,10 +94,12 @@ def title(plan: StoredPlan) -> str:
     models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
     machine = next((row for row in plan.assumptions if row.what == "hardware"), None)
     flag = "" if machine is None or not machine.source.startswith((ASSUMED, THIS_MACHINE, CLUSTER)) else " (--gpus)"
+    updates = request.traits.updates_per_batch
+    several = f": B and steps are of one of {updates} updates of a batch" if updates > 1 else ""
     return (
         f"{plan.name}: {hours(request.budget_gpu_hours)} GPU-hours, {models} on {request.hardware.gpus} "
         f"{request.hardware.gpu.name}{flag}, {request.difficulty} problems, "
-        f"{'recipes' if ',' in recipes else 'recipe'} {recipes}"
+        f"{'recipes' if ',' in recipes else 'recipe'} {recipes}{several}"
     )
 
 

@@ -186,6 +186,7 @@ class PlanData(View[Proposal]):
     workload = Key[WorkloadData](lambda each: WorkloadData(each.of.request))
     hardware = Key[HardwareData](lambda each: _hardware(each.of))
     recipe = Key[str](lambda each: recipe_names(each.of))
+    updates_per_batch = Key[int]("of.request.traits.updates_per_batch", "B and steps of a plan are an update's")
     difficulty = Key[str]("of.request.difficulty")
     axes = Key[Mapping[str, Any] | None](lambda each: _axes(each.of) or None, optional=True)
     ranked_by = Key[str](lambda _: "expected score")

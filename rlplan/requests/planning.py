@@ -85,8 +85,8 @@ class PriceRequest(StoredRequest):
     Example: rlplan price -n 16 -B 128 --model qwen3-8b --gpu h100 --gpus 64 --mean-response-tokens 2400
     """
 
-    rollouts_per_prompt: int | None = flag("Rollouts per prompt; 16 without it.", short="-n")
-    prompts_per_batch: int | None = flag("Prompts per batch; 128 without it.", short="-B")
+    rollouts_per_prompt: int | None = flag("Rollouts per prompt; 8 without it.", short="-n")
+    prompts_per_batch: int | None = flag("Prompts per batch, of all its updates; 64 an update without it.", short="-B")
     model: str | None = options.catalogue_model()
     gpu: str | None = options.gpu()
     gpus: int | None = options.gpus()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
+from planner.config.request import recipe_traits
 from planner.store import open_store
 from rlplan.actions import measuring
 from rlplan.actions.configuring import load_configuration
@@ -65,7 +66,11 @@ def test_a_trainer_described_by_a_file_is_measured_as_a_whole_in_place_of_what_i
         ([*SUMS, "--trainer", "standin"], 0.0, "a stand-in trains nothing"),
         (["--trainer", "verl", "--gpus", "4"], 2.0, "needs 4 h100, and this machine has 2 GPUs"),
         (["--trainer", "prime-rl", "--gpus", "4"], 4.0, "generates while it trains"),
-        ([*SUMS, "--trainer", "trl", "--recipe", "dapo"], 0.0, "does not say how many rollouts it generates"),
+        (
+            [*SUMS, "--trainer", "trl", "--recipe", "dapo", "-B", "64"],
+            0.0,
+            "does not say how many rollouts",
+        ),
     ],
 )
 def test_what_cannot_be_measured_here_is_refused_and_nothing_is_made(
@@ -103,7 +108,8 @@ def measured(monkeypatch: pytest.MonkeyPatch, folder: Path, backend: Fake, recip
     monkeypatch.chdir(folder)
     monkeypatch.setattr(measuring, "open_backend", lambda config: backend)
     resolved = load_configuration(None, "sum-easy", {"recipe.name": ("--recipe", recipe)})
-    return measure(resolved, 4, 4, SweepChoice(), "rlplan.db")
+    updates = recipe_traits(resolved.config).updates_per_batch
+    return measure(resolved, 4, 4 * updates, SweepChoice(), "rlplan.db")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), None])

@@ -1,12 +1,16 @@
 """One thing has one number on every page: plans, prices, checks and what trainers are given are compared."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from planner.config import Layer, resolve
+from budgets.memory import engine_sizes, usual_engine
+from planner.config import Layer, build_request, resolve
+from planner.proposals.grid import price_cell
 from planner.store.schema import Plan
+from rlplan.actions.pricing import price_one
 from rlplan.actions.proposing import draft_plan
 from runner.sweep.planning import SweepChoice, sweep_spec
 from tests.rlplan.conftest import Run
@@ -79,3 +83,115 @@ def test_what_a_plan_costs_is_what_it_spends(run: Run) -> None:
     assert f"${dollars:,.0f}." in ran.out
     used = few["spent_gpu_hours"] - few["pilot_gpu_hours"]
     assert f"uses {used:,.0f} GPU-hours" in " ".join(ran.out.split())
+
+
+MACHINES = [
+    ("qwen2.5-1.5b", 8, "h100"),
+    ("qwen3-8b", 8, "h100"),
+    ("qwen3-8b", 4, "h200"),
+    ("qwen2.5-7b", 16, "a100-80"),
+]
+SIZES = [(8, 64), (16, 128), (32, 32)]
+RECIPES = {"grpo": 1, "gspo": 4, "dapo": 16, "scalerl": 1}  # and the updates of a batch that each makes
+SIXTY = list(
+    product(
+        MACHINES,
+        SIZES,
+        [("grpo", "verl"), ("gspo", "verl"), ("grpo", "trl"), ("dapo", "openrlhf"), ("scalerl", "verl")],
+    )
+)
+
+
+@pytest.mark.parametrize(("machine", "sizes", "way"), SIXTY)
+def test_a_step_has_one_price_in_plans_prices_and_checks(
+    machine: tuple[str, int, str], sizes: tuple[int, int], way: tuple[str, str], run: Run, tmp_path: Path
+) -> None:
+    (model, gpus, gpu), (n, B), (recipe, trainer) = machine, sizes, way
+    mean, updates = 0.3 * 4096, RECIPES[recipe]
+    # A script validates every so many batches, a plan every so many updates.
+    text = f"[validation]\nevery_steps = {10 * updates}\n[workload]\npass_rate = 0.3\n"
+    (tmp_path / "rlplan.toml").write_text(text, encoding="utf-8")
+    sections = {
+        "budget": {"gpu_hours": 5000.0},
+        "workload": {"model": model, "response_tokens": 4096, "mean_response_tokens": mean, "pass_rate": 0.3},
+        "hardware": {"gpu": gpu, "gpus": gpus, "gpus_per_trial": gpus},
+        "recipe": {"name": recipe},
+        "validation": {"every_steps": 10 * updates},
+        "trainer": {"name": trainer},
+    }
+    resolved = resolve([Layer("test", sections)])
+    request = build_request(resolved)
+    row = price_cell(request, request.all_variants[0], n, B // request.traits.updates_per_batch)
+    price = price_one(resolved, n, B, "none.db").price
+    assert price.cost == row.cost  # seconds, phases, GPU-hours, layout and saves
+    words = (
+        "-n",
+        f"{n}",
+        "-B",
+        f"{B}",
+        "--model",
+        model,
+        "--gpu",
+        gpu,
+        "--gpus",
+        f"{gpus}",
+        "--response-tokens",
+        "4096",
+    )
+    known = ("--mean-response-tokens", f"{mean}")
+    page = run.json("price", *words, *known, "--recipe", recipe, "--trainer", trainer)
+    assert page["prompts_per_batch"] == B
+    assert page["gpu_hours_per_update"]["median"] == row.cost.gpu_hours_per_step
+    if trainer != "verl" or recipe == "scalerl":
+        return
+    engine = usual_engine(
+        request.workload, request.hardware.gpu, engine_sizes(request.workload, request.hardware.gpu, gpus)
+    )
+    sized = f"actor_rollout_ref.rollout.tensor_model_parallel_size={engine} trainer.total_training_steps=1000"
+    asked = {"model": model, "gpus": gpus, "n": n, "batch": B, "mini": B // updates, "cap": 4096, "rest": sized}
+    (tmp_path / "run.sh").write_text(script(**asked), encoding="utf-8")
+    check = run("check", "run.sh", "--gpu", gpu, *known, "--format", "json").json
+    assert check["updates_per_batch"] == page["updates_per_batch"] == updates
+    phases = {phase["phase"]: phase["seconds"]["median"] for phase in page["phases"] if phase["phase"] != "save"}
+    assert check["phases"] == pytest.approx(phases)
+    assert check["seconds_per_step"]["median"] == pytest.approx(sum(phases.values()))
+    assert sum(check["memory"]["training_bytes_per_gpu"].values()) == pytest.approx(
+        page["memory"]["training_bytes_per_gpu"]
+    )
+    assert check["cut_off"] == request.workload.responses.truncated_share
+    assert check["dead_groups"] == pytest.approx(1 - row.signal_fraction)
+    dollars = check["gpu_hours"]["median"] * request.hardware.gpu.dollars_per_hour
+    assert check["dollars"] == pytest.approx(dollars)
+
+
+def test_the_batch_of_a_paper_is_typed_as_the_paper_writes_it(run: Run) -> None:
+    words = ("--recipe", "dapo", "--gpus", "8")
+    page = " ".join(run("price", "-n", "16", "-B", "512", *words).out.split())
+    assert "n = 16, B = 512 (8,192 rollouts), 16 updates of 32 prompts each, recipe dapo" in page
+    price = run.json("price", "-n", "16", "-B", "512", *words)
+    plan = run.json("propose", "--budget", "5000", "--champion", "n=16,B=512", *words)
+    row = next(each for each in plan["candidates"] if each["rank"] == plan["champion"]["rank"])
+    assert (row["rollouts_per_prompt"], row["prompts_per_batch"], plan["updates_per_batch"]) == (16, 32, 16)
+    assert row["gpu_hours_per_step"] == pytest.approx(price["gpu_hours_per_update"]["median"])
+    text = " ".join(run("propose", "--budget", "5000", "--champion", "n=16,B=512", *words).out.split())
+    assert "B and steps are of one of 16 updates of a batch" in text
+    refused = run("price", "-n", "16", "-B", "100", *words)
+    assert (refused.code, "give 96 or 112" in refused.err) == (2, True)
+
+
+def test_the_rows_of_a_plan_are_those_of_its_ranking_and_its_report(run: Run, tmp_path: Path) -> None:
+    plan = run.json("propose", "--budget", "2000", "--gpus", "16", "--gpu", "h200")
+    ranking = run.json("rank", plan["plan"])
+    ranked = {row["rank"]: row for row in ranking["ranking"]}
+    report = run("report", "report.html", plan["plan"])
+    assert report.code == 0, report.err
+    first = plan["candidates"][0]
+    assert f"{first['update_steps']:,}" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    for row in plan["candidates"]:
+        for name in ("rollouts_per_prompt", "prompts_per_batch", "update_steps", "learning_rate"):
+            assert ranked[row["rank"]][name] == row[name]
+        assert ranked[row["rank"]]["expected_score"] == pytest.approx(row["expected_score"]["median"])
+        price = ("-n", f"{row['rollouts_per_prompt']}", "-B", f"{row['prompts_per_batch']}", "--gpu", "h200")
+        if row["rank"] == plan["champion"]["rank"]:
+            page = run.json("price", *price, "--gpus", f"{plan['hardware']['gpus_per_trial']}")
+            assert page["gpu_hours_per_step"]["median"] == pytest.approx(row["gpu_hours_per_step"])
