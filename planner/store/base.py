@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 from sqlalchemy.types import TypeEngine
 
-from budgets.errors import InputError
+from budgets.errors import InputError, StoreError
 from planner.axes import as_text, from_text
 from planner.view import Axes
 
@@ -102,6 +102,26 @@ whole, text = _is(int, "whole number"), _is(str, "text")
 NAME, NUMBER, WHOLE = Strict(String, text), Strict(Double, _finite), Strict(Integer, whole)
 
 
+class _Stored(dict[str, Any]):
+    """An object as it is stored: a key that somebody took out of it by hand is damage, and no bug."""
+
+    def __missing__(self, key: str) -> Any:
+        beside = ", ".join(list(self)[:5]) or "nothing"
+        raise StoreError(
+            f"the database is damaged: a stored document has no '{key}' (it has {beside}). Go back to a copy of it, or "
+            "mend that row"
+        )
+
+
+def _stored(value: Any) -> Any:
+    """Return a document whose objects, at whatever depth, say that they are damaged where a key is missing."""
+    if isinstance(value, dict):
+        document = _Stored(value)
+        document.update((key, _stored(inner)) for key, inner in value.items() if isinstance(inner, dict | list))
+        return document
+    return [_stored(inner) for inner in value] if isinstance(value, list) else value
+
+
 class Document(TypeDecorator[Any]):
     """A JSON object or list; an absent one is SQL NULL, never the JSON text "null"."""
 
@@ -115,7 +135,7 @@ class Document(TypeDecorator[Any]):
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         """Give back what is of the right shape."""
         if value is None or isinstance(value, self.kind):
-            return value
+            return _stored(value)
         raise ValueError(f"{value!r} is no {'object' if self.kind is dict else 'list'}")
 
 

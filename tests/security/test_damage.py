@@ -5,9 +5,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 import rlplan
 from budgets.errors import StoreError
+from planner.store import open_store
+from planner.store.schema import Decision, Plan, Sweep
 from tests.rlplan.conftest import Run, run  # noqa: F401 (a fixture)
 from tests.rlplan.recommend_sweeps import ended, trials
 from tests.rlplan.web.visits import visiting
@@ -105,3 +108,20 @@ def test_the_dashboard_says_it_too(database: Path, table: str, change: str) -> N
             assert listed or f"is damaged: table {table}, " in answer.text, path
             assert "Traceback" not in answer.text
         assert client.get("/static/page.css").status_code == 200
+
+
+def test_a_key_that_is_gone_from_a_document_is_damage(database: Path) -> None:
+    damage(database, "sweeps", "config = json_remove(config, '$.pilot_gpu_hours')")
+    damage(database, "plans", "config = json_remove(config, '$.workload.task')")
+    damage(database, "decisions", "seen = json_object('x', 1)")
+    with open_store(database, read_only=True) as store, store.read() as session:
+        sweep, plan = session.scalars(select(Sweep)).one(), session.scalars(select(Plan)).one()
+        decision = session.scalars(select(Decision).limit(1)).one()
+        for document, key in (
+            (sweep.config, "pilot_gpu_hours"),
+            (plan.config["workload"], "task"),
+            (decision.seen, "rule"),
+        ):
+            with pytest.raises(StoreError, match=f"is damaged: a stored document has no '{key}'"):
+                document[key]
+            assert document.get(key) is None
