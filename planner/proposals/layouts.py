@@ -16,6 +16,7 @@ from typing import Final
 
 from budgets.cost import step_cost
 from budgets.errors import InputError, RlplanError
+from budgets.hardware import whole_share
 from budgets.memory import TIGHT_MEMORY, fewest_gpus, memory_share
 from planner.proposals.grid import PricedGrid, legal_cells, price_cell, price_cells
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES
@@ -35,7 +36,9 @@ def with_final_layout(request: Request) -> Request:
     """Return the request with the GPUs of the final run decided, where they are left open."""
     offered = offered_gpus(request)
     if not request.chooses_gpus or len(offered) < 2:
-        return request
+        # Of a number that is no even part of a node, such as 12, the one share that fits is taken.
+        uneven = request.chooses_gpus and not request.hardware.is_whole(request.hardware.gpus_per_trial)
+        return on_gpus(request, offered[0]) if offered and uneven else request
     splits = {gpus: split for gpus in offered if (split := _glance(on_gpus(request, gpus))) is not None}
     if not splits:  # a budget that is too small, or a deadline that is too near, is refused where it is split
         return request
@@ -45,6 +48,21 @@ def with_final_layout(request: Request) -> Request:
     enough = max(split.score for split in soon.values()) - ALIKE
     alike = [gpus for gpus, split in soon.items() if split.score >= enough]
     return on_gpus(request, max(alike))  # what ends as high ends soonest on the most
+
+
+def require_whole(request: Request) -> None:
+    """Refuse a final run on GPUs over which batches cannot be spread evenly, such as 7 of a node of 8."""
+    hardware, champion = request.hardware, request.champion
+    gpus, per_node = hardware.gpus_per_trial, hardware.gpu.gpus_per_node
+    if hardware.gpu.one_process or hardware.is_whole(gpus) or (champion and math.prod(champion.sizes) % gpus == 0):
+        return
+    fewer = next(share for share in range(gpus, 0, -1) if hardware.is_whole(share))
+    name = "gpus" if request.chooses_gpus else "gpus_per_trial"
+    raise InputError(
+        f"{{{name}}}: the {gpus} GPUs of a run are neither an even part of a node of {per_node} nor whole nodes, and "
+        f"batches of n·B rollouts do not spread evenly over them: give {fewer} or {whole_share(gpus, per_node)}",
+        **{name: gpus},
+    )
 
 
 def on_gpus(request: Request, gpus: int) -> Request:

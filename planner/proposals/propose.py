@@ -23,7 +23,16 @@ from planner.prior.published import (
 from planner.prior.studies import logit, published_group
 from planner.proposals.challengers import usual_rows, with_champion
 from planner.proposals.grid import PricedGrid, gaps_to, grounds, price_cells, standings
-from planner.proposals.layouts import deadline_of, layouts, on_gpus, split_on, too_late, with_final_layout, with_layout
+from planner.proposals.layouts import (
+    deadline_of,
+    layouts,
+    on_gpus,
+    require_whole,
+    split_on,
+    too_late,
+    with_final_layout,
+    with_layout,
+)
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
 from planner.proposals.proposal import Candidate, ChampionPlan, OtherBudget, PriceSensitivity, Proposal, WhatIf
 from planner.proposals.request import CellCost, Gap, GapToFirst, PricedCell, Request
@@ -83,7 +92,9 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
 def propose(request: Request) -> Proposal:
     """Price and rank every legal cell, choose pilots, and split the budget; BudgetError when it pays for no pilots."""
     asked = with_champion(request)
-    request, grid, split = split_on(with_final_layout(asked))
+    laid = with_final_layout(asked)
+    require_whole(laid)
+    request, grid, split = split_on(laid)
     costs = grid.costs
     _require_signal(request, costs)
     if split is None:

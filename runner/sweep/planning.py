@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError
 
+from budgets import catalogue
 from budgets.errors import BudgetError, InputError
 from planner.axes import RECIPE, suffix, text_of
 from planner.champion.terms import KEY, champion_of, most_of_a_sweep
@@ -40,6 +41,9 @@ MOST_GPUS_OF_A_TRIAL = 1  # the trainer of this package is one process
 
 AnyPath = Annotated[Path, Field(strict=False)]
 Text = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Path) else given)]
+
+
+TRIES_OUT, SAME_SIZE = 0.01, 0.02  # of the weights that a plan is priced for
 
 
 class SweepChoice(Section):
@@ -100,7 +104,26 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     spec = in_its_own_time(spec, plan.candidates)
     spec = _without_untrainable(spec, plan) if choice.only is None else spec
     _require_trainable(spec, plan, only=choice.only)
+    if choice.model is not None and not compared_models(plan):
+        _require_planned_model(plan, Path(choice.model).expanduser())
     return spec
+
+
+def _require_planned_model(plan: Plan, folder: Path) -> None:
+    """Refuse a folder of another model than the plan is priced for; one a hundred times smaller only tries it out."""
+    planned = plan.workload.get("parameters")
+    if not planned or not (folder / "config.json").is_file():
+        return
+    try:
+        has = catalogue.model(str(folder)).parameters
+    except InputError:  # a shape that is not known here: the trainer loads it or says why not
+        return
+    if has >= TRIES_OUT * planned and abs(has / planned - 1) > SAME_SIZE:
+        raise InputError(
+            f"--model {folder}: it has {has / 1e9:.3g} billion weights, and {plan.name} is priced for "
+            f"{plan.workload['model']} with {planned / 1e9:.3g}. Plan for it: rlplan propose --budget "
+            f"{plan.budget_gpu_hours:g} --model {folder}"
+        )
 
 
 def _policy(plan: Plan, choice: SweepChoice) -> str:

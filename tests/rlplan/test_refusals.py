@@ -1,6 +1,5 @@
 """What no command can do is refused with what is wrong and what to do, and leaves nothing behind."""
 
-import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,6 +115,8 @@ def names(folder: Path) -> list[str]:
         ("launch plan-2 --print verl --allocation n=3,B=7", 2, "plan-2 has no such row; nearest are n="),
         ("launch --print verl --allocation n=3,B=7", 2, "sweep-1 has no such row; nearest are n="),
         ("launch plan-2 --print verl --row 1 --allocation n=3,B=7", 2, "--allocation n=3,B=7"),
+        ("propose --budget 500 --gpus 7", 2, "--gpus 7: the 7 GPUs of a run"),
+        ("propose --budget 500 --gpus 24 --gpus-per-trial 7", 2, "give 4 or 8"),
         ("launch plan-2 --print verl --switch", 2, "--switch is for a run"),
         ("launch plan-2 --print verl --problems sums.jsonl", 2, "--problems is for a run"),
         ("launch plan-2 --allocation n=3,B=7", 2, "plan-2 has no such row; nearest are n="),
@@ -228,16 +229,17 @@ def test_what_cannot_be_done_is_refused(
     assert names(place) == before
 
 
-def test_a_model_that_the_planned_gpus_cannot_hold_is_refused_before_anything_is_stored(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("size", ["4b", "72b"])
+def test_another_model_than_the_plan_s_is_refused_before_anything_is_stored(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sums.jsonl").write_text("".join(f'{{"prompt": "what is {k}", "answer": "4"}}\n' for k in range(500)))
     run("propose", "--budget", "5000", "--explore")
     sweep = ("sweep", "plan-1", "--trainer", "trl", "--problems", "sums.jsonl", "--reward", "exact", "--model")
-    refused = run(*sweep, save_shape(tmp_path / "large", "72b"))
+    refused = run(*sweep, save_shape(tmp_path / "other", size))
     assert refused.code == 2
-    assert re.search(r"large with 8,\d+ tokens does not fit 4 GPUs of 80 GB .* Use 8 GPUs", refused.err)
+    assert "billion weights, and plan-1 is priced for qwen3-8b with 8.19. Plan for it: rlplan propose" in refused.err
     assert rows("rlplan.db", Sweep) == []
     # The planned size fits, with vLLM, which generates on GPUs unless --engine says otherwise.
     assert run(*sweep, save_shape(tmp_path / "planned", "8b"), "--dry-run", "--approximate").code == 0
