@@ -137,9 +137,8 @@ class Proposal:
 
     @property
     def spent_gpu_hours(self) -> float:
-        """What pilots and final run take together: what a plan costs."""
-        unspent = 0.0 if self.deadline is None else self.deadline.unspent_gpu_hours
-        return self.pilot_gpu_hours + min(self.run_gpu_hours, self.final_gpu_hours - unspent)
+        """What pilots and final run take together: what a plan costs; a deadline has shortened the final run."""
+        return self.pilot_gpu_hours + self.run_gpu_hours
 
     @property
     def level(self) -> tuple[Candidate, ...]:

@@ -83,6 +83,11 @@ def test_what_a_plan_costs_is_what_it_spends(run: Run) -> None:
     assert f"${dollars:,.0f}." in ran.out
     used = few["spent_gpu_hours"] - few["pilot_gpu_hours"]
     assert f"uses {used:,.0f} GPU-hours" in " ".join(ran.out.split())
+    soon = run.json("propose", "--budget", "5000", "--gpus", "32", "--within", "3d")
+    unspent = soon["deadline"]["unspent_gpu_hours"]
+    assert unspent > 1000
+    step = max(row["gpu_hours_per_step"] for row in soon["candidates"])  # what is less than a whole one is left over
+    assert soon["spent_gpu_hours"] == pytest.approx(soon["budget_gpu_hours"] - unspent, abs=step)
 
 
 MACHINES = [
