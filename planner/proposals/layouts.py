@@ -93,10 +93,10 @@ def split_on(request: Request) -> tuple[Request, PricedGrid, BudgetSplit | None]
         return laid, grid, split
     for gpus in (gpus for gpus in legal_layouts(request) if gpus > laid.pilot_hardware.gpus_per_trial):
         wider = laid.with_pilots(gpus=gpus)
-        grid = PricedGrid(price_cells(wider))
-        split = BudgetSplitter(wider, grid).split(request.pilot_fraction)
-        if split is not None and split.longest_pilot <= LONGEST_PILOT:
-            return wider, grid, split
+        on_wider = PricedGrid(price_cells(wider))
+        shorter = BudgetSplitter(wider, on_wider).split(request.pilot_fraction)
+        if shorter is not None and shorter.longest_pilot <= LONGEST_PILOT:
+            return wider, on_wider, shorter
     return laid, grid, split
 
 
@@ -123,8 +123,8 @@ def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: BudgetS
 
 
 def _glance(request: Request) -> BudgetSplit | None:
-    """Split the budget for the final run's GPUs as they are; without a deadline pilots take of each layout alike."""
-    if request.within_hours is not None:
+    """Split the budget for the final run's GPUs as they are; challengers without a deadline take of each alike."""
+    if request.champion is None or request.within_hours is not None:
         return split_on(request)[2]
     return BudgetSplitter(request, PricedGrid(price_cells(request))).split(0.0)
 

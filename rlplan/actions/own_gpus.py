@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from budgets import catalogue
+from budgets.hardware import whole_share
 from planner.layering import Layer
 
 THIS_MACHINE, CLUSTER = "this machine", "RAY_ADDRESS"
@@ -26,7 +27,11 @@ def gpu_layers() -> list[Layer]:
         return []
     names = {catalogue_name(kind) for kind in kinds}
     name = names.pop() if len(names) == 1 else None
-    return [Layer(source, {"hardware": {"gpu": name, "gpus": count}})] if name is not None and count else []
+    if name is None or not count:
+        return []
+    per_node = catalogue.gpu(name).gpus_per_node  # of an odd number a run has whole shares
+    whole = max(gpus for gpus in range(1, count + 1) if whole_share(gpus, per_node) == gpus)
+    return [Layer(source, {"hardware": {"gpu": name, "gpus": whole}})]
 
 
 def catalogue_name(device: str) -> str | None:

@@ -147,8 +147,8 @@ def test_the_resolved_configuration_is_complete_and_can_be_loaded_again() -> Non
     assert values["sources"] == {"budget.gpu_hours": "test", "workload.difficulty": "test"}
     assert values["recipe_traits"]["name"] == "grpo"
     again = resolve([Layer("stored", {k: v for k, v in values.items() if k not in ("sources", "recipe_traits")})])
-    assert again.config.hardware.gpus_per_trial == 64  # which was left open
-    hardware = again.config.hardware.model_copy(update={"gpus_per_trial": None})
+    assert (again.config.hardware.gpus, again.config.hardware.gpus_per_trial) == (32, 32)  # which were left open
+    hardware = again.config.hardware.model_copy(update={"gpus": None, "gpus_per_trial": None})
     assert again.config.model_copy(update={"hardware": hardware}) == resolved.config
 
 
