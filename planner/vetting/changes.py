@@ -226,6 +226,8 @@ def _offers(found: Verdict) -> dict[str, tuple[Any, Sequence[Any]]]:
         rollouts, prompts = [*_accepted(found, "rollouts_per_prompt", n, range(2, 4 * n)), *rollouts], []
     elif "sizes" in flagged:
         prompts = _accepted(found, "prompts_per_batch", B, range(1, 2 * B))
+    # Half of the GPUs saves what half of the nodes costs: idle ones of a node are paid.
+    fewer = [gpus // 2] if gpus % (2 * launch.hardware.gpu.gpus_per_node) == 0 else []
     return {
         "rollouts_per_prompt": (n, rollouts),
         "prompts_per_batch": (B, prompts),
@@ -233,7 +235,7 @@ def _offers(found: Verdict) -> dict[str, tuple[Any, Sequence[Any]]]:
         "learning_rate": (launch.learning_rate, [float(f"{launch.rule_rate:.2g}")] if launch.learning_rate else []),
         "updates_per_batch": (launch.updates, [launch.passes]),
         "response_tokens": (lengths.cap, [] if lengths.fixed else [lengths.cap * times for times in LONGER]),
-        "gpus": (gpus, [half for half in (gpus // 2,) if half] + [2 * gpus, 4 * gpus] if turns else []),
+        "gpus": (gpus, [*fewer, 2 * gpus, 4 * gpus] if turns else []),
         "staleness": (launch.traits.staleness_bound, [STALENESS] if turns and launch.updates == 1 and gpus > 1 else []),
         "lora_rank": (execution.lora_rank, [None]),
         "engine_tensor_parallel": (size, [each for each in (size // 2, 2 * size) if 1 <= each <= gpus] if size else []),

@@ -32,7 +32,7 @@ class CheckRequest(StoredRequest):
     response_tokens: int | None = options.response_tokens()
     mean_response_tokens: float | None = options.mean_response()
     from_log: Path | str | None = options.from_log()
-    prompts: int | None = options.prompts(short="--prompt-set-size")
+    prompts: int | None = options.prompts()
     validation_problems: int | None = flag("How many problems a validation has.", key="validation.problems")
     pass_rate: float | None = options.pass_rate()
     pass_rates_file: str | None = options.pass_rates_file()
