@@ -1,13 +1,14 @@
 """An allocation in the keys of a trainer, for somebody who starts it himself: what `adopt` reads, written."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from planner.config.trainer import COMMAND
 from planner.logs.trainers import Trainer, load_trainer, trainer_names
 
+LAUNCHED = ("nodes", "gpus_per_node")
 PLACEHOLDERS = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate")  # of its TOML file, docs/trainers.md
 
 
@@ -21,6 +22,7 @@ class Start:
     learning_rate: float
     updates_per_batch: int = 1
     recipe: str | None = None  # where that is to be said too
+    further: Mapping[str, Any] = field(default_factory=dict)  # of the plan: model, lengths, GPUs, saves
 
     @property
     def update_rollouts(self) -> int:
@@ -58,6 +60,15 @@ def keys_of(trainer: Trainer, start: Start) -> Iterator[tuple[str, Any]]:
     for ours, value in start.values(counts_updates=trainer.counts_updates).items():
         if names := trainer.keys.get(ours):
             yield names[0], value
+    for ours, value in start.further.items():
+        own = next(iter(trainer.keys.get(ours, ())), "")
+        # A launcher's flags are not the trainer's, and one that wants more than an interval is left as it is.
+        if (
+            own
+            and not (ours in LAUNCHED and "num_processes" in trainer.keys.get("gpus", ()))
+            and not (ours == "validation_every" and "validation_on" in trainer.keys)
+        ):
+            yield own, value
     yield from list(trainer.recipes.get(start.recipe or "", {}).items())[:1]
 
 

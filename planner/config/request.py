@@ -161,11 +161,12 @@ def _gpu(config: Config) -> Gpu:
 
 
 def _hardware(config: Config, gpu: Gpu, runs: Iterable[tuple[Workload, RecipeTraits]], budget: float = 0.0) -> Hardware:
-    """Return the machine; nodes that nobody gives are as few as fit all runs and end the budget within a week."""
+    """Return the machine; nodes that nobody gives are as few as fit all runs and end the budget in time."""
     gpus, per_trial = config.hardware.gpus, config.hardware.gpus_per_trial
     if gpus is None:
         fits = [fewest for workload, traits in runs if (fewest := fewest_gpus(workload, traits, gpu)) is not None]
-        least = max(per_trial or 1, budget / PATIENCE_HOURS, *fits)
+        hours = PATIENCE_HOURS if config.budget.within is None else named_hours(config.budget.within)
+        least = max(per_trial or 1, budget / hours, *fits)
         gpus = gpu.gpus_per_node * 2 ** max(0, math.ceil(math.log2(least / gpu.gpus_per_node)))
     return Hardware(gpu, gpus, per_trial or gpus)
 

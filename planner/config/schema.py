@@ -152,7 +152,7 @@ class HardwareSection(Section):
         None,
         examples=[32],
         description="how many there are (--gpus); without it those that are found here, else as few whole nodes as "
-        "end the budget within a week, by powers of two",
+        "end the budget within a week, or budget.within, by powers of two",
     )
     gpus_per_trial: Count | None = Field(
         None,

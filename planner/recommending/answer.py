@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from math import sqrt
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from budgets.errors import StoreError
 from planner.axes import named_configuration
 from planner.curves.curve import pass_rate_variance
 from planner.metrics import EQUIVALENCE_MARGIN, SEED_SD
@@ -271,7 +272,7 @@ def restored(document: Document, left_out: Facts) -> FinalAnswer | None:
     """
     try:
         return _answer(document, left_out)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (StoreError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 

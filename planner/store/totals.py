@@ -20,7 +20,7 @@ class Totals:
     reserved: float = 0.0
     start_ups: int = 0  # segments of which it is known what they took beside their updates
     start_up_gpu_hours: float = 0.0  # of all of them
-    running: list[tuple[datetime | None, float]] = field(default_factory=list)  # open: since when, GPU-hours reserved
+    running: list[datetime | None] = field(default_factory=list)  # since when open segments have a worker
     committed_step: dict[int, int] = field(default_factory=dict)  # by trial
     first_step: dict[tuple[int, int], int] = field(default_factory=dict)  # by trial and attempt
 
@@ -30,10 +30,13 @@ class Totals:
         return sum(self.by_outcome.values()) + sum(self.by_charge.values())
 
     def used(self, gpus: float, now: datetime) -> float:
-        """Return the GPU-hours that open segments have used by now: each occupies its GPUs since a worker took it."""
+        """Return the GPU-hours that open segments have used by now: each occupies its GPUs since a worker took it.
+
+        That may be more than was reserved: a driver extends what starts slowly.
+        """
         return sum(
-            min(reserved, max(0.0, (now - since).total_seconds()) * gpus / SECONDS_PER_HOUR)
-            for since, reserved in self.running
+            max(0.0, (now - since).total_seconds()) * gpus / SECONDS_PER_HOUR
+            for since in self.running
             if since is not None
         )
 
@@ -66,7 +69,7 @@ def totals_of(session: Session, sweep_id: int) -> Totals:
         total.first_step[trial, attempt] = min(total.first_step.get((trial, attempt), from_step), from_step)
         total.reserved += reserved
         if outcome is SegmentOutcome.RESERVED:
-            total.running.append((since, reserved))
+            total.running.append(since)
             continue
         total.by_outcome[outcome] = total.by_outcome.get(outcome, 0.0) + (charged or 0.0)
         if outcome is SegmentOutcome.COMMITTED:

@@ -10,7 +10,7 @@ from budgets import catalogue
 from budgets.hardware import whole_share
 from planner.layering import Layer
 
-THIS_MACHINE, CLUSTER = "this machine", "RAY_ADDRESS"
+THIS_MACHINE, CLUSTER = "the GPUs of this machine", "the GPUs at RAY_ADDRESS"
 ACCELERATOR = "accelerator_type:"
 
 

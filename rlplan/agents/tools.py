@@ -43,6 +43,7 @@ _URL = re.compile(r"[A-Za-z][\w+.-]*:/")
 _HERE = re.compile(r"(?:file|local):/*")  # a URL of this machine
 _BETWEEN = re.compile(r"[,=:\s]")  # the parts of a value, as commands split it
 _WORD = re.compile(r"\w+")
+DOLLARS = "$<dollars>"
 _NUMBERS = ("<x>", "<gpu-hours>")  # what stands for a number where a word or a percentage may stand too
 
 
@@ -157,6 +158,8 @@ def _schema(parameter: Any) -> dict[str, Any]:
         value = {"anyOf": [value, {"enum": words}]}
     elif words == choices and len(words) > 1:
         value = {"enum": words}
+    elif DOLLARS in choices:
+        value = {"anyOf": [value, {"type": "string", "pattern": r"^\$[\d.,_]+$"}]}
     elif len(choices) > 1 and choices[0] in _NUMBERS:
         value = {"type": ["number", "string"]}
     schema: dict[str, Any] = {"type": "array", "items": value} if several else value

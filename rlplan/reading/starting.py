@@ -1,16 +1,24 @@
 """What `rlplan launch --print` says: an allocation in the keys of a trainer."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from budgets.errors import UnknownNameError
+from budgets.hardware import SECONDS_PER_HOUR, fewest_nodes
+from budgets.workload import Validation
 from planner.adopting.starting import Start, line_of, note_of, starters
-from planner.axes import RECIPE, text_of
+from planner.axes import MODEL, RECIPE, text_of
+from planner.champion.terms import champion_of
 from planner.recipes import load_recipe, recipe_names
+from planner.store import open_store
 from planner.store.records import RankedRow
+from planner.store.schema import Plan
+from planner.view import Configuration
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import row_with, sizes_in
 from rlplan.reading.sweep_picture import Source
 from rlplan.wording.documents import AxisValues, Key, View
+from runner.sweep.planned import configuration_of, row_of
 
 
 class RowData(View[RankedRow]):
@@ -18,6 +26,10 @@ class RowData(View[RankedRow]):
 
     WHOLE = RankedRow
     axes = Key[AxisValues](lambda each: dict(each.of.axes))
+
+
+KEPT = 2  # checkpoints: the newest, and the one before it while that is written
+CADENCE = ("problems", "samples", "every_steps", "every_rollouts")  # of a plan's validation
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +48,56 @@ class ByHand:
 def by_hand(
     database: str, name: str | None, trainer: str, row: int | None = None, allocation: str | None = None
 ) -> ByHand:
-    """Return how an allocation of the ranking is given to a trainer, by default the first of the newest sweep."""
+    """Return how an allocation is given to a trainer, by default the first of the newest sweep, a plan's champion."""
     if trainer not in starters():
         raise UnknownNameError("trainer", trainer, starters())
     found = ranking(database, name)
+    with open_store(database, read_only=True) as store:
+        plan = store.plan(found.plan)
+    if row is None and allocation is None and found.sweep is None:
+        row = _champion_rank(plan)
     taken = row_with(found.every, row, sizes_in(allocation), found.sweep or found.plan)
+    updates = load_recipe(taken.recipe).schedule.updates_per_batch if taken.recipe in recipe_names() else 1
     start = Start(
         taken.rollouts_per_prompt,
         taken.prompts_per_batch,
         taken.update_steps,
         taken.learning_rate,
-        load_recipe(taken.recipe).schedule.updates_per_batch if taken.recipe in recipe_names() else 1,
+        updates,
         text_of(taken.axes, RECIPE),
+        _of_plan(plan, taken, updates),
     )
     unmeasured = found.sweep is not None and found.source is Source.PROPOSED
     notes = ["as proposed: the sweep recommends nothing yet"] if unmeasured else []
     notes += [note] if (note := note_of(trainer, start)) else []
     return ByHand(found.sweep or found.plan, taken, trainer, tuple(line_of(trainer, start)), "; ".join(notes) or None)
+
+
+def _champion_rank(plan: Plan) -> int | None:
+    """Return the rank of a plan's champion, which `launch` starts; None where the grid is explored."""
+    champion = champion_of(plan.config, plan.budget_gpu_hours)
+    starts = () if champion is None else champion.candidates
+    return next((row.rank for row in plan.candidates if configuration_of(row) in starts), None)
+
+
+def _of_plan(plan: Plan, row: RankedRow, updates: int) -> dict[str, Any]:
+    """Return what the plan took for granted beside the row, by our names: `check` of the line then agrees with it."""
+    if plan.config.get("workload", {"task": "adopted"})["task"] is not None:  # whose model and lengths no trainer has
+        return {}
+    gpus = plan.hardware["gpus_per_trial"]
+    nodes = fewest_nodes(gpus, plan.hardware["gpus_per_node"])
+    validation = Validation(**{name: plan.config["validation"][name] for name in CADENCE})
+    named = Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
+    batch_seconds = row_of(plan, named).gpu_hours_per_step * updates / gpus * SECONDS_PER_HOUR
+    every = validation.steps_between(row.rollouts_per_prompt * row.prompts_per_batch)
+    seconds = plan.hardware.get("save_every_seconds")
+    return {
+        "model": text_of(row.axes, MODEL) or plan.config["workload"]["model"],
+        "response_tokens": plan.config["workload"]["response_tokens"],
+        "nodes": nodes,
+        "gpus_per_node": gpus // nodes,
+        "validation_every": max(1, every // updates),
+        "validation_samples": validation.samples,
+        "keep_checkpoints": KEPT,
+        **({"save_every": max(1, int(seconds / batch_seconds))} if seconds else {}),
+    }

@@ -87,7 +87,9 @@ class Money:
         name="overrun_gpu_hours",
     )
     left = Key[float](
-        lambda each: max(0.0, each.pilot_gpu_hours - each.spent - each.reserved_gpu_hours),
+        lambda each: max(
+            0.0, each.pilot_gpu_hours - each.spent - max(each.reserved_gpu_hours, each.used_of_reserved_gpu_hours)
+        ),
         "Neither spent nor reserved.",
         name="left_gpu_hours",
     )

@@ -135,7 +135,7 @@ def _seconds_left(money: Money, gpus: float) -> float | None:
     """Return how long what is left lasts at the present pace, on the GPUs that run now; None where none does."""
     if not gpus:
         return None
-    return (money.left + money.reserved_gpu_hours - money.used_of_reserved_gpu_hours) / gpus * SECONDS_PER_HOUR
+    return max(0.0, money.pilot_gpu_hours - money.spent - money.used_of_reserved_gpu_hours) / gpus * SECONDS_PER_HOUR
 
 
 def trial_rows(

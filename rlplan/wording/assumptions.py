@@ -162,7 +162,7 @@ def _hardware(proposal: Proposal, resolved: Resolved) -> Assumption:
         share = f"{share.replace('one trial', 'the final run').replace('a trial', 'for the final run')}, {each} a pilot"
     source = resolved.source("hardware.gpus")
     if source == DEFAULT:
-        source = f"{ASSUMED} as end the budget within a week"
+        source = f"{ASSUMED} as end the budget in time, a week without --within"
     if proposal.request.chooses_gpus and hardware.gpus > 1:
         source += "; how they are shared was chosen"
     return Assumption("hardware", f"{hardware.gpus} {hardware.gpu.name}, {share}", source)

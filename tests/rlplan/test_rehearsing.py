@@ -101,7 +101,7 @@ def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: 
     ]
 
 
-LARGE = {"budget": 5000.0, "explore": True, "pilot_fraction": 0.15, "trainer": "standin", "workers": 8}
+LARGE = {"budget": 5000.0, "explore": True, "pilot_fraction": 0.15, "pilot_gpus": 8, "trainer": "standin", "workers": 8}
 
 
 @pytest.mark.parametrize(
