@@ -29,6 +29,16 @@ def main() -> None:
         sys.exit(ExitCode.INTERRUPTED)
 
 
+def confined() -> None:
+    """Run the command line after a folder and a database, with what these allow an agent."""
+    from rlplan.agents.confinement import confine  # noqa: PLC0415
+
+    folder, database = sys.argv[1:3]
+    del sys.argv[1:3]
+    confine(folder, database)
+    main()
+
+
 def _fill_standard_streams() -> None:
     """Open /dev/null for each standard stream that was closed; else a database would get its number."""
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:

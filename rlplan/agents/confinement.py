@@ -19,7 +19,6 @@ from urllib.parse import unquote
 
 import budgets
 import planner
-import rlplan
 import runner
 
 _OPENING = {"open", "os.listdir", "os.scandir", "sqlite3.connect"}  # of Python's audit events
@@ -35,8 +34,8 @@ def confine(folder: str, database: str) -> None:
     """Refuse every file outside of a folder from now on, but for the database, a path or a URL, and Python's own."""
     own = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     own += [path for path in sys.path if os.path.basename(path) in _LIBRARIES] + [site.getusersitepackages()]
-    own += [place for package in (budgets, planner, runner, rlplan) for place in package.__path__]
-    roots = [folder, *own]
+    own += [place for package in (budgets, planner, runner) for place in package.__path__]
+    roots = [folder, *own, str(Path(__file__).parents[1])]
     within = tuple(os.path.join(os.path.realpath(path), "") for path in roots)
     listed = {os.path.realpath(path) for path in (*roots, *sys.path)}  # in which modules are looked for
     stored = os.path.realpath(database)  # and beside it, what SQLite and its locks need
@@ -56,16 +55,6 @@ def confine(folder: str, database: str) -> None:
     # TensorBoard reads by TensorFlow where that is installed, and Python is not told what that opens.
     sys.modules["tensorboard.compat.notf"] = ModuleType("tensorboard.compat.notf")
     sys.addaudithook(refuse)
-
-
-def main() -> None:
-    """Run the command line after a folder and a database with what these allow."""
-    folder, database = sys.argv[1:3]
-    del sys.argv[1:3]
-    confine(folder, database)
-    from rlplan.entry import main as run  # noqa: PLC0415
-
-    run()
 
 
 def outside(text: str, folder: Path) -> bool:

@@ -174,8 +174,8 @@ def _process(
     words: Sequence[str], database: str, folder: Path, out: Any, err: Any, *, confined: bool
 ) -> "subprocess.Popen[str]":
     """Start a command, whose modules are never looked for in the agent's folder."""
-    module, first = ("rlplan.agents.confinement", [str(folder), database]) if confined else ("rlplan.entry", [])
-    code = f"from {module} import main; raise SystemExit(main())"
+    begin, first = ("confined", [str(folder), database]) if confined else ("main", [])
+    code = f"from rlplan.entry import {begin}; raise SystemExit({begin}())"
     environment = os.environ | {"RLPLAN_DB": database, "NO_COLOR": "1", "COLUMNS": "100"}
     return subprocess.Popen(
         [sys.executable, "-P", "-c", code, *first, *words],

@@ -4,9 +4,10 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, Protocol, TypeVar, overload
 
 from budgets.errors import UnknownNameError
 from rlplan.exits import ExitCode
@@ -16,6 +17,14 @@ from rlplan.wording.file_writing import write_csv
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 from rlplan.wording.row_columns import Columns, spread
 from rlplan.wording.terminal import tell
+
+
+class PythonCall(Protocol):
+    """Returns the call for a command, or for the function that was asked, again; None where Python has none."""
+
+    def __call__(self, line: str, asked: str) -> str | None:
+        """Return it."""
+
 
 WIDTH = 100  # columns of what `print` shows
 
@@ -28,6 +37,7 @@ class Answer:
     ROWS: ClassVar[str] = ""  # the path of the rows; without one it is a single row itself
     KEYS: ClassVar[tuple[str, ...]] = ()  # fields that each row of CSV begins with
     TOLD: ClassVar[str] = ""  # the field of notes
+    python_call: ClassVar[PythonCall | None] = None  # set by the Python API
 
     @property
     def code(self) -> ExitCode:
@@ -94,7 +104,9 @@ class Answer:
     def __str__(self) -> str:
         called = Invocation((), getattr(self, "database", DEFAULT_DATABASE), explain=True)
         asked = getattr(self, "DRAWN", type(self).__module__).rpartition(".")[2].partition("_")[0]
-        return drawn(lambda canvas: self.parts(called, canvas), WIDTH, python=asked).rstrip("\n")
+        call = type(self).python_call
+        calls = None if call is None else partial(call, asked=asked)
+        return drawn(lambda canvas: self.parts(called, canvas), WIDTH, python=calls).rstrip("\n")
 
 
 Member = TypeVar("Member")

@@ -21,6 +21,7 @@ Part: TypeAlias = "RenderableType"
 Row = TypeVar("Row")
 
 SCREEN = 24  # lines of a terminal that nobody has made larger
+PythonCalls = Callable[[str], str | None]  # for a command; None where Python has none
 ROWS = 8  # of a table, where nothing else is asked for
 FEWEST_ROWS = 4
 EXPLAIN = "--explain"
@@ -39,7 +40,7 @@ class Canvas:
     width: int
     height: int | None = None  # lines; None for as many as it takes
     unicode: bool = True
-    python: str | None = None  # the function whose answer it is, where next steps are to be calls
+    python: PythonCalls | None = None  # the call for a command, where next steps are to be calls
 
     def spelled(self, text: str) -> str:
         """Write on one line, with the signs that there are; a reason or a log may hold anything."""
@@ -201,9 +202,7 @@ class Invocation:
 def next_steps(steps: Sequence[NextStep], canvas: Canvas) -> Iterator[Part]:
     """Return the last part of an answer; a command is broken between its flags alone, so that it can be pasted."""
     if canvas.python is not None:
-        from rlplan.wording.python_calls import python_call  # noqa: PLC0415
-
-        calls = ((python_call(step.command, canvas.python), step.does) for step in steps)
+        calls = ((canvas.python(step.command), step.does) for step in steps)
         steps = [NextStep(call, does) for call, does in calls if call is not None]
         if not steps:
             return
@@ -253,7 +252,9 @@ def print_drawn(draw: Callable[[Canvas], Iterable[Part]]) -> None:
     sys.stdout.write(text_of(console, draw(canvas)))
 
 
-def drawn(draw: Callable[[Canvas], Iterable[Part]], width: int, python: str | None = None) -> str:
+def drawn(
+    draw: Callable[[Canvas], Iterable[Part]], width: int, python: Callable[[str], str | None] | None = None
+) -> str:
     """Return what is drawn as text of that width."""
     return text_of(_console(width=width, color_system=None), draw(Canvas(width, python=python)))
 

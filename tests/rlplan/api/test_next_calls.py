@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import rlplan
-from rlplan.wording.python_calls import python_call
+from rlplan.api.python_calls import python_call
 from tests.rlplan.fit_samples import write
 
 

@@ -3,6 +3,7 @@
 import shlex
 from importlib import import_module
 
+from rlplan.requests.request import flags_of
 from rlplan.wording.commands import COMMENT
 from rlplan.wording.formats import DEFAULT_DATABASE
 
@@ -18,8 +19,7 @@ SAME = "…"  # stands for the arguments that the answer was asked with
 
 def python_call(line: str, asked: str) -> str | None:
     """Return the call for a command, or for `asked` again where it has flags alone; None where Python has none."""
-    from rlplan.api.functions import OF_SHELL  # noqa: PLC0415
-    from rlplan.requests.request import flags_of  # noqa: PLC0415
+    from rlplan.api.functions import OF_SHELL  # noqa: PLC0415 (which gives answers these calls)
 
     words = [part for word in shlex.split(line.partition(COMMENT)[0])[1:] for part in _parts(word)]
     again = not words or words[0].startswith("-")
