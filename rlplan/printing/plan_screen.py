@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
@@ -17,7 +17,6 @@ from planner.metrics import Interval
 from planner.percent import percent
 from planner.proposals import Candidate, Proposal
 from planner.proposals.proposal import ChampionPlan
-from rlplan.actions.from_script import trained_on
 from rlplan.actions.own_gpus import CLUSTER, THIS_MACHINE
 from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.champion_screen import EXPLORING, against_champion, champion_lines, pilot_text
@@ -286,7 +285,11 @@ def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iter
         run = invocation.step(verb, plan.name, does)
     else:
         script = next((word for flag, word in pairwise(invocation.words) if flag == "--from"), None)
-        of_script = {} if script is None else trained_on(Path(script))
+        of_script: Mapping[str, str] = {}
+        if script is not None:
+            from rlplan.actions.from_script import trained_on  # noqa: PLC0415 (reads what no other plan needs)
+
+            of_script = trained_on(Path(script))
         trainer = of_script.get("trainer", "verl")
         with_it = f"--trainer {trainer}" if script is None or verb == "launch" else f"--from {shlex.quote(script)}"
         named = {} if verb == "launch" else of_script
