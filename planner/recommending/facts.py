@@ -65,7 +65,7 @@ def require_choice(facts: Facts, target_gpu_hours: float) -> None:
         remedy = (
             f"{failed} failed, and `rlplan retry` runs these again"
             if failed
-            else "`rlplan resume` goes on with its sweep; if that has ended, plan one with more GPU-hours"
+            else "`rlplan resume` goes on with its sweep, and with `--add GPU-HOURS` also with one that has ended"
         )
         raise NotFoundError(
             f"no recommendation: none of {len(facts)} configurations has a score after its first update. {remedy}"

@@ -41,7 +41,7 @@ class FinalPolicy:
 
 def _over(trial: TrialView, why: Why, view: View) -> list[Action]:
     figures = {"gpu_hours_left": view.gpu_hours_left}
-    stop = Stop(Why(f"the final run is over; {view.gpu_hours_left:.3g} GPU-hours are left", figures))
+    stop = Stop(Why("the final run is over", figures))  # what is left of the budget its ending says
     return [Finish(trial.trial, why), stop]
 
 

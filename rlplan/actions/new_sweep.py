@@ -38,7 +38,7 @@ def create(
     new = Sweep(policy=spec.policy, seed=spec.seed, config={}, config_hash="", code_hash=code)
     row = sweep_named(session, create_sweep(session, plan, new, now, name=name))
     place = spec.storage and f"{spec.storage.rstrip('/')}/{row.name}-{token_of(row)[:8]}"
-    own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), row.name)), "storage": place})
+    own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), row.name, database)), "storage": place})
     row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
     stored = [add_trial(session, row.name, trial, now) for trial in trials(own)]
     if driver is not None:

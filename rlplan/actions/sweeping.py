@@ -25,6 +25,7 @@ from planner.store.sweeps import move_trial, plan_named, sweep_named
 from planner.trials import TrialState
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.interrupts import Interrupts
+from rlplan.actions.more_money import add_gpu_hours
 from rlplan.actions.new_sweep import create, require_alone
 from rlplan.actions.sweep_request import machine, notes_of, plan_to_run, spec_of, within_plan
 from rlplan.requests.running import GoOnRequest, ResumeRequest, RetryRequest, SweepRequest
@@ -120,6 +121,9 @@ def go_on(
                 again = _failed(session, row, request.trial or ())
         else:
             wait_for_driver(store, request.sweep, request.wait)
+            if request.add is not None:
+                with store.write() as session:
+                    add_gpu_hours(session, sweep_named(session, request.sweep), request.add, datetime.now(UTC))
             row = unended_sweep(store, request.sweep, request.folder)
         return _go_on(store, row, again, request, DriversSeat(this_driver(), request.ray_address, interrupts, began))
 

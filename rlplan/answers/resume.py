@@ -10,7 +10,7 @@ from rlplan.answers.sweep import for_slurm
 from rlplan.live.sweep_running import followed
 from rlplan.requests.running import ResumeRequest, RetryRequest
 
-CHANGES = ("accept_changes", "folder", "ray_address", "workers")  # that a driver which holds it cannot heed
+CHANGES = ("accept_changes", "add", "folder", "ray_address", "workers")  # that a driver which holds it cannot heed
 
 
 def answer(asked: ResumeRequest | RetryRequest) -> Submitted | Asked | Ended:

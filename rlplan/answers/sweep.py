@@ -45,6 +45,8 @@ def for_slurm(asked: SweepRequest | LaunchRequest | GoOnRequest) -> bool:
         raise InputError(f"{'--sbatch' if asked.sbatch else '--dry-run'} is about a job: give --slurm too")
     if asked.slurm and isinstance(asked, ResumeRequest) and asked.wait:
         raise InputError("--wait is for a driver here; a job waits for the one before by itself: leave it out")
+    if asked.slurm and isinstance(asked, ResumeRequest) and asked.add is not None:
+        raise InputError("--add and --slurm are both given, and a job that begins again would add again: add first")
     if asked.slurm and asked.ray_address is not None:
         raise InputError(
             f"--slurm and --ray-address {asked.ray_address} are both given: a job starts a Ray of its own; leave one "

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from rlplan.requests import options
 from rlplan.requests.completing import plans_and_sweeps, policies, tasks, trials
-from rlplan.requests.flags import argument, budget, flag, toggle
+from rlplan.requests.flags import argument, budget, flag, money, toggle
 from rlplan.requests.request import StoredRequest
 
 OF_TRAINING = (
@@ -100,6 +100,7 @@ class ResumeRequest(GoOnRequest):
     """
 
     _: KW_ONLY
+    add: float | None = money("GPU-hours more for it and its plan; it may have ended.")
     wait: float = flag("Seconds to wait for another driver to let go of it.", default=0.0)
 
 

@@ -112,12 +112,13 @@ def decisions_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
 
 def numbers(decision: Decision) -> str:
     """Write what a decision looked at and what else it could have been, a line each."""
-    lines = [(words(str(key)), figure(value)) for key, value in decision.seen.items()]
-    others = [_alternative(each) for each in decision.alternatives[:MOST_ALTERNATIVES]]
+    alternatives = decision.alternatives or ()  # a row that was edited by hand may hold none
+    lines = [(words(str(key)), figure(value)) for key, value in (decision.seen or {}).items()]
+    others = [_alternative(each) for each in alternatives[:MOST_ALTERNATIVES]]
     lines += [(f"or {name}", figure(dict(rest))) for name, rest in others]
     wide = min(WIDEST, max((len(name) for name, _ in lines), default=0))
     written = [f"{name:<{wide}}  {value}".rstrip() for name, value in lines]
-    more = len(decision.alternatives) - MOST_ALTERNATIVES
+    more = len(alternatives) - MOST_ALTERNATIVES
     return "\n".join([*written, *([f"or {more} more"] if more > 0 else [])])
 
 

@@ -58,8 +58,11 @@ def token_of(sweep: Sweep) -> str:
     return hashlib.sha256(f"{sweep.name} {sweep.created_at.isoformat()}".encode()).hexdigest()[:16]
 
 
-def new_folder(above: Path, sweep: str) -> Path:
-    """Make a folder that no other sweep has: one of that name in another database may have left its own there."""
+def new_folder(above: Path, sweep: str, database: str) -> Path:
+    """Make a folder that no other sweep has: one of that name in another database may have left its own there.
+
+    What a kill has left of a sweep of this database that was never stored is taken.
+    """
     own, number = above / sweep, 1
     while True:
         try:
@@ -70,6 +73,9 @@ def new_folder(above: Path, sweep: str) -> Path:
                 raise InputError(
                     f"the sweep's folder '{own}' cannot be made ({reason}): give another --folder"
                 ) from error
+            mark = mark_of(own)
+            if mark is not None and (mark.sweep, mark.database) == (sweep, database) and os.listdir(own) == [MARK]:
+                return own
             number += 1
             own = above / f"{sweep}-{number}"
         else:

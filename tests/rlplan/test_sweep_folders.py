@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from budgets.errors import InputError
 from planner.store import open_store
@@ -302,3 +303,28 @@ def test_a_copied_database_does_not_overwrite_the_copies_of_the_first(tmp_path: 
     with pytest.raises(InputError, match=r"go on with --db .*rlplan\.db"):
         go_on(ResumeRequest(db="copy/rlplan.db"))
     assert not go_on(ResumeRequest(db="rlplan.db")).interrupted
+
+
+@pytest.mark.parametrize(("beside", "name"), [((), "sweep-1"), (("n8-B8-s0",), "sweep-1-2")])
+def test_what_a_kill_left_of_a_sweep_that_was_never_stored_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: tuple[str, ...], name: str
+) -> None:
+    """A kill within the storing transaction: the folder has its mark, and the database knows no such sweep."""
+    simulate(monkeypatch, Halting)
+    database = str(tmp_path / "rlplan.db")
+    start(request(further=None, db=database))
+    [sweep] = rows(database, Sweep)
+    own = Path(sweep.config["folder"])
+    trials_of = [path for path in own.iterdir() if path.name != MARK]
+    for path in trials_of:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for kept in beside:
+        (own / kept).mkdir()
+    mark = own / MARK
+    text = mark.read_text()
+    with open_store(database) as store, store.write() as session:
+        session.execute(delete(Sweep))
+    own.mkdir(exist_ok=True)
+    mark.write_text(text)
+    start(request(further=None, db=database))
+    assert Path(rows(database, Sweep)[0].config["folder"]).name == name

@@ -42,7 +42,7 @@ def test_it_finishes_at_the_end_and_stops() -> None:
     finish, stop = FinalPolicy().decide(seen(paused(100)))
     assert isinstance(finish, Finish)
     assert isinstance(stop, Stop)
-    assert stop.why.reason == "the final run is over; 500 GPU-hours are left"
+    assert (stop.why.reason, stop.why.figures) == ("the final run is over", {"gpu_hours_left": 500.0})
 
 
 @pytest.mark.parametrize("state", [TrialState.RUNNING, TrialState.FAILED, TrialState.FINISHED])
