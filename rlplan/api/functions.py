@@ -25,7 +25,6 @@ from rlplan.answers.price import answer as answer_price
 from rlplan.answers.propose import answer as answer_propose
 from rlplan.answers.replay import answer as answer_replay
 from rlplan.answers.watch import answer as answer_watch
-from rlplan.api.python_calls import python_call
 from rlplan.api.results import Book, Sweep, arguments_named
 from rlplan.live.sweep_running import Began, followed
 from rlplan.requests.checking import CheckRequest, FitsRequest
@@ -33,10 +32,7 @@ from rlplan.requests.foreign import AdoptRequest, CompareRequest, FitRequest, Re
 from rlplan.requests.planning import PreviewRequest, PriceRequest, ProposeRequest
 from rlplan.requests.request import Request, StoredRequest, flags_of
 from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
-from rlplan.wording.answers import Answer
 from rlplan.wording.formats import database_at
-
-Answer.python_call = staticmethod(python_call)  # printed in Python, an answer names calls as next steps
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -87,7 +87,11 @@ def test_what_has_failed_is_left_out_and_named() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
-        ({"reached_gpu_hours": 0.0}, NotFoundError, "after its first update. `rlplan resume` goes on with its sweep;"),
+        (
+            {"reached_gpu_hours": 0.0},
+            NotFoundError,
+            "after its first update. `rlplan resume` goes on with its sweep",
+        ),
         ({"reached_gpu_hours": 0.0, "failed": True}, NotFoundError, "6 failed, and `rlplan retry` runs these again"),
         ({"failed": True}, NotFoundError, "all 6 configurations have failed"),
         ({"gpu_hours_per_step": 3 * TARGET}, BudgetError, "do not pay for one update step of any"),
