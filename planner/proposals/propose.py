@@ -125,8 +125,8 @@ def propose(request: Request) -> Proposal:
 def smallest_budget(request: Request, grid: PricedGrid) -> float:
     """Return the fewest GPU-hours, more than the request's, that can be split as it wants; two digits of them."""
     shares, fraction = BudgetSplitter(request, grid), request.pilot_fraction
-    needed = rounded_up(smallest(lambda budget: shares.does(fraction, budget), request.budget_gpu_hours))
-    while not shares.does(fraction, needed):  # a larger budget may have another first row, with a dearer pilot
+    needed = rounded_up(smallest(lambda budget: shares.split(fraction, budget) is not None, request.budget_gpu_hours))
+    while shares.split(fraction, needed) is None:  # a larger budget may have another first row, with a dearer pilot
         needed = rounded_up(1.02 * needed)
     return needed
 

@@ -51,28 +51,15 @@ class BudgetSplit:
         return self.pilot_wall_hours + self.run.gpu_hours / self.run.cost.placement.gpus
 
 
-Shared = tuple[list[PricedCell], dict[Configuration, PilotGrant], float, float]
-
-
 class BudgetSplitter:
     """A request's budget, split in every way."""
 
     def __init__(self, request: Request, grid: PricedGrid) -> None:
         self._request, self._grid = request, grid
 
-    def split(self, fraction: float) -> BudgetSplit | None:
-        """Split the budget; None where that pays for too few pilots, or without any for no run."""
-        shared = self._shared(fraction, self._request.budget_gpu_hours)
-        if shared is None:
-            return None
-        ranked, grants, left, took = shared
-        return BudgetSplit(fraction, ranked, grants, left, took, self._champion(ranked) or ranked[0])
-
-    def does(self, fraction: float, budget: float) -> bool:
-        """Say whether such a budget can be split so."""
-        return self._shared(fraction, budget) is not None
-
-    def _shared(self, fraction: float, budget: float) -> Shared | None:
+    def split(self, fraction: float, budget: float | None = None) -> BudgetSplit | None:
+        """Split the budget, or another; None where that pays for too few pilots, or without any for no run."""
+        budget = self._request.budget_gpu_hours if budget is None else budget
         rules, validation = self._request.pilots, self._request.workload.validation
         left = (1 - fraction) * budget
         ranked = self._grid.ranked(self._in_time(left, 0.0))
@@ -95,14 +82,15 @@ class BudgetSplitter:
             grants = {cell.configuration: grants[cell.configuration] for cell in ranked}
         if request.champion is not None:
             champion = self._champion(ranked)
-            enough = champion is not None and champion.affordable_steps >= FEWEST_FINAL_UPDATES
-            return (ranked, grants, left, took) if enough else None
+            if champion is None or champion.affordable_steps < FEWEST_FINAL_UPDATES:
+                return None
+            return BudgetSplit(fraction, ranked, grants, left, took, champion)
         if fraction and sum(grant.steps > 0 for grant in grants.values()) < 2:
             return None  # one pilot compares nothing
         ranked = [each for each in ranked if not each.variant.of_first_row or grants[each.configuration].steps]
         if not any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked):
             return None
-        return ranked, grants, left, took
+        return BudgetSplit(fraction, ranked, grants, left, took, ranked[0])
 
     def _champion(self, ranked: Iterable[PricedCell]) -> PricedCell | None:
         """Return the champion's row; None where the grid is explored, or the budget buys no step of it."""

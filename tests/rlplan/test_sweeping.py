@@ -13,7 +13,7 @@ from planner.champion.terms import champion_of
 from planner.config import build_request
 from planner.proposals import propose
 from planner.store import open_store
-from planner.store.schema import Charge, Plan, Segment, Sweep, SweepStatus, Trial
+from planner.store.schema import Charge, Plan, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.configuring import load_configuration
@@ -383,39 +383,3 @@ def test_a_sweep_that_makes_its_plan_starts_with_the_champion_unless_it_explores
     assert (sized.config["champion"]["source"], sized.pilot_gpu_hours) == ("flag", pytest.approx(0.05))
     for explores in ({"policy": "rlplan"}, {"policy": "asha"}, {"search": "tpe"}, {"explore": True}):
         assert "champion" not in plan_meant(request(**{**champion, **explores})).config
-
-
-@pytest.mark.parametrize("explore", [True, False])
-def test_a_sweep_that_has_ended_goes_on_with_more_money_and_spends_no_more(database: str, explore: bool) -> None:
-    changes: dict[str, Any] = {"explore": explore, "policy": None}
-    budget = 0.5
-    assert not start(request(budget=budget, db=database, **changes)).interrupted
-    before, plan = stored(database), rows(database, Plan)[0]
-    with pytest.raises(NotFoundError, match="has ended"):
-        go_on(ResumeRequest(db=database))
-
-    def spent() -> float:
-        return sum(segment.charged_gpu_hours or 0.0 for segment in rows(database, Segment))
-
-    paid = spent()
-    finished = go_on(ResumeRequest(db=database, add=0.3))
-    after, larger = stored(database), rows(database, Plan)[0]
-    assert after.status is SweepStatus.FINISHED
-    assert after.config["pilot_gpu_hours"] == pytest.approx(before.config["pilot_gpu_hours"] + 0.3)
-    assert (larger.budget_gpu_hours, larger.pilot_gpu_hours) == pytest.approx(
-        (plan.budget_gpu_hours + 0.3, plan.pilot_gpu_hours + 0.3)
-    )
-    assert finished.spent_gpu_hours <= after.config["pilot_gpu_hours"] * (1 + 1e-9)
-    if explore:  # a champion's challengers take what a look is worth
-        assert spent() > paid
-    else:
-        total = after.config["target_gpu_hours"]
-        assert after.config["champion"]["challenger_share"] * total == pytest.approx(0.05 * budget + 0.3)
-
-
-def test_a_sweep_whose_final_run_has_begun_takes_no_more_money(run: Run, tmp_path: Path) -> None:
-    from tests.golden.databases import make_database
-
-    make_database(tmp_path, "final")
-    refused = run("resume", "sweep-1", "--add", "1")
-    assert (refused.code, "the final run of sweep-1 has begun" in refused.err) == (ExitCode.BAD_INPUT, True)
