@@ -7,6 +7,7 @@ that over its environment: it is found by its kin, as what descends from one wit
 import ctypes
 import hashlib
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -33,14 +34,14 @@ _GUARD = """
 import os, sys
 if os.fork():
     os._exit(0)
-root, *tags = sys.argv[1:]
+root, pid, tag, worker = sys.argv[1:]
 sys.path.insert(0, root)
-from runner.processes import sweep_orphans
-sys.stdin.buffer.read()
-sweep_orphans(*tags)
+from runner.processes import stand_guard
+stand_guard(int(pid), tag, worker)
 """
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE = 0.5  # seconds from asking to killing
+_SECONDS_BETWEEN_LOOKS = 1.0  # of a guard: what was started since the last one and has thrown all off is not known
 _LONGEST = 10.0  # seconds after which what cannot be killed, such as a process stuck in a driver, is left
 _DEAD = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
@@ -82,18 +83,33 @@ def sweep_after_death(tag: str, worker: str) -> "subprocess.Popen[bytes]":
     """Have what carries a worker's tags ended when this process is gone, however that comes: by a process of its own.
 
     It waits for the end of a pipe whose other end is held here, as long as what is returned is; and it is no child of
-    this process, since Ray kills a dead worker's children first.
+    this process, since Ray kills a dead worker's children first. Nor has it the tags: who ends the sweep would end it
+    before it has ended what only it knows.
     """
     guard = subprocess.Popen(
-        [sys.executable, "-c", _GUARD, _ROOT, tag, worker],
+        [sys.executable, "-c", _GUARD, _ROOT, str(os.getpid()), tag, worker],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, SWEEP_TAG: tag, WORKER_TAG: worker},
+        env={name: value for name, value in os.environ.items() if name not in (SWEEP_TAG, DRIVER_TAG, WORKER_TAG)},
         start_new_session=True,
     )
     guard.wait()  # for its fork
     return guard
+
+
+def stand_guard(pid: int, tag: str, worker: str) -> None:
+    """Wait for the end of the standard input, then end what carries a worker's tags, or was seen to descend from it.
+
+    What a worker that adopts orphans has started descends from it for as long as it lives, whatever it has thrown off.
+    """
+    started: set[psutil.Process] = set()
+    while not select.select([sys.stdin], [], [], _SECONDS_BETWEEN_LOOKS)[0]:
+        with suppress(psutil.Error):
+            descendants = psutil.Process(pid).children(recursive=True)
+            started = {process for process in started if process.is_running()}.union(descendants)
+    tags = {f"{SWEEP_TAG}={tag}", f"{WORKER_TAG}={worker}"}
+    end_all(lambda: tagged(tags) | {process.pid for process in started if process.is_running()}, _PATIENCE)
 
 
 def end_session(session: int) -> int:

@@ -25,7 +25,7 @@ from runner.sweep.deciding import Concluding
 from runner.sweep.dispatch import Dispatcher
 from runner.sweep.holds import FolderWatch, Idleness, Requests
 from runner.sweep.intake import SAVE_SOONER, UNSAVED, Intake
-from runner.sweep.journal import Journal, UnstoredError
+from runner.sweep.journal import UNSTORED, Journal, UnstoredError
 from runner.sweep.recovery import recover
 from runner.sweep.spec import SweepSpec
 from runner.sweep.tidying import Tidying
@@ -130,9 +130,13 @@ class SweepDriver:
         self._end_workers(str(error))
         if isinstance(error, ReplacedError) and rescued is None:
             raise ReplacedError(f"{error}, and could not be saved elsewhere") from error
-        self._journal.end(
-            SweepStatus.INTERRUPTED, patiently=not isinstance(error, KeyboardInterrupt | StoreUnavailableError)
-        )
+        no_patience = KeyboardInterrupt | StoreUnavailableError | CheckpointError
+        try:
+            self._journal.end(SweepStatus.INTERRUPTED, patiently=not isinstance(error, no_patience))
+        except StoreUnavailableError as unstored:
+            if isinstance(error, CheckpointError):  # which says what has filled the disk
+                raise CheckpointError(f"{error}. {UNSTORED}") from unstored
+            raise
         if rescued is not None:
             self._journal.store.close()
             raise ReplacedError(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from budgets.errors import CheckpointError, NotFoundError, StoreUnavailableError
-from planner.disk import AILING, DISK_IS_FULL
+from planner.disk import AILING, DISK_IS_FULL, has_no_room
 from planner.store import driving
 from planner.store.schema import RequestKind
 from runner.ports.executor import OF_FOLDER, Clock, Event, Executor, Failed
@@ -101,15 +101,14 @@ class FolderWatch:
             self._missing_since = None
 
     def _require_room(self, failed: Sequence[Failed]) -> None:
-        """Raise CheckpointError when a trial has found the disk full twice in a row: nothing else would fare better."""
+        """Raise CheckpointError when a trial finds the disk full twice in a row, or it is: all would fail alike."""
         for event in failed:
             segment = self._board.running.get(event.segment)
             if segment is None or DISK_IS_FULL not in event.message:
                 continue
-            if self._board.facts[segment.trial].failures:
-                raise CheckpointError(
-                    f"{event.message}. The sweep was stopped and its state is saved; go on with `rlplan resume` then"
-                )
+            facts = self._board.facts[segment.trial]
+            if facts.failures or has_no_room(facts.folder):
+                raise CheckpointError(f"{event.message}. The sweep was stopped; go on with `rlplan resume` then")
 
 
 def _passing(event: Failed) -> Failed:

@@ -24,7 +24,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0
 TRACE_CHARACTERS = 4000  # of an error's, its end
 SECONDS_BETWEEN_LOOKS = 0.5  # at whether the user wants an end
 SECONDS_BETWEEN_WORDS = 60.0
-UNSAVED = "How the sweep ended is not saved: `rlplan resume` settles it"
+UNSTORED = "How the sweep ended is not saved: `rlplan resume` settles it"
 PATIENCE_SECONDS = 600.0  # with a database that is locked, unreachable or full
 
 
@@ -138,10 +138,10 @@ class Journal:
                     return self._commit()
                 except StoreUnavailableError as error:
                     if not patiently or self._interrupted():
-                        raise StoreUnavailableError(f"{error}. {UNSAVED}") from error
+                        raise StoreUnavailableError(f"{error}. {UNSTORED}") from error
                     self._rest(self._pause_after(error))
         except KeyboardInterrupt:
-            raise StoreUnavailableError(f"{self.store.location} could not be written. {UNSAVED}") from None
+            raise StoreUnavailableError(f"{self.store.location} could not be written. {UNSTORED}") from None
 
     def _commit(self) -> None:
         with self.store.write() as session:

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from budgets.errors import CheckpointError, InputError, TrainingError
 from planner.config.trainer import Patience
+from planner.disk import has_no_room, room
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import GATE, WAITING, Attempt, Reading, TrainerDriver
 from runner.trainers.driving import validation_steps
@@ -114,8 +115,9 @@ class Running:
             self._silence.heard(now, max(1, newest - self._newest))
             self._newest = newest
             return new
+        no_room = has_no_room(self.attempt.folder)  # for what a pause is made for, nor for the words after it
         pausing = self._newest % validation_steps(self._config) == 0 or self._newest >= self._to_step
-        excess = self._silence.excess(now, pausing=pausing)
+        excess = self._silence.excess(now, pausing=pausing and not no_room)
         if excess and self.exit_code() is None and self.waits_at() is None:
             for handle in self._handles:  # Python writes the stacks of all threads, under PYTHONFAULTHANDLER
                 handle.signal(signal.SIGABRT)
@@ -123,7 +125,8 @@ class Running:
             while any(handle.poll() is None for handle in self._handles) and time.monotonic() < end:
                 time.sleep(0.02)
             self.kill()
-            raise TrainingError("hang", f"{excess}; its stacks are at the end of {self.attempt.log}", self.tail())
+            why = room(self.attempt.folder) if no_room else f"its stacks are at the end of {self.attempt.log}"
+            raise TrainingError("hang", f"{excess}; {why}", self.tail())
         return new
 
     def exit_code(self) -> int | None:
@@ -140,6 +143,9 @@ class Running:
     def failure(self, code: int) -> TrainingError:
         """Return what an exit means."""
         tail = self.tail()
+        if has_no_room(self.attempt.folder):  # not even for its own words
+            full = f"the trainer in {self.attempt.folder} ended with exit code {code}; {room(self.attempt.folder)}"
+            return TrainingError("checkpoint", full, tail)
         known = self._driver.classify(code, tail)
         kind, message = known or classify(code, tail, self.attempt.checkpoint is not None)
         return TrainingError(kind, f"{message} (attempt {self.attempt.number}; {self.attempt.log})", tail)

@@ -4,17 +4,20 @@ import errno
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from budgets.errors import CheckpointError
-from planner.disk import unwritten
+from budgets.errors import CheckpointError, TrainingError
+from planner.config.trainer import Patience
+from planner.disk import room, unwritten
 from planner.store.schema import SweepStatus
 from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.sweeping import start
 from runner.ports.executor import Ended, Event, Failed
+from tests.conformance.test_trainer_backend_command import COMMAND, described, trained
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import ready
 from tests.rlplan.test_sweeping import Simulated, request, simulate, stored, trials
@@ -36,6 +39,13 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture
+def larger(disk: Path) -> Path:
+    """A disk of 1 MiB: a trainer would train on it."""
+    subprocess.run(["mount", "-o", "remount,size=1m", str(disk)], check=True)
+    return disk
 
 
 def fill(disk: Path, free: int) -> None:
@@ -109,6 +119,61 @@ def test_a_sweep_that_finds_its_disk_full_stops_and_fails_no_trial(
         start(request(budget=0.1, db=database))
     assert stored(database).status is SweepStatus.INTERRUPTED
     assert TrialState.FAILED not in {trial.state for trial in trials(database).values()}
+
+
+@pytest.mark.usefixtures("simulated_workers")
+def test_a_disk_that_is_full_ends_a_sweep_at_the_first_failure(
+    larger: Path, monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    failures: list[Failed] = []
+
+    class Filling(Simulated):
+        def wait(self, seconds: float) -> list[Event]:
+            events = list(super().wait(seconds))
+            if ended := next((event for event in events if isinstance(event, Ended)), None):
+                with suppress(OSError):
+                    (larger / "big").write_bytes(bytes(2**20))
+                said = f"the trainer ended with exit code 1; {room(larger)}"
+                failures.append(Failed(ended.segment, ended.worker, ended.worker_seconds, "checkpoint", said))
+                return [failures[-1]]
+            return events
+
+    simulate(monkeypatch, Filling)
+    with pytest.raises(CheckpointError, match=rf"exit code 1; the disk is full: {larger} has 0.00 MB free.*resume`"):
+        start(request(budget=0.1, db=database, folder=str(larger)))
+    assert len(failures) == 1
+    assert stored(database).status is SweepStatus.INTERRUPTED
+
+
+FILLING = """
+import json, os, sys, time
+with open("log.jsonl", "w") as log:
+    for step in range(3):
+        log.write(json.dumps({"it": step, "eval/acc": 0.5, "length": 9}) + chr(10))
+while not (os.path.exists("../metrics.jsonl") and os.path.getsize("../metrics.jsonl")):
+    time.sleep(0.02)  # until they are stored
+try:
+    with open("big", "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1024))
+except OSError:
+    if sys.argv[1] == "dies":
+        raise
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("then", "kind"), [("dies", "checkpoint"), ("stays", "hang")])
+def test_a_trainer_that_fills_the_disk_is_ended_with_what_is_free(
+    larger: Path, tmp_path: Path, then: str, kind: str
+) -> None:
+    (tmp_path / "filling.py").write_text(FILLING)
+    config = described("jsonl", command=COMMAND.replace("{here}/own_trainer.py", f"{tmp_path}/filling.py {then}"))
+    patience = Patience(least_seconds=0.5, pause_seconds=600.0)
+    config = config.model_copy(update={"trainer": config.driven_by.model_copy(update={"patience": patience})})
+    with pytest.raises(TrainingError, match=f"; the disk is full: {larger} has 0.00 MB free. Make room") as failure:
+        trained(config, larger / "trial", 4)
+    assert failure.value.kind == kind
 
 
 def no_room(monkeypatch: pytest.MonkeyPatch) -> None:

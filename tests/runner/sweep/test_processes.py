@@ -26,15 +26,16 @@ def tag() -> Iterator[str]:
     sweep_orphans(tag)
 
 
-def start(program: str, stack: ExitStack, *, new_session: bool = False, **variables: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", program]
+def start(
+    program: str, stack: ExitStack, *words: object, first: str = "up", new_session: bool = False, **variables: str
+) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program, *map(str, words)]
+    environment, pipe = {**os.environ, "PYTHONPATH": os.getcwd(), **variables}, subprocess.PIPE
     process = stack.enter_context(
-        subprocess.Popen(
-            command, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True, start_new_session=new_session
-        )
+        subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True, start_new_session=new_session)
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == "up\n"
+    assert any(first in line for line in process.stdout)
     return process
 
 
@@ -59,6 +60,8 @@ def test_what_has_written_over_its_environment_is_found_by_its_kin(tag: str) -> 
         assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
+# In a session of its own, without a word in its environment, and with a parent that is gone.
+ORPHAN = "(env -i setsid sh -c 'echo $$ > orphan; exec sleep 60' &) ; until [ -s orphan ]; do sleep 0.02; done"
 ADOPTING = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -67,9 +70,7 @@ from runner.processes import adopt_orphans, tagged
 from runner.trainers.hosts import LocalHost
 adopt_orphans()
 folder = Path(sys.argv[2])
-# In a session of its own, without a word in its environment, and with a parent that is gone.
-orphan = "env -i setsid sh -c 'echo $$ > orphan; exec sleep 60' & until [ -s orphan ]; do sleep 0.02; done"
-process = LocalHost().start(("sh", "-c", f"({orphan}); touch left; exec sleep 60"), {}, folder, folder / "log")
+process = LocalHost().start(("sh", "-c", f"{sys.argv[3]}; touch left; exec sleep 60"), {}, folder, folder / "log")
 while not (folder / "left").exists():
     time.sleep(0.02)
 process.kill()
@@ -80,7 +81,7 @@ time.sleep(60)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a kernel that lets orphans be adopted")
 def test_what_a_trainer_has_left_without_a_trace_ends_with_it_all_the_same(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", ADOPTING, os.getcwd(), str(tmp_path)]
+    command = [sys.executable, "-c", ADOPTING, os.getcwd(), str(tmp_path), ORPHAN]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         assert worker.stdout.readline() == "up\n"
@@ -140,6 +141,38 @@ def test_what_a_worker_has_started_is_ended_after_its_death_even_if_its_children
         assert left.wait() == -9
         assert others.poll() is None
         sweep_orphans(tag)
+
+
+KILLED = f"""
+import subprocess, sys, time
+from runner.processes import adopt_orphans
+adopt_orphans()
+subprocess.run(["sh", "-c", {ORPHAN!r}], check=True, cwd=sys.argv[1])
+print("up", flush=True)
+time.sleep(60)
+"""
+SEEING = """
+import psutil, sys
+from runner.processes import stand_guard
+descend = psutil.Process.children
+def shown(process, recursive):
+    print(*(seen := descend(process, recursive=recursive)), flush=True)
+    return seen
+psutil.Process.children = shown
+stand_guard(int(sys.argv[1]), sys.argv[2], "a")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a kernel that lets orphans be adopted")
+def test_what_a_trainer_has_left_without_a_trace_ends_when_its_worker_is_killed(tag: str, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        worker = start(KILLED, stack, tmp_path)
+        orphan = psutil.Process(int((tmp_path / "orphan").read_text()))
+        guard = start(SEEING, stack, worker.pid, tag, first=f"pid={orphan.pid}")
+        worker.kill()
+        assert orphan.is_running()
+        guard.communicate("")  # the end of the pipe that the worker held
+        assert not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_session_is_killed_whole(tag: str) -> None:
