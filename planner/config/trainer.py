@@ -19,8 +19,8 @@ COMMAND = "command"
 STANDIN = "standin"
 TRAINERS = (BUILTIN, COMMAND, "trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime", STANDIN)
 _SECRET = re.compile(
-    r"PASSWORD|PASSWD|PASSPHRASE|(?<!BY)PASS$|(^|_)(SECRETS?|CREDENTIALS?)(_|$)|(^|_|API|ACCESS|PRIVATE)KEY$|"
-    r"(^|_)(TOKEN|PAT|AUTH)$",
+    r"PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|(?<!BY)PASS$|(^|_)SECRETS?(_|$)|(^|_|API|ACCESS|PRIVATE)KEYS?$|"
+    r"(^|_)(TOKEN|PAT|AUTH)$|^(?!.*(MAX|MIN|NEW|NUM|PROMPT|RESPONSE|SPECIAL|STOP)).*(^|_)TOKENS$",  # not their number
     re.IGNORECASE,
 )
 _PASSWORD_IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s]+@", re.IGNORECASE)

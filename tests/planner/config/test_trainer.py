@@ -88,6 +88,11 @@ def test_what_would_outlive_a_sweep_or_be_stored_is_refused(given: dict[str, obj
             for name in ("GITHUB_PAT", "AWS_SECRET_ACCESS", "MYPASS", "PASSPHRASE", "AUTH", "PG_PASS")
         ),
         *((f"{name}=x", True) for name in ("OPENAI_APIKEY", "HF_TOKEN", "DB_PASSWORD_FILE", "API_SECRET")),
+        *((f"{name}=x", True) for name in ("HF_TOKENS", "API_KEYS", "TOKENS", "APP_SECRETS", "AWSCREDENTIALS")),
+        *(
+            (f"{name}=x", False)
+            for name in ("KEYBOARD", "VLLM_MAX_NUM_BATCHED_TOKENS", "MAX_NEW_TOKENS", "STOP_TOKENS")
+        ),
         ("DB_URL=postgresql://anna:pw@host/d", True),
         ("DB_URL=postgresql://anna@host/d", False),
         *((f"{name}=x", False) for name in ("MAX_TOKENS", "TOKENIZERS_PARALLELISM", "PATH", "RAY_AUTH_MODE", "BYPASS")),
