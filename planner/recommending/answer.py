@@ -9,10 +9,10 @@ from budgets.errors import StoreError
 from planner.axes import named_configuration
 from planner.curves.curve import pass_rate_variance
 from planner.metrics import EQUIVALENCE_MARGIN, SEED_SD
-from planner.percent import chance
+from planner.percent import chance, percent
 from planner.pooling.draws import JointDraws
 from planner.recommending.cautions import Caution, cautions
-from planner.recommending.choosing import Choice, Choices
+from planner.recommending.choosing import Choice, Choices, Chosen
 from planner.recommending.facts import Facts, alike, require_choice
 from planner.recommending.prospect import RUNGS_PER_OCTAVE, Prospect, beats
 from planner.recommending.succession import Alone, Decided, Succession
@@ -25,6 +25,8 @@ Record = TypeVar("Record", bound="DataclassInstance")
 Document = Mapping[str, Any]
 
 OCTAVES = (-6, 2)  # of the frontier: from 1/64 to 4 × the target
+EVEN = 0.05  # of probability: chances are right within as much, so that those nearer to ½ say nothing
+SKEWED = "not on average: it would lose more than it would gain"
 BUDGETS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the target: the part of the frontier that people are shown
 
 
@@ -44,12 +46,20 @@ class RunnerUp:
     choice: Choice
     probability_wins: float  # against the chosen
     gap: float  # expected, chosen − runner-up
+    although: str = ""  # why it is not taken where it is likelier to end higher
+
+    @property
+    def odds(self) -> str:
+        """How likely it is to end higher and, where that is likelier than not, why it is not taken."""
+        if abs(self.probability_wins - 0.5) <= EVEN:
+            return "as likely to end higher as lower"
+        likely = f"{chance(self.probability_wins)} likely to end higher"
+        return f"{likely}, but {self.although or SKEWED}" if self.probability_wins > 0.5 else likely
 
     @property
     def sentence(self) -> str:
-        """How likely it is to end higher."""
-        name = named_configuration(self.choice.configuration)
-        return f"Runner-up: {name}, {chance(self.probability_wins)} likely to end higher"
+        """Name it with its odds."""
+        return f"Runner-up: {named_configuration(self.choice.configuration)}, {self.odds}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +180,7 @@ def answer(
         target_gpu_hours=target_gpu_hours,
         chosen=choices.choice(rung),
         why=chosen.reason if succession is None else succession.why,
-        runner_up=_runner_up(choices, chosen.row, able, succession),
+        runner_up=_runner_up(choices, chosen, able, succession),
         level=tuple(prospect.configurations[row] for row in chosen.level),
         equivalent=tuple(choices.described(rung, row) for row in chosen.undecided if row != chosen.row),
         ranked=tuple(choices.described(rung, row) for row in (chosen.row, *able)),
@@ -185,7 +195,9 @@ def answer(
     )
 
 
-def _runner_up(choices: Choices, chosen: int, others: Sequence[int], succession: Succession | None) -> RunnerUp | None:
+def _runner_up(
+    choices: Choices, chosen: Chosen, others: Sequence[int], succession: Succession | None
+) -> RunnerUp | None:
     """Return the first of the others, which come by expectation; after a verdict the one that it was passed against."""
     prospect = choices.prospect
     if succession is not None:
@@ -193,11 +205,13 @@ def _runner_up(choices: Choices, chosen: int, others: Sequence[int], succession:
     if not others:
         return None
     rung, row = prospect.rung(0), others[0]
-    gap = float(prospect.expected[rung, chosen] - prospect.expected[rung, row])
-    wins = beats(prospect.scores[rung], row, chosen)
+    gap = float(prospect.expected[rung, chosen.row] - prospect.expected[rung, row])
+    wins, although = beats(prospect.scores[rung], row, chosen.row), chosen.cause if gap <= 0 else ""
     if succession is not None and succession.probability is not None:
         wins = 1 - succession.probability if succession.switched else succession.probability
-    return RunnerUp(choices.described(rung, row), wins, gap)
+        bar = succession.bar or 0.0
+        although = f"a switch needs {percent(bar)}" if wins < bar else ""
+    return RunnerUp(choices.described(rung, row), wins, gap, although)
 
 
 def _frontier(choices: Choices) -> Iterator[AtBudget]:

@@ -36,6 +36,7 @@ class Chosen:
     level: tuple[int, ...]
     undecided: tuple[int, ...]
     reason: str
+    cause: str  # of it: why the highest expectation was not taken; '' where it was
 
 
 def worth(prospect: Prospect, rung: int) -> Vector:
@@ -70,19 +71,19 @@ def choose(prospect: Prospect, rung: int, taken: int | None = None) -> Chosen:
         or expected[chosen] - expected[row] <= EQUIVALENCE_MARGIN
         or beats(worths, row, chosen) >= TOSS_UP
     )
-    return Chosen(chosen, tuple(level), undecided, _reason(prospect, rung, chosen, worths))
+    return Chosen(chosen, tuple(level), undecided, *_reason(prospect, rung, chosen, worths))
 
 
 def _ordered(prospect: Prospect, rung: int, draws: Vector) -> list[int]:
     return [int(row) for row in np.argsort(-draws.mean(axis=0), kind="stable") if prospect.able[rung, row]]
 
 
-def _reason(prospect: Prospect, rung: int, row: int, worths: Vector) -> str:
-    """Say why the highest expectation was not taken, by what costs it most beside the chosen one."""
+def _reason(prospect: Prospect, rung: int, row: int, worths: Vector) -> tuple[str, str]:
+    """Say in a sentence why the highest expectation was not taken, and by what costs it most beside the chosen one."""
     expected, risks = prospect.expected[rung], prospect.risks_ahead(rung)
     leader = _ordered(prospect, rung, prospect.scores[rung])[0]
     if row == leader:
-        return "no other is expected to score higher"
+        return "no other is expected to score higher", ""
     bought, ended = _at_any_price(prospect, rung).mean(axis=0) - expected, prospect.ended_above(rung)
     gains = {
         f"its risk to collapse is {percent(risks[leader], 1)}, not {percent(risks[row], 1)}": worths.mean(axis=0)
@@ -95,7 +96,7 @@ def _reason(prospect: Prospect, rung: int, row: int, worths: Vector) -> str:
     cause = max(gains, key=lambda each: float(gains[each][row] - gains[each][leader]))
     name = named_configuration(prospect.configurations[leader])
     gap = f"{expected[leader] - expected[row]:.3f}"
-    return f"{name} is expected {f'{gap} higher' if float(gap) else 'to score as high'}, but {cause}"
+    return f"{name} is expected {f'{gap} higher' if float(gap) else 'to score as high'}, but {cause}", cause
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class Succession:
     probability: float | None
     why: str
     alone: Alone
+    bar: float | None = None  # the probability from which a challenger takes the champion's place
 
     @property
     def passed_over(self) -> Configuration | None:
@@ -70,6 +71,5 @@ class Decided:
         choice = Choices(prospect, seed_sd).described(prospect.rung(0), own)
         alone = Alone(self.total_gpu_hours, choice.expected_score, choice.score_low, choice.score_high)
         decided = self.verdict
-        return Succession(
-            decided.champion, decided.switched, decided.challenger, decided.probability, decided.why, alone
-        )
+        odds = (decided.challenger, decided.probability, decided.why)
+        return Succession(decided.champion, decided.switched, *odds, alone, decided.bar)

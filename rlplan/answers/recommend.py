@@ -62,8 +62,7 @@ def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Par
     above.append("")
     beside = [f"{capital(text)}." for text in outlook(answer)]
     if answer.succession is None and (rival := answer.runner_up) is not None:
-        name = named_configuration(rival.choice.configuration)
-        beside.insert(0, f"Runner-up: {name}, {chance(rival.probability_wins)} likely to end higher.")
+        beside.insert(0, f"{rival.sentence}.")
     beside += [usual_sentence(each, chosen) for each in found.usual]
     if invocation.explain:
         yield from above
@@ -106,9 +105,8 @@ def _going_on(found: Answer, succession: Succession) -> Iterator[str]:
             f"{hours(challengers)} GPU-hours of its challengers."
         )
     if (rival := answer.runner_up) is not None and rival.choice.configuration != succession.configuration:
-        name, likely = named_configuration(rival.choice.configuration), chance(rival.probability_wins)
-        cost = hours(rival.choice.gpu_hours_spent)
-        yield f"Nearest: {name}, {likely} likely to end higher; its pilot cost {cost} GPU-hours."
+        name, cost = named_configuration(rival.choice.configuration), hours(rival.choice.gpu_hours_spent)
+        yield f"Nearest: {name}, {rival.odds}; its pilot cost {cost} GPU-hours."
 
 
 def _run(found: Answer, invocation: Invocation) -> NextStep:

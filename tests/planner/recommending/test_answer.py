@@ -1,12 +1,13 @@
 """The whole answer: what is chosen, what is said about it, and that all parts agree."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from budgets.errors import BudgetError, NotFoundError
-from planner.recommending.answer import FinalAnswer, answer, answer_data, restored
+from planner.recommending.answer import FinalAnswer, RunnerUp, answer, answer_data, restored
 from planner.view import Configuration
 from tests.planner.recommending.worlds import TARGET, Sigmoids, facts, sigmoids
 
@@ -114,6 +115,33 @@ def test_the_runner_up_is_said_with_its_chance(second: float, likely: str) -> No
     assert found is not None
     assert found.sentence == f"Runner-up: n = 16, B = 32, {likely} to end higher"
     assert found.gap == pytest.approx(0.7 - second, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("wins", "gap", "although", "said"),
+    [
+        (0.37, 0.02, "", "37 % likely to end higher"),
+        (0.51, 0.002, "", "as likely to end higher as lower"),
+        (0.49, 0.002, "", "as likely to end higher as lower"),
+        (0.62, 0.01, "", "62 % likely to end higher, but not on average: it would lose more than it would gain"),
+        (0.7, -0.04, "its risk to collapse is 60 %", "70 % likely to end higher, but its risk to collapse is 60 %"),
+    ],
+)
+def test_no_runner_up_is_likelier_to_end_higher_without_the_reason(
+    wins: float, gap: float, although: str, said: str
+) -> None:
+    rival = answered(sigmoids(TOPS)).runner_up
+    assert rival is not None
+    assert RunnerUp(rival.choice, wins, gap, although).sentence == f"Runner-up: n = 16, B = 64, {said}"
+
+
+def test_what_is_expected_to_end_higher_and_is_not_taken_says_why() -> None:
+    joint, sick = sigmoids({(128, 64): 0.7, (4, 64): 0.65}, sd=0.01), Configuration(128, 64)
+    known = facts(joint)
+    found = answer(joint, {**known, sick: replace(known[sick], collapsed_runs=2)}, TARGET)
+    assert found.runner_up is not None
+    assert found.runner_up.choice.configuration == sick
+    assert found.runner_up.sentence.endswith("likely to end higher, but its risk to collapse is 60.4 %, not 0.4 %")
 
 
 def test_two_rollouts_of_a_prompt_are_no_edge_that_fewer_could_pass() -> None:
