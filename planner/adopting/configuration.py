@@ -1,7 +1,8 @@
 """The configuration of a run, as its folder or its command has it: whatever the file, by dotted keys.
 
-Read are what Hydra wrote (`.hydra`), YAML, TOML and JSON, with those that they build on, the command lines of shell
-scripts, and what stands at the beginning of a log: a command line with its overrides, or what verl prints.
+Read are what Hydra wrote (`.hydra`) and Weights & Biases (`files/`), YAML, TOML and JSON, with those that they build
+on, the command lines of shell scripts, and what stands at the beginning of a log: a command line with its overrides,
+or what verl prints.
 """
 
 import ast
@@ -23,8 +24,14 @@ from planner.logs.consoles import plain
 
 Flat = dict[str, Any]  # values by their dotted keys, with '_' for every '-'
 
-_HYDRA = (".hydra/config.yaml", ".hydra/overrides.yaml", "outputs/.hydra/config.yaml", "outputs/.hydra/overrides.yaml")
-_NOT_SETTINGS = {"trainer_state.json", "sweep.json", "package.json", "tokenizer_config.json", "generation_config.json"}
+_BELOW = (  # a run's folder, as Hydra and Weights & Biases write them
+    *(".hydra/config.yaml", ".hydra/overrides.yaml", "outputs/.hydra/config.yaml", "outputs/.hydra/overrides.yaml"),
+    *("files/wandb-metadata.json", "files/config.yaml"),
+)
+_NOT_SETTINGS = {
+    *("trainer_state.json", "sweep.json", "package.json", "tokenizer_config.json", "generation_config.json"),
+    "wandb-summary.json",
+}
 _OVERRIDE = re.compile(r"[+~]*([A-Za-z_][\w./@-]*)=(.*)", re.DOTALL)
 _HEAD_LINES = 400  # of a log, in which its configuration is looked for
 LARGEST = 4 * 2**20  # bytes of a file of settings
@@ -66,8 +73,8 @@ def _files(run: Path) -> list[Path]:
     scripts = [path for path in inside if path.suffix == ".sh"]
     named = [path for path in scripts if path.name.startswith("run")] or scripts
     settings = [path for path in inside if path.suffix in SUFFIXES and path.name not in _NOT_SETTINGS and path != run]
-    hydra = [folder / name for name in _HYDRA if run.is_dir() and (folder / name).is_file()]
-    return [*named[:1], *settings, *hydra]
+    below = [folder / name for name in _BELOW if run.is_dir() and (folder / name).is_file()]
+    return [*named[:1], *settings, *below]
 
 
 def read_settings(path: Path) -> Flat:
@@ -76,6 +83,8 @@ def read_settings(path: Path) -> Flat:
         if path.suffix == ".sh":
             return of_command(path.read_text(encoding="utf-8", errors="replace"), path.parent)
         document = _document(path)
+        if path.name == "wandb-metadata.json" and isinstance(document, dict):  # of which the command line is settings
+            document = list(document.get("args") or ())
         # A list has Hydra's overrides.
         return dict(words_set([*map(str, document)])) if isinstance(document, list) else flat(document)
     except OSError as error:
@@ -142,6 +151,8 @@ def flat(document: object, prefix: str = "") -> Flat:
     if isinstance(document, Mapping):
         for key, value in document.items():
             name = f"{prefix}{key}".replace("-", "_")
+            if isinstance(value, Mapping) and "value" in value and value.keys() <= {"value", "desc"}:
+                value = value["value"]  # noqa: PLW2901 (as Weights & Biases wraps them)
             several = isinstance(value, list) and value and isinstance(value[0], Mapping)
             inner = value[0] if several else value  # of several alike, such as tasks, the first
             found |= flat(inner, f"{name}.") if isinstance(inner, Mapping) else {name: as_number(inner)}

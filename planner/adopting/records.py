@@ -54,11 +54,18 @@ class LoggedRun:
     notes: tuple[str, ...]
     log: Path | None = None  # what it printed, where that was read
     ahead: int = 0  # updates that are done when the log calls its step 0
+    constants: Mapping[str, float | str] = field(default_factory=dict)  # columns of one value, such as settings
 
     @property
     def scores(self) -> list[Step]:
         """The steps with a score."""
         return [each for each in self.steps if each.score is not None]
+
+    @property
+    def base_score(self) -> float | None:
+        """The score before training; None where there is none between 0 and 1."""
+        first = next((each.score for each in self.scores if each.step == 0), None)
+        return first if first is not None and 0 <= first <= 1 else None
 
     @property
     def timed(self) -> bool:
@@ -136,7 +143,21 @@ def read_run(path: Path, scores: Sequence[str] = (), tables: Sequence[Table] | N
         notes=tuple(notes),
         log=log,
         ahead=ahead,
+        constants=_constants(tables),
     )
+
+
+def _constants(tables: Sequence[Table]) -> dict[str, float | str]:
+    """Return the columns that hold one value throughout, without the `config.` that trackers put before settings."""
+    found: dict[str, float | str] = {}
+    for table in tables:
+        for name, column in table.columns.items():
+            values = column[np.isfinite(column)]
+            if values.size and values.min() == values.max():
+                found[name] = float(values[0])
+        texts = {name: set(column) - {""} for name, column in table.text.items()}
+        found |= {name: min(values) for name, values in texts.items() if len(values) == 1}
+    return {re.sub(r"^config[./]", "", name).replace("-", "_"): value for name, value in found.items()}
 
 
 def _score(

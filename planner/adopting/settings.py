@@ -8,7 +8,7 @@ from typing import Any
 
 from budgets.errors import InputError
 from planner.adopting.configuration import Flat
-from planner.logs.trainers import load_trainer
+from planner.logs.trainers import load_trainer, trainer_names
 
 _NEEDED = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "model", "gpus")
 _FURTHER = (  # what is passed on beyond Settings, as it is written
@@ -25,6 +25,7 @@ _SWITCHED = (  # a key that is off, what it turns off, and the value of that the
     *(("lora_on", "lora_rank", None), ("save_on", "save_every", 0)),
     *(("validation_on", "validation_every", 0), ("kl_on", "kl", 0.0)),
 )
+_SIZES = {"n": "rollouts_per_prompt", "B": "prompts_per_batch"}
 _LARGEST = 2**63
 _FALSE = ("", "none", "null", "false", "disable", "no", "off")
 _PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "e4m3": "fp8", "16": "fp16", "32": "fp32"}
@@ -117,6 +118,32 @@ def facts_of(
     assumed = {name: value for name, value in present.items() if name not in keys and _place(name, known.assumed)}
     open_ = [f"{key}={said[key]}" for name, key in known.keys.items() if name in _DECISIVE and _is_open(said[key])]
     return ScriptFacts(trainer, settings, split, values, keys, assumed, (*notes, *open_))
+
+
+def of_columns(trainer: str | None, columns: Mapping[str, Any], found: Flat) -> tuple[str | None, Flat]:
+    """Return what a run's files and the columns of its table say by its trainer's keys; files win.
+
+    The trainer of a log that tells none is the one whose keys say n, most of all keys where several do. A column may
+    be called by the last part of a key for n or B, and both by these letters.
+    """
+
+    def named(name: str) -> Flat:
+        keys = load_trainer(name).keys
+        ends = {key.rpartition(".")[2]: key for ours in _SIZES.values() for key in reversed(keys.get(ours, ()))}
+        said = {ends.get(column, column): value for column, value in columns.items()}
+        known = {*SETTINGS, *(key for several in keys.values() for key in several)}
+        return {key: value for key, value in said.items() if key in known} | found
+
+    if trainer is None:
+        counts = dict[str, int]()
+        for name in trainer_names():
+            keys, said = load_trainer(name).keys, named(name)
+            if any(key in said for key in keys.get(_SIZES["n"], ())):
+                counts[name] = sum(any(key in said for key in several) for several in keys.values())
+        trainer = max(counts, key=lambda name: counts[name], default=None)
+    letters = {ours: columns[letter] for letter, ours in _SIZES.items() if _SIZES.keys() <= columns.keys()}
+    own = {name: columns[name] for name in SETTINGS if name in columns} | found
+    return trainer, letters | (named(trainer) if trainer else own)
 
 
 def named_by(names: Mapping[str, Mapping[str, Any]], found: Flat) -> str | None:

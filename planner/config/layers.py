@@ -17,6 +17,7 @@ from planner.layering import Layer, Tables, merged, read_tables
 
 DEFAULT = "default"
 LORA_RATE_TIMES = 10.0  # times that of all weights (Schulman et al., LoRA Without Regret, 2025)
+RATE_WAYS = ("pass_rate", "pass_rates_file", "difficulty")  # three ways to say how hard the problems are
 FORMS = {  # ways of saying one thing, by section
     "workload": {"pass_rate", "pass_rates_file"},
     "budget": {"gpu_hours", "dollars"},
@@ -122,6 +123,14 @@ def collapse_single_values(resolved: Resolved) -> Resolved:
         times = LORA_RATE_TIMES * resolved.config.recipe.learning_rate
         resolved = _with(resolved, {rate: times}, {rate: f"{LORA_RATE_TIMES:g} times the default, for LoRA"})
     return _collapse_rates(resolved)
+
+
+def with_base_rate(resolved: Resolved, score: float | None, source: str) -> Resolved:
+    """Return it with what the base model scored before training as its pass rate, where nobody states one."""
+    if score is None or any(resolved.source(f"workload.{way}") != DEFAULT for way in RATE_WAYS):
+        return resolved
+    key = "workload.pass_rate"
+    return _with(resolved, {key: min(0.99, max(0.01, score))}, {key: source})
 
 
 def has_axes(section: AxesSection) -> bool:

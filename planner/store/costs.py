@@ -8,7 +8,7 @@ from sqlalchemy import Row, Select, delete, func, select
 from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError
-from planner.store.schema import CostRecord, Sweep, Trial
+from planner.store.schema import CostRecord, Point, Sweep, Trial
 
 
 def sweeps_of(session: Session, trials: Iterable[int | None]) -> dict[int, str]:
@@ -39,6 +39,20 @@ def counted_costs(session: Session, gpu: str, model: str, sweep: str | None) -> 
     if sweep is not None:
         mine.append(CostRecord.trial_id.in_(trials_of(sweep)))
     return session.execute(select(*of, steps).where(*mine).group_by(*of).order_by(func.min(CostRecord.id))).all()
+
+
+def base_scores(session: Session, model: str, sweep: str | None) -> dict[str, float]:
+    """Return what the adopted runs of a model, of one sweep or all, scored before training, by their paths."""
+    wanted = (
+        select(CostRecord.source, Point.score)
+        .join(Point, Point.trial_id == CostRecord.trial_id)
+        .where(CostRecord.model == model, CostRecord.source.is_not(None))
+        .where(Point.optimizer_step == 0, Point.score.is_not(None))
+        .order_by(CostRecord.id)
+    )
+    if sweep is not None:
+        wanted = wanted.where(CostRecord.trial_id.in_(trials_of(sweep)))
+    return {str(source): score or 0.0 for source, score in session.execute(wanted.distinct())}
 
 
 def sources(session: Session) -> dict[str, int]:

@@ -14,7 +14,7 @@ from budgets.memory import Placement
 from budgets.workload import RecipeTraits, Workload
 from planner.adopting.settings import ScriptFacts
 from planner.config import Resolved, build_step
-from planner.config.layers import DEFAULT, collapse_single_values
+from planner.config.layers import DEFAULT, RATE_WAYS, collapse_single_values
 from planner.config.schema import WorkloadSection
 from planner.config.trainer import TRAINERS
 from planner.pricing import Price, PriceQuery, price
@@ -51,7 +51,6 @@ _VERBATIM: Final = (  # what a launch has as the script says it
     *("micro_batch_tokens", "micro_batch_sequences", "sharding", "lr_schedule"),
     *("keep_checkpoints", "resume", "batch_rollouts", "update_rollouts", "device_batch", "device_validation"),
 )
-RATES: Final = ("pass_rate", "pass_rates_file", "difficulty")  # three ways to say one thing
 MEAN_PROMPT: Final = WorkloadSection.model_fields["prompt_tokens"].default
 
 
@@ -171,7 +170,7 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
     values, settings, resolved = facts.values, facts.settings, collapse_single_values(resolved)
     workload, hardware, traits, known = build_step(resolved)
     rule, updates = resolved.config.recipe, facts.split.updates
-    guesses = ("mean_response_tokens", "prompt_set_size", *RATES)
+    guesses = ("mean_response_tokens", "prompt_set_size", *RATE_WAYS)
     guessed = {key for key in guesses if resolved.source(f"workload.{key}") == DEFAULT}
     every = _positive(values.get("validation_every"))
     validation = replace(workload.validation, every_steps=int(every) * updates) if every else NO_VALIDATION
@@ -198,7 +197,7 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
         and resolved.source("workload.prompt_set_size") == facts.keys.get("dataset", "dataset"),
         gpu_known=resolved.source("hardware.gpu") != DEFAULT,
         length_known="mean_response_tokens" not in guessed,
-        rates_known=not guessed.issuperset(RATES),
+        rates_known=not guessed.issuperset(RATE_WAYS),
         problems_known=resolved.source("validation.problems") != DEFAULT,
         longest_prompt=float(values.get("prompt_tokens") or workload.prompt_tokens),
         width=tensor,

@@ -14,11 +14,11 @@ from budgets.coefficients import prior
 from budgets.errors import BudgetError, InputError, MissingFileError
 from planner.adopting.configuration import configuration_of
 from planner.adopting.records import read_run, timed
-from planner.adopting.settings import SETTINGS, facts_of
+from planner.adopting.settings import SETTINGS, facts_of, of_columns
 from planner.adopting.together import ComparableRuns, Entry, compare_runs, missing_flags
 from planner.axes import LEARNING_RATE, RECIPE, value_of
 from planner.config import Resolved, build_request
-from planner.config.layers import DEFAULT
+from planner.config.layers import DEFAULT, with_base_rate
 from planner.config.trainer import BUILTIN
 from planner.store import open_store
 from planner.store.schema import SweepStatus
@@ -129,11 +129,12 @@ def _entry(path: Path, request: AdoptRequest, scores: Sequence[str]) -> Entry:
         run = replace(run, steps=tuple(steps))
     if request.seconds_per_step is not None:
         run = timed(run, request.seconds_per_step)
-    configuration = configuration_of(path, request.settings and Path(request.settings), run.log)
+    written = configuration_of(path, request.settings and Path(request.settings), run.log)
+    trainer, configuration = of_columns(run.trainer, run.constants, written)
     flags = {name: getattr(request, name, None) for name in SETTINGS}
     if flags["validation_samples"] is None:
         flags["validation_samples"] = run.samples
-    facts = facts_of(run.trainer, configuration, flags)
+    facts = facts_of(trainer, configuration, flags)
     return Entry(run, facts.settings, split=facts.split)
 
 
@@ -217,11 +218,8 @@ def _configuration(request: AdoptRequest, compared: ComparableRuns, pilot: float
     own = load_configuration(request.config)
     values = _read_values(request, compared.curves or compared.entries)
     values |= {"budget.gpu_hours": pilot + final, "pilot.fraction": pilot / (pilot + final)}
-    # Of pass rates there are several ways to say them.
-    ways = {"workload.pass_rate": ("workload.pass_rate", "workload.pass_rates_file", "workload.difficulty")}
-    for key in [key for key in values if key.startswith(_OF_WORKLOAD)]:
-        if any(own.source(way) != DEFAULT for way in ways.get(key, (key,))):
-            values[key] = None
+    for key in [key for key in values if key.startswith(_OF_WORKLOAD) and own.source(key) != DEFAULT]:
+        values[key] = None
     if model := values["workload.model"]:
         values["workload.model"] = catalogue.model_named(str(model))
     flags = {key: (f"the adopted runs ({key})", value) for key, value in values.items() if value is not None}
@@ -230,14 +228,14 @@ def _configuration(request: AdoptRequest, compared: ComparableRuns, pilot: float
         raise InputError(
             f"no log says which GPU it ran on: give --gpu, such as {', '.join(catalogue.names('gpus')[:4])}"
         )
-    return resolved
+    # The mean score before training says how hard the problems are.
+    base = [score for entry in compared.curves or compared.entries if (score := entry.run.base_score) is not None]
+    return with_base_rate(resolved, statistics.fmean(base) if base else None, "the adopted runs (workload.pass_rate)")
 
 
 def _read_values(request: AdoptRequest, entries: Sequence[Entry]) -> dict[str, Any]:
     """Return what the runs say by key of the configuration, None where they say nothing."""
     first, gpus = entries[0].settings, max(entry.settings.gpus or 1 for entry in entries)
-    # The mean score before training says how hard the problems are.
-    base = [s.score for e in entries for s in e.run.scores[:1] if s.step == 0 and s.score is not None]
     gaps = [after.step - before.step for e in entries for before, after in pairwise(e.run.scores)]
     responses, prompts = (
         [mean for entry in entries if (mean := entry.run.typical(name) or 0.0) > 0]
@@ -248,7 +246,6 @@ def _read_values(request: AdoptRequest, entries: Sequence[Entry]) -> dict[str, A
     factors = list(dict.fromkeys(float(r) for e in entries if (r := value_of(e.axes, LEARNING_RATE)) is not None))
     return {
         "workload.model": first.model,
-        "workload.pass_rate": min(0.99, max(0.01, statistics.fmean(base))) if base else None,
         "hardware.gpu": request.gpu,
         "hardware.gpus": gpus,
         "hardware.gpus_per_trial": gpus,

@@ -1,6 +1,7 @@
 """Brings measured steps from the database to the cost model, says whose they are, and takes them back."""
 
 import os
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,25 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Row
 
+from budgets import catalogue
 from budgets.coefficients import RECOMPUTING, Coefficients
 from budgets.errors import NotFoundError
 from budgets.hardware import Gpu
 from budgets.memory import Placement
 from budgets.work import Phase
 from budgets.workload import RecipeTraits, Workload
+from planner.config.layers import Resolved, collapse_single_values, with_base_rate
 from planner.proposals import Request
 from planner.recipes import load_recipe, recipe_names
 from planner.store import Store, open_store
-from planner.store.costs import counted_costs, forget_costs, sweeps_of
+from planner.store.costs import base_scores, counted_costs, forget_costs, sweeps_of
 from planner.store.records import WHOLE
 from planner.store.schema import CostRecord
 from rlplan.actions.configuring import absent
-from rlplan.wording.numbers import plural
+from rlplan.wording.numbers import plural, some_of
 
 if TYPE_CHECKING:
     from budgets.calibration import Calibration, MeasuredStep
 
 MOST_RECORDS = 600  # that calibrate, half a second's work; the steps of one kind count as one, however many they are
+ADOPTED = "adopted"  # begins the source of what such runs have taught
 NAMED = 3  # runs whose steps calibrate; of more the longest
 _PHASES = {phase.value for phase in Phase}
 _TIMES_BOTH = {"nemo-rl", "openrlhf", "skyrl"}  # old and reference log-probabilities as one, where there are both
@@ -52,6 +56,22 @@ class CostSource:
             sweeps = sweeps_of(session, (row.trial_id for row in counted))
         text = evidence(counted, gpu, sweeps)
         return f"{text} in {self.name}" if text and self.name else text
+
+
+def with_adopted_rate(sources: Sequence[CostSource], resolved: Resolved) -> Resolved:
+    """Take as the base pass rate what adopted runs of the model scored before training, where nobody states one."""
+    config = collapse_single_values(resolved).config
+    model = catalogue.model(config.workload.model, config.models).name
+    scores, texts = list[float](), list[str]()
+    for source in sources if config.axes.models is None else ():
+        with source.store.read() as session:
+            found = base_scores(session, model, source.sweep)
+        if found:
+            scores += found.values()
+            named = some_of([os.path.basename(path) for path in found], NAMED)
+            texts.append(f"{named} in {source.name}" if source.name else named)
+    mean = statistics.fmean(scores) if scores else None
+    return with_base_rate(resolved, mean, f"{ADOPTED}: the scores before training of {'; '.join(texts)}")
 
 
 def known_of(

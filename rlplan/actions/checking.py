@@ -15,10 +15,10 @@ from planner.rules import USUAL
 from planner.vetting.changes import Checked, check
 from planner.vetting.launch import Launch, configured, launch_of
 from planner.vetting.verdict import Memory, memory_of
-from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
+from rlplan.actions.configuring import flag_of, flagged, load_configuration
 from rlplan.actions.fixing import Fixed, fixed_copy
 from rlplan.actions.from_script import CAP, facts_of, known_name, model_of, name_in, overrides_of
-from rlplan.actions.pricing import assumptions_of, measured
+from rlplan.actions.pricing import assumptions_of, measured_in
 from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.wording.assumptions import Assumption
 
@@ -61,8 +61,12 @@ def check_script(asked: CheckRequest) -> CheckedScript:
             "GRPO and its kin, whose groups have at least 2: give --rollouts-per-prompt"
         )
     model = "" if asked.task else name_in(model_of(facts, files[0]), files[0])
-    resolved = _configuration(facts, model, asked, asked.from_log)
-    launch = _with_measured(launch_of(facts, resolved, given.get("steps")), resolved, asked.db)
+    with measured_in(asked.db, _configuration(facts, model, asked, asked.from_log)) as (resolved, measured):
+        launch = launch_of(facts, resolved, given.get("steps"))
+        size = (launch.rollouts_per_prompt, 1)
+        known = measured(PriceQuery(launch.workload, launch.hardware, launch.traits, *size, launch.coefficients))
+    length_known = launch.length_known or known.coefficients.measured_lengths
+    launch = replace(launch, workload=known.workload, coefficients=known.coefficients, length_known=length_known)
     checked = check(launch, asked.budget)
     fixed = fixed_copy(files, facts, checked) if asked.fix else None
     assumptions = assumptions_of(checked.verdict.price, resolved)
@@ -90,28 +94,16 @@ def _configuration(
     facts: ScriptFacts, model: str, asked: CheckRequest | FitsRequest, log: str | Path | None = None
 ) -> Resolved:
     """Return the configuration: the user's file, then the script, then flags."""
-    flags = with_log(flagged(asked), log)
-    flags = {key: each for key, each in flags.items() if each[1] is not None and key != "workload.model"}
+    flags = {key: each for key, each in flagged(asked).items() if each[1] is not None and key != "workload.model"}
     if isinstance(asked, CheckRequest) and asked.task:
         of_script = {key: each for key, each in configured(facts, model).items() if key in BESIDE_TASK}
-        return load_configuration(asked.config, asked.task, {**of_script, **flags})
+        return load_configuration(asked.config, asked.task, {**of_script, **flags}, log)
     overrides = overrides_of(facts, model, flags.get(CAP))
     if facts.settings.gpus is None:
         overrides |= dict.fromkeys(("hardware.gpus", "hardware.gpus_per_trial"), ("one node", NODE_GPUS))
     if asked.gpus is not None:
         flags["hardware.gpus_per_trial"] = ("--gpus", asked.gpus)
-    return load_configuration(asked.config, None, {**overrides, **flags})
-
-
-def _with_measured(launch: Launch, resolved: Resolved, database: str) -> Launch:
-    """Return the launch with what the database knows of costs and lengths."""
-    query = PriceQuery(
-        launch.workload, launch.hardware, launch.traits, launch.rollouts_per_prompt, 1, launch.coefficients
-    )
-    given = resolved.source("workload.mean_response_tokens") != DEFAULT
-    known = measured(query, database, given_mean=given)
-    measured_length = launch.length_known or known.coefficients.measured_lengths
-    return replace(launch, workload=known.workload, coefficients=known.coefficients, length_known=measured_length)
+    return load_configuration(asked.config, None, {**overrides, **flags}, log)
 
 
 def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from budgets.errors import InputError
 from planner.config import Resolved, file_layer, flag_layer, resolve, task_layers
-from planner.config.layers import DEFAULT
+from planner.config.layers import DEFAULT, with_base_rate
 from rlplan.actions.own_gpus import gpu_layers
 from rlplan.requests.request import Request, flags_of
 from rlplan.wording.typed_numbers import names_in
@@ -31,9 +31,16 @@ def flag_of(name: str) -> str:
 
 
 def load_configuration(
-    file: str | Path | None = None, task: str | None = None, flags: Mapping[str, tuple[str, Any]] | None = None
+    file: str | Path | None = None,
+    task: str | None = None,
+    flags: Mapping[str, tuple[str, Any]] | None = None,
+    log: str | Path | None = None,
 ) -> Resolved:
-    """Merge defaults, task, file and flags; without a file named, ./rlplan.toml counts when it is there."""
+    """Merge defaults, task, file and flags; without a file named, ./rlplan.toml counts when it is there.
+
+    A trainer's `log` says how long responses are and, where nobody states it, the base pass rate.
+    """
+    flags, base_score = _with_log(flags or {}, log)
     if file is None and DEFAULT_FILE.exists():
         file = DEFAULT_FILE
     from_file = [file_layer(Path(file))] if file is not None else []
@@ -41,11 +48,11 @@ def load_configuration(
     sections = [section for layer in from_file if isinstance(section := layer.tables.get("workload"), dict)]
     named_task = task or next((str(each["task"]) for each in sections if isinstance(each.get("task"), str)), None)
     from_task = task_layers(named_task, cpu_cores()) if named_task else []
-    layers = [*from_task, *from_file, *flag_layer(flags or {})]
+    layers = [*from_task, *from_file, *flag_layer(flags)]
     resolved = resolve(layers)
-    if {resolved.source("hardware.gpu"), resolved.source("hardware.gpus")} != {DEFAULT}:
-        return resolved
-    return resolve([*gpu_layers(), *layers])
+    if {resolved.source("hardware.gpu"), resolved.source("hardware.gpus")} == {DEFAULT}:
+        resolved = resolve([*gpu_layers(), *layers])
+    return with_base_rate(resolved, base_score, f"step 0 of --from-log {log}")
 
 
 def flagged(asked: Request) -> dict[str, tuple[str, Any]]:
@@ -59,10 +66,12 @@ def flagged(asked: Request) -> dict[str, tuple[str, Any]]:
     return values
 
 
-def with_log(flags: Mapping[str, tuple[str, Any]], log: str | Path | None) -> Mapping[str, tuple[str, Any]]:
-    """Return flags with the mean response length of a trainer's log; refused where both are given."""
+def _with_log(
+    flags: Mapping[str, tuple[str, Any]], log: str | Path | None
+) -> tuple[Mapping[str, tuple[str, Any]], float | None]:
+    """Return flags with the mean response length of a trainer's log, refused where both are given; and its step 0."""
     if log is None:
-        return flags
+        return flags, None
     from planner.adopting.records import read_run  # noqa: PLC0415 (for a log alone)
 
     if flags.get(MEAN_RESPONSE, ("", None))[1] is not None:
@@ -71,14 +80,15 @@ def with_log(flags: Mapping[str, tuple[str, Any]], log: str | Path | None) -> Ma
             from_log=log,
             mean_response_tokens=None,
         )
-    mean = read_run(Path(log)).typical("response_tokens")
+    run = read_run(Path(log))
+    mean = run.typical("response_tokens")
     if mean is None:
         raise InputError(
             "{from_log}: no response lengths are in it; give {mean_response_tokens} instead",
             from_log=log,
             mean_response_tokens=None,
         )
-    return {**flags, MEAN_RESPONSE: (f"--from-log {log}", mean)}
+    return {**flags, MEAN_RESPONSE: (f"--from-log {log}", mean)}, run.base_score
 
 
 def _as_configured(key: str, value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 import csv
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +16,7 @@ from planner.config.request import length_name
 from planner.config.schema import named_sizes
 from planner.pricing import Change, Price, PriceQuery, changes, price
 from planner.pricing.measured_runs import PricedRun, priced_runs
-from rlplan.actions.configuring import absent
+from rlplan.actions.configuring import MEAN_RESPONSE, absent
 from rlplan.wording.assumptions import Assumption, asked_for_lengths, lengths_text, measured_lengths, width_and_evidence
 from rlplan.wording.numbers import count
 
@@ -37,28 +39,34 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
     n and B are by default the first usual choice's.
     """
     usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)[0]
-    workload, hardware, traits, known = build_step(resolved)
-    prompts = usual_B if B is None else traits.prompts_of_update(B)
-    asked = PriceQuery(workload, hardware, traits, usual_n if n is None else n, prompts, known)
-    asked = measured(asked, database, given_mean=resolved.source("workload.mean_response_tokens") != DEFAULT)
+    with measured_in(database, resolved) as (known_here, measured):
+        workload, hardware, traits, known = build_step(known_here)
+        prompts = usual_B if B is None else traits.prompts_of_update(B)
+        asked = PriceQuery(workload, hardware, traits, usual_n if n is None else n, prompts, known)
+        asked = measured(asked)
     found = price(asked)
     dollars = resolved.config.cost.per_million.dollars(asked.tokens)
     return Priced(found, changes(found), assumptions_of(found, resolved), dollars)
 
 
-def measured(asked: PriceQuery, database: str, *, given_mean: bool) -> PriceQuery:
-    """Return what is asked with what the database knows about costs and lengths; one that is not there is not made."""
-    if "://" not in database and not os.path.exists(os.path.expanduser(database)):
-        return asked  # without the store, which takes longer to import than all else
+@contextmanager
+def measured_in(database: str, resolved: Resolved) -> Iterator[tuple[Resolved, Callable[[PriceQuery], PriceQuery]]]:
+    """Yield the configuration and what returns a query, each with what a database knows; none is made."""
+    if ("://" not in database and not os.path.exists(os.path.expanduser(database))) or absent(database):
+        yield resolved, lambda asked: asked  # without the store, which takes longer to import than all else
+        return
     from planner.store import open_store  # noqa: PLC0415
-    from rlplan.actions.calibrating import CostSource, known_of  # noqa: PLC0415
+    from rlplan.actions.calibrating import CostSource, known_of, with_adopted_rate  # noqa: PLC0415
 
-    if absent(database):
-        return asked
     with open_store(database, read_only=True) as store:
-        terms = (asked.workload, asked.hardware.gpu, asked.traits, asked.coefficients)
-        coefficients, workload = known_of([CostSource(store)], *terms, given_mean=given_mean)
-    return replace(asked, coefficients=coefficients, workload=workload)
+        sources, given_mean = [CostSource(store)], resolved.source(MEAN_RESPONSE) != DEFAULT
+
+        def measured(asked: PriceQuery) -> PriceQuery:
+            terms = (asked.workload, asked.hardware.gpu, asked.traits, asked.coefficients)
+            coefficients, workload = known_of(sources, *terms, given_mean=given_mean)
+            return replace(asked, coefficients=coefficients, workload=workload)
+
+        yield with_adopted_rate(sources, resolved), measured
 
 
 def price_table(path: Path) -> list[PricedRun]:

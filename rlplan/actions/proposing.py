@@ -15,8 +15,8 @@ from planner.pricing import PriceQuery
 from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
 from planner.store.schema import Plan
-from rlplan.actions.calibrating import with_measured
-from rlplan.actions.configuring import MEAN_RESPONSE, absent, flagged, load_configuration, with_log
+from rlplan.actions.calibrating import with_adopted_rate, with_measured
+from rlplan.actions.configuring import MEAN_RESPONSE, absent, flagged, load_configuration
 from rlplan.actions.cost_sources import cost_sources
 from rlplan.reading.plan_data import new_candidates, new_plan
 from rlplan.requests.planning import ProposeRequest
@@ -38,12 +38,12 @@ class StoredPlan:
 
 def asked_configuration(asked: ProposeRequest) -> Resolved:
     """Return the configuration of what a plan is asked for: defaults, task, file, script and flags."""
-    flags = with_log(flagged(asked), asked.from_log)
+    flags = flagged(asked)
     if asked.script is not None:
         from rlplan.actions.from_script import with_script  # noqa: PLC0415 (reads what no other plan needs)
 
-        flags = with_script(flags, asked.script, task=asked.task)
-    return load_configuration(asked.config, asked.task, flags)
+        flags = dict(with_script(flags, asked.script, task=asked.task))
+    return load_configuration(asked.config, asked.task, flags, asked.from_log)
 
 
 def make_plan(
@@ -74,9 +74,10 @@ def _draft(
     resolved: Resolved, require: Require | None, learn_from: Sequence[str] | None, store: Store | None
 ) -> tuple[Plan, Proposal, list[Assumption], tuple[float, ...]]:
     """Return a plan that is not stored yet, its proposal, what it takes for granted, and what a step's tokens cost."""
-    request = build_request(resolved)
     with ExitStack() as opened:
         sources = cost_sources(learn_from, store, opened)
+        resolved = with_adopted_rate(sources, resolved)
+        request = build_request(resolved)
         if sources:
             request = with_measured(sources, request, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
     if sources and learn_from and not any(variant.coefficients.evidence for variant in request.all_variants):

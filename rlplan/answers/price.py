@@ -14,7 +14,7 @@ from planner.metrics import Interval
 from planner.percent import percent
 from planner.pricing import Change, PhasePrice, Price
 from planner.pricing.measured_runs import PricedRun, Summary, summary
-from rlplan.actions.configuring import flag_of, flagged, load_configuration, with_log
+from rlplan.actions.configuring import flag_of, flagged, load_configuration
 from rlplan.actions.measured_steps import MeasuredSteps
 from rlplan.actions.pricing import Priced, price_one, price_table
 from rlplan.requests.planning import PriceRequest
@@ -44,10 +44,10 @@ def answer(asked: PriceRequest) -> "StepPrice | RunPrices | ForgottenPrices | Me
         return RunPrices(tuple(price_table(Path(asked.runs))))
     described = asked.trainer is not None and asked.trainer.endswith(".toml")
     flags = {
-        **with_log(flagged(asked), asked.from_log),
+        **flagged(asked),
         "trainer.name": ("--trainer", COMMAND if described else asked.trainer),
     }
-    resolved = load_configuration(None if asked.config is None else Path(asked.config), asked.task, flags)
+    resolved = load_configuration(asked.config, asked.task, flags, asked.from_log)
     n, B = asked.rollouts_per_prompt, asked.prompts_per_batch
     if not asked.measure:
         return StepPrice(price_one(resolved, n, B, asked.db), asked)

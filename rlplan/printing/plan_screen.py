@@ -17,6 +17,7 @@ from planner.metrics import Interval
 from planner.percent import percent
 from planner.proposals import Candidate, Proposal
 from planner.proposals.proposal import ChampionPlan
+from rlplan.actions.calibrating import ADOPTED
 from rlplan.actions.own_gpus import CLUSTER, THIS_MACHINE
 from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.champion_screen import EXPLORING, against_champion, champion_lines, pilot_text
@@ -70,6 +71,8 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     workload, cost = proposal.request.workload, proposal.run.cell.cost
     if (cut := workload.under(proposal.request.traits).responses.truncated_share) > MOST_CUT:
         known += f" {percent(cut)} of responses are cut off."
+    if any(each.what == "base pass rate" and each.source.startswith(ADOPTED) for each in plan.assumptions):
+        known += f" Base pass rate {workload.pass_rates.mean:.2g}, from adopted runs."
     if saves := cost.seconds_by_phase.get(Phase.SAVE):
         known += f" Saves take {percent(saves / cost.step_seconds)} of the time."
     below: list[Part] = ["", *canvas.lines(known), *next_after(plan, invocation, canvas)]

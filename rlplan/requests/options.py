@@ -94,7 +94,7 @@ response_tokens = partial(flag, "Most tokens of a response.", least=1, key="work
 mean_response = partial(
     flag, "Mean tokens of a response: what a price depends on most.", key="workload.mean_response_tokens"
 )
-from_log = partial(flag, "A trainer's log of such a run: its mean response length counts.", "<log>")
+from_log = partial(flag, "A trainer's log of such a run: response length and base score count.", "<log>")
 recipe = partial(
     flag, "A recipe, such as grpo or scalerl, or a path to a .toml file.", offer=completing.recipes, key="recipe.name"
 )

@@ -49,7 +49,8 @@ class ProposeRequest(StoredRequest):
     alone: bool | None = options.alone()
     advised: bool | None = options.advised()
     learn_from: list[str] | None = flag(
-        "Whose measured steps and lengths count, may be repeated; all of --db without it.", "<database>|<sweep>|none"
+        "Whose measured steps, lengths and base scores count, may be repeated; all of --db without it.",
+        "<database>|<sweep>|none",
     )
     task: str | None = options.task()
     config: Path | str | None = options.config()

@@ -1,9 +1,12 @@
 """`rlplan adopt`: runs of other people's trainers become trials of a sweep, and their steps prices."""
 
+import json
 import math
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +16,9 @@ from planner.store.schema import Candidate, CostRecord, Plan, Point, Sweep, Swee
 from planner.trials import TrialState
 from tests.rlplan.adopted_runs import (
     FIVE,
+    MODEL,
     SECONDS,
+    SERIES,
     Trained,
     folders,
     rising,
@@ -222,3 +227,87 @@ def test_what_runs_taught_of_prices_is_shown_counts_and_can_be_taken_back(run: R
     again = run("price", "--forget", "run-1")
     assert again.code == 3
     assert "nothing was measured of 'run-1', or of any other run" in again.err
+
+
+def test_adopted_runs_teach_the_base_pass_rate_unless_it_is_stated(run: Run, five: list[str], tmp_path: Path) -> None:
+    (tmp_path / "rates.txt").write_text("0.6\n0.8\n" * 2000)
+    (tmp_path / "easy.toml").write_text('[workload]\ndifficulty = "easy"\n')
+    run.json("adopt", *five[:2], *GIVEN, "--db", "old.db")
+    asked = ("--model", "qwen2.5-0.5b", "--gpu", "h100", "--gpus", "8")
+
+    def assumed(*flags: str) -> Any:
+        plan = run.json("propose", "--budget", "500", *asked, *flags)
+        (source,) = (each["source"] for each in plan["assumptions"] if each["what"] == "base pass rate")
+        return plan["workload"]["mean_pass_rate"], source
+
+    adopted = "adopted: the scores before training of run-0, run-1"
+    assert assumed("--db", "old.db") == (pytest.approx(0.3), adopted)
+    assert assumed("--learn-from", "old.db") == (pytest.approx(0.3), f"{adopted} in old.db")
+    assert assumed("--db", "old.db", "--learn-from", "none")[0] == pytest.approx(0.45)
+    assert assumed("--db", "old.db", "--model", "qwen3-8b")[0] == pytest.approx(0.45)  # another's
+    assert assumed("--db", "old.db", "--pass-rates-file", "rates.txt")[0] == pytest.approx(0.7)
+    assert assumed("--db", "old.db", "--difficulty", "hard")[0] == pytest.approx(0.03125)
+    assert assumed("--db", "old.db", "--config", "easy.toml")[0] == pytest.approx(0.45)
+    shown = run("propose", "--budget", "500", *asked, "--db", "old.db").out
+    assert "Base pass rate 0.3, from adopted runs." in " ".join(shown.split())
+    checked = run("check", f"{five[0]}/run_grpo.sh", "--gpu", "h100", "--db", "old.db", "--explain")
+    assert "a pass rate of" not in checked.out
+
+
+def test_runs_of_wandb_say_their_sizes_by_their_configuration(run: Run, tmp_path: Path) -> None:
+    for name, one in {"a": FIVE[0], "b": FIVE[2]}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "history.csv").write_text(history(one))
+        rollout = {"n": one.n} if name == "a" else {}
+        parts: dict[str, Any] = {
+            "actor_rollout_ref": {
+                "rollout": rollout,
+                "model": {"path": MODEL},
+                "actor": {"optim": {"lr": one.learning_rate}},
+            },
+            "data": {"train_batch_size": one.B},
+            "trainer": {"nnodes": 2, "n_gpus_per_node": 8},
+        }
+        wrapped = {key: {"desc": None, "value": value} for key, value in parts.items()}
+        (folder / "config.yaml").write_text(json.dumps({"wandb_version": 1, **wrapped}))
+        args = ["actor_rollout_ref.rollout.n=32"] if name == "b" else []
+        (folder / "wandb-metadata.json").write_text(json.dumps({"args": args, "gpu_count": 8}))
+        (folder / "wandb-summary.json").write_text(json.dumps({"learning_rate": 3.0, "seed": 7}))
+    runs = run.json("adopt", "a", "b", *GIVEN)["runs"]
+    assert [(one["rollouts_per_prompt"], one["prompts_per_batch"], one["gpus"]) for one in runs] == [
+        (8, 64, 16),
+        (32, 64, 16),
+    ]
+    assert [one["learning_rate"] for one in runs] == [FIVE[0].learning_rate, FIVE[2].learning_rate]
+
+
+@pytest.mark.parametrize(
+    ("columns", "trainer"),
+    [
+        (("rollouts_per_prompt", "prompts_per_batch"), True),
+        (("n", "B"), False),
+        (("config.actor_rollout_ref.rollout.n", "config.data.train_batch_size"), False),
+        (("config/num_generations", "generation_batch_size"), False),
+        (("actor_rollout_ref.rollout.n", "train_batch_size"), True),
+    ],
+)
+def test_tables_say_their_sizes_by_columns(
+    run: Run, tmp_path: Path, columns: tuple[str, str], *, trainer: bool
+) -> None:
+    for name, one in {"a": FIVE[0], "b": FIVE[2]}.items():
+        sizes = (one.n, one.n * one.B if "generation_batch_size" in columns else one.B)
+        (tmp_path / f"{name}.csv").write_text(history(one, dict(zip(columns, sizes, strict=True)), trainer=trainer))
+    flags = ("--model", "qwen2.5-0.5b", "--gpus", "8", "--learning-rate", "1e-6", "--seconds-per-step", "90")
+    runs = run.json("adopt", "a.csv", "b.csv", *GIVEN, *flags)["runs"]
+    assert [(one["rollouts_per_prompt"], one["prompts_per_batch"]) for one in runs] == [(8, 64), (32, 64)]
+
+
+def history(of: Trained, columns: Mapping[str, int] | None = None, *, trainer: bool = True) -> str:
+    """Return the table of a run as a tracker exports it, with what else each row says."""
+    series = (SERIES, "timing_s/step") if trainer else ("score", "took")
+    lines = [",".join(["_step", *series, *(columns or {})])]
+    for step, took, score in of.steps:
+        scored = "" if score is None else repr(score)
+        lines.append(",".join([str(step), scored, repr(took), *map(str, (columns or {}).values())]))
+    return "\n".join([*lines, ""])

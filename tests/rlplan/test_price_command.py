@@ -1,6 +1,7 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,6 +100,22 @@ def test_a_log_tells_how_long_responses_are(run: Run, tmp_path: Path) -> None:
     assert (twice.code, "leave one out" in twice.err) == (2, True)
     log.write_text('{"step": 1, "loss": 0.5}\n')
     assert "no response lengths" in run("price", "--from-log", str(log)).err
+
+
+def test_a_log_tells_the_base_pass_rate_unless_it_is_stated(run: Run, tmp_path: Path) -> None:
+    rows = [{"step": 0, "data": {"val-core/x/acc/mean@4": 0.2}}]
+    rows += [{"step": s, "data": {"response_length/mean": 900.0, "val-core/x/acc/mean@4": 0.4}} for s in (1, 2)]
+    (tmp_path / "run.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "mine.toml").write_text("[workload]\npass_rate = 0.6\n")
+
+    def assumed(*flags: str) -> Any:
+        plan = run.json("propose", "--budget", "5000", "--from-log", "run.jsonl", *flags)
+        (source,) = (each["source"] for each in plan["assumptions"] if each["what"] == "base pass rate")
+        return plan["workload"]["mean_pass_rate"], source
+
+    assert assumed() == (pytest.approx(0.2), "step 0 of --from-log run.jsonl")
+    assert assumed("--config", "mine.toml")[0] == pytest.approx(0.6)
+    assert assumed("--difficulty", "hard")[0] == pytest.approx(0.03125)
 
 
 def test_each_run_of_a_table_is_priced_beside_what_was_measured_on_one_screen(run: Run, tmp_path: Path) -> None:
