@@ -23,6 +23,10 @@ NUMBER, WHOLE, SWITCH, TEXT = ("number", (int, float)), ("whole number", int), (
 # Beginnings of names whose models have the shapes of another family, or leave out their size.
 SAME_SHAPE = {
     "qwen2-": "qwen2.5-",
+    "qwen2.5-vl-2b": "qwen2.5-1.5b",  # beside their vision encoders these have the shapes of text models
+    "qwen3-vl-2b": "qwen3-1.7b",
+    "eurus-2-": "qwen2.5-",
+    "glm-z1-": "glm-4-",
     "qwq-": "qwen2.5-",
     "openthinker-": "qwen2.5-",
     "qwen3.6-": "qwen3.5-",

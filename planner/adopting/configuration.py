@@ -227,7 +227,8 @@ def read_named(path: Path, written: Mapping[str, str] | None = None, depth: int 
     for name in bases if isinstance(bases, list) else [bases]:
         if not isinstance(name, str) or name == "_self_":  # Hydra's groups are the trainer's own defaults
             continue
-        for each in (name, f"{name}.yaml"):
+        file = name.partition("@")[0]  # Hydra's: in which group it is put
+        for each in (file, f"{file}.yaml"):
             if (base := found_file(each, path.parent)) and base != path:
                 found |= read_named(base, written, depth + 1)
                 break

@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from budgets.errors import InputError
+from budgets.hardware import NODE_GPUS
+from planner.adopting.batches import batch_rollouts, of_update
 from planner.adopting.configuration import Flat
-from planner.logs.trainers import load_trainer, trainer_names
+from planner.adopting.gpus import beside, gpus_of, on_nodes, take_turns
+from planner.logs.trainers import Trainer, load_trainer, trainer_names
 
 _NEEDED = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "model", "gpus")
 _FURTHER = (  # what is passed on beyond Settings, as it is written
@@ -16,6 +19,7 @@ _FURTHER = (  # what is passed on beyond Settings, as it is written
     *("engine_memory_share", "micro_batch_tokens", "micro_batch_sequences", "validation_problems", "dataset_problems"),
     *("keep_checkpoints", "schedule_steps", "warmup_steps", "clip_low", "clip_high", "staleness", "kl", "dataset"),
     *("validation_every", "save_every", "device_batch", "device_validation"),
+    *("turns", "turn_tokens", "tool_tokens", "tool_seconds"),
 )
 _TRUTHS = (
     *("activation_checkpointing", "optimizer_offload", "parameter_offload", "filter_groups", "resume"),
@@ -26,7 +30,13 @@ _SWITCHED = (  # a key that is off, what it turns off, and the value of that the
     *(("validation_on", "validation_every", 0), ("kl_on", "kl", 0.0)),
 )
 _SIZES = {"n": "rollouts_per_prompt", "B": "prompts_per_batch"}
+_ENDS = {  # last parts of keys, whatever stands before them, that say one of ours in any trainer
+    "turns": ("max_turns", "max_turn", "max_assistant_turns", "max_rollout_turns", "max_llm_turns", "rounds"),
+    "turn_tokens": ("max_tokens_per_turn", "max_tokens_per_step", "max_turn_tokens"),
+    "tool_tokens": ("max_obs_length", "max_tool_response_tokens", "max_tokens_per_tool_response"),
+}
 _LARGEST = 2**63
+_OFF = {"lora_on": ("full",)}  # ms-swift's tuner_type
 _FALSE = ("", "none", "null", "false", "disable", "no", "off")
 _PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "e4m3": "fp8", "16": "fp16", "32": "fp32"}
 _SCHEDULES = ("cosine", "linear", "wsd", "constant", "polynomial")
@@ -34,8 +44,9 @@ _DECISIVE = (  # where a variable that nobody sets is to be told of
     *("rollouts_per_prompt", "prompts_per_batch", "batch_rollouts", "device_batch", "learning_rate", "model", "gpus"),
     *("nodes", "gpus_per_node", "train_gpus", "infer_gpus", "response_tokens", "update_steps", "epochs"),
 )
+_TEXTS = ("model", "allocation", "train_devices", "infer_devices")  # of these, what is no number by itself
 _PLACES = {  # other names by which one of ours may be said
-    "gpus": ("train_gpus", "gpus_per_node"),
+    "gpus": ("allocation", "train_devices", "train_gpus", "gpus_per_node"),
     "prompts_per_batch": ("batch_rollouts", "device_batch"),
     "response_tokens": ("total_tokens",),
     "sharding": ("zero_stage",),
@@ -95,6 +106,12 @@ class ScriptFacts:
     keys: Mapping[str, str] = field(default_factory=dict)  # our names, and the trainer's key or flag that said it
     assumed: Mapping[str, Any] = field(default_factory=dict)  # our names, and the trainer's default that was taken
     unresolved: tuple[str, ...] = ()  # variables and files that could not be found
+    names: Trainer | None = None  # whose keys and defaults these are: the trainer's, or those of a fork of it
+
+    @property
+    def maker(self) -> str | None:
+        """The name of the trainer, or of a fork of it."""
+        return self.names.name if self.names else None
 
 
 def facts_of(
@@ -104,20 +121,35 @@ def facts_of(
     notes: Sequence[str] = (),
     *,
     whole: bool = False,
+    words: Sequence[str] = (),
 ) -> ScriptFacts:
     """Return what a configuration says, by the keys of its trainer; what is `given` by our own names wins.
 
     Of a whole configuration the trainer's own defaults are taken where it is silent; a log may show only a part.
+    The `words` of a command say which fork of the trainer it starts.
     """
     said = {**found, **_without_none(given or {})}
-    known = _Known(trainer, said, whole=whole, silent=not found)
+    names = load_trainer(trainer).as_forked(words, said) if trainer is not None else None
+    unseen = False
+    if names is not None and not words and "num_processes" in names.keys.get("gpus", ()):
+        unseen = True
+        names = replace(names, assumed={**names.assumed, "gpus_per_node": NODE_GPUS})  # a launcher that is not seen has
+    known = _Known(names, said, given or {}, whole=whole, silent=not found)
     settings, split = _settings(known, whole=whole)
     values = _further(known, split, settings.prompts_per_batch)
     present = _without_none({name: getattr(settings, name) for name in SETTINGS} | values)
     keys = {name: known.keys[place] for name in present if (place := _place(name, known.keys))}
     assumed = {name: value for name, value in present.items() if name not in keys and _place(name, known.assumed)}
-    open_ = [f"{key}={said[key]}" for name, key in known.keys.items() if name in _DECISIVE and _is_open(said[key])]
-    return ScriptFacts(trainer, settings, split, values, keys, assumed, (*notes, *open_))
+    doubts = [text for text, when in (names.doubts if names else {}).items() if named_by({text: when}, said)]
+    if whole and unseen and assumed.pop("gpus", None):
+        doubts.append(f"no launcher says how many GPUs: {NODE_GPUS} were taken, and B follows from them (--gpus)")
+    shares = math.prod(known.count(name) or 1 for name in ("device_batch", "accumulation")) * (settings.gpus or 1)
+    if known.values.get("share_of") == "unsure" and shares % (settings.rollouts_per_prompt or 1) == 0:
+        doubts.append(
+            f"B is {shares:,} if a GPU's share is counted in prompts, as before TRL 0.15 (--prompts-per-batch)"
+        )
+    open_ = [f"{key}={said[key]}" for name, key in known.keys.items() if name in _DECISIVE and known.left_open(name)]
+    return ScriptFacts(trainer, settings, split, values, keys, assumed, (*notes, *open_, *doubts), names)
 
 
 def of_columns(trainer: str | None, columns: Mapping[str, Any], found: Flat) -> tuple[str | None, Flat]:
@@ -164,19 +196,26 @@ def named_by(names: Mapping[str, Mapping[str, Any]], found: Flat) -> str | None:
 class _Known:
     """What a configuration says by our names, and what its trainer takes where it says nothing."""
 
-    def __init__(self, trainer: str | None, found: Flat, *, whole: bool, silent: bool) -> None:
-        names = load_trainer(trainer) if trainer is not None else None
+    def __init__(
+        self, names: Trainer | None, found: Flat, given: Mapping[str, Any], *, whole: bool, silent: bool
+    ) -> None:
         patterns = names.keys if names else {}
+        dropped = {name for name, ways in patterns.items() if not ways}  # by a fork that has no such setting
         self.keys: dict[str, str] = {}  # of the trainer, that said them
         self.sharding = named_by(names.sharding if names else {}, found)
         self.recipe = named_by(names.recipes if names else {}, found)  # the nearest by its names
         for name in dict.fromkeys((*patterns, *SETTINGS)):
             # Of two ways to train, the keys of the one that is used.
             ways = sorted(patterns.get(name, ()), key=lambda key: ("megatron" in key) != (self.sharding == "megatron"))
-            if place := next((key for key in (name, *ways) if found.get(key) is not None), None):
+            own = () if name in dropped and given.get(name) is None else (name,)
+            if place := next((key for key in (*own, *ways) if found.get(key) is not None), None):
+                self.keys[name] = place
+        for name, ends in _ENDS.items():  # of what forks call as they like
+            if name not in self.keys and (place := next((key for key in found if _ends(key, ends)), None)):
                 self.keys[name] = place
         defaults = {**names.defaults, **(names.assumed if whole else {})} if names and not silent else {}
-        self.assumed = {name: value for name, value in defaults.items() if name not in self.keys}
+        taken = {*self.keys, *dropped, *(["sharding"] if self.sharding else [])}
+        self.assumed = {name: value for name, value in defaults.items() if name not in taken}
         self.values = self.assumed | {name: found[key] for name, key in self.keys.items()}
 
     def __contains__(self, name: str) -> bool:
@@ -187,6 +226,8 @@ class _Known:
         value = self.values.get(name)
         if name == "dataset":  # a path in a folder that is not known, or several
             return value
+        if isinstance(value, list) and name == "train_gpus":  # of several nodes
+            value = sum(each for each in value if isinstance(each, int))
         if isinstance(value, list):
             value = value[-1 if name == "clip_high" else 0] if value else None
         if isinstance(value, bool) or (isinstance(value, str) and ("$" in value or not value)):
@@ -198,6 +239,12 @@ class _Known:
         if isinstance(value, int | float) and value < 0:
             return 0 if name.endswith("_every") else None
         return value
+
+    def left_open(self, name: str) -> bool:
+        """Whether a value hangs on what is not known, or stands where a number should: `nnodes=TO_BE_FILLED`."""
+        value = self.values.get(name)
+        text = isinstance(value, str) and value and name not in _TEXTS
+        return _is_open(value) or bool(text)
 
     def number(self, name: str) -> float | None:
         """Return a number of at least 0; None where none is given."""
@@ -212,7 +259,7 @@ class _Known:
     def holds(self, name: str) -> bool:
         """Say whether something is on; it is not where nothing is said."""
         value = self.values.get(name)
-        return bool(value) and str(value).casefold() not in _FALSE
+        return bool(value) and str(value).casefold() not in (*_FALSE, *_OFF.get(name, ()))
 
     def off(self, name: str) -> bool:
         """Say whether something is said not to be on."""
@@ -222,17 +269,15 @@ class _Known:
 def _settings(known: _Known, *, whole: bool) -> tuple[Settings, GpuSplit]:
     n, notes = known.count("rollouts_per_prompt"), list[str]()
     prompts = _prompts(known, n, whole=whole)
-    of_update = known.count("update_prompts")  # several updates of a batch are another recipe than one
-    if of_update is None and n and (rollouts := known.count("update_rollouts")):
-        of_update = max(1, rollouts // n)
-    if of_update is None and prompts and (batch_updates := known.count("batch_updates")):
-        of_update = max(1, prompts // batch_updates)
-    updates = max(1, math.ceil(prompts / of_update)) if prompts and of_update else 1
+    prompts_of_update, updates = of_update(known, n, prompts)
     if updates > 1:
-        notes.append(f"{updates} updates a batch ({of_update} of {prompts} prompts each)")
+        notes.append(f"{updates} updates a batch ({prompts_of_update} of {prompts} prompts each)")
     recipe, model = known.values.get("recipe"), str(known.values.get("model") or "")
     total = known.count("total_tokens")  # what it leaves beside the prompt is the response's
     rest = None if total is None else max(0, total - (known.count("prompt_tokens") or 0)) or total
+    response = known.count("response_tokens") or rest
+    if (turns := known.count("turns") or 1) > 1 and (of_turn := known.count("turn_tokens")):  # of all turns
+        response = min(turns * of_turn, rest or turns * of_turn)
     settings = Settings(
         rollouts_per_prompt=n,
         prompts_per_batch=prompts,
@@ -240,13 +285,13 @@ def _settings(known: _Known, *, whole: bool) -> tuple[Settings, GpuSplit]:
         # A sentence is no name of a model.
         model=None if not model or " " in model or _is_open(model) else model,
         recipe=recipe if isinstance(recipe, str) else known.recipe,
-        gpus=_gpus(known),
+        gpus=gpus_of(known),
         seed=known.count("seed"),
-        response_tokens=known.count("response_tokens") or rest,
+        response_tokens=response,
         validation_samples=known.count("validation_samples"),
         notes=tuple(notes),
     )
-    generators = _beside(known) or (None if _take_turns(known) else _on_nodes(known, "generator_")) or None
+    generators = beside(known) or (None if take_turns(known) else on_nodes(known, "generator_")) or None
     alone = bool(known.values.get("asynchronous") and generators)
     return settings, GpuSplit(generators, known.count("engine_gpus") or None, alone, updates)
 
@@ -259,7 +304,7 @@ def _prompts(known: _Known, n: int | None, *, whole: bool) -> int | None:
         return math.prod(parts) or None
     if given is not None or n is None:
         return given
-    rollouts = _batch_rollouts(known)
+    rollouts = batch_rollouts(known)
     if rollouts is None:
         return None
     if rollouts % n and not whole:
@@ -271,53 +316,21 @@ def _prompts(known: _Known, n: int | None, *, whole: bool) -> int | None:
     return None if rollouts % n and not said else max(1, rollouts // n)
 
 
-def _batch_rollouts(known: _Known) -> int | None:
-    """Return the rollouts of a batch, where they are given as such or by device."""
-    rollouts = known.count("batch_rollouts")
-    if rollouts is None and "device_batch" in known and "accumulation" in known and (gpus := _gpus(known)):
-        rollouts = gpus * math.prod(known.count(name) or 1 for name in ("device_batch", "accumulation"))
-    return rollouts
-
-
-def _gpus(known: _Known) -> int | None:
-    """Return the GPUs of a run: those that train and those beside them, once where they take turns."""
-    training = known.count("train_gpus") if "train_gpus" in known and "nodes" not in known else _on_nodes(known, "")
-    given = known.count("gpus")
-    return given if given is not None or training is None else training + _beside(known)
-
-
-def _beside(known: _Known) -> int:
-    """Return the GPUs that only generate, beside those that train; none where all take turns."""
-    if _take_turns(known):
-        return 0
-    engines = (known.count("engines") or 0) * (known.count("engine_gpus") or 1)
-    several = "nodes" in known and "train_gpus" in known  # where whole nodes train, whole nodes generate
-    if several or "infer_gpus" not in known or "infer_nodes" in known:
-        return (_on_nodes(known, "infer_") if "infer_nodes" in known else 0) or (0 if several else engines)
-    return known.count("infer_gpus") or engines
-
-
-def _take_turns(known: _Known) -> bool:
-    """Whether the same GPUs generate and train; where both go on at once, only what trains is colocated."""
-    return bool(known.values.get("colocated")) and not known.values.get("asynchronous")
-
-
-def _on_nodes(known: _Known, kind: str) -> int | None:
-    """Return the GPUs of some nodes, one node where their number is not given."""
-    per_node, nodes = known.count(f"{kind}gpus_per_node"), known.count(f"{kind}nodes")
-    return None if per_node is None else per_node * (1 if nodes is None else nodes)
-
-
 def _further(known: _Known, split: GpuSplit, prompts: int | None) -> Flat:
     """Return what is said beyond a run's settings: lengths, epochs, memory, validation, checkpoints, schedule."""
     found: Flat = {name: known.plain(name) for name in _FURTHER}
     found |= {name: known.holds(name) for name in _TRUTHS if name in known}
     if "prompts_per_batch" not in known:
-        found["batch_rollouts"] = _batch_rollouts(known)
-    of_update = (known.count("update_prompts") or 0) * (known.count("rollouts_per_prompt") or 0)
-    found["update_rollouts"] = of_update or known.count("update_rollouts")
+        found["batch_rollouts"] = batch_rollouts(known)
+    rollouts_of_update = (known.count("update_prompts") or 0) * (known.count("rollouts_per_prompt") or 0)
+    found["update_rollouts"] = rollouts_of_update or known.count("update_rollouts")
     found["updates_per_batch"] = split.updates * (known.count("inner_epochs") or 1)
-    if found["update_steps"] is None and (total := known.count("total_prompts")) and prompts:
+    if (found["turns"] or 1) == 1 and known.keys.get("turn_tokens") == known.keys.get("response_tokens"):
+        found["turn_tokens"] = None
+    total, n = known.count("total_prompts"), known.count("rollouts_per_prompt")
+    if total is None and (rollouts := known.count("total_rollouts")):
+        total = rollouts // (n or 1)
+    if found["update_steps"] is None and total and prompts:
         found["update_steps"] = total // prompts
     tensor = "engine_tensor_parallel" if "engine_tensor_parallel" in known else "engine_gpus"
     found["engine_tensor_parallel"] = known.plain(tensor) or None
@@ -338,12 +351,18 @@ def _further(known: _Known, split: GpuSplit, prompts: int | None) -> Flat:
     for switch, name, value in _SWITCHED:
         if known.off(switch):
             found[name] = value
+    if known.holds("kl_off"):
+        found["kl"] = 0.0
     if "dynamic_batches" in known:  # one of two ways
         found["micro_batch_sequences" if known.holds("dynamic_batches") else "micro_batch_tokens"] = None
     share = known.number("warmup_share")
     if found["warmup_steps"] is None and share is not None and (share == 0 or found["update_steps"]):
         found["warmup_steps"] = round(share * (found["update_steps"] or 0))
     return _without_none(found)
+
+
+def _ends(key: str, ends: Sequence[str]) -> bool:
+    return key.rpartition(".")[2] in ends and not any(part in key for part in ("val", "eval"))
 
 
 def _without_none(values: Mapping[str, Any]) -> Flat:

@@ -153,7 +153,7 @@ def configured(facts: ScriptFacts, model: str) -> dict[str, tuple[str, Any]]:
     found["cost.training_precision"] = ("precision", "fp8" if "fp8" in str(values.get("precision")).lower() else None)
     found["hardware.gpus_per_trial"] = ("gpus", values.get("gpus"))
     found["recipe.name"] = ("recipe", values.get("recipe") or "grpo")
-    if facts.trainer in TRAINERS:
+    if facts.trainer in TRAINERS and facts.trainer == facts.maker:
         found["trainer.name"] = ("trainer", facts.trainer)
     if values.get("prompt_tokens"):  # the most that a prompt may have; its mean is a guess
         found["workload.prompt_tokens"] = ("prompt_tokens", min(MEAN_PROMPT, values["prompt_tokens"]))

@@ -28,6 +28,7 @@ from planner.vetting.sizes import refused_sizes
 
 MOST_CUT, MOST_DEAD = 0.2, 0.4  # shares of responses and of groups above which a launch should wait
 MOST_DAYS, MOST_DISK = 30, 20e12  # of a run, and bytes of its checkpoints, that somebody should have meant
+UNPAYABLE: Final = 1e6  # dollars that no budget for one run has: a limit that is never reached, or read wrong
 MOST_BESIDE: Final = 0.1  # share of the time that validations, or saves, may take
 LEAST_GAIN: Final = 1 / 3  # of what the rule's learning rate gains
 UNSAVED_HOURS: Final = 2.0  # that a crash may lose
@@ -202,6 +203,10 @@ def _flags_of_length(found: Verdict) -> Iterator[Flag]:
     """Yield what a run that is much longer than anybody wants comes to: often its epochs are of a larger data set."""
     launch, hours, kept = found.launch, found.hours, found.checkpoints
     asks = "--prompts" if launch.prompts_by_name and "update_steps" not in launch.explicit else None
+    if found.dollars is not None and found.dollars > UNPAYABLE:
+        why = f"{launch.steps:,} steps would cost ${found.dollars:,.0f}: a limit that is never reached, or misread."
+        yield Flag("length", why, "--steps")
+        return
     if hours is not None and hours[0] > MOST_DAYS * 24:
         dollars = "" if found.dollars is None else f" and ${found.dollars:,.0f}"
         why = f"The run takes {hours[0] / 24:,.0f} days{dollars}"

@@ -55,7 +55,7 @@ def check_script(asked: CheckRequest) -> CheckedScript:
         by_gpu = ", or --gpus where it says what each takes" if lacking == [flag_of(NEEDED[1])] else ""
         raise InputError(f"{files[0]} does not say how large a batch is: give {' and '.join(lacking)}{by_gpu}")
     if settings.rollouts_per_prompt == 1:
-        source = facts.keys.get("rollouts_per_prompt", f"as {facts.trainer} does by itself")
+        source = facts.keys.get("rollouts_per_prompt", f"as {facts.maker} does by itself")
         raise InputError(
             f"{files[0]} asks for 1 rollout of each prompt ({source}): PPO with a critic, or REINFORCE. rlplan checks "
             "GRPO and its kin, whose groups have at least 2: give --rollouts-per-prompt"
@@ -70,7 +70,7 @@ def check_script(asked: CheckRequest) -> CheckedScript:
     checked = check(launch, asked.budget)
     fixed = fixed_copy(files, facts, checked) if asked.fix else None
     assumptions = assumptions_of(checked.verdict.price, resolved)
-    own = f"{facts.trainer}'s own"  # what the script leaves to its trainer
+    own = f"{facts.maker}'s own"  # what the script leaves to its trainer
     assumptions += [Assumption(name.replace("_", " "), str(value), own) for name, value in facts.assumed.items()]
     assumptions += [Assumption("in the script", each, "give what it would say by flags") for each in facts.unresolved]
     return CheckedScript(tuple(files), facts, checked, assumptions, _guessed(facts, resolved, launch), fixed)

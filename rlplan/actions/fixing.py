@@ -10,7 +10,6 @@ from typing import Any
 from budgets.errors import InputError
 from planner.adopting.settings import ScriptFacts
 from planner.disk import unwritten
-from planner.logs.trainers import load_trainer
 from planner.vetting.changes import WRITABLE, Checked, Improvement
 from planner.vetting.launch import Launch
 
@@ -69,7 +68,7 @@ def _pairs(each: Improvement, facts: ScriptFacts, launch: Launch) -> Iterator[tu
 
     A size that is stated as a product changes with its parts; what all changes together make of it is written.
     """
-    known = load_trainer(facts.trainer) if facts.trainer else None
+    known = facts.names
     rollouts = launch.rollouts_per_prompt * launch.prompts_per_batch
     update = launch.update_rollouts or launch.update.rollouts_per_step
     none_by_name = not each.after and known is not None and "validation_on" in known.keys

@@ -69,7 +69,7 @@ def trained_on(script: Path) -> dict[str, str]:
     file = next((each for each in (Path(name), script.parent / name) if name and each.is_file()), None)
     of_hub = is_hub_name(name) and Path(name).suffix not in SUFFIXES
     found = {
-        "trainer": facts.trainer,
+        "trainer": facts.trainer if facts.trainer == facts.maker else None,
         "model": model if is_hub_name(model) or (model and Path(model).is_dir()) else None,
         "problems": str(file) if file else name if of_hub else None,
     }

@@ -1,7 +1,9 @@
 """`rlplan check`: red flags, the run in nine lines, and what would help most."""
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
@@ -15,11 +17,17 @@ from rlplan.actions.checking import CheckedScript, check_script
 from rlplan.answers.check_data import Check
 from rlplan.requests.checking import CheckRequest
 from rlplan.wording.assumptions import ASSUMPTIONS
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, one_screen, table_of
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import duration, hours, interval, plural, rate
 
 GB = 1e9
 Row = tuple[str, str]
+USUAL_BUDGET, MOST_HOURS = "5000", 1e5  # GPU-hours of a plan where the run's are not known, or beyond any budget
+PLANNED = (  # flags that a plan has too
+    *("--model", "--gpu", "--gpus", "--response-tokens", "--mean-response-tokens", "--prompts", "--pass-rate"),
+    *("--pass-rates-file", "--difficulty", "--config", "--task"),
+)
+DECISIVE = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "gpus", "response_tokens")
 
 
 def answer(asked: CheckRequest) -> Check:
@@ -44,7 +52,9 @@ def parts(answered: Check, invocation: Invocation, canvas: Canvas) -> Iterator[P
         steps.append(replace(invocation, words=words).with_flags("checks the copy"))
     elif found.fixed is None and any(each.name in WRITABLE for each in found.checked.improvements):
         steps.append(invocation.with_flags("writes a copy with these changes", "--fix"))
-    if not invocation.explain:
+    if len(found.files) == 1:
+        steps.append(_plan(found, invocation))
+    if not invocation.explain and len(steps) < 2:  # it is named beside what is left out
         steps.append(invocation.explained("every line, and what they rest on"))
     below += next_steps(steps or [invocation.step("price", "", "prices one step by flags alone")], canvas)
 
@@ -64,6 +74,28 @@ def parts(answered: Check, invocation: Invocation, canvas: Canvas) -> Iterator[P
     yield from one_screen(above, within, below, canvas, most if invocation.explain else None, most, fewest=2)
 
 
+def _plan(found: CheckedScript, invocation: Invocation) -> NextStep:
+    """Return the command that makes a plan whose champion is the script, with what flags said of it here."""
+    launch, words = found.launch, list(invocation.words)
+    flags = [word for flag in PLANNED for word in _with_value(words, flag)]
+    if any(word in ("-n", "-B") or word.startswith(("--rollouts-per-prompt", "--prompts-per-batch")) for word in words):
+        flags += ["--champion", f"n={launch.rollouts_per_prompt},B={launch.update.prompts_per_batch}"]
+    spent = found.checked.gpu_hours or 0
+    budget = f"{float(f'{spent:.2g}'):.0f}" if 1 <= spent < MOST_HOURS else USUAL_BUDGET
+    line = shlex.join(["--budget", budget, "--from", str(found.files[0]), *flags])
+    return invocation.step("propose", line, "plans around this script")
+
+
+def _with_value(words: Sequence[str], flag: str) -> list[str]:
+    """Return a flag with its value as it was typed; nothing where it was not."""
+    for place, word in enumerate(words):
+        if word == flag:
+            return list(words[place : place + 2])
+        if word.startswith(f"{flag}="):
+            return [word]
+    return []
+
+
 ROWS: Sequence[Column[Row]] = (
     Column("what", lambda row: row[0], Cells.NAMES),
     Column("value", lambda row: row[1], Cells.TEXTS),
@@ -73,7 +105,7 @@ ROWS: Sequence[Column[Row]] = (
 def _title(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
     launch, flags = found.launch, found.checked.verdict.flags
     names = ", ".join(path.name for path in found.files)
-    trainer = f" ({found.facts.trainer})" if found.facts.trainer else ""
+    trainer = f" ({found.facts.maker})" if found.facts.maker else ""
     machine = f"{launch.hardware.gpus_per_trial} {launch.hardware.gpu.name}"
     sizes = f"n = {launch.rollouts_per_prompt}, B = {launch.prompts_per_batch}"
     yield from canvas.lines(f"{names}{trainer}: {launch.workload.model.name} on {machine}, {sizes}", "bold")
@@ -103,8 +135,18 @@ def _costs(found: CheckedScript) -> Iterator[Row]:
         yield "Score", f"{interval(score.median, score.low, score.high)} expected{bought}"
     cut = f"{percent(verdict.cut_off)} cut off"
     yield "Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average, {cut}"
+    yield "Turns", _turns(found.facts.values)
     pass_rate = found.launch.workload.pass_rates.mean
     yield "Dead groups", f"{percent(verdict.dead_groups)} at a mean pass rate of {pass_rate:.2g}"
+
+
+def _turns(values: Mapping[str, Any]) -> str:
+    """Say how many turns a rollout has, and what each may write and reads of tools."""
+    turns, of_turn, tool = (values.get(name) for name in ("turns", "turn_tokens", "tool_tokens"))
+    if not turns or turns == 1:
+        return ""
+    texts = [f"up to {turns:,} a rollout", f"each writes at most {of_turn:,} tokens" if of_turn else ""]
+    return ", ".join([text for text in (*texts, f"a tool answers up to {tool:,}" if tool else "") if text])
 
 
 def _training(found: Verdict) -> Iterator[Row]:
@@ -204,6 +246,10 @@ CLEARED = {
 }
 
 
+def _value(value: object) -> str:
+    return rate(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def _gain(each: Improvement) -> str:
     """Say what a change brings."""
     after, gains = each.verdict, []
@@ -267,6 +313,12 @@ def _below(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
     if found.guessed:
         guesses = ", ".join(f"{text} ({flag})" for text, flag in found.guessed)
         yield from canvas.lines(f"Guessed: {guesses}.", "dim")
+    if taken := [
+        f"{LABELS.get(name, name.replace('_', ' '))} = {_value(found.facts.assumed[name])}"
+        for name in DECISIVE
+        if name in found.facts.assumed
+    ]:
+        yield from canvas.lines(f"Not in the script, {found.facts.maker}'s own: {', '.join(taken)}.", "dim")
     if found.facts.unresolved:
         yield from canvas.lines(f"In the script: {'; '.join(found.facts.unresolved)}.", "yellow")
     if (fixed := found.fixed) is not None:

@@ -122,6 +122,12 @@ class Check(Answer):
         lambda each: (gain := each.found.checked.usual_gain) and GainData(*gain),
         "by how much studies expect more of the usual n and B at the rule's rate, where they are sure of it",
     )
+    fork = Key[str | None](
+        lambda each: None if (facts := each.found.facts).maker == facts.trainer else facts.maker, "of that trainer"
+    )
+    turns = Key[int | None](lambda each: each.found.facts.values.get("turns"), "of a rollout at most")
+    turn_tokens = Key[int | None](lambda each: each.found.facts.values.get("turn_tokens"), "that a turn writes at most")
+    tool_tokens = Key[int | None](lambda each: each.found.facts.values.get("tool_tokens"), "that a tool answers")
     keys = Key[Mapping[str, str]](lambda each: dict(each.found.facts.keys), "how the script calls each value")
     assumed = Key[Mapping[str, Any]](lambda each: dict(each.found.facts.assumed))
     unresolved = Key[Sequence[str]](lambda each: list(each.found.facts.unresolved))

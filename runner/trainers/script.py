@@ -97,6 +97,9 @@ def read_script(path: Path) -> Script:
         raise InputError(f"--from {path}: {error}") from None
     if command.trainer not in TABLED:
         raise InputError(f"--from {path}: it starts none of {', '.join(TABLED)}")
+    names = load_trainer(command.trainer)
+    if (fork := names.as_forked(command.pairs(), command.found)).keys != names.keys:
+        raise InputError(f"--from {path}: it starts {fork.name}, whose settings are not those of {command.trainer}")
     if any(word[:1] in ("'", '"') for word in command.words):
         raise InputError(f"--from {path}: the command cannot be read: a quotation does not end")
     script, spec = Script(path, command.trainer), TrainerSpec.load(command.trainer)

@@ -44,7 +44,7 @@ def test_a_screen_ends_with_what_works_and_a_sound_script_with_0(run: Run, scrip
     ran = run("check", script.name, *KNOWN)
     check(ran.out)
     assert not Path("rlplan.db").exists()
-    assert [run(*words[1:]).code for words in next_of(ran.out)] == [5, 5]
+    assert [run(*words[1:]).code for words in next_of(ran.out)] == [5, 0]
     script.write_text(SOUND)
     ran = run("check", script.name, "--mean-response-tokens", "600", "--pass-rate", "0.4")
     assert (ran.code, "No red flag." in ran.out) == (0, True)
@@ -276,3 +276,27 @@ def test_in_tables() -> None:
     assert _in_tables(toml, "orchestrator.train.batch_size", "256") == toml.replace("128", "256")
     assert _in_tables(yaml, "grpo.num_generations", "32") == yaml.replace("16", "32")
     assert _in_tables(yaml, "grpo.seed", "2") is None
+
+
+AGENTIC = SCRIPT.replace("rollout.n=2", "rollout.n=8").rstrip() + " actor_rollout_ref.agent.max_turns=6\n"
+
+
+def test_the_first_screen_has_turns_the_trainer_s_defaults_and_ends_with_a_plan_around_the_script(
+    run: Run, script: Path
+) -> None:
+    script.write_text(AGENTIC.replace("actor_rollout_ref.actor.optim.lr=1e-6", ""))
+    ran = run("check", script.name, *KNOWN)
+    check(ran.out)
+    assert "up to 6 a rollout" in ran.out
+    assert "Not in the script, verl's own: learning rate = 1e-6." in ran.out
+    plan = next(words for words in next_of(ran.out) if words[1] == "propose")
+    document = run(*plan[1:], "--format", "json").json
+    assert document["champion"]["rollouts_per_prompt"] == 8
+    assert run("check", script.name, *KNOWN, "--format", "json").json["turns"] == 6
+
+
+def test_a_price_that_no_budget_has_is_a_doubt_and_no_red_flag(run: Run, script: Path) -> None:
+    script.write_text(SOUND.rstrip() + " trainer.total_training_steps=7000000 trainer.total_epochs=1000000\n")
+    ran = run("check", script.name, "--mean-response-tokens", "600", "--pass-rate", "0.4", "--prompts", "9000000")
+    assert ran.code == 0, ran.out
+    assert "a limit that is never reached, or misread" in " ".join(ran.out.split())

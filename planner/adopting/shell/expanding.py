@@ -15,6 +15,7 @@ _MOST = 2**20  # characters that the words of a script may grow to
 _DEEPEST = 20  # expansions within each other
 _LONGEST = 4096  # of a text from which a pattern is taken away, in characters
 _PARAMETER = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
+_ARRAY = re.compile(r"([A-Za-z_]\w*)\[[@*]\]")
 _PLAIN = re.compile(r"\$([A-Za-z_]\w*|[0-9@*#?$!-])")
 _HERE = re.compile(r"dirname\b[^|;&]*?(?:\$\{?0|BASH_SOURCE)[^/|;&]*((?:/\.\.)*)")
 _FALLBACK = re.compile(r".*\|\|\s*echo\s+([\w./-]+|\"[^\"$`]*\"|'[^']*')\s*", re.DOTALL)
@@ -145,7 +146,10 @@ class Variables:
         return f"$({first[1] if first else ''})"
 
     def _parameter(self, name: str, place: str | None, change: str, *, quoted: bool) -> Iterator[Piece]:
-        """Yield the value of `${name[place]change}`."""
+        """Yield the value of `${name[place]change}`; of `${#name[@]}` how many there are."""
+        if name == "#" and (array := _ARRAY.fullmatch(change)) and array[1] in self.values:
+            yield "word", str(len(self.values[array[1]]))
+            return
         values = self.values.get("@", []) if name in "@*" else self.values.get(name)
         if place not in (None, "@", "*") and values is not None:
             with suppress(ValueError, IndexError):

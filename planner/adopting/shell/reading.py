@@ -27,6 +27,7 @@ Truth = float  # 1 where something holds, 0 where it does not; the least of two 
 UNKNOWN = 0.5
 
 _UNSET = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*])")  # what no variable of the script says is empty
+_CALLER = re.compile(r"\$[A-Za-z_1-9]\w*")  # or is what the caller says
 _NUMBERS = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")  # named as Python's operators are
 
 
@@ -47,6 +48,7 @@ class Shell:
     notes: list[str] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)  # of its variables, at its end
     exported: list[str] = field(default_factory=list)  # those of them that what it starts sees
+    folders: list[str] = field(default_factory=list)  # that it goes to
 
 
 @dataclass(slots=True)
@@ -61,9 +63,12 @@ class _Block:
     patterns: list[str] = field(default_factory=list)
 
 
-def read_shell(text: str, folder: Path) -> Shell:
-    """Read a script that lies in a folder; a variable that it does not set is what its own default says, or empty."""
-    reader = _Reader(folder)
+def read_shell(text: str, folder: Path, *, branches: bool = False) -> Shell:
+    """Read a script that lies in a folder; a variable that it does not set is what its own default says, or empty.
+
+    With `branches` what hangs on such variables of the caller, `if [ "$NODE_RANK" = 0 ]`, may go either way.
+    """
+    reader = _Reader(folder, branches=branches)
     for asked, number in _JOB.findall(text):
         reader.variables.values |= {name: [number] for name in (_GPUS if asked.startswith("g") else _NODES)}
     try:
@@ -75,8 +80,9 @@ def read_shell(text: str, folder: Path) -> Shell:
 
 
 class _Reader:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, branches: bool) -> None:
         self.found = Shell()
+        self._branches = branches
         self.variables = Variables(folder)
         self._folder = folder
         self._blocks: list[_Block] = []
@@ -113,7 +119,8 @@ class _Reader:
             block.patterns += [self.variables.joined(each.text) for each in tokens if each.kind == "word"]
             if sign == ")":
                 block.asking = False
-                self._branch(block, _matches(block.word, block.patterns))
+                word = _CALLER.sub("$(", block.word) if self._branches else block.word
+                self._branch(block, _matches(word, block.patterns))
             return
         while tokens and tokens[0].kind == "word" and self._keyword(tokens):
             tokens = tokens[1:]
@@ -194,7 +201,8 @@ class _Reader:
                 self.found.exported += [word.partition("=")[0].rstrip("+") for word in raw[1:]]
             return True
         if raw[len(leading)] in ("[", "[[", "test"):
-            return holds([self.variables.joined(word) for word in raw[len(leading) :]])
+            test = [self.variables.joined(word) for word in raw[len(leading) :]]
+            return holds([_CALLER.sub("$(", word) for word in test] if self._branches else test)
         words = [field for word in raw[len(leading) :] for field in self.variables.fields(word)]
         text = next((self._document(each) for each in tokens if each.parts and each.parts[0] in documents), None)
         if text is not None and targets:
@@ -207,6 +215,8 @@ class _Reader:
         first = words[0] if words else ""
         if first in ("source", ".") and len(words) > 1:
             self._source(words[1])
+        elif first in ("cd", "pushd") and len(words) > 1:
+            self.found.folders.append(words[1])
         elif first == "unset":
             for name in words[1:]:
                 self.variables.values.pop(name, None)

@@ -4,8 +4,9 @@ A new trainer is a new file; docs/adopting.md says what stands in it. A pattern 
 anything, and of several the first that a log or a configuration has counts.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ _KEYS = (
     *("drawn_updates", "synced_draws", "total_prompts"),
     *("response_tokens", "validation_samples"),
     *("gpus", "nodes", "gpus_per_node", "train_gpus", "infer_gpus", "infer_nodes", "infer_gpus_per_node"),
+    *("allocation", "train_devices", "infer_devices"),
     *("generator_nodes", "generator_gpus_per_node", "engines", "engine_gpus", "colocated", "asynchronous"),
     *("prompt_tokens", "total_tokens", "epochs", "inner_epochs", "batch_updates"),
     *("dataset", "dataset_problems", "filter_groups", "precision", "fp8_on", "rollout_precision"),
@@ -41,7 +43,9 @@ _KEYS = (
     *("validation_on", "validation_every", "validation_problems", "validation_data", "device_validation"),
     *("save_on", "save_every", "keep_checkpoints", "resume"),
     *("lr_schedule", "schedule_steps", "warmup_steps", "warmup_share"),
-    *("kl", "kl_on", "clip_low", "clip_high", "staleness"),
+    *("kl", "kl_on", "kl_off", "clip_low", "clip_high", "staleness"),
+    *("turns", "turn_tokens", "tool_tokens", "tool_seconds"),
+    *("share_of", "rollouts_per_batch_at_least", "total_rollouts"),
 )
 _TABLES = {"metrics": _METRICS, "seconds": _PHASES, "keys": _KEYS, "defaults": _KEYS, "assumed": _KEYS}
 
@@ -55,11 +59,13 @@ class Trainer:
     validation: Patterns  # series that may serve as the score
     metrics: Mapping[str, Patterns]
     seconds: Mapping[str, tuple[Patterns, ...]]  # of each phase; the parts of a phase are added up
-    keys: Mapping[str, Patterns]  # of its configuration
+    keys: dict[str, Patterns]  # of its configuration
     defaults: Mapping[str, Any]  # what it takes where its configuration says nothing
-    assumed: Mapping[str, Any] = field(default_factory=dict)  # likewise, where the whole configuration is known
+    assumed: dict[str, Any] = field(default_factory=dict)  # likewise, where the whole configuration is known
     recipes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any of its keys with this value tells it
     sharding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # likewise, how the weights are kept
+    doubts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # likewise, what its settings do not say
+    forks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what others call and take otherwise
     entries: Patterns = ()  # words of the command that starts it
     own_files: Patterns = ()  # of settings, which it brings: they are no part of a script
     outside: Patterns = ("validation", "save")  # phases that the time of a whole step does not hold
@@ -67,6 +73,16 @@ class Trainer:
     written: str = "{key}={value}"  # how its command line has a key; {flag} is the key with hyphens
     by_hand: str | None = None  # what to mind about these keys besides
     counts_updates: bool = False  # whether its steps are updates; those of others are batches
+
+    def as_forked(self, words: Collection[str], found: Collection[str]) -> "Trainer":
+        """Return the fork of it that a command's words start, or that settings are of; itself where none is."""
+        for name, fork in self.forks.items():
+            entries = fork.get("entries", ())
+            started = any(fnmatchcase(word, entry) for entry in entries for word in words)
+            if started or any(mark in found for mark in fork.get("marks", ())):
+                keys, assumed = self.keys | fork.get("keys", {}), self.assumed | fork.get("assumed", {})
+                return replace(self, name=name, entries=(*self.entries, *entries), keys=keys, assumed=assumed)
+        return self
 
 
 def trainer_names() -> list[str]:
@@ -100,6 +116,11 @@ def read_trainer(path: Path) -> Trainer:
         ("keys", _patterns, ("",)),
     ):
         given[table] = {name: read(path, f"{table}.{name}", value, before) for name, value in given[table].items()}
+    for name, fork in given.get("forks", {}).items():
+        for table in ("keys", "assumed"):
+            _require_known(path, f"forks.{name}.{table}.", fork.get(table, {}), _KEYS)
+        keys = fork.get("keys", {})
+        fork["keys"] = {ours: tuple(_patterns(path, ours, own)) if own else () for ours, own in keys.items()}
     return Trainer(name=path.stem, **given)
 
 

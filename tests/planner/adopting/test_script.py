@@ -158,11 +158,15 @@ def test_a_batch_without_a_size_is_what_is_trained_on_between_two_synchronizatio
     assert (facts.values["update_steps"], facts.values["validation_every"]) == (400, 20)
 
 
-def test_what_each_gpu_takes_makes_a_batch_of_the_gpus_that_a_flag_names(tmp_path: Path) -> None:
+def test_what_each_gpu_takes_makes_a_batch_of_the_gpus_that_a_flag_names_or_of_a_node_and_says_so(
+    tmp_path: Path,
+) -> None:
     recipe = "per_device_train_batch_size: 4\nnum_generations: 8\nmodel_name_or_path: org/m\n"
     path = write(tmp_path / "grpo.yaml", recipe)
-    batches = [read_script([path], given).settings.prompts_per_batch for given in (None, {"gpus": 8})]
-    assert batches == [None, 4]
+    guessed, known = (read_script([path], given) for given in (None, {"gpus": 4}))
+    assert [facts.settings.prompts_per_batch for facts in (guessed, known)] == [4, 2]
+    assert "8 were taken" in " ".join(guessed.unresolved)
+    assert not known.unresolved
 
 
 def test_what_trains_without_rollouts_is_no_run_of_a_trainer(tmp_path: Path) -> None:
