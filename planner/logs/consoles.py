@@ -7,7 +7,7 @@ rows of one step; OpenRLHF, AReaL and TRL print dictionaries and tables. Colours
 import json
 import re
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,8 +62,16 @@ def verl_values(line: str) -> StepValues | None:
     step = _VERL_STEP.search(text)
     if step is None:
         return None
-    pieces = (piece.rpartition(":") for piece in _VERL_BETWEEN.split(text[step.end() :]))
-    return int(step[1]), {name: value for name, _, raw in pieces if name and (value := _number(raw)) is not None}
+    values: Values = {}
+    for piece in _VERL_BETWEEN.split(text[step.end() :]):  # of which a log may have ten million: no call for each
+        name, _, raw = piece.rpartition(":")
+        try:
+            values[name] = float(raw)
+        except ValueError:
+            if (value := _number(raw)) is not None:
+                values[name] = value
+    values.pop("", None)
+    return int(step[1]), values
 
 
 def prime_rl_values(line: str) -> StepValues | None:
@@ -186,36 +194,29 @@ def read_printed(path: Path) -> Printed | None:
     return best.printed() if best.rows else None
 
 
-class NumberRows(Sequence[dict[str, Any]]):
+class NumberRows:
     """Rows of numbers in little memory: eight bytes a number, its names once for all rows that have the same."""
 
     def __init__(self) -> None:
-        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._of: list[tuple[str, ...]] = []
-        self._begins, self._numbers = array("q"), array("d")
+        self.kinds: dict[tuple[str, ...], int] = {}  # rows of the same names are of one kind
+        self.kind_of, self.begins, self.numbers = array("q"), array("q"), array("d")
+        self.last: dict[str, float] = {}
 
     def __len__(self) -> int:
-        return len(self._of)
+        return len(self.kind_of)
 
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        names, begin = self._of[place], self._begins[place]
-        return dict(zip(names, self._numbers[begin : begin + len(names)], strict=True))
-
-    def append(self, row: Mapping[str, float]) -> None:
+    def append(self, row: dict[str, float]) -> None:
         """Add a row."""
-        names = tuple(row)
-        self._of.append(self._names.setdefault(names, names))
-        self._begins.append(len(self._numbers))
-        self._numbers.extend(map(float, row.values()))
+        self.kind_of.append(self.kinds.setdefault(tuple(row), len(self.kinds)))
+        self.begins.append(len(self.numbers))
+        self.numbers.extend(row.values())
+        self.last = row
 
-    def pop(self) -> dict[str, Any]:
-        """Take the last row away."""
-        row: dict[str, Any] = self[-1]
-        self._of.pop()
-        del self._numbers[self._begins.pop() :]
-        return row
+    def replace(self, row: dict[str, float]) -> None:
+        """Put a row in the place of the last one."""
+        self.kind_of.pop()
+        del self.numbers[self.begins.pop() :]
+        self.append(row)
 
 
 class _Rows:
@@ -248,12 +249,10 @@ class _Rows:
         self._step = step
         if step is None or not values:
             return
-        if self._trainer == "areal" and self.rows and self.rows[-1][_STEP] == step:
-            self.rows.append({**self.rows.pop(), **values})  # a table has several lines
-            return
-        if self.rows and self.rows[-1].items() <= {_STEP: step, **values}.items():
-            self.rows.pop()  # a validation that is printed by itself and logged with its step
-        self.rows.append({_STEP: step, **values})
+        row, last = {_STEP: step, **values}, self.rows.last
+        # A table has several lines; a validation that is printed by itself is logged with its step too.
+        same = last.get(_STEP) == step and (self._trainer == "areal" or last.items() <= row.items())
+        (self.rows.replace if same else self.rows.append)({**last, **row} if same else row)
 
     def printed(self) -> Printed:
         """Return all of it, with what is to be known of it."""

@@ -94,13 +94,18 @@ def known_to(trainer: Trainer, names: Collection[str]) -> list[str]:
 
 def ours_of(trainer: Trainer, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
     """Return the numbers of a step by our names, and its seconds by phase ('step' is the whole, where it is timed)."""
-    names = tuple(values)
-    ours = {metric: values[name] for metric, of in trainer.metrics.items() if (name := _first(of, names)) is not None}
-    timed = {phase: [_first(part, names) for part in parts] for phase, parts in trainer.seconds.items()}
-    return ours, {phase: sum(values[name] for name in own if name) for phase, own in timed.items() if any(own)}
+    metrics, phases = _theirs(trainer, tuple(values))
+    ours = {metric: values[name] for metric, name in metrics}
+    return ours, {phase: sum([values[name] for name in parts]) for phase, parts in phases}
 
 
 @lru_cache(maxsize=4096)  # a log has few kinds of rows, and many of each
-def _first(patterns: Patterns, names: tuple[str, ...]) -> str | None:
-    """Return the name that the first of several patterns to fit any fits."""
-    return next((name for pattern in patterns for name in matching(pattern, names)), None)
+def _theirs(trainer: Trainer, names: tuple[str, ...]) -> tuple[list[tuple[str, str]], list[tuple[str, list[str]]]]:
+    """Return the name of each of our metrics, and those of each phase: what the first of its patterns fits."""
+
+    def first(patterns: Patterns) -> str | None:
+        return next((name for pattern in patterns for name in matching(pattern, names)), None)
+
+    metrics = [(metric, name) for metric, of in trainer.metrics.items() if (name := first(of)) is not None]
+    phases = ((phase, [name for part in parts if (name := first(part))]) for phase, parts in trainer.seconds.items())
+    return metrics, [(phase, parts) for phase, parts in phases if parts]

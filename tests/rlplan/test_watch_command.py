@@ -1,4 +1,7 @@
 import json
+import statistics
+import time
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -152,6 +155,33 @@ def test_a_long_log_is_watched_within_seconds_and_little_memory(run: Run, tmp_pa
         ran = run("watch", str(log), "--once")
     assert ran.code == 0
     assert f"step {many:,}" in ran.out
+
+
+def test_a_look_at_a_long_log_costs_little_beside_the_parsing_of_its_numbers(tmp_path: Path) -> None:
+    names = [f"actor/metric_{number}/mean" for number in range(40)]
+    said = ["critic/score/mean:0.4", "response_length/mean:200.5", "timing_s/gen:60.5", "timing_s/step:90.2"]
+
+    def line(step: int) -> str:
+        validation = [f"val-core/gsm8k/acc/mean@4:{0.2 + step / 20_000}"] if step % 10 == 0 else []
+        numbers = [f"{name}:{(step * place % 97) / 97}" for place, name in enumerate(names)]
+        return f"(TaskRunner pid=7) {' - '.join([f'step:{step}', *validation, *numbers, *said])}\n"
+
+    path = tmp_path / "run.log"
+    path.write_text("".join(map(line, range(1, 8_001))))
+
+    def parse() -> None:
+        for text in path.read_text().splitlines():
+            [float(piece.rpartition(":")[2]) for piece in text.partition("pid=7) ")[2].split(" - ")]
+
+    def look() -> None:
+        assert sum(1 for _ in followed(WatchRequest(str(path), once=True))) == 800
+
+    def seconds(call: Callable[[], None]) -> float:
+        began = time.process_time()
+        call()
+        return time.process_time() - began
+
+    assert statistics.median(seconds(look) / seconds(parse) for _ in range(5)) < 5
 
 
 def test_the_best_is_named_by_the_logs_own_step(run: Run, tmp_path: Path) -> None:

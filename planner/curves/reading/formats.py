@@ -23,6 +23,7 @@ from planner.curves.curve import Vector
 from planner.curves.reading.names import RUNS, columns_like
 from planner.curves.reading.restarts import Restart, restart_notes, splice
 from planner.curves.reading.table import Table
+from planner.logs.consoles import Printed
 
 _CHUNK = 50_000
 _WORDS = dict.fromkeys(("", "na", "n/a", "nan", "null", "none", "-", "#n/a"), math.nan) | {"true": 1.0, "false": 0.0}
@@ -215,6 +216,20 @@ def table_of(rows: Iterable[dict[str, Any]], name: str, notes: list[str]) -> Tab
             text[key] = [words[key].get(row, "") for row in range(len(kind_of))]
     most = Counter(kind_of).most_common(1)[0][0]
     return Table(name, columns, text, np.asarray(kind_of) == most, tuple(notes))
+
+
+def table_of_printed(printed: Printed, name: str) -> Table:
+    """Turn what a trainer printed into columns, a kind of rows at a time: such a log may have millions of numbers."""
+    rows = printed.rows
+    kind_of, begins, numbers = (np.asarray(each) for each in (rows.kind_of, rows.begins, rows.numbers))
+    columns: dict[str, Vector] = {}
+    for names, kind in rows.kinds.items():
+        of_kind = np.flatnonzero(kind_of == kind)
+        for place, key in enumerate(names):
+            column = columns.setdefault(key, np.full(len(kind_of), np.nan))
+            column[of_kind] = numbers[begins[of_kind] + place]
+    usual = kind_of == np.bincount(kind_of).argmax()
+    return Table(name, columns, pace=usual, notes=printed.notes, trainer=printed.trainer)
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

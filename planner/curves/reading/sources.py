@@ -2,12 +2,18 @@
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from budgets.errors import InputError, MissingFileError
-from planner.curves.reading.formats import parsed, read_delimited, read_document, read_events, read_lines, table_of
+from planner.curves.reading.formats import (
+    parsed,
+    read_delimited,
+    read_document,
+    read_events,
+    read_lines,
+    table_of_printed,
+)
 from planner.curves.reading.table import Table, listing
 from planner.curves.reading.trackers import SQLITE, mlflow_tables, tracked
 from planner.logs.consoles import read_printed
@@ -61,7 +67,7 @@ def _read_file(path: Path) -> list[Table]:
     rows = isinstance(parsed(next((line for line in lines if line.strip()), "")), dict)
     table = path.suffix.casefold() in _TABLES  # of millions of rows, maybe: nobody prints into one
     if not rows and not table and (printed := read_printed(path)) is not None:
-        return [replace(table_of(printed.rows, name, list(printed.notes)), trainer=printed.trainer)]
+        return [table_of_printed(printed, name)]
     if b"\0" in head and not rows:
         raise InputError(f"'{path}' is not UTF-8 text, nor a format known here. Read are {_FORMATS}")
     # A row that a crash left full of other bytes is one broken line among many; a table has no such lines.

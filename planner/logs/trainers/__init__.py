@@ -50,7 +50,7 @@ _KEYS = (
 _TABLES = {"metrics": _METRICS, "seconds": _PHASES, "keys": _KEYS, "defaults": _KEYS, "assumed": _KEYS}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # there is one of a name
 class Trainer:
     """The names of one trainer, as its file has them."""
 

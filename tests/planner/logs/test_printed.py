@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from planner.curves.reading import read_curves, read_table
-from planner.logs.consoles import read_printed
+from planner.curves.reading.formats import table_of_printed
+from planner.curves.reading.table import rows_of
+from planner.logs.consoles import Printed, read_printed
 from tests.planner.curves.reading_samples import jsonl, noted, only, points, write
 from tests.planner.logs import printed
 from tests.planner.logs.printed import log
@@ -82,6 +84,11 @@ def test_the_log_alone_in_a_folder_is_read(tmp_path: Path) -> None:
         read_curves(tmp_path / "run")
 
 
+def rows_in(printed: Printed) -> list[dict[str, float]]:
+    table = table_of_printed(printed, "run")
+    return list(rows_of(table, list(table.columns)))
+
+
 @given(st.integers(0, 10_000), st.sampled_from([printed.VERL, printed.OPENRLHF, printed.TRL, printed.AREAL]))
 def test_a_log_cut_off_anywhere_says_nothing_that_the_whole_one_does_not(
     tmp_path_factory: pytest.TempPathFactory, cut: int, lines: list[str]
@@ -91,10 +98,10 @@ def test_a_log_cut_off_anywhere_says_nothing_that_the_whole_one_does_not(
     path.write_bytes(whole)
     full = read_printed(path)
     assert full is not None
-    said = [row.items() for row in full.rows]
+    said = [row.items() for row in rows_in(full)]
     path.write_bytes(whole[: cut % len(whole)])
     torn = read_printed(path)
-    for row in torn.rows[:-1] if torn is not None else []:
+    for row in rows_in(torn)[:-1] if torn is not None else []:
         assert any(row.items() <= each or str(row) == str(dict(each)) for each in said)
 
 
@@ -111,4 +118,4 @@ def test_a_restarted_trl_goes_back_with_its_bar(tmp_path: Path) -> None:
 
     rows = read_printed(log(tmp_path / "run.log", [*attempt(range(1, 6)), *attempt(range(3, 8))]))
     assert rows is not None
-    assert [row["step"] for row in rows.rows] == [1, 2, 3, 4, 5, 3, 4, 5, 6, 7]
+    assert [row["step"] for row in rows_in(rows)] == [1, 2, 3, 4, 5, 3, 4, 5, 6, 7]
