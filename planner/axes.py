@@ -69,8 +69,11 @@ def as_text(axes: Axes) -> str:
 
 
 def from_text(text: str) -> Axes:
-    """Read what `as_text` wrote."""
+    """Read what `as_text` wrote; ValueError for a value that no axis has."""
     values: Mapping[str, Value] = json.loads(text)
+    for value in values.values():
+        if not isinstance(value, str) and not (isinstance(value, int | float) and abs(value) < 1e300):
+            raise ValueError(f"{str(value)[:20]} is no value of an axis")
     return tuple(values.items())
 
 

@@ -302,7 +302,7 @@ def _prompts(known: _Known, n: int | None, *, whole: bool) -> int | None:
     if given == 0:  # what is drawn between two synchronizations
         parts = [known.count(name) or 0 for name in ("update_prompts", "drawn_updates", "synced_draws")]
         return math.prod(parts) or None
-    if given is not None or n is None:
+    if given is not None or not n:
         return given
     rollouts = batch_rollouts(known)
     if rollouts is None:

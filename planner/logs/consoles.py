@@ -29,16 +29,20 @@ _PAIR = re.compile(
     rf"""(['"])((?:(?!\1).)+)\1:\s*['"]?{_WRAPPED}({_DIGITS}|[-+]?(?:nan|inf)\b)(?=['")]*\s*[,}})]|[^\w.])""",
     re.IGNORECASE,
 )
-_VERL_STEP = re.compile(r"(?:^|[^\w])step:(\d+) - ")
+_STEP_NUMBER = r"(\d{1,18})"  # more digits are no step
+_VERL_STEP = re.compile(rf"(?:^|[^\w])step:{_STEP_NUMBER} - ")
 _VERL_BETWEEN = re.compile(r" - (?=\S)")
 _VERL_INITIAL = "Initial validation metrics: {"
 _VERL_OLD_VALIDATION = "test_score/"  # printed without the 'val/' under which it is logged
-_OPENRLHF_UPDATE = re.compile(r"(?:Global step|Eval at step) (\d+): (\{.*)")  # the latter is the asynchronous one's
+_OPENRLHF_UPDATE = re.compile(  # the latter is the asynchronous one's
+    rf"(?:Global step|Eval at step) {_STEP_NUMBER}: (\{{.*)"
+)
 _OPENRLHF_VALIDATION = re.compile(
-    r"Evaluation completed in (?:(\d+) days?, )?(\d+):(\d+):(\d+), global_step (\d+), eval_metrics: (\{.*)"
+    r"Evaluation completed in (?:(\d{1,9}) days?, )?(\d{1,9}):(\d{1,9}):(\d{1,9}), "
+    rf"global_step {_STEP_NUMBER}, eval_metrics: (\{{.*)"
 )
 _VALIDATION_SECONDS = "evaluation_seconds"  # a name of ours: it is in no dictionary of OpenRLHF's
-_AREAL_DONE = re.compile(r"\bTrain step (\d+)/\d+ done")
+_AREAL_DONE = re.compile(rf"\bTrain step {_STEP_NUMBER}/\d+ done")
 _AREAL_FRAMES = "│|"
 _TRL_SUMMARY = ("train_runtime", "train_samples_per_second")
 _TRL_KNOWN = ("loss", "reward", "learning_rate", "grad_norm", "eval_loss", "eval_reward", "eval_runtime")
@@ -122,13 +126,17 @@ def _row(text: str) -> dict[str, Any]:
     """Return a row of JSON that names its step, as a whole number; nothing for what is none."""
     with suppress(ValueError, OverflowError, RecursionError):
         row = json.loads(text)
-        if isinstance(row, dict) and isinstance(step := row.get("step"), int | float) and step == int(step):
+        step = row.get("step") if isinstance(row, dict) else None
+        if isinstance(step, int | float) and step == int(step) and abs(step) < 2**63:
             return {**row, "step": int(step)}
     return {}
 
 
 def _numbers(row: Mapping[str, Any]) -> Values:
-    return {name: float(value) for name, value in row.items() if isinstance(value, int | float)}
+    whole = {name: value for name, value in row.items() if isinstance(value, int) and abs(value) < 2**1000}
+    return {
+        name: float(whole.get(name, value)) for name, value in row.items() if isinstance(value, float) or name in whole
+    }
 
 
 def _number(text: str) -> float | None:
@@ -144,7 +152,9 @@ def _pairs(text: str) -> Values:
     return {found[2]: float(found[3]) for found in _PAIR.finditer(text)}
 
 
-_TRL_BAR = re.compile(r"\b(\d+)/(\d+) \[\d")  # TRL's dictionaries name no step; the progress bar before them does
+_TRL_BAR = re.compile(
+    rf"\b{_STEP_NUMBER}/{_STEP_NUMBER} \[\d"
+)  # TRL's dictionaries name no step; the progress bar before them does
 _TRL_EVALUATION = "eval_"
 _SURE = 2_000  # lines after which no other trainer begins to speak
 _TAIL = 2**16  # bytes of a log in which its newest progress bar is looked for

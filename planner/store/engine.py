@@ -162,7 +162,9 @@ def _sqlite_engine(path: Path, lock_timeout_seconds: float, *, writing: bool, sh
             raise
         return connection
 
-    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, json_serializer=to_json)
+    engine = create_engine(
+        "sqlite://", creator=connect, poolclass=QueuePool, json_serializer=to_json, json_deserializer=from_json
+    )
     begin = "BEGIN IMMEDIATE" if writing else "BEGIN"
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     return engine
@@ -179,14 +181,36 @@ def postgres_engines(url: URL, lock_timeout_seconds: float) -> Engines:
     # One snapshot for a whole reading transaction, as on SQLite.
     reading = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     try:
-        reader = create_engine(url, pool_pre_ping=True, json_serializer=to_json, execution_options=reading)
-        writer = create_engine(url, pool_pre_ping=True, json_serializer=to_json)
+        both: dict[str, Any] = {"pool_pre_ping": True, "json_serializer": to_json, "json_deserializer": from_json}
+        reader, writer = create_engine(url, **both, execution_options=reading), create_engine(url, **both)
     except ModuleNotFoundError as error:
         raise StoreError(
             f"{name} needs the PostgreSQL driver, which is not installed. Run: pip install 'rlplan[postgres]'"
         ) from error
     event.listen(writer, "begin", lock)
     return Engines(reader, writer, name)
+
+
+def _refused(number: str) -> float:
+    raise ValueError(f"{number[:12]} is no finite number")
+
+
+def _finite_float(digits: str) -> float:
+    value = float(digits)
+    return value if math.isfinite(value) else _refused(digits)
+
+
+_JSON = json.JSONDecoder(parse_constant=_refused)
+_FINITE_JSON = json.JSONDecoder(parse_constant=_refused, parse_int=_finite_float, parse_float=_finite_float)
+_LARGE = re.compile(r"\d{300}|[eE]\+?\d{3}")  # what looks like a number that no float holds
+
+
+def from_json(text: str | bytes) -> Any:
+    """Read JSON; ValueError for what `to_json` never writes: a number that is not finite, or that no float holds."""
+    text = text.decode() if isinstance(text, bytes) else text
+    if _LARGE.search(text):
+        _FINITE_JSON.decode(text)
+    return _JSON.decode(text)
 
 
 def to_json(value: Any) -> str:

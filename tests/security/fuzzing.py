@@ -56,7 +56,8 @@ PIECES = [
     "${A[@]} ",
     "a." * 5_000,
 ]
-VALUES: list[Any] = [None, [], {}, "", "x", True, 1e308, -1e308, 10**400, -1, 0, 1e-320, [[]], {"a": {}}, LONG]
+VALUES: list[Any] = [None, [], {}, "", "x", True, 1e308, -1e308, 10**400, -1, 0, 1e-320, float("nan"), [[]], {"a": {}}]
+VALUES += [LONG]
 READERS = {
     "fit": "fit FILE",
     "compare": "compare FILE FILE",
@@ -254,7 +255,7 @@ def _other_json(content: str, chance: random.Random) -> str:
     return "\n".join(lines)
 
 
-def other_document(document: Any, chance: random.Random, *, only_less: bool = False) -> Any:
+def other_document(document: Any, chance: random.Random) -> Any:
     """Take a value out of a document, or put another in its place."""
     places: list[tuple[Any, Any]] = []
     pending = [document]
@@ -266,7 +267,7 @@ def other_document(document: Any, chance: random.Random, *, only_less: bool = Fa
     if not places:
         return chance.choice(VALUES)
     inner, key = chance.choice(places)
-    if only_less or chance.random() < 0.4:
+    if chance.random() < 0.4:
         del inner[key]
     else:
         inner[key] = chance.choice(VALUES)
@@ -286,7 +287,7 @@ def _damage_rows(path: Path, chance: random.Random) -> None:
                 filled.append((table, column, rows))
         table, column, rows = chance.choice(filled)
         row, text = chance.choice(rows)
-        changed = json.dumps(other_document(json.loads(text), chance, only_less=True))
+        changed = json.dumps(other_document(json.loads(text), chance))
         store.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, row))
 
 

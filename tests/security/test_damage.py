@@ -20,9 +20,21 @@ POINTS, EXPORT = "export - --what points", "export - --what all --format json"
 # text or bytes for a number, more than any number, bytes that are no text, a parent that is gone.
 CASES = (
     ("plans", "workload = '{'", ("status", "rank plan-1", "report out.html", "recommend")),
+    (
+        "plans",
+        'workload = replace(workload, \'"mean_pass_rate": \', \'"mean_pass_rate": NaN, "was": \')',
+        ("report out.html", "status"),
+    ),
+    (
+        "recommendations",
+        f"details = replace(details, '\"score_high\": 0', '\"score_high\": 1{'0' * 400}')",
+        ("report out.html", "recommend"),
+    ),
     ("plans", "hardware = '[7]'", ("rank plan-1", "status")),
     ("plans", "pilot_gpu_hours = 'x'", ("status --all",)),
     ("candidates", "axes = '[1,[2]]'", ("rank plan-1", "report out.html")),
+    ("candidates", """axes = '{"recipe": {"a": {}}}'""", ("rank plan-1", "report out.html")),
+    ("candidates", f"""axes = '{{"learning_rate": 1{"0" * 400}}}'""", ("rank plan-1", "report out.html")),
     ("candidates", "gpu_hours_per_step = 9e999", ("rank plan-1",)),
     ("sweeps", "config = '{'", ("status", "rank", "recommend", "report out.html", EXPORT)),
     ("sweeps", "config = '[1]'", ("status --all", "status TRIAL", "decisions")),

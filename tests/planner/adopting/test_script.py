@@ -169,6 +169,13 @@ def test_what_each_gpu_takes_makes_a_batch_of_the_gpus_that_a_flag_names_or_of_a
     assert not known.unresolved
 
 
+def test_no_rollouts_of_a_prompt_leave_open_how_many_prompts_a_batch_has(tmp_path: Path) -> None:
+    script = tmp_path / "train.sh"
+    script.write_text("python grpo.py --num_generations 0 --generation_batch_size 64 --max_completion_length 512\n")
+    settings = read_script([script]).settings
+    assert (settings.rollouts_per_prompt, settings.prompts_per_batch) == (0, None)
+
+
 def test_what_trains_without_rollouts_is_no_run_of_a_trainer(tmp_path: Path) -> None:
     text = "policy: {max_total_sequence_length: 4096, model_name: org/m, train_global_batch_size: 128}\n"
     assert read_script([write(tmp_path / "sft.yaml", text)]).trainer is None

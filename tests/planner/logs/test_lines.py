@@ -27,6 +27,10 @@ LOGGED = '{"step": 3, "time": 17.5, "optim/lr": 1e-6, "name": "x"}'
             (5, {"critic/score/mean": 0.5}),
         ),
         *((verl_values, line, None) for line in ("", "step:", "step:x - a:1", "no step:7 of this kind", '{"step": 5')),
+        (verl_values, f"step:{'9' * 5000} - a:1", None),  # no number of a step
+        (verl_values, '{"step": 1e300, "data": {"a": 1}}', None),
+        (verl_values, f'{{"step": 5, "data": {{"a": 1, "b": 1{"0" * 400}}}}}', (5, {"a": 1})),
+        (openrlhf_values, f"Global step {'9' * 400}: {{'a': 1}}", None),
         (
             openrlhf_values,
             "Evaluation completed in 1 day, 0:01:05, global_step 1, eval_metrics: {'a': 1}",
