@@ -346,7 +346,7 @@ def _further(known: _Known, split: GpuSplit, prompts: int | None) -> Flat:
     schedule = str(known.values.get("lr_schedule") or "").casefold()
     found["lr_schedule"] = next((name for name in _SCHEDULES if name in schedule), schedule) or None
     stage = known.count("zero_stage")
-    by_stage = None if stage is None else f"zero{stage}" if stage > 1 else "ddp"
+    by_stage = None if stage is None else f"zero{stage}" if stage else "ddp"
     found["sharding"] = known.sharding or by_stage or known.values.get("sharding")
     for switch, name, value in _SWITCHED:
         if known.off(switch):

@@ -177,7 +177,7 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
     prompts = workload.prompt_set_size if "prompt_set_size" not in guessed else None
     tensor, pipeline = (int(values.get(f"train_{kind}_parallel") or 1) for kind in ("tensor", "pipeline"))
     # The host updates what is offloaded: DeepSpeed, and where a key says so; verl brings it back for that.
-    on_host = values.get("sharding") in ("zero2", "zero3") or "cpu" in facts.keys.get("optimizer_offload", "")
+    on_host = values.get("sharding") in ("zero1", "zero2", "zero3") or "cpu" in facts.keys.get("optimizer_offload", "")
     # The schedule and its steps must be said of one scheduler: files have one for each backend.
     scheduler, of_steps = (facts.keys.get(name, "").rpartition(".")[0] for name in ("lr_schedule", "schedule_steps"))
     return Launch(

@@ -33,7 +33,11 @@ MOST_BESIDE: Final = 0.1  # share of the time that validations, or saves, may ta
 LEAST_GAIN: Final = 1 / 3  # of what the rule's learning rate gains
 UNSAVED_HOURS: Final = 2.0  # that a crash may lose
 USUAL_GROUPS: Final = (8, 16)  # rollouts per prompt that leave fewer groups dead
-UNSHARDED: Final = ("ddp", "zero2")  # each GPU holds all weights; with the first gradients and optimizer too
+UNSHARDED: Final = (
+    "ddp",
+    "zero1",
+    "zero2",
+)  # each GPU holds all weights, with zero1 gradients, with ddp the optimizer too
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +241,9 @@ def memory_of(launch: Launch, trainers: int) -> Memory:
     match launch.sharding:
         case "ddp":
             parts = {name: trainers * size for name, size in parts.items()}
-        case "zero2":
+        case "zero1" | "zero2":
             parts["weights"] = weights
+            parts["gradients"] *= trainers if launch.sharding == "zero1" else 1
         case "megatron" if launch.model_parallel:  # experts are on GPUs of their own; gradients are summed in float32
             width, spread = min(trainers, launch.model_parallel), model.expert_weights / model.parameters
             share = (1 - spread) / width + spread / trainers

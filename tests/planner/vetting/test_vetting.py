@@ -137,6 +137,18 @@ def test_what_is_not_sharded_does_not_fit_and_sharding_it_does() -> None:
     }
 
 
+def test_each_stage_of_zero_shards_what_it_says() -> None:
+    by_stage = {
+        stage: check(launch(values={"sharding": stage})).verdict.memory.training for stage in ("zero1", "zero2")
+    }
+    sharded = check(launch(values={"sharding": "zero3"})).verdict.memory.training
+    assert by_stage["zero1"]["gradients"] > by_stage["zero2"]["gradients"] == sharded["gradients"]
+    assert by_stage["zero1"]["weights"] == by_stage["zero2"]["weights"] > sharded["weights"]
+    assert by_stage["zero1"]["optimizer"] == sharded["optimizer"]
+    offloaded = check(launch(values={"sharding": "zero1", "optimizer_offload": True})).verdict.memory.training
+    assert "optimizer" not in offloaded
+
+
 def test_with_megatron_weights_are_spread_over_tensor_and_pipeline_alone() -> None:
     values = {"sharding": "megatron", "train_tensor_parallel": 2, "train_pipeline_parallel": 2}
     spread, all_over = (check(launch(values=each)).verdict.memory.training for each in (values, {"sharding": "fsdp"}))
