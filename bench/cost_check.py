@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.calibrated_prices import calibrated_tables
+from bench.commands import table
 from bench.fit_prices import ROWS
 from bench.measured_prices import measured_tables
 from budgets import catalogue
@@ -221,17 +222,6 @@ def details() -> list[list[str]]:
 def hours(amount: float) -> str:
     """Write hours with as many digits as they deserve."""
     return f"{amount:,.0f}" if amount >= 10 else f"{amount:.2g}"
-
-
-def table(rows: list[list[str]], *, markdown: bool) -> str:
-    """Align rows in columns, the first row being the heads."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    cells = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
-    rule = ["-" * width for width in widths]
-    if not markdown:
-        return "\n".join("  ".join(row).rstrip() for row in [cells[0], rule, *cells[1:]])
-    plain = [rows[0], ["---"] * len(widths), *rows[1:]]
-    return "\n".join("| " + " | ".join(row) + " |" for row in plain)
 
 
 def main() -> None:

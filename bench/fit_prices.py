@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares, minimize, minimize_scalar
-from scipy.stats import t as student_t
 
+from bench.strangers import TAIL, TAIL_WIDTH, fit_strangers, held, left_out_fits, strangers
 from budgets.coefficients import CONSTANTS, PRIOR_LOG_SD, Coefficients, Efficiencies, FittedFactor
-from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, Z90
+from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE
 from budgets.errors import InputError
 from budgets.work import Driver, Phase
 from planner.pricing.measured_runs import PHASE_COLUMNS, MeasuredRun, measured_run
@@ -32,10 +32,7 @@ NAMES = tuple(CONSTANTS)
 CONSTANT_SD = np.array([PRIOR_LOG_SD[CONSTANTS[name][-1]] for name in NAMES])
 TRAINER_SD, WORKLOAD_SD = 0.20, 0.25  # of the factors: frameworks, and workloads of one, differ by × 1.2 to 1.6
 STEP_NOISE, PHASE_NOISE = 0.10, 0.30  # what releases leave of one workload's steps; phases are cut differently
-# Left-out workloads miss by a Student t: a few are far off. Four degrees of freedom are what robust fits take where the
-# data cannot tell (Lange, Little and Taylor, 1989); the widths are of normals with the same 90 % interval.
-TAIL = student_t(4)
-TAIL_WIDTH = float(TAIL.ppf(0.95)) / Z90
+BENCHMARKS = FittedFactor(0.0, 0.0, 0)  # no stranger's: as the makers of a trainer run it
 
 Vector = NDArray[np.float64]
 
@@ -144,7 +141,7 @@ def fit(known: Sequence[Example]) -> Efficiencies:
         own = _groups(each for each in known if each.run.trainer == name)
         # What so many workloads leave of the doubt about a trainer.
         factors[name] = FittedFactor(value, 1 / math.sqrt(1 / TRAINER_SD**2 + own / WORKLOAD_SD**2), own)
-    return Efficiencies(constants, factors, 0.0, 0.0)
+    return Efficiencies(constants, factors, BENCHMARKS)
 
 
 def _estimate(known: Sequence[Example]) -> tuple[Vector, dict[str, float]]:
@@ -248,7 +245,7 @@ class Widths:
             for i, (name, each) in enumerate(found.constants.items())
         }
         trainers = {name: replace(each, log_sd=TAIL_WIDTH * each.log_sd) for name, each in found.trainers.items()}
-        return Efficiencies(constants, trainers, self.known, self.unknown)
+        return Efficiencies(constants, trainers, BENCHMARKS)
 
 
 def widths(known: Sequence[Example]) -> Widths:
@@ -282,14 +279,22 @@ def written(found: Efficiencies) -> str:
         "#   workloads  models on GPU kinds, by trainer, that it rests on",
         "#",
         "# constants: all parts of a step that these runs cannot tell apart; trainers: times all of them.",
-        "# scatter: what remains for an unseen workload of a trainer that is named here, and of one that is not.",
+        "# runs: times both, of strangers (bench/data/strangers.csv): whoever has not measured a step of his own.",
+        "#     Of their steps, sources left out, so many were held by the 90 % interval.",
     ]
-    for kind, table in (("constants", found.constants), ("trainers", found.trainers)):
+    tables = {"constants": found.constants, "trainers": found.trainers, "runs": {"strangers": found.strangers}}
+    for kind, table in tables.items():
         for name, entry in table.items():
             lines += ["", f"[{kind}.{name}]", f"value = {math.exp(entry.log_value):.3f}"]
             lines += [f"width = {entry.log_sd:.3f}", f"workloads = {entry.workloads}"]
-    lines += ["", "[scatter]", f"known_trainer = {found.known_log_sd:.3f}"]
-    return "\n".join([*lines, f"unknown_trainer = {found.unknown_log_sd:.3f}"]) + "\n"
+    lines += [f"held = {found.held[0]}", f"steps = {found.held[1]}"]
+    return "\n".join(lines) + "\n"
+
+
+def with_strangers(base: Efficiencies) -> Efficiencies:
+    """Return a fit to benchmarks with what strangers' steps say beside it."""
+    others = strangers(base)
+    return replace(base, strangers=fit_strangers(others), held=held(others, left_out_fits(others)))
 
 
 def main() -> None:
@@ -299,7 +304,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write {TARGET.name} into the catalogue")
     arguments = parser.parse_args()
     known = examples(arguments.rows)
-    text = written(widths(known).widen(fit(known)))
+    base = widths(known).widen(fit(known))
+    text = written(with_strangers(base))
     print(text, end="")
     if arguments.write:
         TARGET.write_text(text, encoding="utf-8")

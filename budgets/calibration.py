@@ -20,9 +20,10 @@ from budgets.coefficients import Coefficients, prior
 from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, decisive_seconds, phase_seconds
 from budgets.errors import InputError
 from budgets.expected_lengths import GIVEN_LOG_SD
+from budgets.generation import evaluate_seconds
 from budgets.hardware import Gpu
 from budgets.memory import Placement
-from budgets.work import Driver, Phase, Seconds, StepLoad, evaluate_seconds, save_seconds
+from budgets.work import Driver, Phase, Seconds, StepLoad, save_seconds
 from budgets.workload import RecipeTraits, Workload
 
 PHASE_NOISE = 4.0  # times σ: each trainer cuts phases in its own way, which the seconds of a whole step do not show

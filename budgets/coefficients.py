@@ -12,6 +12,7 @@ from functools import cache
 from itertools import product
 
 from budgets import catalogue
+from budgets.execution import Sharding
 from budgets.hardware import Gpu
 from budgets.work import Driver, Seconds, total
 
@@ -28,6 +29,9 @@ PRIOR_LOG_SD: dict[Driver, float] = {
     Driver.WEIGHT_SYNC: 0.80,
     Driver.EXPERTS: 0.80,
     Driver.SAVING: 0.60,
+    Driver.GATHERING: 0.80,
+    Driver.OFFLOADING: 0.80,
+    Driver.TOOLS: 0.40,
 }
 PRIOR_LENGTH_LOG_SD = 0.35
 WITHOUT_LENGTH = (Driver.FIXED, Driver.WEIGHT_SYNC, Driver.SAVING)  # what takes as long whatever the responses' length
@@ -45,12 +49,35 @@ CONSTANTS: dict[str, tuple[Driver, ...]] = {
     "sync": (Driver.WEIGHT_SYNC,),
 }
 
+# What strangers wait longer for as well, though no benchmark tells its constant.
+NOT_FITTED = (Driver.GATHERING, Driver.OFFLOADING)
+
 # Trainers that always score the rollouts with the policy that made them, before they train on them.
 RECOMPUTING = frozenset({"verl", "nemo-rl", "openrlhf", "skyrl", "slime", "easyr1", "rlinf"})
 
 # Trainers that send LoRA adapters alone to the engines: verl (docs/advance/ppo_lora.rst), SkyRL (its pull request 1329)
 # and prime-rl (configs/rl.py, auto_setup_lora). The others merge them and send all weights, as TRL's GRPOTrainer does.
 SENDING_ADAPTERS = frozenset({"verl", "skyrl", "prime-rl"})
+
+
+# Trainers that share weights out over all GPUs by FSDP or ZeRO-3 by default, those that keep them where they are with
+# Megatron, and those whose mixtures of experts are transformers' own modules.
+SHARING_OUT = frozenset({"verl", "easyr1", "skyrl", "openrlhf", "prime-rl"})
+MEGATRON = frozenset({"nemo-rl", "slime", "miles", "rlinf"})
+SHARED_OUT_BY, KEPT_WHOLE_BY = ("fsdp", "zero3", "zero-3", "dtensor"), ("megatron", "zero1", "zero2", "zero-2")
+LOOPING_EXPERTS = frozenset({"verl", "easyr1", "openrlhf", "trl", "unsloth"})
+
+PADDING = frozenset({"trl", "unsloth"})  # trainers whose micro-batches are padded, not packed
+
+
+def sharding(trainer: str, backend: str = "") -> Sharding:
+    """Return how a trainer shares weights out, by what trains beneath it where that is known."""
+    named = backend.casefold()
+    if any(word in named for word in SHARED_OUT_BY):
+        return "always"
+    if any(word in named for word in KEPT_WHOLE_BY) or (trainer in MEGATRON and not named):
+        return "never"
+    return "always" if trainer in SHARING_OUT else "needed"
 
 
 @dataclass(frozen=True)
@@ -93,40 +120,50 @@ class FittedFactor:
     workloads: int
 
 
+UNSEEN_TRAINER = FittedFactor(0.0, 0.26, 0)  # trainers' factors differ by so much in `bench/fit_prices.py`
+
+
 @dataclass(frozen=True, slots=True)
 class Efficiencies:
-    """What published runs say: the constants, a factor for each trainer, and the scatter of workloads left out."""
+    """What published runs say: the constants, a factor for each trainer, and how far strangers' runs are from both.
+
+    Benchmarks are tuned runs of those who made the trainer. All others' take longer, and differ more.
+    """
 
     constants: Mapping[str, FittedFactor]
     trainers: Mapping[str, FittedFactor]
-    known_log_sd: float  # of a workload of a trainer that was seen
-    unknown_log_sd: float  # of any other
+    strangers: FittedFactor
+    held: tuple[int, int] = (0, 0)  # steps of strangers that were inside their intervals, of how many; sources left out
 
     def coefficients(self, trainer: str | None = None) -> Coefficients:
-        """Return the prior of a trainer's coefficients, as wide as workloads that the fit has not seen."""
-        effect = self.trainers.get(trainer or "")
-        offset, remains = (effect.log_value, self.known_log_sd) if effect else (0.0, self.unknown_log_sd)
+        """Return the prior of a trainer's coefficients where a stranger runs it."""
+        of_trainer = self.trainers.get(trainer or "", UNSEEN_TRAINER)
+        offset = of_trainer.log_value
         log_mean, covariance = dict.fromkeys(Driver, 0.0), Coefficients().log_covariance
+        log_mean |= dict.fromkeys(NOT_FITTED, self.strangers.log_value)
         for name, fitted in self.constants.items():
             drivers = CONSTANTS[name]
-            log_mean |= dict.fromkeys(drivers, fitted.log_value + offset)
+            log_mean |= dict.fromkeys(drivers, fitted.log_value + offset + self.strangers.log_value)
             covariance = {**covariance, **dict.fromkeys(product(drivers, drivers), fitted.log_sd**2)}
-        unmodelled = math.hypot(remains, effect.log_sd if effect else 0.0)
-        return Coefficients(log_mean, covariance, unmodelled_log_sd=unmodelled)
+        return Coefficients(
+            log_mean, covariance, unmodelled_log_sd=math.hypot(self.strangers.log_sd, of_trainer.log_sd)
+        )
 
 
 def prior(gpu: Gpu, trainer: str | None = None) -> Coefficients:
     """Return the coefficients before anything is measured here: of one process nominal, else of published runs."""
-    return Coefficients() if gpu.one_process else _shipped().coefficients(trainer)
+    return Coefficients() if gpu.one_process else shipped().coefficients(trainer)
 
 
 @cache
-def _shipped() -> Efficiencies:
+def shipped() -> Efficiencies:
+    """Read what the catalogue has of published runs."""
     table = catalogue.table("efficiencies")
 
     def of(kind: str) -> dict[str, FittedFactor]:
         found = table[kind].items()
         return {name: FittedFactor(math.log(each["value"]), each["width"], each["workloads"]) for name, each in found}
 
-    scatter = table["scatter"]
-    return Efficiencies(of("constants"), of("trainers"), scatter["known_trainer"], scatter["unknown_trainer"])
+    strangers = table["runs"]["strangers"]
+    held = strangers["held"], strangers["steps"]
+    return Efficiencies(of("constants"), of("trainers"), of("runs")["strangers"], held)

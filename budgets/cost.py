@@ -10,21 +10,18 @@ from budgets.allocation import steps_for_budget
 from budgets.coefficients import Coefficients, prior
 from budgets.errors import InfeasibleError
 from budgets.execution import Execution
+from budgets.generation import evaluate_seconds, generate_seconds
 from budgets.hardware import SECONDS_PER_HOUR, Gpu, Hardware
 from budgets.memory import Placement, engine_sizes, require_fit, training_gpus
 from budgets.signal import signal_fraction
+from budgets.training import forward_seconds, sync_seconds, train_seconds
 from budgets.work import (
     Phase,
     Seconds,
     StepLoad,
-    evaluate_seconds,
-    forward_seconds,
-    generate_seconds,
     reward_seconds,
     save_seconds,
-    sync_seconds,
     total,
-    train_seconds,
 )
 from budgets.workload import RecipeTraits, Workload
 
@@ -122,7 +119,7 @@ def phase_seconds(
     workload, generators, trainers = workload.under(traits), placement.generator_gpus, placement.trainer_gpus
     engine = placement.engine_gpus
     evaluation = evaluate_seconds(workload, gpu, generators, engine, traits.execution)
-    synced = sync_seconds(workload, gpu, traits.execution, colocated=placement.colocated)
+    synced = sync_seconds(workload, gpu, placement, traits.execution)
     batches = 1 if gpu.one_process else traits.updates_per_batch
     # Of a recipe that refills groups this counts the refills too, and prices a few validations too many.
     every = workload.validation.steps_between(round(load.generated))

@@ -83,8 +83,7 @@ def _state_bytes(workload: Workload, traits: RecipeTraits) -> float:
 
 def checkpoint_bytes(model: ModelShape, lora_rank: int | None) -> float:
     """Return the bytes of a checkpoint: weights and optimizer of all that is trained."""
-    trained = model.parameters if lora_rank is None else model.adapter_parameters(lora_rank)
-    return trained * (BYTES_PER_WEIGHT + OPTIMIZER_BYTES)
+    return model.trained(lora_rank) * (BYTES_PER_WEIGHT + OPTIMIZER_BYTES)
 
 
 def token_bytes(model: ModelShape, head: int, width: int = 1, *, tensor: bool = False) -> float:
@@ -98,7 +97,7 @@ def token_bytes(model: ModelShape, head: int, width: int = 1, *, tensor: bool = 
 
 def activation_bytes(workload: Workload, execution: Execution = USUAL, width: int = 1) -> float:
     """Return the bytes of one longest sequence in training; without packing a micro-batch is padded to it."""
-    sequences = 1 if execution.packing else execution.micro_batch
+    sequences = 1 if execution.packing else execution.padded_to
     return sequences * workload.longest_sequence * token_bytes(workload.model, CHUNKED, width)
 
 

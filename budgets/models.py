@@ -67,7 +67,7 @@ class ModelShape:
     @property
     def expert_weights(self) -> int:
         """Weights of all experts."""
-        return self._expert_layers * self.experts * self._expert_parameters
+        return self.expert_layers * self.experts * self._expert_parameters
 
     @property
     def head_parameters(self) -> int:
@@ -83,9 +83,16 @@ class ModelShape:
         """Return the weights read to process so many tokens at once; a batch touches more experts than a token."""
         if not self.experts:
             return float(self.matmul_parameters)
-        touched = self.experts * (1 - math.pow(1 - self.experts_per_token / self.experts, tokens))
-        experts = self._expert_layers * touched * self._expert_parameters
+        experts = self.expert_layers * self.experts_touched(tokens) * self._expert_parameters
         return self._body_parameters(0) + experts + self.head_parameters
+
+    def experts_touched(self, tokens: float) -> float:
+        """Return how many experts of a layer so many tokens go to."""
+        return self.experts * (1 - math.pow(1 - self.experts_per_token / self.experts, tokens)) if self.experts else 0.0
+
+    def trained(self, lora_rank: int | None) -> int:
+        """Return the weights that are trained: all, or those of adapters."""
+        return self.parameters if lora_rank is None else self.adapter_parameters(lora_rank)
 
     @property
     def weight_bytes(self) -> int:
@@ -108,8 +115,8 @@ class ModelShape:
         """
         queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
         attention = 2 * (self.hidden + queries) + 2 * (self.hidden + keys)
-        dense = (self.layers - self._expert_layers) * 3 * (self.hidden + self.intermediate)
-        sparse = self._expert_layers * self.experts * 3 * (self.hidden + self.expert_intermediate)
+        dense = (self.layers - self.expert_layers) * 3 * (self.hidden + self.intermediate)
+        sparse = self.expert_layers * self.experts * 3 * (self.hidden + self.expert_intermediate)
         return rank * (self.layers * attention + dense + sparse)
 
     def cache_bytes(self, tokens: float) -> float:
@@ -135,7 +142,8 @@ class ModelShape:
         return self.head_parameters * (1 if self.tied_embeddings else 2)
 
     @property
-    def _expert_layers(self) -> int:
+    def expert_layers(self) -> int:
+        """Layers whose feed-forward is a mixture of experts."""
         return self.layers - self.dense_layers if self.experts else 0
 
     @property
@@ -145,7 +153,7 @@ class ModelShape:
     def _body_parameters(self, experts: int) -> int:
         attention = self.attention_weights or self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         mixers = (self.layers - self.linear_layers) * attention + self.linear_layers * self.linear_weights
-        dense = (self.layers - self._expert_layers) * 3 * self.hidden * self.intermediate
+        dense = (self.layers - self.expert_layers) * 3 * self.hidden * self.intermediate
         beside = self.hidden * (self.experts + 3 * self.shared_intermediate)  # the router and the shared experts
         norms = 2 * self.hidden * self.layers
-        return mixers + dense + norms + self._expert_layers * (beside + experts * self._expert_parameters)
+        return mixers + dense + norms + self.expert_layers * (beside + experts * self._expert_parameters)

@@ -40,6 +40,45 @@ class Validation:
         return max(1, round(self.every_rollouts / rollouts_per_step))
 
 
+TOOL_SECONDS = 1.0  # of a turn where nobody says: an order of magnitude, between a search and a test of code
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A rollout's turns in an environment, such as calls of tools, and what each takes and adds."""
+
+    count: float = 1.0
+    tool_seconds: float = 0.0  # that the environment takes for a turn, on average
+    tool_tokens: float = 0.0  # that it answers with: they are read and trained on beside the response
+    environments: int | None = None  # trajectories under way at once; None: as many as are generated
+    prefix_cached: bool = True  # false: each turn reads all that came before it anew
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or self.tool_seconds < 0 or self.tool_tokens < 0 or (self.environments or 1) < 1:
+            raise InputError(
+                f"{self.count:g} turns of {self.tool_seconds:g} s and {self.tool_tokens:g} tokens in "
+                f"{self.environments or 1} environments: turns and environments are at least 1, the rest at least 0"
+            )
+
+    @property
+    def waited(self) -> float:
+        """Seconds that a trajectory waits for its environment, on average."""
+        return self.count * self.tool_seconds
+
+    @property
+    def tokens(self) -> float:
+        """Tokens of the environment in a whole trajectory."""
+        return self.count * self.tool_tokens
+
+    def read_again(self, prompt: float, response: float) -> float:
+        """Return the tokens that a trajectory's turns read beyond its prompt: what tools answered, or all before it."""
+        before = (self.count - 1) * (prompt + (response + self.tokens) / 2)
+        return self.tokens + (0.0 if self.prefix_cached else before)
+
+
+ONE_TURN = Turns()
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Model, lengths, prompts and their difficulty."""
@@ -50,6 +89,7 @@ class Workload:
     prompt_set_size: int
     pass_rates: PassRates
     validation: Validation
+    turns: Turns = ONE_TURN
 
     def __post_init__(self) -> None:
         if not self.prompt_tokens > 0:

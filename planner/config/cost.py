@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from budgets.coefficients import SENDING_ADAPTERS
+from budgets.coefficients import LOOPING_EXPERTS, PADDING, SENDING_ADAPTERS, sharding
 from budgets.errors import ConfigError
 from budgets.execution import RULE_SECONDS, SAVE_SECONDS, SAVE_SHARE, USUAL, Execution
 from budgets.hardware import Gpu
@@ -38,12 +38,26 @@ class CostSection(Section):
         description="GPUs of each inference engine (tensor parallel); without it, the fewest whose memory the weights "
         "fill at most half",
     )
-    packing: bool = Field(
-        USUAL.packing,
-        description="whether the trainer packs sequences one after another; false: it pads them to the longest of a "
-        "micro-batch",
+    packing: bool | None = Field(
+        None,
+        examples=[False],
+        description="whether the trainer packs sequences one after another, or pads them to the longest of a "
+        "micro-batch; without it, as the trainer does unasked: TRL pads",
     )
-    micro_batch: Count = Field(USUAL.micro_batch, description="sequences of a micro-batch, where they are padded")
+    micro_batch: Count | None = Field(
+        None,
+        examples=[4],
+        description="sequences of a micro-batch on each GPU; without it, 4 where they are padded, else as many as one "
+        "longest response has tokens",
+    )
+    optimizer_offload: bool = Field(USUAL.offloads_optimizer, description="whether the optimizer is on the CPU")
+    node_link: Positive = Field(
+        USUAL.node_link_gb_per_s, description="GB/s at which each GPU that trains gets weights from other nodes"
+    )
+    inference_engine: bool = Field(
+        USUAL.engines, description="false: the trainer's own model generates, as TRL without vLLM"
+    )
+    prefix_caching: bool = Field(True, description="whether engines keep what a turn has read for the next one")
     lora_rank: Count | None = Field(
         None, examples=[32], description="rank of LoRA adapters on every projection; without it, all weights train"
     )
@@ -66,8 +80,6 @@ class CostSection(Section):
     reward_parallel: Count | None = Field(
         None, examples=[256], description="rollouts scored at once; without it: rule 1, sandbox and judge 256"
     )
-    turns: Count = Field(1, examples=[4], description="turns of a rollout in an environment, such as calls of tools")
-    tool_seconds: NotNegative = Field(0.0, examples=[0.5], description="seconds that the environment takes for a turn")
     per_million: TokenPrices = Field(default_factory=TokenPrices)
 
 
@@ -77,25 +89,27 @@ def execution_of(section: CostSection, trainer: str, gpu: Gpu, save_seconds: flo
     Without `save_seconds` saves are as rare as it takes.
     """
     seconds, parallel = REWARDS[section.reward]
-    waited = section.turns * section.tool_seconds  # a rollout's turns follow each other, as its score follows them
-    if waited:
-        parallel = max(parallel, REWARDS["sandbox"][1])
     execution = Execution(
         engine_gpus=section.engine_gpus,
-        packing=section.packing,
+        packing=trainer not in PADDING if section.packing is None else section.packing,
         micro_batch=section.micro_batch,
+        engines=section.inference_engine,
+        sharding=sharding(trainer),
+        loops_experts=trainer in LOOPING_EXPERTS,
+        offloads_optimizer=section.optimizer_offload,
+        node_link_gb_per_s=section.node_link,
         lora_rank=section.lora_rank,
         sends_adapters=trainer in SENDING_ADAPTERS,
         speculation=section.speculation,
         fp8_rollouts=section.rollout_precision == "fp8",
         fp8_training=section.training_precision == "fp8",
-        reward_seconds=(section.reward_seconds or seconds) + waited,
+        reward_seconds=section.reward_seconds or seconds,
         reward_parallel=section.reward_parallel or parallel,
         save_seconds=None if gpu.one_process else save_seconds or SAVE_SECONDS,
         save_share=SAVE_SHARE if save_seconds is None else None,
     )
     engines = execution.engine_gpus or execution.fp8_rollouts or execution.speculation > 1
-    if gpu.one_process and (engines or execution.fp8_training or execution.lora_rank or not execution.packing):
+    if gpu.one_process and (engines or execution.fp8_training or execution.lora_rank or section.packing is False):
         raise ConfigError(
             "[cost] engine_gpus, packing, lora_rank, speculation and precisions are of trainers on GPUs: on "
             f"{gpu.name} our own trains all weights in one precision. Leave them out, or give another --gpu"

@@ -17,13 +17,15 @@ from budgets.hardware import LARGEST_BUDGET_GPU_HOURS, Gpu, Hardware
 from budgets.lengths import ResponseLengths
 from budgets.memory import fewest_gpus, require_fit
 from budgets.signal import DIFFICULTIES, BetaPassRates, MeasuredPassRates, PassRates, difficulty_of
-from budgets.workload import RecipeTraits, Validation, Workload
+from budgets.workload import TOOL_SECONDS, RecipeTraits, Turns, Validation, Workload
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE
 from planner.config.cost import execution_of
 from planner.config.layers import DEFAULT, Resolved, collapse_single_values, has_axes, require_distinct
 from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_hours, named_sizes
 from planner.config.trainer import BUILTIN
+from planner.pricing.one import PriceQuery
+from planner.pricing.open_facts import FACTS, opened
 from planner.proposals import LearningRateRule, Request, Variant
 from planner.proposals.request import TRIED_RATES, TRIED_RECIPES, ChampionChoice
 from planner.recipes import Recipe, load_recipe
@@ -51,6 +53,7 @@ def build_request(resolved: Resolved) -> Request:
         config = config.model_copy(update={"workload": counting})
     variants = _variants(config, pass_rates, gpu)
     hardware = _hardware(config, gpu, [(variant.workload, variant.traits) for variant in variants], budget)
+    variants = tuple(_as_known(resolved, variant, hardware) for variant in variants)
     known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
     for variant in variants:
         require_fit(variant.workload, variant.traits, hardware, known_gpus)
@@ -147,7 +150,9 @@ def build_step(resolved: Resolved) -> tuple[Workload, Hardware, RecipeTraits, Co
     _, pass_rates = difficulty_and_rates(config)
     named, gpu, traits = config.workload.model, _gpu(config), recipe_traits(config)
     workload = _workload(config, pass_rates, named)
-    return workload, _hardware(config, gpu, [(workload, traits)]), traits, _known(config, workload, named, gpu)
+    hardware = _hardware(config, gpu, [(workload, traits)])
+    known = _known(config, workload, named, gpu)
+    return workload, hardware, traits, _opened(resolved, PriceQuery(workload, hardware, traits, *USUAL[0], known))
 
 
 def length_name(given: str, shape: str) -> str:
@@ -283,7 +288,38 @@ def _workload(config: Config, pass_rates: PassRates, model: str) -> Workload:
         prompt_set_size=section.prompt_set_size,
         pass_rates=pass_rates,
         validation=Validation(**config.validation.model_dump(exclude={"metric", "metric_k"})),
+        turns=_turns(config),
     )
+
+
+def _turns(config: Config) -> Turns:
+    section = config.workload
+    assumed = TOOL_SECONDS if section.turns > 1 else 0.0
+    return Turns(
+        section.turns,
+        assumed if section.tool_seconds is None else section.tool_seconds,
+        section.tool_tokens,
+        section.environments,
+        config.cost.prefix_caching,
+    )
+
+
+def _as_known(resolved: Resolved, variant: Variant, hardware: Hardware) -> Variant:
+    query = PriceQuery(variant.workload, hardware, variant.traits, *USUAL[0], variant.coefficients)
+    return replace(variant, coefficients=_opened(resolved, query))
+
+
+def _opened(resolved: Resolved, query: PriceQuery) -> Coefficients:
+    """Return what is known of a price, as unsure as the facts that nobody gave leave it."""
+    needed = fewest_gpus(query.workload, query.traits, query.hardware.gpu)
+    if needed is None or needed > query.hardware.gpus_per_trial:
+        return query.coefficients
+    return opened(query, resolved.config.trainer.name, stated_facts(resolved))
+
+
+def stated_facts(resolved: Resolved) -> frozenset[str]:
+    """Return the keys of facts that somebody gave."""
+    return frozenset(key for key in FACTS if resolved.source(key) != DEFAULT)
 
 
 def _known(config: Config, workload: Workload, model: str, gpu: Gpu) -> Coefficients:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from budgets.hardware import LARGEST_BUDGET_GPU_HOURS
-from planner.checking import Count, Positive, Section
+from planner.checking import Count, NotNegative, Positive, Section
 from planner.config.cluster import ClusterSection
 from planner.config.cost import CostSection
 from planner.config.slurm import SlurmSection
@@ -98,6 +98,19 @@ class WorkloadSection(Section):
     )
     response_spread: Annotated[float, Field(ge=0, le=3)] = Field(
         0.6, description="log standard deviation of response lengths; 0 = all alike"
+    )
+    turns: Count = Field(
+        1, examples=[4], description="turns of a rollout in an environment, such as calls of tools (--turns)"
+    )
+    tool_seconds: NotNegative | None = Field(
+        None,
+        examples=[0.5],
+        description="mean seconds that the environment takes for a turn (--tool-seconds); without it, 1 where there "
+        "are several turns",
+    )
+    tool_tokens: NotNegative = Field(0.0, description="mean tokens that the environment answers a turn with")
+    environments: Count | None = Field(
+        None, examples=[256], description="rollouts that environments play at once; without it, all of a batch"
     )
     prompt_set_size: Count = Field(
         6000, description="prompts to train on; as many as pass_rates_file has rates, unless it is set"

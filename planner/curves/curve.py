@@ -102,8 +102,8 @@ class Curve:
         return self.where(self.x <= x)
 
     def first_fraction(self, fraction: float) -> Self:
-        """Return the points in the first part of the x range, measured from 0."""
-        return self.until(fraction * float(self.x[-1])) if self.x.size else self
+        """Return the points in the first part of the x range, which begins with the first of them."""
+        return self.until(float(self.x[0]) + fraction * float(self.x[-1] - self.x[0])) if self.x.size else self
 
     @property
     def end(self) -> tuple[float, float]:

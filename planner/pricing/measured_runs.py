@@ -10,7 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from budgets import catalogue
-from budgets.coefficients import RECOMPUTING, SENDING_ADAPTERS, Coefficients, prior
+from budgets.coefficients import (
+    LOOPING_EXPERTS,
+    PADDING,
+    RECOMPUTING,
+    SENDING_ADAPTERS,
+    Coefficients,
+    prior,
+    sharding,
+)
 from budgets.cost import StepCost, phase_seconds, step_cost
 from budgets.errors import InputError, RlplanError
 from budgets.execution import USUAL, Execution
@@ -21,8 +29,9 @@ from budgets.memory import Placement
 from budgets.models import ModelShape
 from budgets.signal import DIFFICULTIES
 from budgets.work import Phase, Seconds, StepLoad, total
-from budgets.workload import RecipeTraits, Validation, Workload
+from budgets.workload import RecipeTraits, Turns, Validation, Workload
 from planner.pricing.one import Interval, interval_of
+from planner.pricing.open_facts import left_open, open_facts
 
 USUAL_PROMPT = 128.0  # of the runs that state it, which train on mathematics; the cost hardly depends on it
 MODES = ("colocated_sync", "split_async", "split_sync")
@@ -36,6 +45,12 @@ PHASE_COLUMNS: dict[str, tuple[Phase, ...]] = {
     "logprob_and_reference_seconds": (Phase.OLD_LOG_PROBS, Phase.REFERENCE),
     "update_seconds": (Phase.TRAIN,),
     "weight_sync_seconds": (Phase.SYNC,),
+}
+WITHOUT_ENGINES = ("hf", "transformers", "none")  # what a table calls generation by the trainer's own model
+FACT_COLUMNS = {
+    "micro_batch": "cost.micro_batch",
+    "rollout_engine": "cost.inference_engine",
+    "node_link_gb_per_s": "cost.node_link",
 }
 Row = Mapping[str, str]
 _LARGEST = 1e12  # number of a table: of tokens, GPUs or seconds
@@ -58,13 +73,24 @@ class MeasuredRun:
     seconds: float | None
     seconds_by_column: Mapping[str, float]
     length_log_sd: float  # 0 where the mean response is known
+    stated: frozenset[str]  # facts of `planner.pricing.open_facts`
     notes: tuple[str, ...]
 
     @property
     def coefficients(self) -> Coefficients:
         """What published runs say of this trainer, with the length as well as it is known here."""
-        known = prior(self.hardware.gpu, self.trainer)
-        return replace(known, length_log_sd=self.length_log_sd)
+        return self.opened(prior(self.hardware.gpu, self.trainer))
+
+    def opened(self, known: Coefficients) -> Coefficients:
+        """Return coefficients as unsure as the facts that the row leaves blank make them."""
+
+        def seconds(workload: Workload, execution: Execution) -> float:
+            traits = replace(self.traits, execution=execution)
+            return replace(self, workload=workload, traits=traits).cost(known).step_seconds
+
+        terms = (self.workload, self.traits.execution, self.trainer, self.stated, self.length_log_sd)
+        unmodelled = math.hypot(known.unmodelled_log_sd, left_open(open_facts(seconds, *terms)))
+        return replace(known, length_log_sd=self.length_log_sd, unmodelled_log_sd=unmodelled)
 
     def cost(self, coefficients: Coefficients | None = None) -> StepCost:
         """Price one update; a batch takes `traits.updates_per_batch` of them."""
@@ -190,6 +216,7 @@ def measured_run(row: Row) -> MeasuredRun:
             column: seconds for column in PHASE_COLUMNS if (seconds := _number(row, column)) is not None and seconds > 0
         },
         length_log_sd=length_log_sd,
+        stated=frozenset(key for column, key in FACT_COLUMNS.items() if row.get(column, "").strip()),
         notes=tuple(notes),
     )
 
@@ -203,7 +230,9 @@ def _workload(row: Row, model: ModelShape, notes: list[str]) -> tuple[Workload, 
     responses, length_log_sd = _responses(row, prompt, model, notes)
     if responses.cap + prompt > model.context:  # somebody ran it
         model = replace(model, context=math.ceil(responses.cap + prompt))
-    return Workload(model, prompt, responses, 10**6, DIFFICULTIES["mixed"], NO_VALIDATION), length_log_sd
+    # A table gives what a whole trajectory waits, which one turn stands for.
+    turns = Turns(1, _number(row, "tool_seconds") or 0.0, environments=_whole(row, "rewards_at_once"))
+    return Workload(model, prompt, responses, 10**6, DIFFICULTIES["mixed"], NO_VALIDATION, turns), length_log_sd
 
 
 def _placement(row: Row, mode: str, gpus: int, notes: list[str]) -> Placement | None:
@@ -224,13 +253,18 @@ def _execution(row: Row, trainer: str) -> Execution:
     training = row.get("precision", "").strip().casefold()
     rollouts = row.get("rollout_precision", "").strip().casefold() or training
     return Execution(
-        packing=(row.get("packing", "").strip().casefold() or "yes") != "no",
-        micro_batch=_whole(row, "micro_batch") or USUAL.micro_batch,
+        packing=_flag(row, "packing", trainer not in PADDING, []),
+        micro_batch=_whole(row, "micro_batch"),
         lora_rank=_whole(row, "lora_rank"),
         sends_adapters=trainer in SENDING_ADAPTERS,
         speculation=_number(row, "speculation") or USUAL.speculation,
         fp8_rollouts=rollouts == "fp8",
         fp8_training=training == "fp8",
+        node_link_gb_per_s=_number(row, "node_link_gb_per_s") or USUAL.node_link_gb_per_s,
+        engines=row.get("rollout_engine", "").strip().casefold() not in WITHOUT_ENGINES,
+        sharding=sharding(trainer, row.get("train_backend", "")),
+        loops_experts=trainer in LOOPING_EXPERTS and "megatron" not in row.get("train_backend", "").casefold(),
+        offloads_optimizer=_flag(row, "optimizer_offload", False, []),
         reward_seconds=_number(row, "seconds_per_reward") or USUAL.reward_seconds,
         reward_parallel=_whole(row, "rewards_at_once") or USUAL.reward_parallel,
     )

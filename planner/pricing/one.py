@@ -27,6 +27,9 @@ LIMITS: dict[Driver, str] = {
     Driver.WEIGHT_SYNC: "moving weights",
     Driver.EXPERTS: "sending tokens to experts",
     Driver.SAVING: "writing checkpoints",
+    Driver.GATHERING: "gathering weights",
+    Driver.OFFLOADING: "the optimizer on the CPU",
+    Driver.TOOLS: "the environment",
 }
 Interval = tuple[float, float, float]  # median, and the ends of the 90 % interval
 LONG_TAIL = 3.0  # times the mean that the longest response takes, from which on the step waits for it
@@ -141,7 +144,7 @@ class Price:
         asked, gpu, execution = self.asked, self.asked.hardware.gpu, self.asked.traits.execution
         demand = Demand(
             asked.workload.model,
-            asked.workload.longest_sequence * (1 if execution.packing else execution.micro_batch),
+            asked.workload.longest_sequence * (1 if execution.packing else execution.padded_to),
             self.cost.placement,
             gpu.memory_gb * 1e9,
             gpu.gpus_per_node,

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from budgets.allocation import Allocation
-from budgets.coefficients import Coefficients
+from budgets.coefficients import Coefficients, sharding
 from budgets.cost import step_cost
 from budgets.errors import InfeasibleError
+from budgets.execution import Sharding
 from budgets.hardware import Hardware
 from budgets.memory import Placement
 from budgets.workload import RecipeTraits, Workload
@@ -42,6 +43,9 @@ CONFIGURED: Final = {
     "lora_rank": "cost.lora_rank",
     "rollout_precision": "cost.rollout_precision",
     "engine_tensor_parallel": "cost.engine_gpus",
+    "turns": "workload.turns",
+    "tool_seconds": "workload.tool_seconds",
+    "tool_tokens": "workload.tool_tokens",
     "validation_problems": "validation.problems",
     "validation_samples": "validation.samples",
 }
@@ -116,6 +120,11 @@ class Launch:
         """The learning rate that the rule has for the rollouts of an update."""
         return self.update.learning_rate(self.rule.base, self.rule.base_rollouts)
 
+    @property
+    def without_tools(self) -> "Launch":
+        """The same run where nobody waits for an environment."""
+        return replace(self, workload=replace(self.workload, turns=replace(self.workload.turns, tool_seconds=0.0)))
+
     def priced(self) -> Price:
         """Return the price of an update, with its share of validations and checkpoints."""
         found = price(self._query(self.traits, self._placed()))
@@ -151,6 +160,9 @@ def configured(facts: ScriptFacts, model: str) -> dict[str, tuple[str, Any]]:
         values.get("engine_tensor_parallel") or facts.split.engine_gpus,
     )
     found["cost.training_precision"] = ("precision", "fp8" if "fp8" in str(values.get("precision")).lower() else None)
+    micro_batch = _micro_batch(facts, int(values.get("gpus") or 1)).get("micro_batch_sequences")
+    found["cost.micro_batch"] = ("micro_batch_sequences", micro_batch or values.get("micro_batch_sequences"))
+    found["cost.optimizer_offload"] = ("optimizer_offload", offloads_optimizer(facts))
     found["hardware.gpus_per_trial"] = ("gpus", values.get("gpus"))
     found["recipe.name"] = ("recipe", values.get("recipe") or "grpo")
     if facts.trainer in TRAINERS and facts.trainer == facts.maker:
@@ -176,8 +188,6 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
     validation = replace(workload.validation, every_steps=int(every) * updates) if every else NO_VALIDATION
     prompts = workload.prompt_set_size if "prompt_set_size" not in guessed else None
     tensor, pipeline = (int(values.get(f"train_{kind}_parallel") or 1) for kind in ("tensor", "pipeline"))
-    # The host updates what is offloaded: DeepSpeed, and where a key says so; verl brings it back for that.
-    on_host = values.get("sharding") in ("zero1", "zero2", "zero3") or "cpu" in facts.keys.get("optimizer_offload", "")
     # The schedule and its steps must be said of one scheduler: files have one for each backend.
     scheduler, of_steps = (facts.keys.get(name, "").rpartition(".")[0] for name in ("lr_schedule", "schedule_steps"))
     return Launch(
@@ -202,7 +212,7 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
         longest_prompt=float(values.get("prompt_tokens") or workload.prompt_tokens),
         width=tensor,
         model_parallel=tensor * pipeline if "train_tensor_parallel" in values else None,
-        optimizer_offload=on_host and bool(values.get("optimizer_offload")),
+        optimizer_offload=offloads_optimizer(facts),
         save_every=int(_positive(values.get("save_every")) or 0) or None,
         **{name: values.get(name) for name in _VERBATIM} | _micro_batch(facts, hardware.gpus_per_trial),
         schedule_steps=values.get("schedule_steps") if scheduler == of_steps else None,
@@ -210,6 +220,12 @@ def launch_of(facts: ScriptFacts, resolved: Resolved, steps: int | None = None) 
         trainer=facts.trainer,
         validation_data=bool(values.get("validation_data", True)),
     )
+
+
+def offloads_optimizer(facts: ScriptFacts) -> bool:
+    """Tell whether the host updates what is offloaded: DeepSpeed's does, and where a key says so; verl's does not."""
+    kept, key = facts.values.get("sharding"), facts.keys.get("optimizer_offload", "")
+    return bool(facts.values.get("optimizer_offload")) and (kept in ("zero1", "zero2", "zero3") or "cpu" in key)
 
 
 def _micro_batch(facts: ScriptFacts, gpus: int) -> dict[str, Any]:
@@ -228,8 +244,14 @@ def _traits(facts: ScriptFacts, traits: RecipeTraits) -> RecipeTraits:
         staleness_bound=max(1, int(values.get("staleness") or 1)) if facts.split.asynchronous else 0,
         updates_per_batch=facts.split.updates,
         refills_groups=bool(values.get("filter_groups", traits.refills_groups)),
-        execution=replace(traits.execution, save_seconds=None, save_share=None),
+        execution=replace(traits.execution, save_seconds=None, save_share=None, sharding=_sharding(facts)),
     )
+
+
+def _sharding(facts: ScriptFacts) -> Sharding:
+    """Return how the script's trainer shares weights out; where it only may, they are shared out if they have to be."""
+    said = str(facts.values.get("sharding") or "")
+    return sharding(facts.trainer or "", "" if said == "ddp" else said)
 
 
 def _placement(facts: ScriptFacts, gpus: int, engine_gpus: int | None) -> Placement | None:

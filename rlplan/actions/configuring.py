@@ -7,6 +7,7 @@ from typing import Any
 from budgets.errors import InputError
 from planner.config import Resolved, file_layer, flag_layer, resolve, task_layers
 from planner.config.layers import DEFAULT, with_base_rate
+from planner.pricing.open_facts import MEAN_RESPONSE
 from rlplan.actions.own_gpus import gpu_layers
 from rlplan.requests.request import Request, flags_of
 from rlplan.wording.typed_numbers import names_in
@@ -14,7 +15,6 @@ from runner.machine import cpu_cores
 
 DEFAULT_FILE = Path("rlplan.toml")
 BUDGET = "budget.gpu_hours"
-MEAN_RESPONSE = "workload.mean_response_tokens"  # the key of the mean that a user gives
 
 
 def absent(database: str) -> Path | None:

@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,10 +12,11 @@ from budgets.errors import InputError, NotFoundError
 from budgets.expected_lengths import kind_of
 from planner.config import Resolved, build_step
 from planner.config.layers import DEFAULT
-from planner.config.request import length_name
+from planner.config.request import length_name, stated_facts
 from planner.config.schema import named_sizes
 from planner.pricing import Change, Price, PriceQuery, changes, price
 from planner.pricing.measured_runs import PricedRun, priced_runs
+from planner.pricing.open_facts import OpenFact, facts_of
 from rlplan.actions.configuring import MEAN_RESPONSE, absent
 from rlplan.wording.assumptions import Assumption, asked_for_lengths, lengths_text, measured_lengths, width_and_evidence
 from rlplan.wording.numbers import count
@@ -30,6 +31,7 @@ class Priced:
     price: Price
     changes: list[Change]
     assumptions: list[Assumption]
+    open_facts: list[OpenFact]  # what would narrow it, most first; nothing where steps were measured
     dollars: float | None  # of a step's tokens, where the file says what they cost
 
 
@@ -46,7 +48,9 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
         asked = measured(asked)
     found = price(asked)
     dollars = resolved.config.cost.per_million.dollars(asked.tokens)
-    return Priced(found, changes(found), assumptions_of(found, resolved), dollars)
+    trainer = resolved.config.trainer.name
+    facts = [] if asked.coefficients.evidence else facts_of(asked, trainer, stated_facts(resolved))
+    return Priced(found, changes(found), assumptions_of(found, resolved, facts), facts, dollars)
 
 
 @contextmanager
@@ -90,7 +94,7 @@ def price_table(path: Path) -> list[PricedRun]:
     return priced_runs(rows)
 
 
-def assumptions_of(found: Price, resolved: Resolved) -> list[Assumption]:
+def assumptions_of(found: Price, resolved: Resolved, facts: Sequence[OpenFact] = ()) -> list[Assumption]:
     """List what a price rests on."""
     asked = found.asked
     model, hardware = asked.workload.model, asked.hardware
@@ -103,7 +107,7 @@ def assumptions_of(found: Price, resolved: Resolved) -> list[Assumption]:
         given = asked_for_lengths(kind, known.length_log_sd, partial(_seconds, asked))
     return [
         Assumption("responses", lengths_text(asked.workload, asked.traits), given),
-        Assumption("cost of a step", *width_and_evidence(found.factor, known.evidence, hardware.gpu)),
+        Assumption("cost of a step", *width_and_evidence(found.factor, known.evidence, hardware.gpu, facts)),
         Assumption("model", f"{model.name}, {count(model.parameters)} parameters", resolved.source("workload.model")),
         Assumption(
             "hardware",

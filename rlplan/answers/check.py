@@ -1,10 +1,10 @@
 """`rlplan check`: red flags, the run in nine lines, and what would help most."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
+from budgets.workload import Turns
 from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import chance, percent
@@ -135,18 +135,10 @@ def _costs(found: CheckedScript) -> Iterator[Row]:
         yield "Score", f"{interval(score.median, score.low, score.high)} expected{bought}"
     cut = f"{percent(verdict.cut_off)} cut off"
     yield "Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average, {cut}"
-    yield "Turns", _turns(found.facts.values)
+    if (turns := found.launch.workload.turns).count > 1:
+        yield "Turns", _turns(found, turns)
     pass_rate = found.launch.workload.pass_rates.mean
     yield "Dead groups", f"{percent(verdict.dead_groups)} at a mean pass rate of {pass_rate:.2g}"
-
-
-def _turns(values: Mapping[str, Any]) -> str:
-    """Say how many turns a rollout has, and what each may write and reads of tools."""
-    turns, of_turn, tool = (values.get(name) for name in ("turns", "turn_tokens", "tool_tokens"))
-    if not turns or turns == 1:
-        return ""
-    texts = [f"up to {turns:,} a rollout", f"each writes at most {of_turn:,} tokens" if of_turn else ""]
-    return ", ".join([text for text in (*texts, f"a tool answers up to {tool:,}" if tool else "") if text])
 
 
 def _training(found: Verdict) -> Iterator[Row]:
@@ -196,6 +188,15 @@ def fit_line(memory: Memory) -> str:
 def part_line(memory: Memory) -> str:
     """Say what takes the memory."""
     return ", ".join(f"{name} {size / GB:,.1f}" for name, size in memory.training.items()) + " GB"
+
+
+def _turns(found: CheckedScript, turns: Turns) -> str:
+    """Say how many turns a rollout has, what each writes and reads, and what of a step waits for them."""
+    seconds = found.launch.without_tools.priced().seconds[0] * found.launch.traits.updates_per_batch
+    of_turn = found.facts.values.get("turn_tokens")
+    parts = [f"up to {turns.count:,g}", f"at most {of_turn:,} tokens each" if of_turn else ""]
+    parts += [f"tools answer up to {turns.tool_tokens:,.0f}" if turns.tool_tokens else ""]
+    return f"{', '.join(filter(None, parts))}; {seconds:,.0f} s a step without {turns.tool_seconds:g} s of tools a turn"
 
 
 def _between(found: Interval, unit: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from budgets.coefficients import shipped
 from budgets.errors import InputError
 from budgets.memory import Placement
 from budgets.memory_plan import MemoryPlan
@@ -19,7 +20,7 @@ from rlplan.actions.measured_steps import MeasuredSteps
 from rlplan.actions.pricing import Priced, price_one, price_table
 from rlplan.requests.planning import PriceRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.assumptions import ASSUMPTIONS, Assumption
+from rlplan.wording.assumptions import ASSUMPTIONS, Assumption, narrowing
 from rlplan.wording.documents import Key, View
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, plural, some_of
@@ -299,6 +300,10 @@ def _answer(priced: Priced, canvas: Canvas, *, in_full: bool) -> Iterator[Part]:
         yield from canvas.lines(f"By tokens: ${dollars} a step, whatever the GPUs ([cost] per_million).")
     evidence = price.asked.coefficients.evidence
     measured = f"by {evidence}" if evidence else "no step of this set-up was measured yet"
+    if priced.open_facts:
+        inside, steps = shipped().held
+        narrows = f"--measure, {narrowing(priced.open_facts)}"
+        measured = f"{inside} of {steps} strangers' steps were. What narrows it: {narrows}"
     yield from canvas.lines(f"Known within × {price.factor:.2g} (90 %): {measured}.")
     yield ""
     phases = _phases(price)

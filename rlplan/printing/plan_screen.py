@@ -22,7 +22,7 @@ from rlplan.actions.own_gpus import CLUSTER, THIS_MACHINE
 from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.champion_screen import EXPLORING, against_champion, champion_lines, pilot_text
 from rlplan.reading.plan_data import recipe_names
-from rlplan.wording.assumptions import ASSUMED
+from rlplan.wording.assumptions import ASSUMED, GUESSED
 from rlplan.wording.columns import axes_column
 from rlplan.wording.draw import Canvas, Column, Invocation, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import (
@@ -66,6 +66,7 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
         missing.append("pass rates (--pass-rates-file)")
     if any(each.what == "prompts" and each.source == DEFAULT for each in plan.assumptions):
         missing.append(f"{proposal.request.workload.prompt_set_size:,} prompts (--prompts)")
+    missing += [row.value for row in plan.assumptions if row.what == GUESSED]
     if missing:
         known += f" Guessed: {', '.join(missing)}."
     workload, cost = proposal.request.workload, proposal.run.cell.cost

@@ -31,6 +31,8 @@ class CheckRequest(StoredRequest):
     gpus: int | None = options.gpus()
     response_tokens: int | None = options.response_tokens()
     mean_response_tokens: float | None = options.mean_response()
+    turns: int | None = options.turns()
+    tool_seconds: float | None = options.tool_seconds()
     from_log: Path | str | None = options.from_log()
     prompts: int | None = options.prompts()
     validation_problems: int | None = flag("How many problems a validation has.", key="validation.problems")

@@ -94,6 +94,8 @@ response_tokens = partial(flag, "Most tokens of a response.", least=1, key="work
 mean_response = partial(
     flag, "Mean tokens of a response: what a price depends on most.", key="workload.mean_response_tokens"
 )
+turns = partial(flag, "Turns of a rollout in an environment, such as calls of tools.", key="workload.turns")
+tool_seconds = partial(flag, "Seconds that the environment takes for a turn.", key="workload.tool_seconds")
 from_log = partial(flag, "A trainer's log of such a run: response length and base score count.", "<log>")
 recipe = partial(
     flag, "A recipe, such as grpo or scalerl, or a path to a .toml file.", offer=completing.recipes, key="recipe.name"

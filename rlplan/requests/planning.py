@@ -31,6 +31,8 @@ class ProposeRequest(StoredRequest):
     )
     response_tokens: int | None = options.response_tokens()
     mean_response_tokens: float | None = options.mean_response()
+    turns: int | None = options.turns()
+    tool_seconds: float | None = options.tool_seconds()
     from_log: Path | str | None = options.from_log()
     prompts: int | None = options.prompts()
     script: Path | None = flag(
@@ -93,6 +95,8 @@ class PriceRequest(StoredRequest):
     gpus: int | None = options.gpus()
     response_tokens: int | None = options.response_tokens()
     mean_response_tokens: float | None = options.mean_response()
+    turns: int | None = options.turns()
+    tool_seconds: float | None = options.tool_seconds()
     from_log: Path | str | None = options.from_log()
     prompts: int | None = options.prompts()
     prompt_tokens: float | None = flag("Mean tokens of a prompt.", key="workload.prompt_tokens")

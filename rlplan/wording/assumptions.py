@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from budgets.allocation import LARGEST_SCALING_ROLLOUTS
-from budgets.coefficients import Coefficients
+from budgets.coefficients import Coefficients, shipped
 from budgets.cost import Z90, step_cost
 from budgets.expected_lengths import a_model, kind_of
+from budgets.generation import DECODE_BANDWIDTH_USE
 from budgets.hardware import SECONDS_PER_HOUR, Gpu
 from budgets.lengths import InterruptedLengths
 from budgets.signal import BetaPassRates, MeasuredPassRates
-from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
+from budgets.training import TRAINING_FLOPS_USE
 from budgets.workload import RecipeTraits, Workload
 from planner.config.layers import DEFAULT, Resolved, collapse_single_values
-from planner.config.request import counted_prompts, length_name
+from planner.config.request import counted_prompts, length_name, stated_facts
 from planner.percent import percent
+from planner.pricing import PriceQuery
+from planner.pricing.open_facts import MEAN_RESPONSE, OpenFact, facts_of
 from planner.proposals import PricedCell, Proposal, Request
 from planner.rules import ALARM_SHARE
 from rlplan.wording.draw import Cells, Column
@@ -32,6 +35,7 @@ class Assumption:
     source: str
 
 
+GUESSED = "guessed"  # what nobody gave and the price depends on
 ASSUMED = "as few whole nodes"  # begins the source of a machine that nobody gave
 
 
@@ -44,6 +48,8 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     nearest, next_to_it, *others = (ground.study for ground in proposal.grounds)
     studies = f"{nearest}; {next_to_it}; {len(others)} more, by their distance"
     start_up = f"{first.cost.start_up_seconds:,.0f} s a trial, first validation included"
+    facts = _facts(request, resolved, first)
+    guessed = [] if evidence else [fact for fact in facts if fact.key != MEAN_RESPONSE][:1]
     every = proposal.run.cell.cost.save_every_seconds
     saves = None if every is None else f"one in {duration(every / SECONDS_PER_HOUR)}; training waits for it"
     workload, prompts = request.workload, resolved.source("workload.prompt_set_size")
@@ -51,7 +57,8 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
         prompts = "one a pass rate; if these are a sample, set prompt_set_size"
     return [
         _response(request, resolved, first),
-        Assumption("cost of a step", *width_and_evidence(factor, "; ".join(evidence), request.hardware.gpu)),
+        Assumption("cost of a step", *width_and_evidence(factor, "; ".join(evidence), request.hardware.gpu, facts)),
+        *(Assumption(GUESSED, fact.named, f"decides the price within × {fact.factor:.2g}") for fact in guessed),
         _pass_rates(request, resolved),
         Assumption("expected score", "a prior with a wide interval, no forecast", studies),
         _hardware(proposal, resolved),
@@ -66,6 +73,12 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     ]
 
 
+def _facts(request: Request, resolved: Resolved, cell: PricedCell) -> list[OpenFact]:
+    traits, known = request.traits, request.coefficients
+    query = PriceQuery(request.workload, request.hardware, traits, *cell.key, known, cell.cost.placement)
+    return facts_of(query, resolved.config.trainer.name, stated_facts(resolved))
+
+
 def _share(proposal: Proposal, resolved: Resolved) -> Assumption:
     part, source = proposal.request.pilot_fraction, resolved.source("pilot.fraction")
     if proposal.champion is not None:
@@ -76,14 +89,21 @@ def _share(proposal: Proposal, resolved: Resolved) -> Assumption:
     return Assumption("pilot share", f"{percent(part)} of the budget", source)
 
 
-def width_and_evidence(factor: float, evidence: str, gpu: Gpu) -> tuple[str, str]:
+def narrowing(facts: Sequence[OpenFact]) -> str:
+    """Name the two facts that would narrow a price most, where any would."""
+    return " and ".join(fact.named for fact in facts[:2])
+
+
+def width_and_evidence(factor: float, evidence: str, gpu: Gpu, facts: Sequence[OpenFact] = ()) -> tuple[str, str]:
     """Say how far a price may be off, and whether this set-up's own steps or other people's tell so."""
     within = f"within a factor {factor:.2g} (90 %)"
     if evidence:
         return f"{within}, by steps of this set-up", f"calibrated by {evidence}"
     unmeasured = "not measured yet; steps of this set-up narrow it"
     if not gpu.one_process:
-        return f"{within}, what unseen set-ups were off by", unmeasured
+        inside, steps = shipped().held
+        unmeasured += f" most, then {narrowing(facts)}" if facts else ""
+        return f"{within}, as {inside} of {steps} strangers' steps were", unmeasured
     return (
         f"{within}: decoding reaches {percent(DECODE_BANDWIDTH_USE)} of the memory bandwidth, training "
         f"{percent(TRAINING_FLOPS_USE)} of the peak",

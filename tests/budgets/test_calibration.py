@@ -12,10 +12,11 @@ from budgets.coefficient_fit import SETUP_LOG_SD
 from budgets.coefficients import CONSTANTS, Coefficients, prior
 from budgets.cost import Z90, StepCost, phase_seconds, step_cost
 from budgets.errors import InputError
+from budgets.generation import evaluate_seconds
 from budgets.hardware import Hardware
 from budgets.memory import Placement
 from budgets.signal import signal_fraction
-from budgets.work import Driver, Phase, StepLoad, evaluate_seconds, total
+from budgets.work import Driver, Phase, StepLoad, total
 from budgets.workload import Workload
 from tests.budgets.traits import TRAITS
 from tests.budgets.workloads import workload_of

@@ -9,21 +9,12 @@ from budgets import catalogue
 from budgets.cost import step_cost
 from budgets.errors import InfeasibleError
 from budgets.execution import USUAL, Execution
+from budgets.generation import evaluate_seconds, generate_seconds
 from budgets.hardware import Gpu, Hardware
-from budgets.memory import cache_room, engine_sizes, training_bytes, training_gpus, usual_engine
+from budgets.memory import Placement, cache_room, engine_sizes, training_bytes, training_gpus, usual_engine
 from budgets.models import ModelShape
-from budgets.work import (
-    WAKE_SECONDS,
-    Driver,
-    StepLoad,
-    evaluate_seconds,
-    forward_seconds,
-    generate_seconds,
-    reward_seconds,
-    sync_seconds,
-    total,
-    train_seconds,
-)
+from budgets.training import WAKE_SECONDS, forward_seconds, sync_seconds, train_seconds
+from budgets.work import Driver, StepLoad, reward_seconds, total
 from budgets.workload import RecipeTraits, Workload
 from planner.pricing.measured_runs import measured_run
 from tests.budgets.traits import TRAITS
@@ -31,6 +22,9 @@ from tests.budgets.workloads import workload_of
 
 H100, A100 = catalogue.gpu("h100"), catalogue.gpu("a100-80")
 EASY, DR_GRPO, DAPO, SCALERL = (TRAITS[name] for name in ("easy", "dr-grpo", "dapo", "scalerl"))
+
+
+IN_TURN = Placement(8, 8, colocated=True)
 
 
 def load_of(rollouts: float, prompts: float = 8) -> StepLoad:
@@ -92,7 +86,7 @@ def test_an_engine_is_the_smallest_that_its_weights_half_fill() -> None:
 
 
 def test_an_engine_on_gpus_of_its_own_is_never_woken() -> None:
-    beside, woken = (total(sync_seconds(workload_of(), H100, colocated=shared)) for shared in (False, True))
+    beside, woken = (total(sync_seconds(workload_of(), H100, where)) for where in (Placement(4, 4, False), IN_TURN))
     assert 0 < beside < woken - WAKE_SECONDS
 
 
@@ -201,8 +195,8 @@ def test_what_needs_a_node_is_trained_on_two_gpus_with_lora() -> None:
 
 def test_adapters_are_sent_alone_where_the_trainer_does_so() -> None:
     ways = (Execution(lora_rank=32, sends_adapters=True), Execution(lora_rank=32), Execution(sends_adapters=True))
-    alone, merged, whole = (total(sync_seconds(workload_of(), H100, way)) for way in ways)
-    assert alone < merged == whole == total(sync_seconds(workload_of(), H100))
+    alone, merged, whole = (total(sync_seconds(workload_of(), H100, IN_TURN, way)) for way in ways)
+    assert alone < merged == whole == total(sync_seconds(workload_of(), H100, IN_TURN))
 
 
 # fp8

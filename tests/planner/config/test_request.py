@@ -187,12 +187,18 @@ def test_the_section_reaches_every_command_that_prices() -> None:
         ({"reward": "judge", "reward_seconds": 30.0}, 30.0, 256),
         ({"reward": "sandbox", "reward_parallel": 8}, 1.0, 8),
         ({"reward_seconds": 0.01, "reward_parallel": 16}, 0.01, 16),
-        ({"turns": 4, "tool_seconds": 0.5, "reward_seconds": 0.25}, 2.25, 256),
     ],
 )
 def test_a_kind_of_reward_has_seconds_which_can_be_given(reward: dict[str, Any], seconds: float, parallel: int) -> None:
     execution = executed(cost=reward)
     assert (execution.reward_seconds, execution.reward_parallel) == (seconds, parallel)
+
+
+@pytest.mark.parametrize(
+    ("workload", "waited"), [({}, 0.0), ({"turns": 4}, 4.0), ({"turns": 4, "tool_seconds": 0.5}, 2.0)]
+)
+def test_several_turns_wait_for_their_environment(workload: dict[str, Any], waited: float) -> None:
+    assert build_request(resolved(workload=workload)).workload.turns.waited == waited
 
 
 @pytest.mark.parametrize(("trainer", "sends"), [("verl", True), ("prime-rl", True), ("trl", False)])

@@ -64,13 +64,13 @@ def test_end_is_the_mean_over_the_last_tenth_of_the_range(x, y, end):
     assert Curve.of("c", x, y).end == pytest.approx(end)
 
 
-def test_first_fraction_is_measured_from_zero():
+def test_first_fraction_is_measured_from_the_first_point():
     curve = Curve.of("c", [50, 60, 80, 100], [0.1, 0.2, 0.3, 0.4], standard_errors=[1, 2, 3, 4])
-    first = curve.first_fraction(0.6)
+    first = curve.first_fraction(0.25)  # a run that goes on from step 50
     assert first.x.tolist() == [50, 60]
     assert first.y.tolist() == [0.1, 0.2]
     assert first.standard_errors.tolist() == [1, 2]
-    assert curve.first_fraction(0.1).x.size == 0
+    assert curve.first_fraction(0.1).x.tolist() == [50]
     assert curve.first_fraction(1).x.tolist() == curve.x.tolist()
     assert Curve.of("c", [], []).first_fraction(0.5).x.size == 0
 
