@@ -13,6 +13,7 @@ from planner.champion.terms import most_of_a_sweep
 from planner.config import Config, Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.percent import percent
+from planner.pricing.open_facts import MEAN_RESPONSE
 from planner.prior.laws import Circumstances, Run
 from planner.prior.plan_prior import Priced, prior_of_plan
 from planner.prior.rates import at_rate, of_its_own
@@ -26,7 +27,6 @@ from planner.store.schema import Plan
 from planner.sweeping.grants import idle_gpu_hours
 from planner.view import Configuration, PlanPrior
 from rlplan.actions.calibrating import CostSource, with_measured
-from rlplan.actions.configuring import MEAN_RESPONSE
 from runner.simulation.drawn import APART, DrawnCell, Setting
 from runner.sweep.planned import pilot_gpus
 

@@ -16,8 +16,8 @@ from planner.config.request import length_name, stated_facts
 from planner.config.schema import named_sizes
 from planner.pricing import Change, Price, PriceQuery, changes, price
 from planner.pricing.measured_runs import PricedRun, priced_runs
-from planner.pricing.open_facts import OpenFact, facts_of
-from rlplan.actions.configuring import MEAN_RESPONSE, absent
+from planner.pricing.open_facts import MEAN_RESPONSE, OpenFact, facts_of
+from rlplan.actions.configuring import absent
 from rlplan.wording.assumptions import Assumption, asked_for_lengths, lengths_text, measured_lengths, width_and_evidence
 from rlplan.wording.numbers import count
 

@@ -12,11 +12,12 @@ from planner.config import Resolved, build_request, resolved_values
 from planner.config.cost import TokenPrices
 from planner.config.layers import DEFAULT
 from planner.pricing import PriceQuery
+from planner.pricing.open_facts import MEAN_RESPONSE
 from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
 from planner.store.schema import Plan
 from rlplan.actions.calibrating import with_adopted_rate, with_measured
-from rlplan.actions.configuring import MEAN_RESPONSE, absent, flagged, load_configuration
+from rlplan.actions.configuring import absent, flagged, load_configuration
 from rlplan.actions.cost_sources import cost_sources
 from rlplan.reading.plan_data import new_candidates, new_plan
 from rlplan.requests.planning import ProposeRequest

@@ -1,5 +1,6 @@
 """`rlplan check`: a script as people have it, its answer on one screen and as data, and its copy with changes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -287,7 +288,10 @@ def test_the_first_screen_has_turns_the_trainer_s_defaults_and_ends_with_a_plan_
     script.write_text(AGENTIC.replace("actor_rollout_ref.actor.optim.lr=1e-6", ""))
     ran = run("check", script.name, *KNOWN)
     check(ran.out)
-    assert "up to 6 a rollout" in ran.out
+    without = re.search(r"Turns +up to 6; (\d+) s a step without 1 s of tools", ran.out)
+    assert without is not None
+    priced = run("check", script.name, *KNOWN, "--format", "json").json["seconds_per_step"]["median"]
+    assert 6 <= priced - float(without[1]) < 20
     assert "Not in the script, verl's own: learning rate = 1e-6." in ran.out
     plan = next(words for words in next_of(ran.out) if words[1] == "propose")
     document = run(*plan[1:], "--format", "json").json

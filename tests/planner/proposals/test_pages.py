@@ -88,7 +88,7 @@ def check(plan: Proposal) -> None:
     check_elsewhere(plan)
 
 
-@pytest.mark.parametrize("given", [(2_000, "qwen3-4b", 8), (1_000, "qwen3-8b", 64), (5_000, "qwen3-8b", 64)])
+@pytest.mark.parametrize("given", [(2_000, "qwen3-4b", 8), (1_500, "qwen3-8b", 64), (5_000, "qwen3-8b", 64)])
 def test_nothing_on_a_page_contradicts_another(given: tuple[float, str, int]) -> None:
     plan = planned(*given, rate=0.45)
     assert plan is not None
