@@ -329,8 +329,11 @@ def _configuration(values: Document) -> Configuration:
 
 
 def _made(kind: type[Record], values: Document, **others: Any) -> Record:
-    """Make a record of what is written of its fields; what stands beside them is not its own."""
-    known = [each.name for each in fields(kind) if each.name in values]
+    """Make a record of what is written of its fields, TypeError where a number is none; all beside is not its own."""
+    known = {each.name: each for each in fields(kind) if each.name in values}
+    for name, own in known.items():
+        if own.type in (int, float) and not isinstance(values[name], int | float):
+            raise TypeError(f"{name} is no number")
     return kind(**{name: values[name] for name in known} | others)
 
 

@@ -68,6 +68,15 @@ def test_the_interval_is_wider_where_seeds_differ_more() -> None:
     assert (noisy.chosen.score_low, noisy.chosen.score_high) == (calm.chosen.score_low, calm.chosen.score_high)
 
 
+@pytest.mark.parametrize("place", [("ranking", 1, "expected_score"), ("frontier", 18, "gpu_hours")])
+@pytest.mark.parametrize("value", [{}, [], "0.7", None])
+def test_a_stored_answer_whose_numbers_are_none_is_not_restored(place: tuple[str, int, str], value: Any) -> None:
+    document = json.loads(json.dumps(answer_data(answered(sigmoids(TOPS)))))
+    name, row, key = place
+    document[name][row][key] = value
+    assert restored(document, {}) is None
+
+
 def test_one_configuration_is_an_answer_without_a_runner_up() -> None:
     found = answered(sigmoids({(8, 32): 0.6}))
     assert (found.runner_up, found.equivalent, found.chosen.probability_best) == (None, (), 1)
