@@ -8,7 +8,6 @@ import math
 from functools import lru_cache
 
 from budgets.execution import USUAL, Execution
-from budgets.expected_lengths import SPREAD
 from budgets.hardware import Gpu
 from budgets.lengths import ResponseLengths
 from budgets.memory import cache_room, engine_sizes, usual_engine
@@ -28,8 +27,9 @@ LAYER_ACROSS_NODES = 6.0  # times the overhead of a layer on one GPU, where an e
 LAYER_SECONDS, ADAPTED_LAYER_TIMES, EXPERT_SECONDS = 0.45e-3, 1.75, 3e-5
 WITHOUT_ENGINE = 4  # sequences that are written together, where the micro-batch is not known
 
-# What trajectories wait for tools, as shares of the mean: spread as their lengths are.
-_SLOWEST = ResponseLengths(1.0, 100, SPREAD)
+# What trajectories wait for tools, as shares of the mean. Assumed: sums over turns differ less than lengths do.
+TOOL_SPREAD = 0.3
+_SLOWEST = ResponseLengths(1.0, 100, TOOL_SPREAD)
 
 
 def generate_seconds(
