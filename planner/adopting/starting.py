@@ -60,11 +60,17 @@ def keys_of(trainer: Trainer, start: Start) -> Iterator[tuple[str, Any]]:
     for ours, value in start.values(counts_updates=trainer.counts_updates).items():
         if names := trainer.keys.get(ours):
             yield names[0], value
+    steps, prompts = start.values(counts_updates=False)["update_steps"], start.further.get("dataset_problems")
+    if prompts and "update_steps" not in trainer.keys:  # it ends with its episodes, of whole batches
+        episodes = math.ceil(steps * start.prompts_per_batch / prompts)
+        yield trainer.keys["epochs"][0], episodes
+        yield trainer.keys["dataset_problems"][0], math.ceil(steps / episodes) * start.prompts_per_batch
     for ours, value in start.further.items():
         own = next(iter(trainer.keys.get(ours, ())), "")
         # A launcher's flags are not the trainer's, and one that wants more than an interval is left as it is.
         if (
             own
+            and ours != "dataset_problems"
             and not (ours in LAUNCHED and "num_processes" in trainer.keys.get("gpus", ()))
             and not (ours == "validation_every" and "validation_on" in trainer.keys)
         ):
@@ -78,6 +84,12 @@ def arguments_of(trainer: Trainer, start: Start) -> list[str]:
         trainer.written.format(key=key, flag=key.replace("_", "-"), value=_text(value))
         for key, value in keys_of(trainer, start)
     ]
+
+
+def launcher_of(name: str, start: Start) -> str | None:
+    """Return what stands before a trainer's keys, None for one that starts its own processes."""
+    launcher, nodes = None if name == COMMAND else load_trainer(name).launcher, start.further.get("nodes")
+    return launcher and nodes and launcher.format(gpus=nodes * start.further["gpus_per_node"], nodes=nodes)
 
 
 def note_of(name: str, start: Start) -> str | None:

@@ -54,7 +54,7 @@ class Line(Answer):
                 f"# {found.of}, row {row.rank}: n = {row.rollouts_per_prompt}, B = {row.prompts_per_batch}{of}",
                 f"# {row.update_steps:,} steps at learning rate {rate(row.learning_rate)}, recipe {row.recipe}",
                 *([f"# {found.note}"] if found.note else []),
-                *(f"{each} \\" for each in found.arguments[:-1]),
+                *(f"{each} \\" for each in (*([found.launcher] if found.launcher else []), *found.arguments[:-1])),
                 found.arguments[-1],
             ]
         )

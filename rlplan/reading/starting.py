@@ -6,7 +6,7 @@ from typing import Any
 from budgets.errors import UnknownNameError
 from budgets.hardware import SECONDS_PER_HOUR, fewest_nodes
 from budgets.workload import Validation
-from planner.adopting.starting import Start, line_of, note_of, starters
+from planner.adopting.starting import Start, launcher_of, line_of, note_of, starters
 from planner.axes import MODEL, RECIPE, text_of
 from planner.champion.terms import champion_of
 from planner.recipes import load_recipe, recipe_names
@@ -41,6 +41,7 @@ class ByHand:
     trainer: str
     arguments: tuple[str, ...]
     note: str | None  # what to mind besides
+    launcher: str | None = None  # what stands before the arguments, where its trainer needs a launcher
 
     taken = Key[RowData](lambda each: RowData(each.row), name="row")
 
@@ -70,7 +71,8 @@ def by_hand(
     unmeasured = found.sweep is not None and found.source is Source.PROPOSED
     notes = ["as proposed: the sweep recommends nothing yet"] if unmeasured else []
     notes += [note] if (note := note_of(trainer, start)) else []
-    return ByHand(found.sweep or found.plan, taken, trainer, tuple(line_of(trainer, start)), "; ".join(notes) or None)
+    arguments, note = tuple(line_of(trainer, start)), "; ".join(notes) or None
+    return ByHand(found.sweep or found.plan, taken, trainer, arguments, note, launcher_of(trainer, start))
 
 
 def _champion_rank(plan: Plan) -> int | None:
@@ -99,5 +101,6 @@ def _of_plan(plan: Plan, row: RankedRow, updates: int) -> dict[str, Any]:
         "validation_every": max(1, every // updates),
         "validation_samples": validation.samples,
         "keep_checkpoints": KEPT,
+        "dataset_problems": plan.config["workload"]["prompt_set_size"],
         **({"save_every": max(1, int(seconds / batch_seconds))} if seconds else {}),
     }

@@ -207,21 +207,23 @@ def test_the_rows_of_a_plan_are_those_of_its_ranking_and_its_report(run: Run, tm
     [
         ("verl", "python3 -m verl.trainer.main_ppo"),
         ("openrlhf", "python3 -m openrlhf.cli.train_ppo_ray --actor.colocate_all"),
+        ("trl", None),  # its launcher is printed
     ],
 )
 def test_what_a_plan_prints_for_a_trainer_is_checked_as_the_plan_has_it(
-    run: Run, tmp_path: Path, trainer: str, start: str
+    run: Run, tmp_path: Path, trainer: str, start: str | None
 ) -> None:
     plan = run.json("propose", "--budget", "5000", "--model", "qwen3-8b", "--response-tokens", "4096")
-    arguments = run.json("launch", "plan-1", "--print", trainer)["arguments"]
-    (tmp_path / "run.sh").write_text(" ".join((start, *arguments)))
+    printed = run.json("launch", "plan-1", "--print", trainer)
+    (tmp_path / "run.sh").write_text(" ".join((start or printed["launcher"], *printed["arguments"])))
     checked = run("check", "run.sh", "--format", "json").json
     row = next(row for row in plan["candidates"] if (row["rollouts_per_prompt"], row["prompts_per_batch"]) == (8, 64))
     sizes = ("rollouts_per_prompt", "prompts_per_batch")
     assert [checked[name] for name in sizes] == [row[name] for name in sizes]
     machine = ("model", "gpus", "response_tokens")
     assert [checked[name] for name in machine] == ["qwen3-8b", plan["hardware"]["gpus_per_trial"], 4096]
-    assert checked["steps"] in (row["update_steps"], None)  # OpenRLHF's ends with its prompts
+    whole = checked["epochs"] if trainer == "openrlhf" else 1  # that ends with its episodes, each of whole batches
+    assert 0 <= checked["steps"] - row["update_steps"] < whole
     assert checked["mean_response_tokens"] == pytest.approx(plan["workload"]["mean_response_tokens"])
     flags = {flag["name"] for flag in checked["red_flags"]}
     assert flags <= {"cut off", "data"}  # the plan's own cut-off; the data are the user's to name

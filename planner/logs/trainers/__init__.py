@@ -72,6 +72,7 @@ class Trainer:
     validates_first: bool = False  # whether the validation that is logged with a step is of the weights before it
     written: str = "{key}={value}"  # how its command line has a key; {flag} is the key with hyphens
     by_hand: str | None = None  # what to mind about these keys besides
+    launcher: str | None = None  # what stands before them, on {gpus} GPUs of {nodes} nodes
     counts_updates: bool = False  # whether its steps are updates; those of others are batches
 
     def as_forked(self, words: Collection[str], found: Collection[str]) -> "Trainer":
