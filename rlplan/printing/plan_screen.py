@@ -102,7 +102,7 @@ def title(plan: StoredPlan) -> str:
     return (
         f"{plan.name}: {hours(request.budget_gpu_hours)} GPU-hours, {models} on {request.hardware.gpus} "
         f"{request.hardware.gpu.name}{flag}, {request.difficulty} problems, "
-        f"{'recipes' if ',' in recipes else 'recipe'} {recipes}{several}"
+        f"{'recipes ' if ',' in recipes else ''}{recipes}{several}"
     )
 
 
