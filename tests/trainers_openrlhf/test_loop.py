@@ -10,6 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 import torch
 
+from planner.curves.reading.formats import table_of_printed
 from planner.logs.consoles import read_printed
 from runner.trainers.inside import SAVE_NOW, ordered_problems
 from runner.trainers.openrlhf.start import NEEDED, Imagined, actor_class, followed
@@ -173,7 +174,7 @@ def test_its_own_loop_scores_the_base_model_and_ends_where_the_segment_does(modu
     rows = read_printed(printed)  # what its own console says of the same steps, as `rlplan fit` reads it
     assert rows is not None
     assert rows.trainer == "openrlhf"
-    assert [row["step"] for row in rows.rows] == [0, 1, 2, 3, 3, 4]
+    assert list(table_of_printed(rows, "run").columns["step"]) == [0, 1, 2, 3, 3, 4]
 
 
 def test_its_own_loop_goes_on_from_a_checkpoint_without_scoring_it_again(module: Any, tmp_path: Path) -> None:
