@@ -26,6 +26,9 @@ _CONFIGURED = re.compile(r"config=(.*)")  # of EasyR1
 _NAMING = re.compile(r"--?(?:[\w.-]*config[\w-]*|deepspeed|args)(?:=(.*))?", re.IGNORECASE)  # flags that name a file
 
 
+_BRANCH = re.compile(r"\b(if|case)\b|&&|\|\|")  # what a shell does only sometimes
+
+
 @dataclass(slots=True)
 class ScriptSettings:
     """What one command, or one or several files, would start a trainer with, by the trainer's own keys."""
@@ -88,7 +91,8 @@ def _starts(path: Path) -> list[ScriptSettings]:
             return _of_python(notebook_code(text) if path.suffix == ".ipynb" else text, path.parent)
         if path.suffix not in SUFFIXES:
             starts = [*_of_shell(read_shell(text, path.parent), path.parent)]
-            if max((max(start.counts().values()) for start in starts), default=0) < _ENOUGH:
+            branches = _BRANCH.search(text) is not None
+            if branches and max((max(start.counts().values()) for start in starts), default=0) < _ENOUGH:
                 # What trains may hang on variables of the caller, such as the rank of a node.
                 starts += _of_shell(read_shell(text, path.parent, branches=True), path.parent)
             return starts

@@ -231,9 +231,9 @@ class _Reader:
             environment = {name: self.variables.joined(value) for name, _, value in pairs}
             self.found.commands.append(Command(tuple(words), environment))
             for place, word in enumerate(words[:-1]):
-                given = words[place + 1 :]
                 if word.rpartition("/")[2] not in _SHELLS:
                     continue
+                given = words[place + 1 :]
                 if re.fullmatch(r"-\w*c", given[0]) and len(given) > 1:  # a text
                     self.read(given[1])
                 elif given[0].endswith(".sh"):  # a script with its arguments
