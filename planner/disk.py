@@ -26,7 +26,7 @@ def is_full(error: BaseException) -> bool:
 def has_no_room(path: Path) -> bool:
     """Whether hardly anything is free where a path lies."""
     try:
-        usage = shutil.disk_usage(nearest(path))
+        usage = shutil.disk_usage(_existing(path))
     except OSError:
         return False
     return usage.total > 0 and usage.free < LEAST_ROOM  # /proc and the like have no size at all
@@ -34,7 +34,7 @@ def has_no_room(path: Path) -> bool:
 
 def room(path: Path, needed: int | None = None) -> str:
     """Say that the disk of a path is full, and what would help."""
-    place = nearest(path)
+    place = _existing(path)
     wanted = "" if needed is None else f", and {needed / _MB:.2f} MB are needed"
     try:
         free = f" has {shutil.disk_usage(place).free / _MB:.2f} MB free{wanted}"
@@ -57,7 +57,7 @@ def unwritten(path: Path, error: OSError, remedy: str, needed: int | None = None
     return message if is_full(error) else f"{message}; {remedy}"
 
 
-def nearest(path: Path) -> Path:
+def _existing(path: Path) -> Path:
     """Return the nearest folder above a path, or the path itself, that is there."""
     path = Path(os.path.abspath(path))
     return next((each for each in (path, *path.parents) if each.exists()), Path("/"))

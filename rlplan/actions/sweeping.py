@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -36,7 +35,7 @@ from runner.processes import driver_lives, has_driver, sweep_orphans, sweep_tag,
 from runner.sweep.deciding import deciding
 from runner.sweep.driver import SweepDriver
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
-from runner.sweep.home import Home, device_of, home_of, mark_folder, mark_storage, require_mark
+from runner.sweep.home import Home, home_of, mark_folder, mark_storage, require_mark
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.on_ray.placing import Placement
 from runner.sweep.planning import new_trials, shortfall
@@ -277,7 +276,7 @@ def _driver(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: Drivers
             policy,
             concluding,
             interrupted=lambda: stops.requested,
-            require_folder=partial(require_mark, Path(spec.folder), device_of(Path(spec.folder))),
+            require_folder=lambda: require_mark(Path(spec.folder)),
             silent_since=seat.silent_since,
             say=tell,
         )

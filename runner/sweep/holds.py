@@ -12,7 +12,6 @@ from planner.store import driving
 from planner.store.schema import RequestKind
 from runner.ports.executor import OF_FOLDER, Clock, Event, Executor, Failed
 from runner.sweep.board import Board
-from runner.sweep.home import AstrayError
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
 
@@ -56,7 +55,7 @@ class FolderWatch:
     """Looks for the folder as events come in, and holds failures back while it is away."""
 
     def __init__(self, require: Callable[[], None], board: Board, intake: Intake, clock: Clock) -> None:
-        """`require` raises NotFoundError when the folder is not there, AstrayError when it will not be again."""
+        """`require` raises NotFoundError when the folder is not there."""
         self._require, self._board, self._intake, self._clock = require, board, intake, clock
         self._missing_since: float | None = None
         self._held_back: list[Failed] = []
@@ -92,11 +91,11 @@ class FolderWatch:
     def _look(self) -> None:
         try:
             self._require()
-        except NotFoundError as error:
+        except NotFoundError:
             now = self._clock.seconds()
             if self._missing_since is None:
                 self._missing_since = now
-            if isinstance(error, AstrayError) or now - self._missing_since >= MISSING_SECONDS:
+            if now - self._missing_since >= MISSING_SECONDS:
                 raise
         else:
             self._missing_since = None

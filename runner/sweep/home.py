@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
-from planner.disk import nearest, why
+from planner.disk import why
 from planner.store.schema import Sweep
 from runner.storage.place import Place
 from runner.training.trial import replace_file
@@ -119,25 +119,15 @@ def mark_of(folder: Path) -> Mark | None:
     return None
 
 
-def device_of(folder: Path) -> int:
-    """Return the file system of a folder, or of the nearest one above it that is there."""
-    return nearest(folder).stat().st_dev
-
-
-def require_mark(folder: Path, device: int | None = None) -> None:
-    """Raise NotFoundError when a sweep that runs has lost its folder, or can write there no more.
-
-    AstrayError where its file system is there without it: no mount will bring it back.
-    """
+def require_mark(folder: Path) -> None:
+    """Raise NotFoundError when a sweep that runs has lost its folder, or can write there no more."""
     try:
         (folder / MARK).stat()
     except (FileNotFoundError, NotADirectoryError) as error:
-        fact = f"the sweep's folder {folder} was moved or removed while it ran"
-        lost = (
-            f"{fact}: it was stopped, and its state is saved. "
+        raise NotFoundError(
+            f"the sweep's folder {folder} was moved or removed while it ran: it was stopped, and its state is saved. "
             "Go on with `rlplan resume --folder PATH`, where PATH is the folder that was moved"
-        )
-        raise (AstrayError(fact, lost) if device == device_of(folder) else NotFoundError(lost)) from error
+        ) from error
     except OSError as error:
         reason = why(error, folder)
     else:

@@ -18,7 +18,7 @@ from planner.store.schema import Decision, Recommendation, Segment, SegmentOutco
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from runner.ports.executor import Began, Event, Failed, Progress, Work
-from runner.sweep.home import MARK, AstrayError, device_of, require_mark
+from runner.sweep.home import MARK, require_mark
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import ROOM, failing, rows, run_until_killed, sweep
 from tests.simulated.executor import BEGINNING, SimulatedClock, SimulatedExecutor
@@ -165,14 +165,6 @@ def test_a_folder_that_is_read_only_is_no_folder_of_a_sweep_that_runs(tmp_path: 
     )
     assert "NotFoundError" in ended.stderr, ended.stderr
     assert "it is read-only" in ended.stderr
-
-
-def test_a_folder_without_its_file_system_may_come_back_and_one_that_was_moved_may_not(tmp_path: Path) -> None:
-    with pytest.raises(AstrayError, match="was moved or removed"):
-        require_mark(tmp_path / "sweep-1", device_of(tmp_path))
-    with pytest.raises(NotFoundError) as away:
-        require_mark(tmp_path / "sweep-1", device_of(Path("/proc")))
-    assert not isinstance(away.value, AstrayError)
 
 
 class Unlucky(SimulatedExecutor):
