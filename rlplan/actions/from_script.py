@@ -27,8 +27,9 @@ def facts_of(files: list[Path], given: Mapping[str, Any] | None = None) -> Scrip
 
 
 def known_name(model: str) -> str:
-    """Return the name of a model whose shape is known, without its owner or folder; or a folder with a config.json."""
-    return model if catalogue.model_named(model) == model else model.rstrip("/").rpartition("/")[2]
+    """Return the name of a model whose shape is known, without a folder that is not here."""
+    named = catalogue.model_named(model)
+    return model if named == model or is_hub_name(model) else model.rstrip("/").rpartition("/")[2]
 
 
 def name_in(named: str, file: Path) -> str:

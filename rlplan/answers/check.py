@@ -177,7 +177,7 @@ def fit_line(memory: Memory) -> str:
     held = f"training {memory.used / GB:,.0f}, an engine {memory.engine / GB:,.0f} of {memory.usable / GB:,.0f} GB"
     if memory.tight:
         if memory.used > memory.usable:
-            return f"{held}; GPUs have to share a sequence"
+            return f"{held}; it fits where GPUs share a sequence"
         return f"{held}; a micro-batch takes {memory.micro_batch / GB:,.0f} more"
     if memory.fits:
         return f"{held} on each GPU"

@@ -14,7 +14,7 @@ from rlplan.requests.options import one_name
 from rlplan.requests.reading import RankRequest
 from rlplan.wording.columns import RANK, SIZE, axes_column
 from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, plural, probability
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, moment, plural, probability
 
 WIDE = 100  # columns from which learning rate and recipe are shown
 STATES = (*(state.value for state in TrialState), "proposed")
@@ -95,8 +95,7 @@ def _next(found: Ranking, invocation: Invocation) -> NextStep:
 
 
 def _legend(found: Ranking) -> str:
-    dearest = max((row.gpu_hours_to_target for row in found.every), default=0.0)
-    final = f"Steps are those of a final run of up to {hours(dearest)} GPU-hours. " if dearest else ""
+    final = "Steps are those of a final run. " if any(row.gpu_hours_to_target for row in found.every) else ""
     if all(row.expected_score is None for row in found.every):
         return f"{final}No published study gives their scores: they are ranked by updates that carry signal."
     if found.source is Source.PROPOSED:

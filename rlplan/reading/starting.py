@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from budgets import catalogue
 from budgets.errors import UnknownNameError
 from budgets.hardware import SECONDS_PER_HOUR, fewest_nodes
 from budgets.workload import Validation
@@ -68,8 +69,10 @@ def by_hand(
         text_of(taken.axes, RECIPE),
         _of_plan(plan, taken, updates),
     )
+    model = start.further.get("model")
+    notes = [f"for {model} give a folder or a name of the hub"] if model in catalogue.names("models") else []
     unmeasured = found.sweep is not None and found.source is Source.PROPOSED
-    notes = ["as proposed: the sweep recommends nothing yet"] if unmeasured else []
+    notes += ["as proposed: the sweep recommends nothing yet"] if unmeasured else []
     notes += [note] if (note := note_of(trainer, start)) else []
     arguments, note = tuple(line_of(trainer, start)), "; ".join(notes) or None
     return ByHand(found.sweep or found.plan, taken, trainer, arguments, note, launcher_of(trainer, start))

@@ -49,6 +49,16 @@ def test_a_dry_run_says_what_is_kept_and_what_the_plan_decides(
     assert all(key in said.partition("decided by the plan")[2] for key in list(given.replaced)[:2])
 
 
+@pytest.mark.parametrize(("model", "printed"), [("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"), ("/models/Qwen3-8B", "Qwen3-8B")])
+def test_what_a_plan_prints_loads_the_model_that_its_script_names(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, printed: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, "run.sh", SCRIPTS["verl"].text.rstrip() + f" actor_rollout_ref.model.path={model}\n")
+    assert run("propose", "--budget", "800", "--from", str(path)).code == 0
+    assert f"actor_rollout_ref.model.path={printed} " in run("launch", "--print", "verl").text
+
+
 def test_a_plan_that_the_sweep_makes_is_of_the_workload_of_its_script(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: list[str]
 ) -> None:
