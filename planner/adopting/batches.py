@@ -2,7 +2,8 @@
 
 import math
 
-from planner.adopting.gpus import Known, gpus_of, trained_on
+from planner.adopting.gpus import gpus_of, trained_on
+from planner.adopting.known import Known
 
 
 def of_update(known: Known, n: int | None, prompts: int | None) -> tuple[int | None, int]:

@@ -2,23 +2,12 @@
 
 import math
 import re
-from typing import Any, Protocol
+
+from planner.adopting.known import Known
 
 _PARALLEL = re.compile(r"(?<![A-Za-z])[dptc](\d+)")  # of AReaL: sglang.d4p1t2; experts (e) share the others' GPUs
 _MOST = 2**20  # devices of a run
 _RANGE = re.compile(r"range\((?:(\d+)\s*,)?\s*(\d+)\s*\)")
-
-
-class Known(Protocol):
-    """What a configuration says by our names."""
-
-    values: dict[str, Any]
-    keys: dict[str, str]  # that said them
-
-    def __contains__(self, name: str) -> bool: ...
-
-    def count(self, name: str) -> int | None:
-        """Return a whole number of at least 0; None where none is given."""
 
 
 def gpus_of(known: Known) -> int | None:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from budgets.errors import InputError
 from planner.adopting.configuration import SUFFIXES, Flat, found_file, read_named, resolved, words_set
+from planner.adopting.facts import facts_of
 from planner.adopting.python import notebook_code, read_python
-from planner.adopting.settings import ScriptFacts, facts_of
+from planner.adopting.settings import ScriptFacts
 from planner.adopting.shell import LARGEST, Command, Shell, read_shell
 from planner.logs.trainers import load_trainer, trainer_names
 

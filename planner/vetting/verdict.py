@@ -33,11 +33,8 @@ MOST_BESIDE: Final = 0.1  # share of the time that validations, or saves, may ta
 LEAST_GAIN: Final = 1 / 3  # of what the rule's learning rate gains
 UNSAVED_HOURS: Final = 2.0  # that a crash may lose
 USUAL_GROUPS: Final = (8, 16)  # rollouts per prompt that leave fewer groups dead
-UNSHARDED: Final = (
-    "ddp",
-    "zero1",
-    "zero2",
-)  # each GPU holds all weights, with zero1 gradients, with ddp the optimizer too
+# Each GPU holds all weights, with zero1 gradients too, with ddp the optimizer as well.
+UNSHARDED: Final = ("ddp", "zero1", "zero2")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from budgets import catalogue
 from budgets.coefficients import prior
 from budgets.errors import BudgetError, InputError, MissingFileError
 from planner.adopting.configuration import configuration_of
+from planner.adopting.facts import facts_of, of_columns
 from planner.adopting.records import read_run, timed
-from planner.adopting.settings import SETTINGS, facts_of, of_columns
+from planner.adopting.settings import SETTINGS
 from planner.adopting.together import ComparableRuns, Entry, compare_runs, missing_flags
 from planner.axes import LEARNING_RATE, RECIPE, value_of
 from planner.config import Resolved, build_request

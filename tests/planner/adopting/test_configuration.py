@@ -7,7 +7,8 @@ import pytest
 
 from budgets.errors import InputError
 from planner.adopting.configuration import configuration_of
-from planner.adopting.settings import Settings, facts_of
+from planner.adopting.facts import facts_of
+from planner.adopting.settings import Settings
 from tests.planner.curves.reading_samples import write
 
 SCRIPT = """#!/bin/bash

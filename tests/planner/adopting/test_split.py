@@ -3,7 +3,8 @@
 import pytest
 
 from planner.adopting.configuration import Flat
-from planner.adopting.settings import GpuSplit, facts_of
+from planner.adopting.facts import facts_of
+from planner.adopting.settings import GpuSplit
 
 SIZES = {"rollouts_per_prompt": 8, "prompts_per_batch": 64}
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.adopting.settings import facts_of
+from planner.adopting.facts import facts_of
 from planner.adopting.starting import Start, arguments_of, keys_of
 from planner.logs.trainers import load_trainer, trainer_names
 
