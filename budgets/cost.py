@@ -122,7 +122,7 @@ def phase_seconds(
     synced = sync_seconds(workload, gpu, placement, traits.execution)
     batches = 1 if gpu.one_process else traits.updates_per_batch
     # Of a recipe that refills groups this counts the refills too, and prices a few validations too many.
-    every = workload.validation.steps_between(round(load.generated))
+    every = workload.validation.steps_between(round(load.generated), traits.updates_per_batch)
     scored = forward_seconds(workload, gpu, trainers, load.trained, traits.execution)
     phases = {
         Phase.GENERATE: generate_seconds(workload, gpu, generators, load, traits, engine),

@@ -19,7 +19,7 @@ class Execution:
 
     engine_gpus: int | None = None  # of each inference engine; None: as trainers size them
     packing: bool = True  # sequences follow each other without padding
-    micro_batch: int | None = None  # sequences of one on each GPU; None: 4 where they are padded, else a longest one's
+    micro_batch: int | None = None  # sequences of one on each GPU; None: 4 padded ones, else 16,384 tokens at least
     lora_rank: int | None = None  # None: all weights are trained
     sends_adapters: bool = False  # with LoRA the engines get the adapters alone, else the merged weights
     speculation: float = 1.0  # times as fast as without do the engines decode, where a draft is only checked

@@ -33,11 +33,10 @@ class Validation:
         """Answers generated for one validation."""
         return self.problems * self.samples
 
-    def steps_between(self, rollouts_per_step: int) -> int:
-        """Return the updates from one validation to the next."""
-        if self.every_rollouts is None:
-            return self.every_steps
-        return max(1, round(self.every_rollouts / rollouts_per_step))
+    def steps_between(self, rollouts_per_step: int, batch: int) -> int:
+        """Return the updates from one validation to the next: whole batches, of so many updates each."""
+        rolled = None if self.every_rollouts is None else round(self.every_rollouts / rollouts_per_step)
+        return max(1, (self.every_steps if rolled is None else rolled) // batch) * batch
 
 
 TOOL_SECONDS = 1.0  # of a turn where nobody says: an order of magnitude, between a search and a test of code

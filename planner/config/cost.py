@@ -47,8 +47,8 @@ class CostSection(Section):
     micro_batch: Count | None = Field(
         None,
         examples=[4],
-        description="sequences of a micro-batch on each GPU; without it, 4 where they are padded, else as many as one "
-        "longest response has tokens",
+        description="sequences of a micro-batch on each GPU; without it, 4 where they are padded, else 16,384 tokens "
+        "or one longest sequence",
     )
     optimizer_offload: bool = Field(USUAL.offloads_optimizer, description="whether the optimizer is on the CPU")
     node_link: Positive = Field(

@@ -135,7 +135,7 @@ class ValidationSection(Section):
 
     problems: Count = Field(300, description="held-out problems")
     samples: Count = Field(4, description="answers to each; the score is their mean")
-    every_steps: Count = Field(10, description="update steps between validations")
+    every_steps: Count = Field(10, description="updates between validations, in whole batches")
     every_rollouts: Count | None = Field(
         None, examples=[4096], description="rollouts between validations instead, so that every n·B is scored as often"
     )

@@ -255,7 +255,7 @@ def _share_out(
 
 def validation_every(cell: PricedCell, validation: Validation) -> int:
     """Return the steps from one score of a cell to the next."""
-    return validation.steps_between(cell.allocation.rollouts_per_step)
+    return validation.steps_between(cell.allocation.rollouts_per_step, cell.variant.traits.updates_per_batch)
 
 
 def _coverage(cell: PricedCell, chosen: Chosen) -> str:

@@ -20,6 +20,7 @@ from planner.prior.rates import at_rate, of_its_own
 from planner.prior.studies import STUDIES, Values
 from planner.proposals import Candidate, Proposal, Request, propose
 from planner.proposals.grid import PricedGrid, price_cells
+from planner.proposals.pilots import validation_every
 from planner.proposals.request import PricedCell
 from planner.replaying.game import PilotTerms
 from planner.store import Store
@@ -215,7 +216,7 @@ def _cell(cell: PricedCell, request: Request, scores: Values) -> DrawnCell:
         allocation.prompts_per_batch,
         cost.gpu_hours_per_step,
         cost.start_up_gpu_hours,
-        request.workload.validation.steps_between(allocation.rollouts_per_step),
+        validation_every(cell, request.workload.validation),
         allocation.update_steps,
         request.workload.pass_rates.mean,
         scores,

@@ -94,14 +94,14 @@ def _of_plan(plan: Plan, row: RankedRow, updates: int) -> dict[str, Any]:
     validation = Validation(**{name: plan.config["validation"][name] for name in CADENCE})
     named = Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
     batch_seconds = row_of(plan, named).gpu_hours_per_step * updates / gpus * SECONDS_PER_HOUR
-    every = validation.steps_between(row.rollouts_per_prompt * row.prompts_per_batch)
+    every = validation.steps_between(row.rollouts_per_prompt * row.prompts_per_batch, updates)
     seconds = plan.hardware.get("save_every_seconds")
     return {
         "model": text_of(row.axes, MODEL) or plan.config["workload"]["model"],
         "response_tokens": plan.config["workload"]["response_tokens"],
         "nodes": nodes,
         "gpus_per_node": gpus // nodes,
-        "validation_every": max(1, every // updates),
+        "validation_every": every // updates,
         "validation_samples": validation.samples,
         "keep_checkpoints": KEPT,
         "dataset_problems": plan.config["workload"]["prompt_set_size"],

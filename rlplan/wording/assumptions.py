@@ -241,7 +241,7 @@ def _learning_rate(request: Request, resolved: Resolved) -> Assumption:
 
 def _validation(request: Request, resolved: Resolved) -> Assumption:
     validation = request.workload.validation
-    steps, rollouts = validation.every_steps, validation.every_rollouts
+    steps, rollouts = validation.steps_between(1, request.traits.updates_per_batch), validation.every_rollouts
     apart, source = (
         (f"{steps} steps", "every_steps") if rollouts is None else (f"{rollouts:,} rollouts", "every_rollouts")
     )

@@ -22,7 +22,7 @@ class ValidationRule(Section):
 
     problems: Count
     samples: Count
-    every_steps: Count = Field(description="update steps between validations, whatever the batch")
+    every_steps: Count = Field(description="updates between validations, in whole batches")
     every_rollouts: Count | None = Field(None, description="rollouts between validations instead")
     metric: Kind = Field("mean", description="what of the samples configurations are compared by")
     metric_k: Count | None = Field(None, description="samples of which the best or the worst counts; else all")
@@ -37,10 +37,10 @@ class ValidationRule(Section):
         """What configurations are compared by."""
         return Metric.chosen(self.metric, self.metric_k, self.samples)
 
-    def rollouts_between(self, rollouts_per_step: int) -> int:
-        """Return the rollouts of a trial from one validation to the next."""
+    def rollouts_between(self, rollouts_per_step: int, batch: int) -> int:
+        """Return the rollouts of a trial from one validation to the next; `batch` is its updates."""
         known = Validation(self.problems, self.samples, self.every_steps, self.every_rollouts)
-        return rollouts_per_step * known.steps_between(rollouts_per_step)
+        return rollouts_per_step * known.steps_between(rollouts_per_step, batch)
 
 
 class Training(Section):
@@ -146,11 +146,12 @@ class SweepSpec(Section):
         n, B, axes = configuration
         common, rule = self.training, self.training.validation
         model = common.models.get(text_of(axes, MODEL) or "", common.task.model)
-        every = rule.rollouts_between(n * B)
+        recipe = self.recipe(axes)
+        every = rule.rollouts_between(n * B, recipe.schedule.updates_per_batch)
         share = self.training_shares.get(cell_name(configuration))
         given = {
             "task": common.task.model_copy(update={"model": model}),
-            "recipe": self.recipe(axes),
+            "recipe": recipe,
             "rollouts_per_prompt": n,
             "prompts_per_batch": B,
             "growth": text_of(axes, GROWTH),

@@ -180,8 +180,8 @@ def test_validations_are_spread_over_the_steps_between_them() -> None:
 
 @pytest.mark.parametrize(("rollouts_per_step", "steps"), [(32, 64), (1024, 2), (5000, 1)])
 def test_validation_by_rollouts_scores_every_batch_alike(rollouts_per_step: int, steps: int) -> None:
-    assert Validation(128, 4, 5, every_rollouts=2048).steps_between(rollouts_per_step) == steps
-    assert Validation(128, 4, 5).steps_between(rollouts_per_step) == 5
+    assert Validation(128, 4, 5, every_rollouts=2048).steps_between(rollouts_per_step, 1) == steps
+    assert Validation(128, 4, 5).steps_between(rollouts_per_step, 1) == 5
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "scalerl"])

@@ -10,9 +10,11 @@ from budgets.memory import engine_sizes, usual_engine
 from planner.config import Layer, build_request, resolve
 from planner.proposals.grid import price_cell
 from planner.store.schema import Plan
+from planner.view import Configuration
 from rlplan.actions.pricing import price_one
 from rlplan.actions.proposing import draft_plan
 from runner.sweep.planning import SweepChoice, sweep_spec
+from runner.trainers.driving import validation_steps
 from tests.rlplan.conftest import Run
 
 
@@ -30,6 +32,29 @@ def test_a_trainer_saves_as_often_as_its_plan_has_priced(save_seconds: float | N
     trainer = sweep_spec(plan, SweepChoice(folder=tmp_path)).training.trainer
     assert trainer is not None
     assert trainer.saves_every == priced
+
+
+@pytest.mark.parametrize(("recipe", "every", "updates"), [("dapo", 10, 16), ("dapo", 40, 32), ("grpo", 10, 10)])
+def test_a_plan_prices_the_validations_that_its_trainer_makes_after_whole_batches(
+    recipe: str, every: int, updates: int, tmp_path: Path
+) -> None:
+    """A trainer whose step is a batch of 16 updates validated every 16 where 10 were priced."""
+    often, whole = (
+        planned(
+            tmp_path,
+            recipe={"name": recipe},
+            validation={"every_steps": steps},
+            hardware={"gpus": 8},
+            trainer={"name": "standin"},
+        )
+        for steps in (every, updates)
+    )
+    row, alike = often.candidates[0], whole.candidates[0]
+    assert row.gpu_hours_per_step == alike.gpu_hours_per_step
+    trial = sweep_spec(often, SweepChoice(folder=tmp_path)).trial(
+        Configuration(row.rollouts_per_prompt, row.prompts_per_batch), 1e-6, 0
+    )
+    assert validation_steps(trial) == updates
 
 
 VERL = """\
