@@ -3,8 +3,10 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from errno import EACCES, ELOOP, ENAMETOOLONG, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
+from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -12,9 +14,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
-from rlplan.commands import dashboard, init, mcp, report
 from rlplan.exits import ExitCode, exit_code
-from rlplan.requests import checking, foreign, planning, reading, running
 from rlplan.requests.request import command
 from rlplan.wording.extras import extra_with
 from rlplan.wording.terminal import tell
@@ -22,45 +22,59 @@ from rlplan.wording.terminal import tell
 EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 failures or warnings, 130 interrupted."
 
 REFUSED = (EACCES, EPERM, EROFS, ENOTDIR, ENAMETOOLONG, ELOOP)  # what a system says of a path that is no good
-# By what a person is doing, the everyday ones first.
-PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "Plan": (
-        command(planning.ProposeRequest),
-        command(checking.CheckRequest),
-        command(planning.PreviewRequest),
-        command(planning.PriceRequest),
-        command(checking.FitsRequest),
-    ),
-    "Run": (
-        command(running.SweepRequest),
-        command(running.ResumeRequest),
-        command(running.RetryRequest),
-        command(running.PauseRequest),
-        command(running.StopRequest),
-        command(running.LaunchRequest),
-    ),
-    "Read": (
-        command(reading.StatusRequest),
-        command(reading.RecommendRequest),
-        command(reading.RankRequest),
-        command(reading.DecisionsRequest),
-        report,
-        dashboard,
-        command(reading.ExportRequest),
-    ),
-    "Runs made elsewhere": (
-        command(foreign.FitRequest),
-        command(foreign.CompareRequest),
-        command(foreign.WatchRequest),
-        command(foreign.AdoptRequest),
-        command(foreign.ReplayRequest),
-    ),
-    "Set up": (command(checking.DoctorRequest), init, mcp),
+# Where commands are declared, by what a person is doing, the everyday ones first.
+PANELS: dict[str, dict[str, str]] = {
+    "Plan": {
+        "propose": "rlplan.requests.planning",
+        "check": "rlplan.requests.checking",
+        "preview": "rlplan.requests.planning",
+        "price": "rlplan.requests.planning",
+        "fits": "rlplan.requests.checking",
+    },
+    "Run": dict.fromkeys(("sweep", "resume", "retry", "pause", "stop", "launch"), "rlplan.requests.running"),
+    "Read": {
+        **dict.fromkeys(("status", "recommend", "rank", "decisions"), "rlplan.requests.reading"),
+        "report": "rlplan.commands",
+        "dashboard": "rlplan.commands",
+        "export": "rlplan.requests.reading",
+    },
+    "Runs made elsewhere": dict.fromkeys(("fit", "compare", "watch", "adopt", "replay"), "rlplan.requests.foreign"),
+    "Set up": {"doctor": "rlplan.requests.checking", "init": "rlplan.commands", "mcp": "rlplan.commands"},
 }
+NAMES = [name for panel in PANELS.values() for name in panel]
+
+
+class Commands(Mapping[str, Any]):
+    """The commands by name, each made when it is first asked for: to make them all takes a tenth of a plan's time."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+    def __getitem__(self, name: str) -> Any:
+        return _command(name)
+
+
+@cache
+def _command(name: str) -> Any:
+    panel = next((panel for panel, modules in PANELS.items() if name in modules), None)
+    if panel is None:
+        raise KeyError(name)
+    module = import_module(PANELS[panel][name])
+    request = getattr(module, f"{name.title()}Request", None)
+    alone = typer.Typer(add_completion=False)
+    alone.command(rich_help_panel=panel)(getattr(module, name) if request is None else command(request))
+    return typer.main.get_command(alone)
 
 
 class Face(TyperGroup):
     """The group of commands, which reports errors in one or two lines instead of a traceback."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands()  # type: ignore[assignment]
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> None:
         """Run a command and exit with its code."""
@@ -135,12 +149,11 @@ def _refused_by_us(error: TyperException) -> RlplanError | None:
 
 def _usage(error: TyperException, words: Sequence[str]) -> str:
     message = error.format_message().replace("Value error, ", "")
-    names = {each.__name__ for commands in PANELS.values() for each in commands}
-    asked = " ".join(["rlplan", *(word for word in words[:1] if word in names)])
+    called = " ".join(["rlplan", *(word for word in words[:1] if word in NAMES)])
     help_text = getattr(getattr(getattr(error, "ctx", None), "command", None), "help", None)
     if message.startswith("Missing argument") and (example := re.search(r"Example: (.+)", help_text or "")):
         message = f"{message.rstrip('.')}, as in `{example.group(1)}`"
-    return f"{message}{'' if message.endswith(('.', '?')) else '.'} Run `{asked} --help` for what there is."
+    return f"{message}{'' if message.endswith(('.', '?')) else '.'} Run `{called} --help` for what there is."
 
 
 def _by_system(error: OSError) -> tuple[str, ExitCode]:
@@ -171,9 +184,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, commands in PANELS.items():
-    for each in commands:
-        app.command(rich_help_panel=panel)(each)
 
 
 @app.callback(invoke_without_command=True)
