@@ -1,6 +1,9 @@
 """What holds for every test."""
 
+import os
+import shutil
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,3 +21,15 @@ pytest.register_assert_rewrite(
     "tests.conformance.rollout_engine",
     "tests.conformance.trainer_backend",
 )
+
+MEMORY = Path("/dev/shm")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the files of tests in memory where there is room: on a disk each commit of a database waits for it.
+
+    Long tests write more, so that they stay on the disk.
+    """
+    short = "not soak" in config.getoption("markexpr")
+    if short and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
