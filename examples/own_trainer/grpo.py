@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 CHARACTERS, FIRST, START, END = "0123456789+-*/=,.;:()[]<>?! \n", 3, 2, 1  # as the model knows them
 flags = argparse.ArgumentParser(description=__doc__)
-for name in ("group-size", "batch-size", "steps", "max-tokens", "eval-every", "eval-samples", "seed"):
+for name in ("group-size", "batch-size", "steps", "max-tokens", "eval-every", "eval-samples", "save-every", "seed"):
     flags.add_argument(f"--{name}", type=int)
 for name in ("model", "problems", "eval-problems", "resume"):
     flags.add_argument(f"--{name}", type=Path)
@@ -62,6 +62,12 @@ def evaluate() -> dict[str, float]:
     return {"accuracy": means.mean().item(), "accuracy_error": (means.std() / len(held_out) ** 0.5).item()}
 
 
+def save() -> None:
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+    torch.save({**state, "random": torch.get_rng_state()}, "checkpoint.writing")
+    Path("checkpoint.writing").rename(f"checkpoint-{step}.pt")
+
+
 say()  # stands where it begins
 if step == 0:
     say(**evaluate())
@@ -79,11 +85,6 @@ while step < given.steps and not stops:
     step += 1
     scores = evaluate() if step % given.eval_every == 0 else {}
     say(loss=loss.item(), reward=rewards.mean().item(), length=counts.sum(1).float().mean().item(), **scores)
-state = {
-    "model": model.state_dict(),
-    "optimizer": optimizer.state_dict(),
-    "random": torch.get_rng_state(),
-    "step": step,
-}
-torch.save(state, "checkpoint.writing")
-Path("checkpoint.writing").rename(f"checkpoint-{step}.pt")
+    if step % given.save_every == 0 and step < given.steps:
+        save()
+save()

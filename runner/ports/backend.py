@@ -25,6 +25,7 @@ class Segment:
     to_step: int
     stopping: Callable[[], bool] = never  # looked at after every update at least
     update_seconds: float | None = None  # that an update is expected to take, where that is known
+    reach: int = 0  # the update up to which a trainer that saves by itself may train on meanwhile
 
 
 class Saved(NamedTuple):

@@ -41,6 +41,7 @@ class Work:
     slots: int = 1  # GPUs (or CPU workers) that each second of the worker counts for
     update_seconds: float | None = None  # that an update is expected to take
     storage: str | None = None  # URL of the trial's copy, for where the folder is each machine's own
+    reach: int = 0  # the update up to which its trainer may go on in the same process, until the next segment comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The segment is over and its trial is saved at `step`: `to_step`, or less when it was stopped or out of time."""
+    """The segment is over and its trial is saved at `step`.
+
+    That is `to_step`, less when it was stopped or out of time, or where a trainer that goes on saved next.
+    """
 
     segment: int
     worker: str

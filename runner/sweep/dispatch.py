@@ -3,6 +3,7 @@
 import math
 import statistics
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 
 from sqlalchemy.orm import Session
@@ -14,17 +15,19 @@ from planner.store.schema import Segment, Trial
 from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop, Why
 from planner.sweeping.grants import Grant, time_limit
 from planner.trials import TrialState
-from planner.view import READY, Configuration, TrialView
+from planner.view import FINAL_POLICY, READY, Configuration, TrialView
 from runner.ports.executor import Executor, Failed, NoRoomError, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board, OpenSegment
 from runner.sweep.final_length import FinalLength
+from runner.sweep.finals import HORIZON
 from runner.sweep.intake import LONGER, Intake
 from runner.sweep.journal import Journal
 from runner.sweep.planned import rate_of
 from runner.sweep.planning import new_trial
 from runner.trainers.catalogue import driver_of
-from runner.trainers.driver import can_be_asked
+from runner.trainers.driver import TrainerDriver, can_be_asked
+from runner.trainers.horizon import horizon_of
 
 GROWTH = 0.25  # of a reservation that is used up, where the trainer cannot be asked to save
 UPDATES_UNDER_WAY = 2.0  # of the longest that was seen: so long a segment that was to end has for its last one
@@ -50,7 +53,6 @@ class Dispatcher:
         self._planned: dict[str, Trial] = {}
         trainer = board.spec.training.trainer
         self._patience = trainer.patience if trainer is not None else Patience()
-        self._asks: bool | None = None  # whether the trainer saves when it is asked to, the same one for all trials
         self.stopped: str | None = None  # why the policy wants nothing more to start
 
     def decide(self) -> None:
@@ -87,13 +89,14 @@ class Dispatcher:
     def keep_within(self) -> None:
         """Reserve more for segments that would be ended for nothing; end those for which none is left.
 
-        They are those that are still starting when their grant is used up, and those that save when they want.
+        They are those that are still starting when their grant is used up, that train on beyond their segment, and
+        that save when they want.
         """
         board = self._board
         for segment in board.running.values():
             starts = not any(each.optimizer_step > segment.from_step for each in segment.points)
             saves_alone = self._saves_alone(segment.trial)
-            if segment.worker is None or not (starts or saves_alone):
+            if segment.worker is None or not (starts or saves_alone or self._reach(segment) > segment.to_step):
                 continue
             if self._used(segment) < self._limit(segment, saves_alone=saves_alone):
                 continue
@@ -143,11 +146,28 @@ class Dispatcher:
         """Whether a trial's trainer cannot be asked to save, or did not: what follows its last checkpoint is lost."""
         if self._board.facts[trial].least_updates:
             return True
-        if self._asks is None:
-            config = TrialConfig.model_validate(self._board.facts[trial].config)
-            ours = config.trainer is None or config.trainer.name == BUILTIN
-            self._asks = ours or can_be_asked(driver_of(config))
-        return not self._asks
+        driver = self._trainer
+        return driver is not None and not can_be_asked(driver)
+
+    @cached_property
+    def _trainer(self) -> TrainerDriver | None:
+        """The trainer that is driven, the same one for all trials; None where it is rlplan's own."""
+        facts = next(iter(self._board.facts.values()))
+        config = TrialConfig.model_validate(facts.config)
+        return None if config.trainer is None or config.trainer.name == BUILTIN else driver_of(config)
+
+    def _reach(self, segment: OpenSegment) -> int:
+        """Return the update up to which a final run's trainer may train on without an end for each validation.
+
+        One that can be asked to stop is told of more than is paid for now: its updates may turn out cheaper.
+        """
+        spec, run, driver = self._board.spec, self._board.trials[segment.trial], self._trainer
+        is_last = segment.to_step >= run.most_steps
+        if spec.policy != FINAL_POLICY or driver is None or not driver.trains_on or is_last:
+            return segment.to_step
+        horizon = horizon_of(TrialConfig.model_validate(self._board.facts[segment.trial].config))
+        far = run.most_steps * (HORIZON if can_be_asked(driver) else 1)
+        return min(limit for limit in (far, horizon, spec.most_steps) if limit is not None)
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Advance):
@@ -250,8 +270,10 @@ class Dispatcher:
     def _work(self, segment: OpenSegment) -> Work:
         facts, resources = self._board.facts[segment.trial], self._board.spec.resources
         step = self._board.trials[segment.trial].gpu_hours_per_step
-        # One whose trainer cannot save when it is to stop goes on, as far as the budget does.
-        limit = math.inf if self._saves_alone(segment.trial) else time_limit(segment.reserved_gpu_hours, step)
+        # One whose trainer cannot save when it is to stop, or trains on, goes on as far as the budget does.
+        reach = self._reach(segment)
+        endless = self._saves_alone(segment.trial) or reach > segment.to_step
+        limit = math.inf if endless else time_limit(segment.reserved_gpu_hours, step)
         return Work(
             segment=segment.id,
             trial=segment.trial,
@@ -267,6 +289,7 @@ class Dispatcher:
             slots=resources.slots,
             update_seconds=resources.seconds(step),
             storage=facts.storage,
+            reach=reach,
         )
 
     def _reserved_seconds(self, segment: OpenSegment) -> float:

@@ -150,7 +150,7 @@ class Worker:
         try:
             # Told to stop before it has begun, it trains nothing; a base model is scored all the same.
             to_step = (trial.step or 0) if stopping() else work.to_step
-            for point in trial.train(to_step, ends, work.update_seconds):
+            for point in trial.train(to_step, ends, work.update_seconds, work.reach):
                 batch.add(point)
                 trial.watch_rewards(point)
                 if self._clock() - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:

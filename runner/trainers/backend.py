@@ -11,6 +11,7 @@ from runner.ports.backend import Point, Saved, Segment, UnreadableError
 from runner.ports.trial import TrialConfig
 from runner.trainers.assembling import PointMaker, recovered
 from runner.trainers.driver import Attempt, Checkpoint, Explaining, TrainerDriver
+from runner.trainers.driving import validation_steps
 from runner.trainers.hosts import Host, LocalHost
 from runner.trainers.judging import RewardReports
 from runner.trainers.reading_check import METRICS
@@ -59,7 +60,7 @@ class DrivenBackend:
         self._maker: PointMaker | None = None
         self._rewards: RewardReports | None = None
         self._rests_since = 0.0  # by the clock of what is running: the end of its last segment
-        self._unread: list[Point] = []  # made by an earlier attempt, and read by nobody while it lived
+        self._unread: list[Point] = []  # made by an earlier attempt or beyond the segment, and yielded by none yet
         self.notes: tuple[str, ...] = ()
 
     def start(self, config: TrialConfig, folder: Path) -> None:
@@ -95,8 +96,8 @@ class DrivenBackend:
     def advance(self, segment: Segment) -> Iterator[Point]:
         """Have it train up to the segment's last step, and yield what it says of each."""
         self._opened()
-        unread, self._unread = self._unread, []
-        yield from self._noted(unread)
+        if self._running is None:
+            yield from self._released()
         if self._scored and (self._last.optimizer_step if self._last is not None else 0) >= segment.to_step:
             return
         running, maker = self._under_way(segment)
@@ -113,42 +114,50 @@ class DrivenBackend:
     def _followed(self, running: Running, maker: PointMaker, segment: Segment) -> Iterator[Point]:
         """Yield what it says until the segment is over."""
         asked_at: float | None = None
-        asked_step, wait = 0, _QUICKEST_LOOK
-        updates = self._opened().recipe.schedule.updates_per_batch
-        last_step = -(-segment.to_step // updates) * updates  # some end with a whole batch
+        asked_step, saved, wait = 0, 0, _QUICKEST_LOOK
+        config, to_step = self._opened(), running.attempt.to_step
+        updates = config.recipe.schedule.updates_per_batch
+        last_step = -(-max(segment.to_step, to_step) // updates) * updates  # some end with a whole batch
+        goes_on = running.attempt.trains_on and to_step > segment.to_step
+        # It is asked to stop where nothing may follow, and where it does not save as it was told to.
+        more = validation_steps(config) if segment.reach > segment.to_step else 0
+        most = segment.to_step + more if goes_on else math.inf
         while True:
             code, waits_at = running.exit_code(), running.waits_at()  # before reading: what it said until then counts
             new = running.readings()
-            yield from self._noted(self._judged(maker.take(new, running.seconds(), last_step)))
+            until = segment.to_step if goes_on and code is None and asked_at is None else math.inf
+            yield from self._taken(maker.take(new, running.seconds(), last_step), until)
             if asked_at is None:
                 self._require_score(running, maker)
             if code is not None or (waits_at is not None and (asked_at is not None or waits_at >= segment.to_step)):
                 break
-            if asked_at is None and segment.stopping():
-                asked_at, asked_step = time.monotonic(), maker.newest
-                if running.has_spoken:
-                    running.ask_to_stop()
-                else:  # it holds nothing that could be lost
-                    self._left = True
-                    running.kill()
+            if more and until < math.inf and self._newest() >= segment.to_step:
+                saved = saved or self._saved_since(segment.to_step)
+                if 0 < saved <= self._newest():
+                    yield from self._released(saved)
+                    return
+            overdue = self._newest() >= most and not saved
+            if asked_at is None and (overdue or segment.stopping()):
+                asked_at, asked_step = time.monotonic(), segment.to_step if overdue else maker.newest
+                self._left |= not running.has_spoken  # then it holds nothing that could be lost
+                (running.ask_to_stop if running.has_spoken else running.kill)()
             if asked_at is not None and (
                 time.monotonic() - asked_at > running.stop_seconds or self._is_saved(running, maker, asked_step)
             ):
                 running.kill()
             wait = _QUICKEST_LOOK if new else min(2 * wait, self._look_seconds)
             self._sleep(wait)
-        yield from self._noted(self._judged(maker.rest()))
+        yield from self._taken(maker.rest())
         if asked_at is not None and code is not None:
             # What waited for more to be said of it, as a step before a validation does, is saved all the same.
-            found = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
-            unheard = self._unheard(running.attempt.number, found[0].step) if found else []
-            yield from self._noted(self._judged(unheard))
+            found = self._driver.checkpoints(config, self._folder / FOLDER)
+            yield from self._taken(self._unheard(running.attempt.number, found[0].step) if found else [])
         self._rests_since = running.seconds()
         if code is not None:
             self._end()
             self._left |= asked_at is not None and not self._scored  # ended in its first validation
             if asked_at is None:
-                self._require_done(code, running, maker.newest, segment.to_step)
+                self._require_done(code, running, maker.newest, min(segment.to_step, to_step))
         if asked_at is None:
             self._require_score(running, maker)
 
@@ -198,6 +207,12 @@ class DrivenBackend:
             self._maker.check.notes.clear()
         if not self._scored and not self._left:
             raise CheckpointError("a trial that has not scored its base model has nothing to save: advance it first")
+        if found and self._last is not None and self._running is not None and self._running.attempt.trains_on:
+            # What it has saved since, and may have removed this one for, is the next segment's.
+            stands = self._last.optimizer_step
+            own_saves = [each for each in found if each.step <= stands]
+            self._tidy(own_saves)
+            return Saved(stands, (own_saves or found)[0].path)
         if not found:  # it was stopped before its first: the base model is scored again when it goes on
             self._end()
             self._last = None
@@ -225,13 +240,18 @@ class DrivenBackend:
         return self._config
 
     def _under_way(self, segment: Segment) -> tuple[Running, PointMaker]:
-        """Let what waits at the gate go on, or start it anew from the newest checkpoint."""
+        """Let what waits at the gate go on, listen to what has gone on, or start it from the newest checkpoint."""
         config, running = self._opened(), self._running
         own = self._folder / FOLDER
         found = self._driver.checkpoints(config, own)
         newest = found[0] if found else None
         require_room(newest, own)
-        if running is not None and self._maker is not None and running.exit_code() is None:
+        if running is not None and self._maker is not None and running.attempt.trains_on:
+            if running.attempt.to_step > (self._last.optimizer_step if self._last is not None else 0):
+                running.listen()
+                return running, self._maker
+            self._end()
+        elif running is not None and self._maker is not None and running.exit_code() is None:
             self._maker.waited(running.seconds() - self._rests_since, running.seconds())
             running.open_gate(segment.to_step)
             return running, self._maker
@@ -245,13 +265,14 @@ class DrivenBackend:
             folder=own,
             number=_attempts(own) + 1,
             from_step=newest.step if newest else 0,
-            to_step=segment.to_step,
+            to_step=max(segment.to_step, segment.reach) if self._driver.trains_on else segment.to_step,
             checkpoint=newest.path if newest else None,
             hosts=tuple(host.address for host in self._hosts),
             gpus=tuple(host.gpus for host in self._hosts),
             save_steps=max(1, int(config.driven_by.saves_every / took)) if took > 0 else None,
+            trains_on=self._driver.trains_on and segment.reach > segment.to_step,
         )
-        self._went_on_from = attempt.from_step
+        self._went_on_from, self._unread = attempt.from_step, []
         self._maker = PointMaker(config, self._last, scored=any(point.score is not None for point in earlier))
         self._rewards = RewardReports(config, own, attempt.from_step)
         self._running = Running(self._driver, config, attempt, self._hosts)
@@ -266,21 +287,37 @@ class DrivenBackend:
         readings = [reading for source in self._driver.sources(config, over) for reading in source.read()]
         return recovered(config, last, readings, step)
 
-    def _noted(self, points: Iterable[Point]) -> Iterator[Point]:
-        for point in points:
-            self._last, self._scored = point, True
+    def _taken(self, points: Iterable[Point], until: float = math.inf) -> Iterator[Point]:
+        """Take in points as they are made, and yield those up to a step."""
+        assert self._rewards is not None
+        for point in map(self._rewards.counted, points):
+            self._unread.append(point)
+            yield from self._released(until)
+        yield from self._released(until)
+
+    def _released(self, until: float = math.inf) -> Iterator[Point]:
+        while self._unread and self._unread[0].optimizer_step <= until:
+            point = self._last = self._unread.pop(0)
+            self._scored = True
             yield point
-            self._tidy(self._driver.checkpoints(self._opened(), self._folder / FOLDER))
+            found = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
+            self._tidy([each for each in found if each.step <= point.optimizer_step])
+
+    def _saved_since(self, step: int) -> int:
+        """Return the first save from a step on, 0 where there is none yet."""
+        found = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
+        return min((each.step for each in found if each.step >= step), default=0)
+
+    def _newest(self) -> int:
+        """Return the step of the last point that was made, −1 where there is none."""
+        point = self._unread[-1] if self._unread else self._last
+        return point.optimizer_step if point is not None else -1
 
     def _tidy(self, found: Sequence[Checkpoint]) -> None:
         """Remove what nobody goes on from: the trainer may keep all that it saves."""
         remove(found[TO_KEEP:])
         if found and found[0].step > self._went_on_from:
             remove_aside(found[0].path.parent)
-
-    def _judged(self, points: Iterable[Point]) -> Iterator[Point]:
-        assert self._rewards is not None
-        return map(self._rewards.counted, points)
 
     def _end(self) -> None:
         running, self._running, maker, self._maker = self._running, None, self._maker, None

@@ -27,6 +27,7 @@ class Attempt:
     hosts: tuple[str, ...] = ("127.0.0.1",)  # addresses, the head's first
     gpus: tuple[str, ...] = ()  # CUDA_VISIBLE_DEVICES on each host, where there are any
     save_steps: int | None = None  # updates between saves, by what an update takes; None: as between validations
+    trains_on: bool = False  # beyond its segment's end, of which a save with a validation is all that is needed
 
     @property
     def metrics(self) -> Path:
@@ -92,6 +93,10 @@ class TrainerDriver(Protocol):
     @property
     def gated(self) -> bool:
         """Whether it heeds the file GATE: it then waits at a segment's end with the model in memory."""
+
+    @property
+    def trains_on(self) -> bool:
+        """Whether it saves every so many updates by itself, so that its process need not end with a segment."""
 
     @property
     def saves_on_request(self) -> bool:

@@ -110,14 +110,18 @@ def validation_steps(config: TrialConfig) -> int:
     return max(1, config.validation.every_rollouts // config.rollouts_per_step)
 
 
-def save_steps(config: TrialConfig, attempt: Attempt) -> int:
-    """Return the updates between saves: as many as fit, on a CPU at most those between validations.
+def save_steps(config: TrialConfig, attempt: Attempt, asked: int | None = None) -> int:
+    """Return the updates between saves: those asked for, else as many as fit, on a CPU at most between validations.
 
-    A checkpoint of a model on GPUs may take longer to write than the steps between two validations.
+    A checkpoint of a model on GPUs may take longer to write than the steps between two validations. Where the trainer
+    goes on beyond its segment's end, each validation comes with a save, if that does not double the saves.
     """
     every = validation_steps(config)
-    if attempt.save_steps is None:
-        return every
+    if attempt.trains_on:
+        most = min(every, asked or attempt.save_steps or every)
+        return next((steps for steps in range(most, most // 2, -1) if every % steps == 0), most)
+    if asked is not None or attempt.save_steps is None:
+        return asked or every
     return attempt.save_steps if config.machine.device == "cuda" else min(every, attempt.save_steps)
 
 

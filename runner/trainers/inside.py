@@ -45,10 +45,11 @@ class MetricsWriter:
             raise RuntimeError(f"rlplan checkpoint: it stands at step {step} instead of {self._run['from_step']}")
         self.say(step)
 
-    @property
-    def save_is_due(self) -> bool:
-        """Whether it has not been saved for long, or rlplan asks for it."""
-        return time.monotonic() - self.saved_at > self._run["save_seconds"] or (self._folder / SAVE_NOW).exists()
+    def save_is_due(self, step: int) -> bool:
+        """Whether it has not been saved for long, or rlplan asks for it, now or at every so many steps."""
+        every = self._run.get("save_every")
+        asked = (self._folder / SAVE_NOW).exists() or (every is not None and step % every == 0)
+        return asked or time.monotonic() - self.saved_at > self._run["save_seconds"]
 
 
 class InOrder:

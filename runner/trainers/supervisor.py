@@ -166,10 +166,14 @@ class Running:
             return int(json.loads((self.attempt.folder / WAITING).read_text(encoding="utf-8"))["step"])
         return None
 
+    def listen(self) -> None:
+        """Count its silence from now on: until then nobody has read what it said."""
+        self._silence.awake(self._clock())
+
     def open_gate(self, to_step: int) -> None:
         """Let it train up to a step; 0 has it save and wait after the update under way."""
         (self.attempt.folder / WAITING).unlink(missing_ok=True)
-        self._silence.awake(self._clock())
+        self.listen()
         self._to_step = to_step or self._to_step
         replace_file(self.attempt.folder / GATE, json.dumps({"to_step": to_step}))
 

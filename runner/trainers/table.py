@@ -57,6 +57,7 @@ class TableDriver:
 
     stop_signal: int | None = None
     gated = False
+    trains_on = True
 
     def __init__(self, spec: TrainerSpec) -> None:
         self.spec = spec

@@ -68,7 +68,8 @@ def _of_steps(spec: TrainerSpec, config: TrialConfig, attempt: Attempt, saves: i
     trial, sweep = run_names(attempt)
     return {
         "validate_every": max(1, validation_steps(config) // each),
-        "save_every": max(1, (saves or save_steps(config, attempt)) // each),
+        "save_every": max(1, save_steps(config, attempt, saves) // each),
+        "trains_on": attempt.trains_on,
         "save_seconds": config.driven_by.saves_every,
         "from_step": attempt.from_step // each,
         "to_step": -(-attempt.to_step // each),
@@ -107,6 +108,7 @@ def run_of(values: Mapping[str, Any], tracker: str | None) -> dict[str, Any]:
     names = ("metrics", "from_step", "to_step", "updates", "rollouts_per_prompt", "save_seconds", "model", "end_id")
     return {
         **{name: values[name] for name in names},
+        **({"save_every": values["save_every"]} if values["trains_on"] else {}),
         "tracker": tracker,
         "samples": values["validation"].samples,
         "advantage": values["advantage"].model_dump(),

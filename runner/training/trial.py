@@ -138,10 +138,10 @@ class OpenTrial:
         return self._points.earlier
 
     def train(
-        self, to_step: int, stopping: Callable[[], bool] = never, update_seconds: float | None = None
+        self, to_step: int, stopping: Callable[[], bool] = never, update_seconds: float | None = None, reach: int = 0
     ) -> Iterator[Point]:
         """Train up to a step, or until it is to stop, yielding each point once it lies in the folder."""
-        for point in self._backend.advance(Segment(to_step, stopping, update_seconds)):
+        for point in self._backend.advance(Segment(to_step, stopping, update_seconds, reach)):
             self._points.add(point)
             self.step = point.optimizer_step
             yield point

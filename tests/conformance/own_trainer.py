@@ -1,4 +1,4 @@
-"""A trainer that knows nothing of rlplan: its score follows a seed; it saves at its end and on SIGTERM."""
+"""A trainer that knows nothing of rlplan: its score follows a seed; it saves at its end, on SIGTERM and when due."""
 
 import argparse
 import json
@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 flags = argparse.ArgumentParser()
-for name in ("group-size", "batch-size", "steps", "eval-every", "seed"):
+for name in ("group-size", "batch-size", "steps", "eval-every", "save-every", "seed"):
     flags.add_argument(f"--{name}", type=int)
 flags.add_argument("--lr", type=float)
+flags.add_argument("--pause", type=float, default=0.01)
 flags.add_argument("--eval-data", type=Path)
 flags.add_argument("--style", default="jsonl")
 flags.add_argument("--resume", type=Path)
@@ -84,7 +85,9 @@ while waits() if given.gate else state["step"] < given.steps and not stops:
     chance = random.Random(f"{given.seed}/{state['step']}").random()
     state["skill"] = min(0.99, state["skill"] + given.lr * chance * given.group_size * given.batch_size)
     state["step"] += 1
-    time.sleep(0.01)
+    time.sleep(given.pause)
     scored = {"acc": state["skill"]} if state["step"] % given.eval_every == 0 else {}
     say(loss=1 - state["skill"], length=3.0 + chance, **scored)
+    if given.save_every and state["step"] % given.save_every == 0 and state["step"] < given.steps:
+        save()
 save()

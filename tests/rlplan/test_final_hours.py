@@ -1,5 +1,6 @@
 """A final run uses the GPU-hours that it has, whatever its steps turn out to cost, and no more."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +15,11 @@ from rlplan.answers import status
 from rlplan.answers.status import Standing
 from rlplan.requests.reading import StatusRequest
 from rlplan.requests.running import LaunchRequest, ResumeRequest
+from runner.ports.executor import Work
 from runner.ports.simulation import Costs, SimulationChoice
 from tests.rlplan.stored_rows import rows, spent_of
 from tests.rlplan.test_launching import open_plan
-from tests.rlplan.test_sweeping import Stopping
+from tests.rlplan.test_sweeping import Simulated, Stopping
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
 BUDGET = 0.3
@@ -63,3 +65,30 @@ def test_its_length_follows_its_own_price(database: str, factor: float, stopped:
     assert standing.final.update_steps == standing.final.step == last
     assert standing.final.end is not None
     assert standing.final.end["share"] == 1.0
+
+
+@pytest.mark.parametrize("stops_on", ["signal", "nothing"])
+def test_a_trainer_that_trains_on_is_told_how_far_and_no_segment_of_it_is_ended_early(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops_on: str
+) -> None:
+    given = {"budget.gpu_hours": ("", BUDGET), "pilot.fraction": ("", 0.0), "proposal.explore": ("", True)}
+    plan = make_plan(load_configuration(None, "sum-easy", given), database).name
+    (tmp_path / "own.toml").write_text(f'name = "standin"\n[options]\ngated = false\nstops_on = "{stops_on}"\n')
+    works: list[Work] = []
+    take = Simulated.assign
+
+    def assign(own: Simulated, work: Work) -> None:
+        works.append(work)
+        take(own, work)
+
+    monkeypatch.setattr(Simulated, "assign", assign)
+    twice = world(database, plan, 2.0)  # what is reserved of a segment is not enough for it
+    launch(LaunchRequest(plan, simulation=twice, trainer=str(tmp_path / "own.toml"), db=database))
+    assert 0.95 * BUDGET <= spent_of(database) <= BUDGET
+    *others, last = works
+    assert all(work.reach > work.to_step for work in others)
+    assert last.reach == last.to_step == max(segment.to_step for segment in rows(database, Segment))
+    (promised,) = rows(database, Final)
+    assert works[0].reach == promised.update_steps * (2 if stops_on == "signal" else 1)
+    reached = {segment.id: segment.to_step for segment in rows(database, Segment)}
+    assert all(reached[work.segment] == work.to_step for work in works)

@@ -43,6 +43,11 @@ class CommandDriver:
         """Whether it waits at the gate."""
         return self.options.gate
 
+    @property
+    def trains_on(self) -> bool:
+        """Whether it is told how often to save."""
+        return self.options.names("save_every") and not self.options.gate
+
     def check(self, config: TrialConfig) -> None:
         """Refuse a file that does not describe how a trial is trained."""
         require_runnable(config, self.options)

@@ -77,7 +77,7 @@ class Follower(Trainer):
     def save_logs_and_checkpoints(self, global_step: int, logs_dict: Any = None, client_states: Any = None) -> None:
         """Save at the segment's end, from time to time, and where rlplan asks for it."""
         self._step, began = global_step, time.monotonic()
-        saves = global_step >= self._run["to_step"] or self._metrics_writer.save_is_due
+        saves = global_step >= self._run["to_step"] or self._metrics_writer.save_is_due(global_step)
         self.args.ckpt.save_steps = 1 if saves else math.inf
         super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
         seconds = {}

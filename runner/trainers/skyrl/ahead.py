@@ -44,7 +44,7 @@ def ahead(base: Any, loader: Any, run: dict[str, Any], folder: Path) -> Any:
         def save_checkpoints(self) -> str:
             """Save where that is due; at its end SkyRL asks once more, by the number of the next step."""
             last = self.global_step == run["to_step"]
-            if self.global_step > run["to_step"] or not (last or self._metrics_writer.save_is_due):
+            if self.global_step > run["to_step"] or not (last or self._metrics_writer.save_is_due(self.global_step)):
                 return ""
             saved: str = super().save_checkpoints()
             self._metrics_writer.saved_at = time.monotonic()

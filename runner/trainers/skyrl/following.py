@@ -26,7 +26,7 @@ def follower(base: Any, run: dict[str, Any], folder: Path) -> Any:
 
         def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
             """Ask for a save within a long segment, and where rlplan does; a segment's end is saved anyway."""
-            if self._metrics_writer.save_is_due:
+            if self._metrics_writer.save_is_due(callback_input.global_step):
                 control.should_save = True
 
         def on_save(self, trainer: Any, callback_input: Any, control: Any) -> None:

@@ -17,7 +17,7 @@ from runner.simulation.world import course_of
 from runner.trainers.command.options import CLOCK, MetricsOptions
 from runner.trainers.command.sources import FilesSource
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
-from runner.trainers.driving import complete
+from runner.trainers.driving import complete, save_steps
 from runner.trainers.inside import SAVE_NOW
 from runner.trainers.standin.files import CHECKPOINT
 from runner.trainers.standin.options import StandinOptions, options_of
@@ -36,7 +36,7 @@ class StandinDriver:
 
     def __init__(self, config: TrialConfig, options: StandinOptions) -> None:
         """Take what is to go wrong."""
-        self.options, self.gated = options, options.gated
+        self.options, self.gated, self.trains_on = options, options.gated, not options.gated
         self.stop_signal = int(signal.SIGTERM) if not options.gated and options.stops_on == "signal" else None
         self.saves_on_request = not options.gated and options.stops_on == "file"
 
@@ -67,13 +67,15 @@ class StandinDriver:
         """Return what the process is given."""
         options, course = self.options, course_of(config)
         ahead = _AHEAD if config.driven_by.python is None else _MOST_AHEAD  # another interpreter may not compute it
+        fit = attempt.save_steps or _SAVE_STEPS
+        saves = save_steps(config, attempt) if attempt.trains_on else min(_SAVE_STEPS, fit)
         faults = [fault for fault in options.faults if fault.befalls(config, attempt.number)]
         return {
             **options.model_dump(include={"time_scale", "gated", "checkpoint_bytes", "slow_seconds"}),
             "metrics": str(attempt.metrics),
             "from_step": attempt.from_step,
             "to_step": attempt.to_step,
-            "save_every_steps": options.save_every_steps or min(_SAVE_STEPS, attempt.save_steps or _SAVE_STEPS),
+            "save_every_steps": options.save_every_steps or saves,
             "save_now": SAVE_NOW if self.saves_on_request else None,
             "start_up_seconds": course.start_up_seconds,
             "save_seconds": course.save_seconds,

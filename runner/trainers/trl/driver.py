@@ -21,7 +21,7 @@ from runner.training.building import rates_in_order
 class TrlDriver(RehearsedDriver):
     """TRL's GRPOTrainer by train.py."""
 
-    gated = True
+    gated, trains_on = True, False
 
     def given(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         """Return an attempt's values; with tools a prompt may be as long as the user says."""
