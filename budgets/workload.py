@@ -51,6 +51,8 @@ class Turns:
     tool_tokens: float = 0.0  # that it answers with: they are read and trained on beside the response
     environments: int | None = None  # trajectories under way at once; None: as many as are generated
     prefix_cached: bool = True  # false: each turn reads all that came before it anew
+    most: int = 1  # where `count` is expected of the most that there may be
+    most_tokens: int | None = None  # that the model writes in a turn; None: the whole response alone is cut
 
     def __post_init__(self) -> None:
         if self.count < 1 or self.tool_seconds < 0 or self.tool_tokens < 0 or (self.environments or 1) < 1:

@@ -170,6 +170,7 @@ def _further(known: Known, split: GpuSplit, prompts: int | None) -> Flat:
     rollouts_of_update = (known.count("update_prompts") or 0) * (known.count("rollouts_per_prompt") or 0)
     found["update_rollouts"] = rollouts_of_update or known.count("update_rollouts")
     found["updates_per_batch"] = split.updates * (known.count("inner_epochs") or 1)
+    found["no_thinking"] = "no_thinking" in known.keys or None
     if (found["turns"] or 1) == 1 and known.keys.get("turn_tokens") == known.keys.get("response_tokens"):
         found["turn_tokens"] = None
     total, n = known.count("total_prompts"), known.count("rollouts_per_prompt")

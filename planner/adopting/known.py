@@ -1,6 +1,7 @@
 """The values of a configuration by our names, through the keys of its trainer."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -15,6 +16,11 @@ _ENDS = {  # last parts of keys, whatever stands before them, that say one of ou
     "turn_tokens": ("max_tokens_per_turn", "max_tokens_per_step", "max_turn_tokens"),
     "tool_tokens": ("max_obs_length", "max_tool_response_tokens", "max_tokens_per_tool_response"),
 }
+# Templates and prompts that keep a hybrid model from thinking, by a key and its value.
+_NO_THINKING = re.compile(
+    r"(enable|use)_?thinking\W+(false|0)|(disable_?|no_?)think(ing)?=(true|1)|/no_think|(template|prompt|system).*no[-_]?think",
+    re.IGNORECASE,
+)
 _LARGEST = 2**63
 _OFF = {"lora_on": ("full",)}  # ms-swift's tuner_type
 _FALSE = ("", "none", "null", "false", "disable", "no", "off")
@@ -41,6 +47,9 @@ class Known:
         for name, ends in _ENDS.items():  # of what forks call as they like
             if name not in self.keys and (place := next((key for key in found if _ends(key, ends)), None)):
                 self.keys[name] = place
+        silenced = (key for key, value in found.items() if _NO_THINKING.search(f"{key}={value}"))
+        if "no_thinking" not in self.keys and (place := next(silenced, None)):
+            self.keys["no_thinking"] = place
         defaults = {**names.defaults, **(names.assumed if whole else {})} if names and not silent else {}
         taken = {*self.keys, *dropped, *(["sharding"] if self.sharding else [])}
         self.assumed = {name: value for name, value in defaults.items() if name not in taken}

@@ -11,7 +11,7 @@ from budgets import catalogue
 from budgets.allocation import Allocation
 from budgets.coefficients import RECOMPUTING, Coefficients, prior
 from budgets.errors import ConfigError, InputError, UnknownNameError
-from budgets.expected_lengths import GIVEN_LOG_SD, expected_length
+from budgets.expected_lengths import GIVEN_LOG_SD, ExpectedLength, expected_length, expected_turns
 from budgets.growth import NONE, Growth
 from budgets.hardware import LARGEST_BUDGET_GPU_HOURS, Gpu, Hardware
 from budgets.lengths import ResponseLengths
@@ -279,8 +279,8 @@ def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
 
 def _workload(config: Config, pass_rates: PassRates, model: str) -> Workload:
     section, shape = config.workload, catalogue.model(model, config.models)
-    cap = section.response_tokens
-    mean = section.mean_response_tokens or expected_length(length_name(model, shape.name), cap, pass_rates.mean).mean
+    cap, name = section.response_tokens, length_name(model, shape.name)
+    mean = section.mean_response_tokens or _expected(config, name, pass_rates.mean).mean
     return Workload(
         model=shape,
         prompt_tokens=section.prompt_tokens,
@@ -292,15 +292,25 @@ def _workload(config: Config, pass_rates: PassRates, model: str) -> Workload:
     )
 
 
+def _expected(config: Config, model: str, pass_rate: float) -> ExpectedLength:
+    """Return the mean response that is expected where nobody gives it."""
+    section = config.workload
+    cap, thinking = section.response_tokens, not section.no_thinking
+    return expected_length(model, cap, pass_rate, turns=_turns(config), thinking=thinking)
+
+
 def _turns(config: Config) -> Turns:
     section = config.workload
-    assumed = TOOL_SECONDS if section.turns > 1 else 0.0
+    count = section.turns or expected_turns(section.most_turns)
+    assumed = TOOL_SECONDS if count > 1 else 0.0
     return Turns(
-        section.turns,
+        count,
         assumed if section.tool_seconds is None else section.tool_seconds,
         section.tool_tokens,
         section.environments,
         config.cost.prefix_caching,
+        section.most_turns,
+        section.turn_tokens,
     )
 
 
@@ -324,7 +334,6 @@ def stated_facts(resolved: Resolved) -> frozenset[str]:
 
 def _known(config: Config, workload: Workload, model: str, gpu: Gpu) -> Coefficients:
     """Return the coefficients before anything is measured here, with the mean response as well as it is known."""
-    named = length_name(model, workload.model.name)
-    expected = expected_length(named, workload.responses.cap, workload.pass_rates.mean)
+    expected = _expected(config, length_name(model, workload.model.name), workload.pass_rates.mean)
     sd = GIVEN_LOG_SD if config.workload.mean_response_tokens else expected.log_sd
     return replace(prior(gpu, config.trainer.name), length_log_sd=sd)

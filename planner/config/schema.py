@@ -99,8 +99,18 @@ class WorkloadSection(Section):
     response_spread: Annotated[float, Field(ge=0, le=3)] = Field(
         0.6, description="log standard deviation of response lengths; 0 = all alike"
     )
-    turns: Count = Field(
-        1, examples=[4], description="turns of a rollout in an environment, such as calls of tools (--turns)"
+    turns: Count | None = Field(
+        None,
+        examples=[4],
+        description="mean turns of a rollout in an environment, such as calls of tools (--turns); without it, what is "
+        "expected of most_turns",
+    )
+    most_turns: Count = Field(1, examples=[10], description="most turns that a rollout may have")
+    turn_tokens: Count | None = Field(
+        None, examples=[512], description="most tokens of a turn; without it, those of the response bound them together"
+    )
+    no_thinking: bool = Field(
+        False, description="whether the template keeps a hybrid model, such as qwen3-8b, from thinking"
     )
     tool_seconds: NotNegative | None = Field(
         None,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
+from budgets.catalogue import table
 from budgets.coefficients import PADDING, Coefficients
 from budgets.cost import Z90
 from budgets.execution import Execution
@@ -12,9 +13,10 @@ from budgets.workload import Workload
 from planner.pricing.one import PriceQuery
 
 # By the key of the configuration: how a fact is called, and how it is given.
-MEAN_RESPONSE = "workload.mean_response_tokens"
+MEAN_RESPONSE, TURNS = "workload.mean_response_tokens", "workload.turns"
 FACTS = {
     MEAN_RESPONSE: ("the mean response", "--mean-response-tokens"),
+    TURNS: ("the turns", "--turns"),
     "cost.micro_batch": ("the micro-batch", "[cost] micro_batch"),
     "cost.node_link": ("the link between nodes", "[cost] node_link"),
     "cost.inference_engine": ("whether an engine generates", "[cost] inference_engine"),
@@ -53,7 +55,7 @@ def open_facts(
 ) -> list[OpenFact]:
     """List the facts that are not stated, what leaves most open first; `price` is what a step takes."""
     facts = []
-    for key, ends in _ends(workload, execution, trainer, length_log_sd):
+    for key, ends in _ends(workload, execution, trainer, stated, length_log_sd):
         if key not in stated:
             prices = [price(*end) for end in ends]
             log_sd = math.log(max(prices) / min(prices)) / (2 * Z90)
@@ -83,18 +85,30 @@ def opened(query: PriceQuery, trainer: str, stated: Container[str]) -> Coefficie
 
 
 def _ends(
-    workload: Workload, execution: Execution, trainer: str, length_log_sd: float
+    workload: Workload, execution: Execution, trainer: str, stated: Container[str], length_log_sd: float
 ) -> Iterator[tuple[str, list[tuple[Workload, Execution]]]]:
     """Yield each fact with what it may be at either end."""
     mean, factor = workload.responses.mean, math.exp(Z90 * length_log_sd)
     lengths = [workload.with_mean_response(mean * times) for times in (1 / factor, factor)]
     yield MEAN_RESPONSE, [(other, execution) for other in lengths]
+    if (turns := workload.turns).most > 1:
+        within = math.exp(Z90 * table("lengths")["turns"]["width"])
+        counts = (max(1.0, turns.count / within), min(turns.most, turns.count * within))
+        written = turns.most_tokens is not None and MEAN_RESPONSE not in stated
+        yield TURNS, [(_with_turns(workload, count, written=written), execution) for count in counts]
     sizes = (1, LARGE_MICRO_BATCH)
     yield "cost.micro_batch", [(workload, replace(execution, micro_batch=size)) for size in sizes]
     speeds = (execution.node_link_gb_per_s * times for times in (SLOW_LINK, FAST_LINK))
     yield "cost.node_link", [(workload, replace(execution, node_link_gb_per_s=speed)) for speed in speeds]
     if trainer in PADDING:  # others have no other way
         yield "cost.inference_engine", [(workload, replace(execution, engines=engines)) for engines in (True, False)]
+
+
+def _with_turns(workload: Workload, count: float, *, written: bool) -> Workload:
+    """Return the workload with other turns, whose responses are as many times as long where each turn's are known."""
+    turns, mean = workload.turns, workload.responses.mean
+    longer = workload.with_mean_response(mean * count / turns.count if written else mean)
+    return replace(longer, turns=replace(turns, count=count))
 
 
 def left_open(facts: list[OpenFact]) -> float:

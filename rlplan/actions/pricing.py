@@ -103,7 +103,8 @@ def assumptions_of(found: Price, resolved: Resolved, facts: Sequence[OpenFact] =
     if known.measured_lengths:
         given = measured_lengths(known)
     elif given == DEFAULT:
-        kind = kind_of(length_name(resolved.config.workload.model, model.name))
+        named, thinking = resolved.config.workload.model, not resolved.config.workload.no_thinking
+        kind = kind_of(length_name(named, model.name), thinking=thinking)
         given = asked_for_lengths(kind, known.length_log_sd, partial(_seconds, asked))
     return [
         Assumption("responses", lengths_text(asked.workload, asked.traits), given),

@@ -133,8 +133,9 @@ def _costs(found: CheckedScript) -> Iterator[Row]:
         steps, spent = found.checked.budget_steps, hours(found.checked.gpu_hours or 0)
         bought = "" if steps is None else f" after {steps:,} steps ({spent} GPU-hours)"
         yield "Score", f"{interval(score.median, score.low, score.high)} expected{bought}"
+    unthinking = ", without thinking" if found.facts.values.get("no_thinking") else ""
     cut = f"{percent(verdict.cut_off)} cut off"
-    yield "Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average, {cut}"
+    yield "Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average{unthinking}, {cut}"
     if (turns := found.launch.workload.turns).count > 1:
         yield "Turns", _turns(found, turns)
     pass_rate = found.launch.workload.pass_rates.mean
@@ -194,7 +195,8 @@ def _turns(found: CheckedScript, turns: Turns) -> str:
     """Say how many turns a rollout has, what each writes and reads, and what of a step waits for them."""
     seconds = found.launch.without_tools.priced().seconds[0] * found.launch.traits.updates_per_batch
     of_turn = found.facts.values.get("turn_tokens")
-    parts = [f"up to {turns.count:,g}", f"at most {of_turn:,} tokens each" if of_turn else ""]
+    most = f" of up to {turns.most:,}" if turns.most > 1 else ""
+    parts = [f"{turns.count:,.2g}{most}", f"at most {of_turn:,} tokens each" if of_turn else ""]
     parts += [f"tools answer up to {turns.tool_tokens:,.0f}" if turns.tool_tokens else ""]
     return f"{', '.join(filter(None, parts))}; {seconds:,.0f} s a step without {turns.tool_seconds:g} s of tools a turn"
 

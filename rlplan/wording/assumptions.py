@@ -139,7 +139,8 @@ def _response(request: Request, resolved: Resolved, cell: PricedCell) -> Assumpt
 
     config = resolved.config
     named = length_name((config.axes.models or [config.workload.model])[0], request.workload.model.name)
-    return Assumption("responses", value, asked_for_lengths(kind_of(named), known, price))
+    kind = kind_of(named, thinking=not config.workload.no_thinking)
+    return Assumption("responses", value, asked_for_lengths(kind, known, price))
 
 
 def measured_lengths(known: Coefficients) -> str:

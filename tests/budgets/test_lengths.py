@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from budgets.expected_lengths import expected_length, kind_of
 from budgets.lengths import REST_SHARE, InterruptedLengths, ResponseLengths, interrupted
+from budgets.workload import Turns
 
 CASES = [
     (0.4 * 8192, 8192, 0.6),
@@ -127,6 +128,28 @@ MODELS = ["Qwen3-8B", "Llama-3.1-8B-Instruct", "Qwen2.5-Math-7B"]
 )
 def test_a_name_tells_what_kind_of_model_it_is(model: str, kind: str) -> None:
     assert kind_of(model) == kind
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        ("Qwen3-8B", "instruct"),
+        ("QwQ-32B", "reasoning"),
+        ("Qwen3-8B-Base", "base"),
+        ("Llama-3.1-8B-Instruct", "instruct"),
+    ],
+)
+def test_a_hybrid_model_that_may_not_think_answers_as_an_instruct_model(model: str, kind: str) -> None:
+    assert kind_of(model, thinking=False) == kind
+
+
+def test_several_turns_write_as_many_times_what_one_does_up_to_the_whole_response() -> None:
+    one, ten, cut = (
+        expected_length(MODELS[1], most, turns=Turns(count, most_tokens=512)).mean
+        for count, most in ((1, 8192), (10, 8192), (10, 1000))
+    )
+    assert ten == pytest.approx(10 * one)
+    assert (one < expected_length(MODELS[1], 512).mean, cut) == (True, 1000)
 
 
 @given(model=st.sampled_from(MODELS), cap=st.floats(64, 65_536), rate=st.floats(0, 0.99))

@@ -195,10 +195,25 @@ def test_a_kind_of_reward_has_seconds_which_can_be_given(reward: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    ("workload", "waited"), [({}, 0.0), ({"turns": 4}, 4.0), ({"turns": 4, "tool_seconds": 0.5}, 2.0)]
+    ("workload", "waited"),
+    [
+        ({}, 0.0),
+        ({"turns": 4}, 4.0),
+        ({"turns": 4, "tool_seconds": 0.5}, 2.0),
+        ({"most_turns": 10}, 6.0),  # a rollout that may have ten is expected to take six
+        ({"most_turns": 10, "turns": 9}, 9.0),
+    ],
 )
 def test_several_turns_wait_for_their_environment(workload: dict[str, Any], waited: float) -> None:
     assert build_request(resolved(workload=workload)).workload.turns.waited == waited
+
+
+def test_turns_that_are_expected_leave_a_price_less_sure_than_turns_that_are_given() -> None:
+    long = {"turn_tokens": 512, "tool_seconds": 20.0, "mean_response_tokens": 500}
+    stated, guessed = (
+        build_request(resolved(workload=long | turns)).coefficients for turns in ({"turns": 12}, {"most_turns": 20})
+    )
+    assert guessed.unmodelled_log_sd > stated.unmodelled_log_sd
 
 
 @pytest.mark.parametrize(("trainer", "sends"), [("verl", True), ("prime-rl", True), ("trl", False)])
