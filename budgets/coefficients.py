@@ -12,7 +12,6 @@ from functools import cache
 from itertools import product
 
 from budgets import catalogue
-from budgets.execution import Sharding
 from budgets.hardware import Gpu
 from budgets.work import Driver, Seconds, total
 
@@ -59,25 +58,9 @@ RECOMPUTING = frozenset({"verl", "nemo-rl", "openrlhf", "skyrl", "slime", "easyr
 # and prime-rl (configs/rl.py, auto_setup_lora). The others merge them and send all weights, as TRL's GRPOTrainer does.
 SENDING_ADAPTERS = frozenset({"verl", "skyrl", "prime-rl"})
 
-
-# Trainers that share weights out over all GPUs by FSDP or ZeRO-3 by default, those that keep them where they are with
-# Megatron, and those whose mixtures of experts are transformers' own modules.
-SHARING_OUT = frozenset({"verl", "easyr1", "skyrl", "openrlhf", "prime-rl"})
-MEGATRON = frozenset({"nemo-rl", "slime", "miles", "rlinf"})
-SHARED_OUT_BY, KEPT_WHOLE_BY = ("fsdp", "zero3", "zero-3", "dtensor"), ("megatron", "zero1", "zero2", "zero-2")
+# Trainers whose mixtures of experts are transformers' own modules.
 LOOPING_EXPERTS = frozenset({"verl", "easyr1", "openrlhf", "trl", "unsloth"})
-
 PADDING = frozenset({"trl", "unsloth"})  # trainers whose micro-batches are padded, not packed
-
-
-def sharding(trainer: str, backend: str = "") -> Sharding:
-    """Return how a trainer shares weights out, by what trains beneath it where that is known."""
-    named = backend.casefold()
-    if any(word in named for word in SHARED_OUT_BY):
-        return "always"
-    if any(word in named for word in KEPT_WHOLE_BY) or (trainer in MEGATRON and not named):
-        return "never"
-    return "always" if trainer in SHARING_OUT else "needed"
 
 
 @dataclass(frozen=True)

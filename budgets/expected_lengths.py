@@ -40,11 +40,6 @@ def expected_length(
     return ExpectedLength(min(middle, float(most)), max(LEAST_LOG_SD, math.log(high / low) / 2), kind)
 
 
-def expected_turns(most: int) -> float:
-    """Return the turns that a rollout takes of the most that it may."""
-    return max(1.0, most * float(catalogue.table("lengths")["turns"]["share"]))
-
-
 def kind_of(model: str, *, thinking: bool = True) -> str:
     """Return what kind of model a name is of, base for every other; a hybrid one is another where it may not think."""
     name = model.casefold()

@@ -81,6 +81,7 @@ def _engine_seconds(
     bound_by_weights, times = weights >= compute, execution.speculation
     prompt = workload.prompt_tokens  # read once for a group, which shares its prefix
     prompt_flops = _product_flops(model, gpu, execution) * prompt + model.attention_flops(prompt, prompt**2)
+    prompt_flops += model.encoder_flops(workload.image_tokens)
     read_again = workload.turns.read_again(workload.prompt_tokens, lengths.mean)
     prefill_flops = prompts / engines * prompt_flops + share * read_again * _product_flops(model, gpu, execution)
     seconds = {
@@ -107,6 +108,7 @@ def _without_engine(workload: Workload, gpu: Gpu, gpus: int, rollouts: float, ex
     weights = model.bytes_read(together, fp8=False) / (gpu.bandwidth_gb_per_s * 1e9 * DECODE_BANDWIDTH_USE)
     prompt = workload.prompt_tokens  # read for each sequence
     prompt_flops = 2 * model.matmul_parameters * prompt + model.attention_flops(prompt, prompt**2)
+    prompt_flops += model.encoder_flops(workload.image_tokens)
     return {
         Driver.DECODE_OVERHEAD: steps * overhead,
         Driver.DECODE_BANDWIDTH: steps * max(0.0, weights - overhead),

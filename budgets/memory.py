@@ -59,10 +59,7 @@ class Placement:
 
 
 def training_bytes(workload: Workload, traits: RecipeTraits, gpus: int, width: int = 1) -> float:
-    """Return the bytes that training takes on each of so many GPUs, of which `width` share each sequence.
-
-    All states are sharded over all of them.
-    """
+    """Return the bytes that training takes on each GPU: all share the states, and `width` of them each sequence."""
     return _state_bytes(workload, traits) / gpus + activation_bytes(workload, traits.execution, width)
 
 

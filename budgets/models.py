@@ -8,6 +8,7 @@ from budgets.errors import InputError
 
 BYTES_PER_WEIGHT = 2
 FP8_SAVES = 1  # of these, for a weight in fp8
+PATCHES = 4  # of an image that one token stands for: 2 × 2, in Qwen-VL and InternVL
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class ModelShape:
     linear_layers: int = 0
     linear_weights: int = 0
     linear_state: int = 0  # numbers that one sequence keeps in one such layer
+    vision_parameters: int = 0  # of an encoder of images, which reads patches, four for each token of the prompt
+    image_pixels: int = 0  # that a token of an image stands for
     approximated: str = ""  # what of the architecture is priced as something simpler
 
     def __post_init__(self) -> None:
@@ -62,7 +65,7 @@ class ModelShape:
     @cached_property  # a plan asks thousands of times
     def parameters(self) -> int:
         """All weights, the output head counted once more unless it is tied."""
-        return self._embeddings + self._body_parameters(self.experts)
+        return self._embeddings + self._body_parameters(self.experts) + self.vision_parameters
 
     @property
     def expert_weights(self) -> int:
@@ -125,6 +128,10 @@ class ModelShape:
         numbers = float(self.latent_width or 2 * self.kv_heads * self.head_dim)
         numbers *= full * tokens + self.window_layers * min(tokens, self.window)
         return (numbers + self.linear_layers * self.linear_state) * BYTES_PER_WEIGHT
+
+    def encoder_flops(self, image_tokens: float) -> float:
+        """Return the operations to make so many tokens of images."""
+        return 2 * self.vision_parameters * PATCHES * image_tokens
 
     def attention_flops(self, tokens: float, squared: float) -> float:
         """Return the operations of a forward pass's attention on one sequence of so many tokens.

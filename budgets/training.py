@@ -35,14 +35,12 @@ def train_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, trait
     passes = (3.0 if gpu.one_process else 4.0) + (traits.updates_per_batch > 1 and not traits.old_log_probs)
     if traits.execution.lora_rank is not None:
         passes *= LORA_TIMES
-    updates = 1 if gpu.one_process else traits.updates_per_batch
     seconds = forward_seconds(workload, gpu, gpus, load.trained, traits.execution, passes)
-    seconds[Driver.FIXED] = gpu.fixed_overhead_s / updates
+    seconds[Driver.FIXED] = gpu.fixed_overhead_s / (1 if gpu.one_process else traits.updates_per_batch)
     if traits.execution.offloads_optimizer and not gpu.one_process:
         nodes = max(1.0, gpus / gpu.gpus_per_node)
-        seconds[Driver.OFFLOADING] = (
-            workload.model.trained(traits.execution.lora_rank) / nodes / OFFLOADED_WEIGHTS_PER_S
-        )
+        weights = workload.model.trained(traits.execution.lora_rank)
+        seconds[Driver.OFFLOADING] = weights / nodes / OFFLOADED_WEIGHTS_PER_S
     return seconds
 
 
@@ -59,7 +57,8 @@ def forward_seconds(
     mean, mean_square = lengths.longest_of(padded), lengths.longest_square_of(padded)
     tokens, squared = prompt + mean, prompt**2 + 2 * prompt * mean + mean_square
     products = rollouts / gpus * 2 * model.matmul_parameters * tokens
-    flops = products + rollouts / gpus * model.attention_flops(tokens, squared)
+    beside = model.attention_flops(tokens, squared) + model.encoder_flops(workload.image_tokens)
+    flops = products + rollouts / gpus * beside
     if gpu.one_process:
         return {Driver.TRAIN_COMPUTE: flops / (gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE)}
     times = gpu.fp8_times if execution.fp8_training else 1.0

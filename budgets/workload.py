@@ -91,6 +91,7 @@ class Workload:
     pass_rates: PassRates
     validation: Validation
     turns: Turns = ONE_TURN
+    image_tokens: float = 0.0  # of a prompt's
 
     def __post_init__(self) -> None:
         if not self.prompt_tokens > 0:

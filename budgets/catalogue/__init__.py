@@ -23,8 +23,8 @@ NUMBER, WHOLE, SWITCH, TEXT = ("number", (int, float)), ("whole number", int), (
 # Beginnings of names whose models have the shapes of another family, or leave out their size.
 SAME_SHAPE = {
     "qwen2-": "qwen2.5-",
-    "qwen2.5-vl-2b": "qwen2.5-1.5b",  # beside their vision encoders these have the shapes of text models
-    "qwen3-vl-2b": "qwen3-1.7b",
+    "qwen2.5-vl-2b": "qwen2-vl-2b",
+    "internvl3_5-": "internvl3.5-",
     "eurus-2-": "qwen2.5-",
     "glm-z1-": "glm-4-",
     "qwq-": "qwen2.5-",
@@ -126,4 +126,7 @@ def _model_from_file(name: str, path: Path) -> ModelShape:
 @cache
 def table(catalogue: str) -> dict[str, Table]:
     """Return what a file of the catalogue holds."""
-    return tomllib.loads(files(__package__).joinpath(f"{catalogue}.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads(files(__package__).joinpath(f"{catalogue}.toml").read_text(encoding="utf-8"))
+    for entry in tables.values():  # what is like another but for what it says itself
+        entry.update({**tables.get(entry.pop("like", ""), {}), **entry})
+    return tables

@@ -19,7 +19,7 @@ _FURTHER = (  # what is passed on beyond Settings, as it is written
     *("engine_memory_share", "micro_batch_tokens", "micro_batch_sequences", "validation_problems", "dataset_problems"),
     *("keep_checkpoints", "schedule_steps", "warmup_steps", "clip_low", "clip_high", "staleness", "kl", "dataset"),
     *("validation_every", "save_every", "device_batch", "device_validation"),
-    *("turns", "turn_tokens", "tool_tokens", "tool_seconds"),
+    *("max_pixels", "min_pixels", "turns", "turn_tokens", "tool_tokens", "tool_seconds"),
 )
 _TRUTHS = (
     *("activation_checkpointing", "optimizer_offload", "parameter_offload", "filter_groups", "resume"),

@@ -142,7 +142,7 @@ def _of_command(command: Command, shell: Shell, folder: Path) -> ScriptSettings:
     visible = command.environment.get("CUDA_VISIBLE_DEVICES", shell.values.get("CUDA_VISIBLE_DEVICES", ""))
     if re.fullmatch(r"\d+(,\d+)*", visible):
         found["visible_gpus"] = visible.count(",") + 1
-    for name in ("NPROC_PER_NODE", "NNODES"):  # which launchers take from the environment
+    for name in ("NPROC_PER_NODE", "NNODES", "MAX_PIXELS"):  # which launchers take from the environment
         if (value := command.environment.get(name, shell.values.get(name, ""))).isdigit():
             found[name.casefold()] = int(value)
     for name, prefix in _named(command.words):

@@ -11,7 +11,7 @@ from budgets import catalogue
 from budgets.allocation import Allocation
 from budgets.coefficients import RECOMPUTING, Coefficients, prior
 from budgets.errors import ConfigError, InputError, UnknownNameError
-from budgets.expected_lengths import GIVEN_LOG_SD, ExpectedLength, expected_length, expected_turns
+from budgets.expected_lengths import GIVEN_LOG_SD, ExpectedLength, expected_length
 from budgets.growth import NONE, Growth
 from budgets.hardware import LARGEST_BUDGET_GPU_HOURS, Gpu, Hardware
 from budgets.lengths import ResponseLengths
@@ -283,7 +283,8 @@ def _workload(config: Config, pass_rates: PassRates, model: str) -> Workload:
     mean = section.mean_response_tokens or _expected(config, name, pass_rates.mean).mean
     return Workload(
         model=shape,
-        prompt_tokens=section.prompt_tokens,
+        prompt_tokens=section.prompt_tokens + section.image_tokens,
+        image_tokens=section.image_tokens,
         responses=ResponseLengths(mean, cap, section.response_spread),
         prompt_set_size=section.prompt_set_size,
         pass_rates=pass_rates,
@@ -301,7 +302,7 @@ def _expected(config: Config, model: str, pass_rate: float) -> ExpectedLength:
 
 def _turns(config: Config) -> Turns:
     section = config.workload
-    count = section.turns or expected_turns(section.most_turns)
+    count = section.turns or max(1.0, catalogue.table("lengths")["turns"]["share"] * section.most_turns)
     assumed = TOOL_SECONDS if count > 1 else 0.0
     return Turns(
         count,

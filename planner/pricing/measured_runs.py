@@ -17,7 +17,6 @@ from budgets.coefficients import (
     SENDING_ADAPTERS,
     Coefficients,
     prior,
-    sharding,
 )
 from budgets.cost import StepCost, phase_seconds, step_cost
 from budgets.errors import InputError, RlplanError
@@ -30,6 +29,7 @@ from budgets.models import ModelShape
 from budgets.signal import DIFFICULTIES
 from budgets.work import Phase, Seconds, StepLoad, total
 from budgets.workload import RecipeTraits, Turns, Validation, Workload
+from planner.logs.trainers import sharding
 from planner.pricing.one import Interval, interval_of
 from planner.pricing.open_facts import left_open, open_facts
 

@@ -5,11 +5,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from budgets import catalogue
 from budgets.allocation import Allocation
-from budgets.coefficients import Coefficients, sharding
+from budgets.coefficients import Coefficients
 from budgets.cost import step_cost
 from budgets.errors import InfeasibleError
-from budgets.execution import Sharding
 from budgets.hardware import Hardware
 from budgets.memory import Placement
 from budgets.workload import RecipeTraits, Workload
@@ -18,6 +18,7 @@ from planner.config import Resolved, build_step
 from planner.config.layers import DEFAULT, RATE_WAYS, collapse_single_values
 from planner.config.schema import WorkloadSection
 from planner.config.trainer import TRAINERS
+from planner.logs.trainers import sharding
 from planner.pricing import Price, PriceQuery, price
 from planner.pricing.measured_runs import NO_VALIDATION
 from planner.proposals.request import LearningRateRule
@@ -57,6 +58,7 @@ _VERBATIM: Final = (  # what a launch has as the script says it
     *("micro_batch_tokens", "micro_batch_sequences", "sharding", "lr_schedule"),
     *("keep_checkpoints", "resume", "batch_rollouts", "update_rollouts", "device_batch", "device_validation"),
 )
+USUAL_PIXELS: Final = 640 * 480  # of an image whose size nobody says, between the least and the most of the script
 MEAN_PROMPT: Final = WorkloadSection.model_fields["prompt_tokens"].default
 
 
@@ -171,6 +173,9 @@ def configured(facts: ScriptFacts, model: str) -> dict[str, tuple[str, Any]]:
         found["trainer.name"] = ("trainer", facts.trainer)
     if values.get("prompt_tokens"):  # the most that a prompt may have; its mean is a guess
         found["workload.prompt_tokens"] = ("prompt_tokens", min(MEAN_PROMPT, values["prompt_tokens"]))
+    if pixels := catalogue.model(model).image_pixels:
+        seen = max(values.get("min_pixels") or 0, min(USUAL_PIXELS, values.get("max_pixels") or USUAL_PIXELS))
+        found["workload.image_tokens"] = ("max_pixels", seen / pixels)
     prompts, problems = _sizes(values.get("dataset"))
     found["workload.prompt_set_size"] = ("dataset", values.get("dataset_problems") or prompts)
     if not values.get("validation_problems") and problems:
@@ -239,6 +244,7 @@ def _micro_batch(facts: ScriptFacts, gpus: int) -> dict[str, Any]:
 
 def _traits(facts: ScriptFacts, traits: RecipeTraits) -> RecipeTraits:
     """Return a recipe's traits as the script has them."""
+    kept = sharding(facts.trainer or "", str(facts.values.get("sharding") or ""))
     values, reference = facts.values, traits.reference_pass and facts.settings.recipe is not None
     return replace(
         traits,
@@ -246,14 +252,8 @@ def _traits(facts: ScriptFacts, traits: RecipeTraits) -> RecipeTraits:
         staleness_bound=max(1, int(values.get("staleness") or 1)) if facts.split.asynchronous else 0,
         updates_per_batch=facts.split.updates,
         refills_groups=bool(values.get("filter_groups", traits.refills_groups)),
-        execution=replace(traits.execution, save_seconds=None, save_share=None, sharding=_sharding(facts)),
+        execution=replace(traits.execution, save_seconds=None, save_share=None, sharding=kept),
     )
-
-
-def _sharding(facts: ScriptFacts) -> Sharding:
-    """Return how the script's trainer shares weights out; where it only may, they are shared out if they have to be."""
-    said = str(facts.values.get("sharding") or "")
-    return sharding(facts.trainer or "", "" if said == "ddp" else said)
 
 
 def _placement(facts: ScriptFacts, gpus: int, engine_gpus: int | None) -> Placement | None:

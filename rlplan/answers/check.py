@@ -136,6 +136,8 @@ def _costs(found: CheckedScript) -> Iterator[Row]:
     unthinking = ", without thinking" if found.facts.values.get("no_thinking") else ""
     cut = f"{percent(verdict.cut_off)} cut off"
     yield "Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average{unthinking}, {cut}"
+    if images := found.launch.workload.image_tokens:
+        yield "Images", f"{images:,.0f} of the {found.launch.workload.prompt_tokens:,.0f} tokens of a prompt"
     if (turns := found.launch.workload.turns).count > 1:
         yield "Turns", _turns(found, turns)
     pass_rate = found.launch.workload.pass_rates.mean

@@ -100,6 +100,7 @@ class PriceRequest(StoredRequest):
     from_log: Path | str | None = options.from_log()
     prompts: int | None = options.prompts()
     prompt_tokens: float | None = flag("Mean tokens of a prompt.", key="workload.prompt_tokens")
+    image_tokens: float | None = flag("Mean tokens of a prompt's images beside.", key="workload.image_tokens")
     recipe: str | None = options.recipe()
     trainer: str | None = flag("Whose trainer: how fast it is was measured.", "<name>", offer=trainers)
     difficulty: str | None = options.difficulty()

@@ -27,7 +27,11 @@ deepseek-v3 671.0, kimi-k2 1026.0, moonlight-16b-a3b 15.96, gpt-oss-20b 20.9, gp
 glm-4.5-air 106.9, gemma-3-4b 3.88, gemma-3-27b 27.0, mistral-small-24b 23.57, mixtral-8x7b 46.7,
 nemotron-nano-9b-v2 8.89, nemotron-3-nano-30b-a3b 31.6, qwen3.5-0.8b 0.752, qwen3.5-4b 4.205, qwen3.5-27b 26.9,
 gemma-2-9b 9.24, llama-2-7b 6.74, deepseek-llm-7b 6.91, deepseek-coder-6.7b 6.74, phi-4 14.66, smollm2-135m 0.1345,
-smollm2-1.7b 1.711, smollm3-3b 3.075, olmo-2-7b 7.3, glm-4-9b 9.4
+smollm2-1.7b 1.711, smollm3-3b 3.075, olmo-2-7b 7.3, glm-4-9b 9.4, Qwen/Qwen2-VL-2B-Instruct 2.21,
+Qwen/Qwen2.5-VL-3B-Instruct 3.755,
+Qwen/Qwen2.5-VL-7B-Instruct 8.29, qwen2.5-vl-32b 33.45, qwen2.5-vl-72b 73.4, Qwen/Qwen3-VL-2B-Thinking 2.128,
+qwen3-vl-4b 4.44, qwen3-vl-8b 8.77, qwen3-vl-32b 33.4, qwen3-vl-30b-a3b 31.1, OpenGVLab/InternVL3-1B 0.938,
+internvl3-8b 7.94, internvl3-38b 38.4, OpenGVLab/InternVL3_5-8B 8.53, internvl3.5-1b 1.06, internvl3.5-30b-a3b 30.85
 """  # billions of parameters, as the model cards have them
 
 

@@ -299,6 +299,17 @@ def test_the_first_screen_has_turns_the_trainer_s_defaults_and_ends_with_a_plan_
     assert run("check", script.name, *KNOWN, "--format", "json").json["turns"] == 6
 
 
+def test_images_are_tokens_of_the_prompt_and_cost_what_the_encoder_takes(run: Run, script: Path) -> None:
+    def seconds(pixels: int) -> float:
+        text = SOUND.replace("Qwen2.5-7B", "Qwen2.5-VL-7B-Instruct").rstrip()
+        script.write_text(f"{text} +data.max_pixels={pixels}\n")
+        return float(run("check", script.name, "--format", "json").json["seconds_per_step"]["median"])
+
+    few, many = seconds(78_400), seconds(235_200)
+    assert "300 of the 556 tokens of a prompt" in run("check", script.name).out
+    assert many > 1.1 * few
+
+
 @pytest.mark.parametrize(
     "word",
     [

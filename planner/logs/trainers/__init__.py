@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import ConfigError, UnknownNameError, suggest
+from budgets.execution import Sharding
 from planner.layering import read_tables
 
 SHIPPED = Path(__file__).resolve().parent
 WHOLE_STEP = "step"  # seconds of a whole step, where the trainer times it
+
+SHARED_OUT_BY, KEPT_WHOLE_BY = ("fsdp", "zero3", "zero-3", "dtensor"), ("megatron", "zero1", "zero2", "zero-2")
 
 Patterns = tuple[str, ...]
 
@@ -34,7 +37,7 @@ _KEYS = (
     *("gpus", "nodes", "gpus_per_node", "train_gpus", "infer_gpus", "infer_nodes", "infer_gpus_per_node"),
     *("allocation", "train_devices", "infer_devices"),
     *("generator_nodes", "generator_gpus_per_node", "engines", "engine_gpus", "colocated", "asynchronous"),
-    *("prompt_tokens", "total_tokens", "epochs", "inner_epochs", "batch_updates"),
+    *("max_pixels", "min_pixels", "prompt_tokens", "total_tokens", "epochs", "inner_epochs", "batch_updates"),
     *("dataset", "dataset_problems", "filter_groups", "precision", "fp8_on", "rollout_precision"),
     *("lora_rank", "lora_on", "zero_stage", "engine_tensor_parallel"),
     *("train_tensor_parallel", "train_pipeline_parallel"),
@@ -64,6 +67,7 @@ class Trainer:
     assumed: dict[str, Any] = field(default_factory=dict)  # likewise, where the whole configuration is known
     recipes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any of its keys with this value tells it
     sharding: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # likewise, how the weights are kept
+    started_sharding: str = ""  # and as rlplan starts it, where not as it does unasked
     doubts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # likewise, what its settings do not say
     forks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what others call and take otherwise
     entries: Patterns = ()  # words of the command that starts it
@@ -123,6 +127,23 @@ def read_trainer(path: Path) -> Trainer:
         keys = fork.get("keys", {})
         fork["keys"] = {ours: tuple(_patterns(path, ours, own)) if own else () for ours, own in keys.items()}
     return Trainer(name=path.stem, **given)
+
+
+def sharding(trainer: str, backend: str = "") -> Sharding:
+    """Return how a trainer shares weights out, by what trains beneath it, else as it or the trainer of a fork does."""
+    named = (backend or _usual_sharding(trainer)).casefold()
+    if any(word in named for word in SHARED_OUT_BY):
+        return "always"
+    return "never" if any(word in named for word in KEPT_WHOLE_BY) else "needed"
+
+
+@cache
+def _usual_sharding(trainer: str) -> str:
+    for names in map(load_trainer, trainer_names()):
+        if trainer in (names.name, *names.forks):
+            usual = {**names.defaults, **names.assumed, **names.forks.get(trainer, {}).get("assumed", {})}
+            return names.started_sharding or str(usual.get("sharding", ""))
+    return ""
 
 
 def _require_known(path: Path, above: str, table: object, allowed: Sequence[str]) -> None:

@@ -145,6 +145,14 @@ def test_what_forks_call_and_count_otherwise_is_read_as_they_mean_it(fork: str, 
     assert facts.maker == (fork.split(maxsplit=1)[0] if fork != "prime" else "verl")
 
 
+def test_pixels_are_read_from_settings_and_from_the_environment(tmp_path: Path) -> None:
+    config = "data: {max_pixels: 200704, min_pixels: 3136, rollout_batch_size: 64}\nworker: {rollout: {n: 5}}\n"
+    easyr1 = read(tmp_path, "easy.sh", "python3 -m verl.trainer.main config=vl.yaml", vl__yaml=config)
+    swift = read(tmp_path, "run.sh", "MAX_PIXELS=401408 NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo --model org/m")
+    assert (easyr1.values["max_pixels"], easyr1.values["min_pixels"]) == (200704, 3136)
+    assert swift.values["max_pixels"] == 401408
+
+
 def test_a_split_is_by_the_parts_of_an_allocation_and_by_devices(tmp_path: Path) -> None:
     splits = [read(tmp_path, name, text, **BESIDE).split for name, text, *_ in (FORKS["areal"], FORKS["roll"])]
     assert [(split.generator_gpus, split.asynchronous) for split in splits] == [(12, True), (4, True)]

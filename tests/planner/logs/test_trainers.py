@@ -6,7 +6,7 @@ import pytest
 
 from budgets.errors import ConfigError
 from planner.logs.series import ours_of
-from planner.logs.trainers import load_trainer, read_trainer, trainer_names
+from planner.logs.trainers import load_trainer, read_trainer, sharding, trainer_names
 
 OWN = """
 marks = ["mine/*"]
@@ -41,3 +41,22 @@ def test_what_is_wrong_in_a_trainers_file_is_named_with_the_file(tmp_path: Path,
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(ConfigError, match=said):
         read_trainer(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("trainer", "backend", "expected"),
+    [
+        ("nemo-rl", "", "always"),  # DTensor, as its own settings and rlplan's have it
+        ("nemo-rl", "megatron", "never"),
+        ("easyr1", "", "always"),  # as verl, whose fork it is
+        ("slime", "", "never"),
+        ("openrlhf", "", "always"),  # rlplan starts it with ZeRO-3
+        ("openrlhf", "zero2", "never"),
+        ("trl", "", "needed"),
+        ("nobody's", "", "needed"),
+    ],
+)
+def test_weights_are_shared_out_as_what_trains_does_and_else_as_the_trainer_s_file_has_it(
+    trainer: str, backend: str, expected: str
+) -> None:
+    assert sharding(trainer, backend) == expected
