@@ -36,7 +36,7 @@ def expected_length(
         at_rate, at_reference = (math.log(p / (1 - p)) for p in (rate, difficulty["reference"]))
         natural *= math.exp(difficulty["slope"] * (at_rate - at_reference))
     low, middle, high = (_cut(natural * math.exp(sign * width), cap) for sign in (-1, 0, 1))
-    middle *= turns.count if turns.most_tokens else 1
+    middle = _cut(turns.count * middle, most) if turns.most_tokens else middle
     return ExpectedLength(min(middle, float(most)), max(LEAST_LOG_SD, math.log(high / low) / 2), kind)
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from planner.adopting.gpus import gpus_of, trained_on
+from planner.adopting.gpus import beside, gpus_of, trained_on
 from planner.adopting.known import Known
 
 
@@ -32,7 +32,8 @@ def batch_rollouts(known: Known) -> int | None:
     rollouts, n = known.count("batch_rollouts"), known.count("rollouts_per_prompt") or 1
     if rollouts is None and "device_batch" not in known and (of_update := known.count("update_rollouts")):
         return of_update * (known.count("batch_updates") or 1)
-    if rollouts is None and "device_batch" in known and "accumulation" in known and (gpus := gpus_of(known)):
+    gpus = (gpus_of(known) or 0) - beside(known)
+    if rollouts is None and "device_batch" in known and "accumulation" in known and gpus > 0:
         share, counted = known.count("device_batch") or 1, known.values.get("share_of")
         share = n if counted == "groups" and share % n else share
         least = math.ceil((known.count("rollouts_per_batch_at_least") or 1) / (gpus * share))

@@ -73,10 +73,12 @@ def facts_of(
     present = _without_none({name: getattr(settings, name) for name in SETTINGS} | values)
     keys = {name: known.keys[place] for name in present if (place := _place(name, known.keys))}
     assumed = {name: value for name, value in present.items() if name not in keys and _place(name, known.assumed)}
-    doubts = [text for text, when in (names.doubts if names else {}).items() if named_by({text: when}, said)]
+    unsure = names.doubts if names and "served_gpus" not in said else {}
+    doubts = [text for text, when in unsure.items() if named_by({text: when}, said)]
     if whole and unseen and assumed.pop("gpus", None):
         doubts.append(f"no launcher says how many GPUs: {NODE_GPUS} were taken, and B follows from them (--gpus)")
-    shares = math.prod(known.count(name) or 1 for name in ("device_batch", "accumulation")) * (settings.gpus or 1)
+    trainers = split.of(settings.gpus or 1)[1]
+    shares = math.prod(known.count(name) or 1 for name in ("device_batch", "accumulation")) * trainers
     if known.values.get("share_of") == "unsure" and shares % (settings.rollouts_per_prompt or 1) == 0:
         doubts.append(
             f"B is {shares:,} if a GPU's share is counted in prompts, as before TRL 0.15 (--prompts-per-batch)"
@@ -171,7 +173,8 @@ def _further(known: Known, split: GpuSplit, prompts: int | None) -> Flat:
     found["update_rollouts"] = rollouts_of_update or known.count("update_rollouts")
     found["updates_per_batch"] = split.updates * (known.count("inner_epochs") or 1)
     found["no_thinking"] = "no_thinking" in known.keys or None
-    if (found["turns"] or 1) == 1 and known.keys.get("turn_tokens") == known.keys.get("response_tokens"):
+    alone = (found["turns"] or 1) == 1 and known.keys.get("turn_tokens") == known.keys.get("response_tokens")
+    if alone or (known.count("turn_tokens") or 0) >= (known.count("total_tokens") or math.inf):  # which bounds less
         found["turn_tokens"] = None
     total, n = known.count("total_prompts"), known.count("rollouts_per_prompt")
     if total is None and (rollouts := known.count("total_rollouts")):

@@ -18,7 +18,10 @@ def gpus_of(known: Known) -> int | None:
     if given is None and (parts := allocated(known.values.get("allocation"))):
         return sum(parts)
     training = known.count("train_gpus") if "train_gpus" in known and "nodes" not in known else on_nodes(known, "")
-    return given if given is not None or training is None else training + beside(known)
+    if given is not None:  # by TRL's launcher those that train
+        launched = known.keys.get("infer_gpus") == "served_gpus" and known.keys["gpus"] != "gpus"
+        return given + (beside(known) if launched else 0)
+    return None if training is None else training + beside(known)
 
 
 def beside(known: Known) -> int:

@@ -5,11 +5,12 @@ Nothing of a script is executed: shell is read by planner/adopting/shell, Python
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from budgets.errors import InputError
+from budgets.hardware import NODE_GPUS
 from planner.adopting.configuration import SUFFIXES, Flat, found_file, read_named, resolved, words_set
 from planner.adopting.facts import facts_of
 from planner.adopting.python import notebook_code, read_python
@@ -24,6 +25,9 @@ _OF_ROLLOUTS = ("rollouts_per_prompt", "prompts_per_batch", "batch_rollouts", "r
 _PIN = re.compile(r"\btrl\s*==\s*0\.(\d+)")
 _OF_ROLLOUTS_SINCE = 15  # minor version of TRL, before which a GPU's share is counted in prompts
 _CONFIGURED = re.compile(r"config=(.*)")  # of EasyR1
+# Words of the commands that start an engine beside its trainer.
+_SERVERS = re.compile(r"vllm serve|trl vllm-serve|swift rollout|vf-vllm|vllm\.entrypoints\.openai\.api_server")
+_LISTED = re.compile(r"\d+(,\d+)*")  # devices
 _NAMING = re.compile(r"--?(?:[\w.-]*config[\w-]*|deepspeed|args)(?:=(.*))?", re.IGNORECASE)  # flags that name a file
 
 
@@ -131,8 +135,31 @@ def _of_shell(shell: Shell, folder: Path) -> Iterator[ScriptSettings]:
         max(ScriptSettings(dict(words_set(each.words)), each.words).counts().values()) >= _ENOUGH for each in commands
     ):
         commands += [each for text in texts for each in read_shell(text, folder).commands]
+    served = _served(commands, shell)
     for command in commands:
-        yield _of_command(command, shell, folder)
+        start = _of_command(command, shell, folder)
+        colocated = start.found.get("vllm_mode") == "colocate"  # whose server judges
+        yield start if colocated else replace(start, found=served | start.found)
+
+
+def _served(commands: Sequence[Command], shell: Shell) -> Flat:
+    """Return the GPUs of the engines that a script starts beside its trainer, and of one engine."""
+    gpus = width = 0
+    for command in commands:
+        if not _SERVERS.search(" ".join(command.words)):
+            continue
+        flags, visible = dict(words_set(command.words)), command.environment.get("CUDA_VISIBLE_DEVICES", "")
+        named = {name.removeprefix("vllm_"): size for name, size in flags.items()}
+        sizes = (named.get(f"{kind}_parallel_size") for kind in ("tensor", "data"))
+        width, copies = (size if isinstance(size, int) else 1 for size in sizes)
+        nodes, per_node = flags.get("nodes"), shell.values.get("SLURM_GPUS_PER_NODE", "")
+        if _LISTED.fullmatch(visible):
+            gpus += visible.count(",") + 1
+        elif command.words[0] == "srun" and isinstance(nodes, int):
+            gpus += nodes * (int(per_node) if per_node.isdigit() else NODE_GPUS)
+        else:
+            gpus += width * copies
+    return {"served_gpus": gpus, "vllm_tensor_parallel_size": width} if gpus else {}
 
 
 def _of_command(command: Command, shell: Shell, folder: Path) -> ScriptSettings:
@@ -140,7 +167,7 @@ def _of_command(command: Command, shell: Shell, folder: Path) -> ScriptSettings:
     notes, found, flags, partial = list(shell.notes), Flat(), dict(words_set(command.words)), False
     words = command.words
     visible = command.environment.get("CUDA_VISIBLE_DEVICES", shell.values.get("CUDA_VISIBLE_DEVICES", ""))
-    if re.fullmatch(r"\d+(,\d+)*", visible):
+    if _LISTED.fullmatch(visible):
         found["visible_gpus"] = visible.count(",") + 1
     for name in ("NPROC_PER_NODE", "NNODES", "MAX_PIXELS"):  # which launchers take from the environment
         if (value := command.environment.get(name, shell.values.get(name, ""))).isdigit():

@@ -115,6 +115,11 @@ class Launch:
         return Allocation(self.rollouts_per_prompt, prompts, self.updates * (self.steps or 1))
 
     @property
+    def trainers(self) -> int:
+        """GPUs that train, all where nobody says which only generate."""
+        return self.hardware.gpus_per_trial if self.placement is None else self.placement.trainer_gpus
+
+    @property
     def validates(self) -> bool:
         """Whether there are validations."""
         return self.workload.validation != NO_VALIDATION

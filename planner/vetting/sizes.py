@@ -20,7 +20,7 @@ def refused_sizes(launch: Launch) -> Iterator[str]:
 
 
 def _of_trl(launch: Launch) -> Iterator[str]:
-    n, gpus = launch.rollouts_per_prompt, launch.hardware.gpus_per_trial
+    n, gpus = launch.rollouts_per_prompt, launch.trainers
     rollouts = launch.batch_rollouts or n * launch.prompts_per_batch
     if rollouts % n:
         yield f"{rollouts:,} rollouts a batch are no multiple of n = {n}"
@@ -39,7 +39,7 @@ def _of_updates(launch: Launch) -> Iterator[str]:
     batch, part = (f"{rollouts:,} rollouts are", update) if update % n else (f"B = {B:,} is", update // n)
     if rollouts % update:
         yield f"{batch} {'less than' if rollouts < update else 'no multiple of'} the mini-batch of {part:,}"
-    gpus = launch.hardware.gpus_per_trial if launch.placement is None else launch.placement.trainer_gpus
+    gpus = launch.trainers
     if launch.trainer == "verl" and rollouts % gpus:
         yield f"{n} × {B:,} = {rollouts:,} rollouts are not shared out evenly to {gpus} GPUs"
     ranks = max(1, gpus // (launch.model_parallel or 1 if launch.sharding == "megatron" else launch.width))

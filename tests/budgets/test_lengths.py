@@ -148,8 +148,8 @@ def test_several_turns_write_as_many_times_what_one_does_up_to_the_whole_respons
         expected_length(MODELS[1], most, turns=Turns(count, most_tokens=512)).mean
         for count, most in ((1, 8192), (10, 8192), (10, 1000))
     )
-    assert ten == pytest.approx(10 * one)
-    assert (one < expected_length(MODELS[1], 512).mean, cut) == (True, 1000)
+    assert ten == pytest.approx(10 * one, rel=0.01)
+    assert (one < expected_length(MODELS[1], 512).mean, 800 < cut < 1000) == (True, True)
 
 
 @given(model=st.sampled_from(MODELS), cap=st.floats(64, 65_536), rate=st.floats(0, 0.99))

@@ -7,6 +7,7 @@ import pytest
 
 import rlplan
 from rlplan.actions.fixing import _in_tables, _in_words
+from tests.planner.adopting.test_forks import FORKS
 from tests.rlplan.conftest import Run
 from tests.rlplan.test_screens import check, next_of
 
@@ -297,6 +298,28 @@ def test_the_first_screen_has_turns_the_trainer_s_defaults_and_ends_with_a_plan_
     document = run(*plan[1:], "--format", "json").json
     assert document["champion"]["rollouts_per_prompt"] == 8
     assert run("check", script.name, *KNOWN, "--format", "json").json["turns"] == 6
+
+
+@pytest.mark.parametrize(
+    ("fork", "turns"),
+    [
+        ("verl-agent", "6 of up to 10, at most 300 tokens each"),
+        ("search-r1", "1.8 of up to 3, at most 300 tokens each, tools answer up to 200"),
+        ("skyrl", "2.4 of up to 4, at most 500 tokens each"),
+        ("nemo-rl", "30 of up to 50"),
+    ],
+)
+def test_the_first_screen_of_an_agentic_script_has_its_turns_and_the_price_without_tools(
+    fork: str, turns: str, run: Run, tmp_path: Path
+) -> None:
+    name, text, _, _ = FORKS[fork]
+    (tmp_path / name).write_text(text.replace("org/m", "Qwen/Qwen2.5-3B-Instruct"))
+    ran = run("check", str(tmp_path / name))
+    check(ran.out)
+    found = re.search(rf"Turns +{turns}; ([\d,]+) s a step without 1 s of tools", " ".join(ran.out.split()))
+    assert found is not None, ran.out
+    with_tools = run("check", str(tmp_path / name), "--format", "json").json["seconds_per_step"]["median"]
+    assert with_tools > float(found[1].replace(",", ""))
 
 
 def test_images_are_tokens_of_the_prompt_and_cost_what_the_encoder_takes(run: Run, script: Path) -> None:

@@ -35,6 +35,31 @@ FORKS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any]]] = {
         (4, 64, 4, 500),  # of the 1,500 tokens that prompt, responses and answers may have
         {"turns": 3, "tool_tokens": 200, "prompt_tokens": 1000, "updates_per_batch": 2},
     ),
+    "skyrl": (
+        "run.sh",
+        "uv run -m skyrl_train.entrypoints.main_base trainer.policy.model.path=org/m trainer.train_batch_size=512 "
+        "trainer.placement.policy_num_gpus_per_node=8 generator.n_samples_per_prompt=5 generator.max_turns=4 "
+        "generator.sampling_params.max_generate_length=500 trainer.policy_mini_batch_size=256 generator.num_engines=4 "
+        "generator.inference_engine_tensor_parallel_size=2 trainer.placement.colocate_all=true",
+        (5, 512, 8, 2000),
+        {"turns": 4, "turn_tokens": 500},
+    ),
+    "nemo-rl": (
+        "puzzle.yaml",
+        "grpo: {num_prompts_per_step: 32, num_generations_per_prompt: 16, max_rollout_turns: 50}\n"
+        "policy: {model_name: org/m, max_total_sequence_length: 3072, generation: {max_new_tokens: 3072}}\n"
+        "cluster: {gpus_per_node: 8, num_nodes: 1}\n",
+        (16, 32, 8, 3072),
+        {"turns": 50, "turn_tokens": None},  # one that is the whole sequence's bounds no turn
+    ),
+    "prime-rl": (
+        "rl.toml",
+        "seq_len = 4096\nmodel.name = 'org/m'\n[deployment]\nnum_train_gpus = 2\nnum_infer_gpus = 6\n"
+        "[trainer.optim]\nlr = 1e-5\n[orchestrator]\nbatch_size = 512\n[orchestrator.train]\ngroup_size = 16\n"
+        "sampling.max_completion_tokens = 512\n",
+        (16, 32, 8, 512),
+        {},
+    ),
     "search-r1 by another name": (
         "run.sh",
         f"python -m verl.trainer.main_ppo {VERL.format('grpo')} {SIZES} agent_grpo.n=16 max_turns=2",
@@ -266,6 +291,37 @@ def test_a_share_of_a_gpu_is_counted_in_prompts_by_old_versions_of_trl(
 def test_gpus_of_a_server_that_a_script_only_names_are_said_not_to_count(tmp_path: Path) -> None:
     facts = read(tmp_path, "run.sh", OPEN_R1.format(gpus=3, more="--use_vllm --vllm_mode server"))
     assert "the GPUs of its vLLM server are not counted" in facts.unresolved
+
+
+TRAINED = "accelerate launch --num_processes 4 train_grpo.py --model_name_or_path org/m --num_generations 8 "
+TRAINED += "--per_device_train_batch_size 8 --use_vllm true --vllm_mode server"
+
+
+@pytest.mark.parametrize(
+    ("server", "generators", "engine"),
+    [
+        ("CUDA_VISIBLE_DEVICES=4,5 trl vllm-serve --model org/m --tensor_parallel_size 2 &", 2, 2),
+        ("CUDA_VISIBLE_DEVICES=4 vllm serve org/m &\nCUDA_VISIBLE_DEVICES=5 vllm serve org/m &", 2, 1),
+        ("trl vllm-serve --model org/m --tensor-parallel-size 2 --data-parallel-size 2 &", 4, 2),
+        ("srun --nodes=1 --ntasks=1 --nodelist=$LAST trl vllm-serve --model org/m --tensor_parallel_size 4 &", 8, 4),
+    ],
+)
+def test_gpus_of_a_server_that_a_script_starts_are_paid_and_generate_alone(
+    server: str, generators: int, engine: int, tmp_path: Path
+) -> None:
+    facts = read(tmp_path, "run.sh", f"{server}\nCUDA_VISIBLE_DEVICES=0,1,2,3 {TRAINED}\n")
+    assert (facts.settings.gpus, facts.split.of(facts.settings.gpus or 0)) == (
+        4 + generators,
+        (generators, 4, False),
+    )
+    assert (facts.settings.prompts_per_batch, facts.values["engine_tensor_parallel"]) == (4, engine)  # by what trains
+    assert not any("server" in doubt for doubt in facts.unresolved)
+
+
+def test_a_server_beside_a_trainer_that_generates_itself_is_somebody_else_s(tmp_path: Path) -> None:
+    colocated = TRAINED.replace("server", "colocate")
+    facts = read(tmp_path, "run.sh", f"CUDA_VISIBLE_DEVICES=4 vllm serve org/judge &\n{colocated}\n")
+    assert (facts.settings.gpus, facts.split.of(4)) == (4, (4, 4, True))
 
 
 @pytest.mark.parametrize("key", ["actor_rollout_ref.agent.max_turns", "trainer.max_turns", "rllm.agent.max_turns"])
