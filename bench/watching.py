@@ -13,8 +13,9 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.reading import read_curves
+from planner.watching import rules
 from planner.watching.left import remaining_gain_alone
-from planner.watching.rules import Scored, fall
+from planner.watching.rules import Scored, falls
 
 CURVES = Path(__file__).parents[2] / "shared" / "curves"
 BAD = ("treerl", "ch07_5_kl")  # they slide, and die
@@ -27,7 +28,7 @@ NOISE = (0.005, 0.01, 0.02, 0.04)
 def first_warning(scores: Vector, errors: Vector | None) -> int | None:
     """Return after how many validations a run is warned of first."""
     seen = [Scored(float(i), float(y), None if errors is None else float(errors[i])) for i, y in enumerate(scores)]
-    return next((upto for upto in range(1, len(seen) + 1) if fall(seen[:upto])), None)
+    return next((upto for upto, warned in enumerate(falls(seen), start=1) if warned), None)
 
 
 def healthy(rng: np.random.Generator, count: int, noise: float) -> Vector:
@@ -110,7 +111,8 @@ def main() -> None:
     """Print all of it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--curves", type=Path, default=CURVES)
-    folder = parser.parse_args().curves
+    parser.add_argument("--apart", type=float, default=rules.ERRORS_APART, help="errors that a fall has to exceed")
+    folder, rules.ERRORS_APART = parser.parse_args().curves, parser.parse_args().apart
     print(f"{'drawn':<12}{'':>5}  {'warned of, errors told':<32}without")
     for name, draw in (("healthy", healthy), ("sliding", sliding), ("collapsing", collapsing)):
         for line in drawn(name, draw):

@@ -90,7 +90,7 @@ class WorkloadSection(Section):
     )
     prompt_tokens: Positive = Field(256, description="mean tokens of a prompt")
     image_tokens: NotNegative = Field(
-        0.0, examples=[392.0], description="mean tokens of a prompt's images beside: pixels ÷ 28², of Qwen3-VL ÷ 32²"
+        0, examples=[392.0], description="mean tokens of a prompt's images beside: pixels ÷ 28², of Qwen3-VL ÷ 32²"
     )
     response_tokens: Count = Field(8192, description="most tokens of a response, where it is cut (--response-tokens)")
     mean_response_tokens: Positive | None = Field(

@@ -178,7 +178,7 @@ def configured(facts: ScriptFacts, model: str) -> dict[str, tuple[str, Any]]:
         found["trainer.name"] = ("trainer", facts.trainer)
     if values.get("prompt_tokens"):  # the most that a prompt may have; its mean is a guess
         found["workload.prompt_tokens"] = ("prompt_tokens", min(MEAN_PROMPT, values["prompt_tokens"]))
-    if pixels := catalogue.model(model).image_pixels:
+    if model and (pixels := catalogue.model(model).image_pixels):
         seen = max(values.get("min_pixels") or 0, min(USUAL_PIXELS, values.get("max_pixels") or USUAL_PIXELS))
         found["workload.image_tokens"] = ("max_pixels", seen / pixels)
     prompts, problems = _sizes(values.get("dataset"))

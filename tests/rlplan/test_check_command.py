@@ -314,11 +314,11 @@ def test_the_first_screen_of_an_agentic_script_has_its_turns_and_the_price_witho
 ) -> None:
     name, text, _, _ = FORKS[fork]
     (tmp_path / name).write_text(text.replace("org/m", "Qwen/Qwen2.5-3B-Instruct"))
-    ran = run("check", str(tmp_path / name))
+    ran = run("check", name)
     check(ran.out)
     found = re.search(rf"Turns +{turns}; ([\d,]+) s a step without 1 s of tools", " ".join(ran.out.split()))
     assert found is not None, ran.out
-    with_tools = run("check", str(tmp_path / name), "--format", "json").json["seconds_per_step"]["median"]
+    with_tools = run("check", name, "--format", "json").json["seconds_per_step"]["median"]
     assert with_tools > float(found[1].replace(",", ""))
 
 
