@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("simulated_workers")
 @pytest.mark.parametrize("explore", [True, False])
 def test_a_sweep_that_has_ended_goes_on_with_more_money_and_spends_no_more(database: str, explore: bool) -> None:
     changes: dict[str, Any] = {"explore": explore, "policy": None}
-    budget = 0.5
+    budget = 0.2
     assert not start(request(budget=budget, db=database, **changes)).interrupted
     before, plan = stored(database), rows(database, Plan)[0]
     with pytest.raises(NotFoundError, match="has ended"):

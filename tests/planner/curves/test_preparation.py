@@ -33,23 +33,6 @@ def test_bins_hold_every_point_and_their_mean(curve):
     assert (prepared.weight * prepared.log_x)[:, 1:].sum() == pytest.approx(of_points, rel=1e-9, abs=1e-9)
 
 
-@given(curves())
-def test_log_x_ascends_from_the_points_before_training_and_empty_bins_say_nothing(curve):
-    prepared = prepare([curve])
-    filled = prepared.weight[0] > 0
-    assert np.all(np.diff(prepared.log_x[0, filled]) >= -1e-9)
-    assert np.all(prepared.log_x <= 1e-9)
-    assert prepared.last_log_x[0] == np.log(curve.x[-1])
-    np.testing.assert_array_equal(np.isinf(prepared.variance[0]), ~filled)
-    assert np.all(prepared.variance[0, filled] > 0)
-    zeros = curve.y[curve.x == 0]
-    assert prepared.weight[0, 0] == zeros.size
-    if zeros.size:
-        assert prepared.score[0, 0] * prepared.scale[0] == pytest.approx(zeros.mean())
-    if curve.x.size - zeros.size < BINS:
-        assert prepared.weight[0, 1:].max() == 1
-
-
 def test_a_run_that_was_scored_before_training_alone_has_its_bin():
     prepared = prepare([Curve.of("start", [0.0], [0.3], bounded=True), Curve.of("run", [0.0, 1.0], [0.3, 0.4])])
     assert prepared.weight.sum(axis=1).tolist() == [1, 2]

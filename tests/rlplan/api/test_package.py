@@ -60,7 +60,8 @@ rlplan.nothing()
 # What the package is built on is not looked into: that would take half a minute.
 SETTINGS = """[mypy]
 strict = true
-[mypy-runner.*,numpy.*,jinja2.*,sqlalchemy.*,scipy.*,torch.*,transformers.*,ray.*,pydantic.*,rich.*,optuna.*]
+[mypy-runner.*,numpy.*,jinja2.*,sqlalchemy.*,scipy.*,torch.*,transformers.*,ray.*,pydantic.*,rich.*,optuna.*,typer.*,\
+click.*,pandas.*,starlette.*,uvicorn.*,mcp.*,anyio.*,fsspec.*,psutil.*,mlflow.*,wandb.*,tensorboard.*]
 follow_imports = skip
 """
 

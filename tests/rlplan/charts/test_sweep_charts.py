@@ -46,18 +46,6 @@ def test_panels_come_by_rank_one_for_each_configuration_that_ran() -> None:
     assert len({chart.name for _, chart in panels}) == len(panels)
 
 
-def test_a_point_shows_its_step_gpu_hours_score_and_error() -> None:
-    trial = first_trial()
-    ((_, chart),) = curve_panels(with_trials(under_way(), trial), None).charts
-    drawn = scores(chart)
-    trained = [score for score in trial.scores if score.gpu_hours > 0]
-    assert drawn["x"] == [score.gpu_hours for score in trained]
-    assert drawn["y"] == pytest.approx([score.score for score in trained], abs=1e-5)
-    assert drawn["customdata"] == [score.step for score in trained]
-    assert drawn["error_y"]["array"] == [score.standard_error for score in trained]
-    assert "error_y.array" in drawn["hovertemplate"]
-
-
 def test_many_trials_have_fewer_points_each() -> None:
     long = [ScorePoint(step, float(step), 0.001 * step, None) for step in range(1, 301)]
     told = under_way()

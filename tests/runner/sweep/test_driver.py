@@ -44,7 +44,7 @@ PLAIN = SimulationChoice(costs=COSTS)
 
 
 def sweep(folder: Path, **changes: Any) -> SimulatedSweep:
-    return SimulatedSweep(folder / "rlplan.db", **{"choice": PLAIN, "every_steps": 50, **changes})
+    return SimulatedSweep(folder / "rlplan.db", **{"choice": PLAIN, "every_steps": 50, "budget": 1.0, **changes})
 
 
 def failing(**failures: Any) -> SimulationChoice:

@@ -206,7 +206,7 @@ def test_retries_end_where_an_attempt_gets_no_further(tmp_path: Path, kind: str,
 def test_a_folder_that_is_away_for_a_moment_stops_nothing(
     tmp_path: Path, seconds: float, status: SweepStatus | None
 ) -> None:
-    given = sweep(tmp_path, room=ROOM)
+    given = sweep(tmp_path, room=ROOM, budget=2.0)
     executor = given.executor()
     failed: list[int] = []
     looks = count(1)
