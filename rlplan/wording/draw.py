@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from rlplan.wording.commands import COMMENT, command, with_database, wrapped_command
@@ -233,8 +234,17 @@ def one_screen(
     """Return an answer around rows, of which there are as many as are asked for, or as a screen has room for."""
     rows = asked or most
     console = _console(width=canvas.width)
-    while not asked and rows > fewest and text_of(console, [*above, *rows_of(rows), *below]).count("\n") > SCREEN:
-        rows -= 1
+
+    @cache
+    def room(rows: int) -> int:
+        return SCREEN - text_of(console, [*above, *rows_of(rows), *below]).count("\n")
+
+    if not asked and rows > fewest and room(rows) < 0:
+        rows = max(fewest, rows + room(rows))  # as if each had one line
+        while room(rows) > 0 and room(rows + 1) >= 0:
+            rows += 1
+        while room(rows) < 0 and rows > fewest:
+            rows -= 1
     yield from (*above, *rows_of(rows), *below)
 
 
