@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import Chooser, highest_last_score, open_chooser
-from planner.replaying.play import play
+from planner.replaying.play import Chooser, highest_last_score, open_chooser, play
 from planner.replaying.recorded import Recorded
 from planner.sweeping.actions import Policy
 from planner.sweeping.policies import open_policy

@@ -11,8 +11,8 @@ from planner.champion.terms import MOST_LOOK_SHARE
 from planner.champion.verdict import RACE_SHARE, champion_trial, has_raced, longest_of, verdict
 from planner.rules import LOOK_SHARE
 from planner.sweeping.actions import Action, Propose, Prune, Stop, Why
-from planner.sweeping.advancing import advance, hours
 from planner.sweeping.grants import MARGIN, grant
+from planner.sweeping.table import advance, hours
 from planner.trials import TrialState
 from planner.view import Champion, TrialView, View, has_curve
 

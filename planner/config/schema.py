@@ -13,11 +13,9 @@ from pydantic.fields import FieldInfo
 
 from budgets.hardware import LARGEST_BUDGET_GPU_HOURS
 from planner.checking import Count, NotNegative, Positive, Section
-from planner.config.cluster import ClusterSection
+from planner.config.cluster import ClusterSection, SlurmSection, TrackingSection
 from planner.config.cost import CostSection
-from planner.config.slurm import SlurmSection
 from planner.config.task import TaskSection
-from planner.config.tracking import TrackingSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 from planner.rules import GridBounds, PilotRules

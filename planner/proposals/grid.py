@@ -13,8 +13,17 @@ from budgets.errors import InputError
 from budgets.signal import signal_fraction
 from budgets.workload import RecipeTraits
 from planner.axes import RECIPE, with_rate
-from planner.prior.comparing import LEAST_CHANCE_AHEAD, chances_ahead, differences, noise_between
-from planner.prior.draws import Expected, PriorDraws, Weights, distance, prior_draws
+from planner.prior.draws import (
+    LEAST_CHANCE_AHEAD,
+    Expected,
+    PriorDraws,
+    Weights,
+    chances_ahead,
+    differences,
+    distance,
+    noise_between,
+    prior_draws,
+)
 from planner.prior.laws import Circumstances
 from planner.prior.rates import at_rate
 from planner.prior.studies import STUDIES, Values

@@ -16,8 +16,7 @@ import numpy as np
 from budgets.workload import Validation
 from planner.axes import CATEGORICAL, format_axes, value_or_neutral, values_by_axis
 from planner.percent import percent
-from planner.prior.comparing import BEATEN, chances_ahead, noise_between
-from planner.prior.draws import Weights
+from planner.prior.draws import BEATEN, Weights, chances_ahead, noise_between
 from planner.proposals.request import PilotGrant, PricedCell
 from planner.rules import PilotRules
 from planner.view import Axes, Configuration

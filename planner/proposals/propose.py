@@ -13,14 +13,15 @@ from budgets.signal import BetaPassRates, signal_fraction
 from planner.axes import LEARNING_RATE, format_axes, named_configuration, rounded_rate, with_rate, without
 from planner.percent import percent
 from planner.prior.draws import Weights
-from planner.prior.published import (
+from planner.prior.studies import (
     FEWEST_SUPPORTED_UPDATES,
     HARMFUL_EPOCHS,
     HARMLESS_EPOCHS,
     LARGEST_STEP_ROLLOUTS,
     STUDIED_ROLLOUTS,
+    logit,
+    published_group,
 )
-from planner.prior.studies import logit, published_group
 from planner.proposals.challengers import usual_rows, with_champion
 from planner.proposals.grid import PricedGrid, gaps_to, grounds, price_cells, standings
 from planner.proposals.layouts import (

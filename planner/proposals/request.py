@@ -11,8 +11,7 @@ from budgets.memory import fewest_gpus
 from budgets.workload import RecipeTraits, Workload
 from planner.axes import MODEL, with_rate, without
 from planner.metrics import Interval
-from planner.prior.comparing import interval
-from planner.prior.draws import Weights
+from planner.prior.draws import Weights, interval
 from planner.prior.laws import Circumstances, Run
 from planner.prior.studies import Values
 from planner.rules import EXPLORED_SHARE, USUAL, GridBounds, PilotRules

@@ -8,7 +8,7 @@ from planner.axes import named_configuration
 from planner.curves.curve import pass_rate_variance
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
-from planner.prior.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
+from planner.prior.studies import HARMFUL_EPOCHS, HARMLESS_EPOCHS
 from planner.recommending.choosing import Choice, Choices
 from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.prospect import Prospect

@@ -9,16 +9,15 @@ from planner.curves.curve import Vector, pass_rate_variance
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.draws import OWN_DEPARTURE, JointDraws
 from planner.pooling.pool import Pool
-from planner.prior.comparing import interval as prior_interval
+from planner.prior.draws import interval as prior_interval
 from planner.prior.draws import prior_draws
 from planner.prior.laws import Run
 from planner.prior.rates import at_rate
 from planner.recommending.choosing import by_worth
-from planner.recommending.evidence import facts_in
+from planner.recommending.facts import facts_in
 from planner.recommending.prospect import Prospect, interval
 from planner.view import Configuration, TrialView, View
-from planner.watching.left import RemainingGain, remaining_gain
-from planner.watching.promised import PredictedScore
+from planner.watching.left import PredictedScore, RemainingGain, remaining_gain
 
 PARTS = 40  # of the run, at whose ends the promise is kept
 BROKEN = 0.9  # probability of a notable shortfall at which it is warned of: right when it comes, and comes late

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from planner.metrics import Metric
 from planner.store.schema import Point, Trial
-from planner.store.totals import Totals, totals_of
+from planner.store.sweeps import Totals, totals_of
 from planner.view import ScorePoint
 
 _AT_ONCE = 1000  # points that are read together

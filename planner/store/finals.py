@@ -8,8 +8,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from planner.store.base import Base, PrimaryKey, child_of, may_refer_to, values_of
 from planner.store.schema import Candidate, Decision, Plan, Sweep, SweepStatus, Trial
-from planner.store.sweeps import sweep_named
-from planner.store.totals import spent_gpu_hours
+from planner.store.sweeps import spent_gpu_hours, sweep_named
 
 
 class Final(Base):

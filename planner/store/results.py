@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, StoreError
 from planner.store.base import values_of
-from planner.store.fresh import RANKED_ALLOCATIONS
+from planner.store.opening import RANKED_ALLOCATIONS
 from planner.store.records import RankedRow
 from planner.store.schema import Decision, Point, Ranking, Recommendation, Segment, SegmentOutcome
 from planner.store.sweeps import plan_named, sweep_named, trial_with

@@ -11,8 +11,7 @@ from planner.metrics import Metric
 from planner.store.curves import Trained, committed_curves, present_attempts
 from planner.store.finals import final_of, plan_of_final
 from planner.store.schema import Charge, Decision, Plan, Segment, SegmentOutcome, Sweep, Trial
-from planner.store.sweeps import sweep_named
-from planner.store.totals import Totals, totals_of
+from planner.store.sweeps import Totals, sweep_named, totals_of
 from planner.view import ScorePoint
 
 RETRY = "retry"  # the decision that a failed trial is tried again; it holds how many of its failures count

@@ -10,8 +10,16 @@ from numpy.typing import NDArray
 from planner.curves.curve import Vector
 from planner.percent import percent
 from planner.sweeping.actions import Action, Prune, Why
-from planner.sweeping.advancing import MOST_ALTERNATIVES, Reason, advances, at_end, named, nothing_left
-from planner.sweeping.table import TrialTable, next_boundary
+from planner.sweeping.table import (
+    MOST_ALTERNATIVES,
+    Reason,
+    TrialTable,
+    advances,
+    at_end,
+    named,
+    next_boundary,
+    nothing_left,
+)
 from planner.view import TrialView, View
 
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.sweeping.actions import Action
-from planner.sweeping.advancing import advances, at_end, nothing_left
-from planner.sweeping.table import TrialTable
+from planner.sweeping.table import TrialTable, advances, at_end, nothing_left
 from planner.view import TrialView, View
 
 REDUCTION = 3

@@ -11,13 +11,12 @@ from planner.pooling.draws import JointDraws
 from planner.pooling.features import spread_out
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop, Why
-from planner.sweeping.advancing import advance, at_end, hours, nothing_left
 from planner.sweeping.chances import ALPHA, Chances, bar
 from planner.sweeping.grants import MARGIN, Grant, grant
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
 from planner.sweeping.reasons import FIRST, alternatives, nothing_to_gain, numbers, reason, why_pruned
 from planner.sweeping.search import check_sampler, propose_cell
-from planner.sweeping.table import TrialTable
+from planner.sweeping.table import TrialTable, advance, at_end, hours, nothing_left
 from planner.sweeping.value import SegmentValues
 from planner.trials import TrialState
 from planner.view import Configuration, TrialView, View, has_curve

@@ -10,10 +10,10 @@ from planner.curves.curve import Vector
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from planner.sweeping.actions import Why
-from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named
 from planner.sweeping.chances import Chances
 from planner.sweeping.grants import MARGIN
 from planner.sweeping.offers import Offer
+from planner.sweeping.table import MOST_ALTERNATIVES, hours, named
 from planner.view import Configuration, TrialView, View
 
 SURE_ENOUGH = 0.5  # P(within 0.02 of the best), from which on a recommendation says that what it takes will do

@@ -27,10 +27,10 @@ from planner.axes import (
     without,
 )
 from planner.sweeping.actions import Propose, Why
-from planner.sweeping.advancing import MOST_ALTERNATIVES, hours
 from planner.sweeping.beliefs import scores_at_target
 from planner.sweeping.chances import ALPHA, OUT, Chances, bar
 from planner.sweeping.grants import MARGIN
+from planner.sweeping.table import MOST_ALTERNATIVES, hours
 from planner.view import Cell, Configuration, OpenCell, View, has_curve
 
 if TYPE_CHECKING:

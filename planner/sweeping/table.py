@@ -1,11 +1,15 @@
 """The trials of a view as arrays, so that a decision among thousands of them needs no loop over all."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.sweeping.grants import MARGIN
+from planner.axes import named_configuration
+from planner.curves.curve import Vector
+from planner.sweeping.actions import Action, Advance, Finish, Stop, Why
+from planner.sweeping.grants import MARGIN, grant
 from planner.trials import TrialState
 from planner.view import ALIVE, TrialView, View
 
@@ -73,3 +77,84 @@ class TrialTable:
 def next_boundary(trial: TrialView) -> int:
     """The end of the segment in which the trial stands; a shortened segment is made whole."""
     return min((trial.step // trial.segment_steps + 1) * trial.segment_steps, trial.most_steps)
+
+
+MOST_ALTERNATIVES = 5
+
+Goal = Callable[[int], int]  # the step to which a row of the table is to be trained
+Reason = Callable[[int, int], tuple[str, dict[str, Any]]]  # of training a row up to a step: sentence and numbers
+
+
+def advances(view: View, table: TrialTable, rows: Sequence[int], goal: Goal, reason: Reason) -> list[Advance]:
+    """Hand the first affordable rows to the free workers, and name the next ones as alternatives."""
+    chosen: list[tuple[int, int]] = []
+    left, place = view.gpu_hours_left, 0
+    while place < len(rows) and len(chosen) < view.free_workers:
+        row = int(rows[place])
+        to_step = goal(row)
+        if (granted := grant(table.trials[row], to_step, left)) is not None:
+            chosen.append((row, to_step))
+            left -= granted.gpu_hours
+        place += 1
+    if not chosen:
+        return []
+    alternatives: list[dict[str, Any]] = []
+    for row in map(int, rows[place : place + MOST_ALTERNATIVES]):
+        trial, to_step = table.trials[row], goal(row)
+        named = {"action": "advance", "trial": trial.trial, "name": trial.name}
+        alternatives.append({**named, "to_step": to_step, "price_gpu_hours": trial.price(to_step)})
+    return [advance(view, table.trials[row], to_step, *reason(row, to_step), alternatives) for row, to_step in chosen]
+
+
+def at_end(table: TrialTable, goals: Vector) -> list[Action]:
+    """Close all paused trials that have reached their goals."""
+    actions: list[Action] = []
+    for row in np.flatnonzero(table["paused"] & (table["step"] >= goals)):
+        trial, goal = table.trials[row], int(goals[row])
+        figures = {"step": trial.step, "goal": goal}
+        actions.append(Finish(trial.trial, Why(f"{named(trial)} has run all of its {goal:,} steps", figures)))
+    return actions
+
+
+def nothing_left(view: View, table: TrialTable, wanted: NDArray[np.bool_], done: str) -> list[Action]:
+    """Stop when nothing is awaited and nothing can be started: for lack of money, or because all is done.
+
+    `wanted` are the rows that the policy would train if it could, `done` what is so when there are none. Nothing is
+    said while all workers are taken or away.
+    """
+    if table.waiting or view.free_workers < 1:
+        return []
+    figures: dict[str, Any] = {"gpu_hours_left": view.gpu_hours_left}
+    if not wanted.any():
+        return [Stop(Why(f"{done}; {hours(view.gpu_hours_left)} GPU-hours are left", figures))]
+    rows = np.flatnonzero(wanted)
+    prices = (table["start_up"] + table["per_step"])[rows]
+    cheapest, price = table.trials[int(rows[np.argmin(prices)])], float(prices.min())
+    reason = (
+        f"the money is out: {hours(view.gpu_hours_left)} GPU-hours are left, and one more step of the cheapest trial, "
+        f"{named(cheapest)}, needs {hours(price)} with its start-up, and a margin"
+    )
+    return [Stop(Why(reason, figures | {"least_price_gpu_hours": price, "cheapest_trial": cheapest.trial}))]
+
+
+def named(trial: TrialView) -> str:
+    """How a sentence calls a trial."""
+    return named_configuration(trial.configuration)
+
+
+def hours(gpu_hours: float) -> str:
+    """GPU-hours for a sentence; what rounding leaves of nothing is 0."""
+    return f"{gpu_hours:,.3g}" if 1e-9 < abs(gpu_hours) < 100 else f"{gpu_hours:,.0f}"
+
+
+def advance(
+    view: View, trial: TrialView, to_step: int, reason: str, numbers: dict[str, Any], ranked: list[dict[str, Any]]
+) -> Advance:
+    """Advance a trial, with what it costs before the reason."""
+    price = trial.price(to_step)
+    moves = "starts, up to" if trial.step == 0 else f"goes on from step {trial.step:,} to"
+    spent = f"for {hours(price)} of the {hours(view.gpu_hours_left)} GPU-hours left"
+    figures = {"step": trial.step, "price_gpu_hours": price, "gpu_hours_left": view.gpu_hours_left, **numbers}
+    return Advance(
+        trial.trial, to_step, Why(f"{named(trial)} {moves} step {to_step:,} {spent}: {reason}", figures, ranked)
+    )

@@ -18,8 +18,7 @@ from planner.config.layers import LORA_RATE_TIMES
 from planner.metrics import Interval
 from planner.pricing.measured_runs import NO_VALIDATION
 from planner.pricing.one import STALENESS
-from planner.prior.comparing import differences, interval, noise_between
-from planner.prior.draws import prior_draws
+from planner.prior.draws import differences, interval, noise_between, prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.prior.rates import at_rate
 from planner.rules import USUAL

@@ -1,16 +1,39 @@
 """Whether a run has anything left to win, by the one belief of its curve and of those that are known beside it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from planner.curves.curve import Curve
-from planner.metrics import EQUIVALENCE_MARGIN
+from planner.curves.curve import Curve, Vector
+from planner.metrics import EQUIVALENCE_MARGIN, INTERVAL_ENDS
 from planner.pooling.draws import JointDraws
 from planner.pooling.pool import DRAWS, joint_of
 from planner.trials import TrialState
 from planner.view import ScorePoint, TrialView, View
-from planner.watching.promised import PredictedScore
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedScore:
+    """An expected score with its interval of 90 %."""
+
+    score: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, draws: Vector) -> "PredictedScore":
+        """Return what draws of a score say."""
+        low, high = np.quantile(draws, INTERVAL_ENDS)
+        return cls(float(draws.mean()), float(low), float(high))
+
+
+def promised_at(band: Sequence[Sequence[float]], share: float) -> PredictedScore:
+    """Return what was promised for a share of the run, between the parts that are kept."""
+    shares, *scores = zip(*band, strict=True)
+    score, low, high = (float(np.interp(share, shares, each)) for each in scores)
+    return PredictedScore(score, low, high)
+
 
 LEAST_CHANCE = 0.01  # of winning that much, below which it is not (bench/results/finals.md)
 EARLIEST_SHARE = 0.25  # of the run: before, a forecast says little

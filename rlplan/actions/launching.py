@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.axes import named_configuration, rate_factor
 from planner.pooling.pool import joint_of
-from planner.recommending.evidence import seed_sd
+from planner.recommending.facts import seed_sd
 from planner.recommending.promise import Promise, promise, promise_from_studies, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
@@ -20,8 +20,7 @@ from planner.store.driving import Driver
 from planner.store.finals import ENDED, Final, add_final, end_of_run, finals_of, spent_beside, switch_of
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Point, Sweep, SweepStatus, Trial
-from planner.store.sweeps import move_trial, plan_named, sweep_named
-from planner.store.totals import spent_gpu_hours
+from planner.store.sweeps import move_trial, plan_named, spent_gpu_hours, sweep_named
 from planner.trials import TrialState
 from planner.view import FINAL_POLICY, Configuration, View
 from rlplan.actions.interrupts import Interrupts

@@ -14,8 +14,7 @@ from planner.champion.terms import KEY
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.pool import Pool
 from planner.proposals import propose
-from planner.replaying.choosing import open_chooser
-from planner.replaying.play import play
+from planner.replaying.play import open_chooser, play
 from planner.replaying.whole import play_whole
 from planner.store import open_store
 from planner.sweeping.policies import open_policy

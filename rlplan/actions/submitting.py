@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError, StoreError
-from planner.config.slurm import SlurmSection
+from planner.config.cluster import SlurmSection
 from planner.store import Store, open_store
 from planner.store.driving import GRACE
 from planner.store.engine import locate

@@ -13,7 +13,7 @@ from planner.store import Store
 from planner.store.finals import BEST, ENDED, finals_of, pilots_of
 from planner.store.schema import Candidate, Plan, Sweep, SweepStatus, Trial
 from planner.store.state import SweepState
-from planner.store.totals import Totals, totals_of
+from planner.store.sweeps import Totals, totals_of
 from planner.view import Configuration, View
 from rlplan.actions.sweep_request import spec_of
 from rlplan.reading.launching import beginning

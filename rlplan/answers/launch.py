@@ -7,7 +7,7 @@ from typing import Any
 
 from budgets.errors import InputError
 from planner.axes import format_axes, named_configuration
-from planner.watching.promised import PredictedScore
+from planner.watching.left import PredictedScore
 from rlplan.actions import launching
 from rlplan.actions.launching import Planned
 from rlplan.actions.submitting import Submitted, submit_job

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from planner.axes import format_axes, named_configuration, values_by_axis
 from planner.percent import percent
-from planner.prior.published import FEWEST_SUPPORTED_UPDATES, HARMFUL_EPOCHS, HARMLESS_EPOCHS, STUDIED_ROLLOUTS
+from planner.prior.studies import FEWEST_SUPPORTED_UPDATES, HARMFUL_EPOCHS, HARMLESS_EPOCHS, STUDIED_ROLLOUTS
 from planner.proposals import Candidate, Layout, OtherBudget, Proposal
 from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, STOPS_EARLY, USUAL_NOTE
 from planner.store.engine import masked

@@ -12,8 +12,7 @@ from planner.axes import named_configuration
 from planner.curves.reading.tabular import NAME, is_path, table_of
 from planner.percent import percent
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import open_chooser
-from planner.replaying.play import ChoiceMark, Played, play
+from planner.replaying.play import ChoiceMark, Played, open_chooser, play
 from planner.replaying.reading import ReadTable, read_recorded, recorded_in
 from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.policies import open_policy

@@ -10,9 +10,8 @@ from sqlalchemy import func, select
 
 from budgets.errors import NotFoundError, RlplanError, StoreError, StoreUnavailableError
 from planner.store import open_store
-from planner.store.engine import locate, masked
-from planner.store.filesystems import filesystem_of
-from planner.store.fresh import VERSION
+from planner.store.engine import filesystem_of, locate, masked
+from planner.store.opening import VERSION
 from planner.store.schema import Sweep
 from rlplan.doctor.finding import Finding, bad, ok
 from rlplan.doctor.machine import check_disk

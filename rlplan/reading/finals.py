@@ -28,8 +28,8 @@ from planner.store.finals import (
     switch_of,
 )
 from planner.store.schema import Decision, Sweep, Trial
-from planner.store.totals import totals_of
-from planner.watching.promised import PredictedScore, promised_at
+from planner.store.sweeps import totals_of
+from planner.watching.left import PredictedScore, promised_at
 from rlplan.wording.documents import Key
 from runner.sweep.planned import configuration_of
 from runner.training.trial import read_points

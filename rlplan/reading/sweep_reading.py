@@ -15,8 +15,7 @@ from planner.store.curves import Memory, present_attempts, reached, remember_sco
 from planner.store.driving import in_force, unended
 from planner.store.records import RankedRow
 from planner.store.schema import Candidate, Fit, Plan, Ranking, Recommendation, Segment, Sweep, Trial
-from planner.store.sweeps import sweep_named
-from planner.store.totals import Totals, totals_of
+from planner.store.sweeps import Totals, sweep_named, totals_of
 from rlplan.reading.decisions import decisions_of
 from rlplan.reading.sweep_picture import (
     Driver,

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from planner.store.driving import pausing
 from planner.store.schema import Candidate, Plan, Recommendation, Segment, SegmentOutcome, Sweep, SweepStatus, Trial
-from planner.store.totals import spent_gpu_hours
+from planner.store.sweeps import spent_gpu_hours
 from planner.trials import TrialState
 from planner.view import Axes
 from runner.processes import has_driver

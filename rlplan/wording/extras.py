@@ -14,7 +14,7 @@ EXTRAS = {
 
 def extra_with(module: str | None) -> str | None:
     """Say what to install for a module that is missing; None of one that no extra has."""
-    from planner.config.tracking import TRACKERS  # noqa: PLC0415 (of what is missing alone: it takes a while)
+    from planner.config.cluster import TRACKERS  # noqa: PLC0415 (of what is missing alone: it takes a while)
 
     package = (module or "").partition(".")[0]
     known = EXTRAS | {"tracking": TRACKERS}

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from budgets.errors import InputError
-from planner.config.slurm import SlurmSection
+from planner.config.cluster import SlurmSection
 
 SCRIPT = "slurm.sh"
 NODES_PATIENCE_SECONDS = 600  # for Ray on all nodes; then those that are there have to do

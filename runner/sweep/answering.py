@@ -8,8 +8,7 @@ from planner.champion.verdict import verdict
 from planner.pooling.draws import JointDraws
 from planner.pooling.pool import Pool
 from planner.recommending.answer import FinalAnswer, answer
-from planner.recommending.evidence import facts_of, seed_sd
-from planner.recommending.facts import ConfigurationFacts, require_choice
+from planner.recommending.facts import ConfigurationFacts, facts_of, require_choice, seed_sd
 from planner.recommending.prospect import DRAWS
 from planner.recommending.succession import Decided
 from planner.store.state import sweep_state

@@ -15,8 +15,8 @@ from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
 from planner.store.schema import Point as StoredPoint
 from planner.store.state import SweepState, failures_since_success
+from planner.sweeping.final import LAST_MARGIN, measured_price
 from planner.sweeping.grants import MARGIN, Account, idle_gpu_hours
-from planner.sweeping.run_length import LAST_MARGIN, measured_price
 from planner.trials import TrialState
 from planner.view import FINAL_POLICY, Axes, Configuration, ScorePoint, TrialView, View
 from runner.ports.backend import Point

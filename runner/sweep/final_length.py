@@ -3,7 +3,7 @@
 from sqlalchemy import update
 
 from planner.store.schema import Trial
-from planner.sweeping.run_length import last_spacing, paid_steps
+from planner.sweeping.final import last_spacing, paid_steps
 from planner.view import FINAL_POLICY, READY, TrialView
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board

@@ -16,8 +16,8 @@ from planner.store.curves import points_of
 from planner.store.results import add_points
 from planner.store.schema import Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import next_name
+from planner.sweeping.final import LAST_MARGIN
 from planner.sweeping.grants import MOST_IDLE_SHARE, idle_gpu_hours
-from planner.sweeping.run_length import LAST_MARGIN
 from planner.view import FINAL_POLICY, Configuration
 from runner.ports.trial import Machine, TrialConfig
 from runner.sweep.board import Board

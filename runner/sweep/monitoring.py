@@ -29,8 +29,7 @@ from planner.store.finals import (
 from planner.store.schema import Decision, Point, Sweep
 from planner.sweeping.final import end_of, nothing_to_win
 from planner.view import TrialView, View, has_curve
-from planner.watching.left import RemainingGain
-from planner.watching.promised import PredictedScore, promised_at
+from planner.watching.left import PredictedScore, RemainingGain, promised_at
 from planner.watching.rules import Scored, UpdateWatch, Warned, fall
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board

@@ -9,7 +9,7 @@ from budgets.workload import Validation
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE, suffix, text_of, without
 from planner.champion.terms import KEY, champion_of
 from planner.checking import Count, Positive, Section
-from planner.config.tracking import TrackingSection
+from planner.config.cluster import TrackingSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 from planner.recipes.schema import Recipe

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from planner.config.tracking import TrackingSection
+from planner.config.cluster import TrackingSection
 from planner.store import open_store
 from runner.processes import search_path
 from runner.tracking.mirror import Mirror

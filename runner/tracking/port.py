@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from planner.config.tracking import TrackingSection
+from planner.config.cluster import TrackingSection
 
 
 @dataclass(frozen=True, slots=True)

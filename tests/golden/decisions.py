@@ -5,8 +5,7 @@ from itertools import product
 
 from bench.deciding.tables import table
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import open_chooser
-from planner.replaying.play import play
+from planner.replaying.play import open_chooser, play
 from planner.sweeping.policies import open_policy
 
 TABLES = ("allocbench/sum-hard@1", "allocbench/recipes-sum-hard@0.5", "simulated/easy", "public/pods")

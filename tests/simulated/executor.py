@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from budgets.errors import InputError
 from planner.checking import explained
-from planner.replaying.fleet import Fleet, SimulatedWorker
+from planner.replaying.game import Fleet, SimulatedWorker
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, NoRoomError, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.simulation.world import Course, course_of

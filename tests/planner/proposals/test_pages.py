@@ -7,7 +7,7 @@ import pytest
 
 from budgets.errors import BudgetError
 from planner.config import build_request, flag_layer, resolve
-from planner.prior.comparing import LEAST_CHANCE_AHEAD, chances_ahead, noise_between
+from planner.prior.draws import LEAST_CHANCE_AHEAD, chances_ahead, noise_between
 from planner.proposals import Proposal, propose
 from planner.proposals.sharing import ALIKE
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from budgets.errors import BudgetError, InputError
 from budgets.signal import MeasuredPassRates
-from planner.prior.comparing import chances_ahead, noise_between
-from planner.prior.draws import prior_draws
+from planner.prior.draws import chances_ahead, noise_between, prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.proposals import Proposal, propose
 from planner.proposals.pilots import PILOTS_APART

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.metrics import SEED_SD
-from planner.recommending.evidence import facts_of, seed_sd
-from planner.recommending.facts import PRIOR_RISK, ConfigurationFacts, collapse_risks
+from planner.recommending.facts import PRIOR_RISK, ConfigurationFacts, collapse_risks, facts_of, seed_sd
 from planner.trials import TrialState
 from planner.view import Configuration, ScorePoint, TrialView, View
 from tests.planner.sweeping.views import scores, trial, view

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planner.pooling.pool import joint_of
 from planner.recommending.choosing import by_worth
-from planner.recommending.evidence import facts_in
+from planner.recommending.facts import facts_in
 from planner.recommending.prospect import RUNGS_PER_OCTAVE, Prospect, beats, interval, odds
 from planner.view import Cell
 from tests.planner.pooling import sweeps

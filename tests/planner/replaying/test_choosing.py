@@ -1,7 +1,7 @@
 import pytest
 
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import highest_expected, highest_last_score, open_chooser
+from planner.replaying.play import highest_expected, highest_last_score, open_chooser
 from planner.trials import TrialState
 from planner.view import Configuration, ScorePoint, TrialView, View
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from budgets.errors import IllegalTransitionError, InputError
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import highest_last_score, open_chooser
 from planner.replaying.game import PilotTerms
-from planner.replaying.play import Played, play
+from planner.replaying.play import Played, highest_last_score, open_chooser, play
 from planner.replaying.recorded import Recorded
 from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop, Why
 from planner.sweeping.policies import POLICIES, open_policy

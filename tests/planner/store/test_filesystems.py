@@ -6,7 +6,7 @@ import pytest
 
 from budgets.errors import StoreError
 from planner.store import open_store
-from planner.store.filesystems import FileSystem, filesystem_of
+from planner.store.engine import FileSystem, filesystem_of
 from tests.planner.store import samples
 
 MOUNTS = (

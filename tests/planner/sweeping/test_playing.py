@@ -9,9 +9,8 @@ import pytest
 from bench.synthetic import courses
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import open_chooser
 from planner.replaying.game import PilotTerms
-from planner.replaying.play import Played, play
+from planner.replaying.play import Played, open_chooser, play
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.sweeping.actions import Propose, Prune
 from planner.sweeping.policies import open_policy

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.sweeping.run_length import last_spacing, measured_price, paid_steps
+from planner.sweeping.final import last_spacing, measured_price, paid_steps
 from planner.trials import TrialState
 from planner.view import ScorePoint
 from tests.planner.sweeping.views import trial

@@ -9,7 +9,7 @@ from planner.pooling.pool import Pool
 from planner.recommending.promise import PARTS, ForecastQuery, outlook, promise, score_share
 from planner.trials import TrialState
 from planner.view import ScorePoint, View
-from planner.watching.promised import PredictedScore, promised_at
+from planner.watching.left import PredictedScore, promised_at
 from tests.planner.sweeping.views import trial
 
 CELL = (16, 32)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planner.store.filesystems import FileSystem
+from planner.store.engine import FileSystem
 from rlplan.doctor import storage
 from rlplan.doctor.finding import Finding, Health
 from rlplan.doctor.machine import GIB, Gpu, check_disk, check_gpus, read_gpus

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.config.slurm import SlurmSection
+from planner.config.cluster import SlurmSection
 from runner.slurm.job import SCRIPT, Job, text_of
 from tests.runner.waiting import until
 

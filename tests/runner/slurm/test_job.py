@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from budgets.errors import InputError
-from planner.config.slurm import SlurmSection, seconds_of
+from planner.config.cluster import SlurmSection, seconds_of
 from runner.slurm.job import Job, nodes_for, text_of
 
 SHARED = Path("/shared/my sweeps/sweep-1")

@@ -10,8 +10,7 @@ from sqlalchemy import select
 
 from budgets.errors import NotFoundError
 from planner.pooling.pool import Pool, joint_of
-from planner.replaying.choosing import open_chooser
-from planner.replaying.play import play
+from planner.replaying.play import open_chooser, play
 from planner.replaying.recorded import RecordedRun
 from planner.store.schema import Fit, Ranking, Recommendation, SweepStatus
 from planner.sweeping.beliefs import beliefs_of

@@ -5,7 +5,7 @@ from itertools import accumulate
 import pytest
 from sqlalchemy import select
 
-from planner.recommending.evidence import facts_of
+from planner.recommending.facts import facts_of
 from planner.store.schema import Fit, Plan, Point, Recommendation, Segment, Trial
 from planner.sweeping.policies import open_policy
 from runner.ports.simulation import SimulationChoice

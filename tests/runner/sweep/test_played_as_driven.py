@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from planner.replaying.choosing import highest_last_score
 from planner.replaying.game import PilotTerms
-from planner.replaying.play import Played, play
+from planner.replaying.play import Played, highest_last_score, play
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.store.schema import Candidate
 from planner.sweeping.grants import idle_gpu_hours

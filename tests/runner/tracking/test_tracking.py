@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.config.tracking import TrackingSection
+from planner.config.cluster import TrackingSection
 from planner.store import Store, open_store
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
