@@ -1,4 +1,4 @@
-"""How a sweep uses the Ray cluster that it is driven on: the `[cluster]` section of the file."""
+"""Where a sweep runs and is shown: the sections `[cluster]`, `[slurm]` and `[tracking]` of the file."""
 
 import re
 from typing import Annotated, Any, Literal, Self

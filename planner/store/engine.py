@@ -1,4 +1,4 @@
-"""Connections: where a database lies, and how it is read and written on SQLite and on PostgreSQL.
+"""Connections: where a database lies, on which file system, and how it is read and written on SQLite and on PostgreSQL.
 
 Each store has two engines. The reader's connections cannot write. The writer's transactions take the one write lock
 at their start, so that what they read stays true until they commit: on SQLite with BEGIN IMMEDIATE, on PostgreSQL with

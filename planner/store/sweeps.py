@@ -1,4 +1,4 @@
-"""Stores plans, the measured costs they start from, sweeps, and trials with their states."""
+"""Stores plans, the measured costs they start from, sweeps, and trials with their states; and sums up segments."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The trials of a view as arrays, so that a decision among thousands of them needs no loop over all."""
+"""The trials of a view as arrays, so that a decision among thousands of them needs no loop; and its actions."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

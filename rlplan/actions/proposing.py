@@ -16,9 +16,8 @@ from planner.pricing.open_facts import MEAN_RESPONSE
 from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
 from planner.store.schema import Plan
-from rlplan.actions.calibrating import with_adopted_rate, with_measured
+from rlplan.actions.calibrating import cost_sources, with_adopted_rate, with_measured
 from rlplan.actions.configuring import absent, flagged, load_configuration
-from rlplan.actions.cost_sources import cost_sources
 from rlplan.reading.plan_data import new_candidates, new_plan
 from rlplan.requests.planning import ProposeRequest
 from rlplan.wording.assumptions import Assumption, assumptions

@@ -18,7 +18,7 @@ from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import describe
 from rlplan.actions.sweep_request import machine, plan_meant, spec_of
-from rlplan.doctor.finding import Finding, Health, bad, mind, ok, verdict
+from rlplan.doctor.machine import Finding, Health, bad, mind, ok, verdict
 from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.numbers import duration, hours, plural, some_of
 from runner.machine import cpu_cores

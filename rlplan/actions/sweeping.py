@@ -25,8 +25,7 @@ from planner.store.sweeps import move_trial, plan_named, sweep_named
 from planner.trials import TrialState
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.more_money import add_gpu_hours
-from rlplan.actions.new_sweep import create, require_alone
+from rlplan.actions.new_sweep import add_gpu_hours, create, require_alone
 from rlplan.actions.sweep_request import machine, notes_of, plan_to_run, spec_of, within_plan
 from rlplan.requests.running import GoOnRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.extras import require_for_sweeps

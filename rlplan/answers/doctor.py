@@ -5,10 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rlplan.doctor.finding import Finding, Health, verdict
-from rlplan.doctor.machine import check_gpus, list_gpus
-from rlplan.doctor.packages import check_packages, cuda_of_torch, lacking, versions
-from rlplan.doctor.storage import check_storage
+from rlplan.doctor.machine import Finding, Health, check_gpus, list_gpus, verdict
+from rlplan.doctor.storage import check_packages, check_storage, cuda_of_torch, lacking, versions
 from rlplan.exits import ExitCode
 from rlplan.requests.checking import DoctorRequest
 from rlplan.wording.answers import Answer

@@ -14,11 +14,11 @@ from rlplan.exits import ExitCode
 from rlplan.live.sweep_running import stopped
 from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep, going_on
 from rlplan.reading.finals import FinalStanding
+from rlplan.reading.recommend_reading import usual_among, usual_sentence
 from rlplan.reading.sweep_data import StatusData
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import remains, sentence, time_of
-from rlplan.reading.usual_choice import usual_among, usual_sentence
 from rlplan.wording.answers import Answer
 from rlplan.wording.commands import command
 from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, next_steps

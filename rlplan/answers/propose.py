@@ -32,8 +32,7 @@ from rlplan.wording.documents import plain
 from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, listed, table_of
 from rlplan.wording.file_writing import write_csv
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, steps
-from rlplan.wording.sharing import layout_text
+from rlplan.wording.numbers import aligned_hours, duration, hours, layout_text, listing, plural, steps
 from rlplan.wording.terminal import tell
 
 # What a candidate's note means for who reads it, and what can be done about it.

@@ -12,9 +12,9 @@ from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_
 from rlplan.reading.sweep_picture import Source
 from rlplan.requests.options import one_name
 from rlplan.requests.reading import RankRequest
-from rlplan.wording.columns import RANK, SIZE, axes_column
 from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, moment, plural, probability
+from rlplan.wording.row_columns import RANK, SIZE, axes_column
 
 WIDE = 100  # columns from which learning rate and recipe are shown
 STATES = (*(state.value for state in TrialState), "proposed")

@@ -10,12 +10,10 @@ from planner.recommending.choosing import Choice
 from planner.recommending.succession import Succession
 from planner.store.schema import SweepStatus
 from rlplan.reading.recommend_reading import Recommended as Answer
-from rlplan.reading.recommend_reading import outlook, recommended
+from rlplan.reading.recommend_reading import outlook, recommended, usual_sentence
 from rlplan.reading.sweep_picture import overrun
 from rlplan.reading.sweep_words import level_with_it
-from rlplan.reading.usual_choice import usual_sentence
 from rlplan.requests.reading import RecommendRequest
-from rlplan.wording.columns import SIZE, axes_column
 from rlplan.wording.commands import wrapped_command
 from rlplan.wording.draw import (
     Canvas,
@@ -30,6 +28,7 @@ from rlplan.wording.draw import (
     unbroken,
 )
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps
+from rlplan.wording.row_columns import SIZE, axes_column
 from rlplan.wording.terminal import capital
 
 __all__ = ["Answer", "answer", "parts"]

@@ -24,10 +24,9 @@ from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_with
 from rlplan.reading.trials import TrialName, sweep_or_trial
 from rlplan.requests.reading import StatusRequest
 from rlplan.wording.answers import Answer
-from rlplan.wording.columns import axes_column
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import aligned_hours, interval, plural, some_of, steps
-from rlplan.wording.row_columns import TRIALS, columns
+from rlplan.wording.row_columns import TRIALS, axes_column, columns
 
 SHOWN, NAMED = 14, 8  # sweeps, and plans, that fit one screen
 WIDE = 100  # columns from which the policy, the seed and the time of its making are shown

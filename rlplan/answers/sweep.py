@@ -12,9 +12,9 @@ from rlplan.answers.doctor import Findings, rehearsal
 from rlplan.answers.ended import Ended
 from rlplan.live.sweep_running import followed
 from rlplan.requests.running import GoOnRequest, LaunchRequest, ResumeRequest, SweepRequest
-from rlplan.wording.columns import SIZE
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, steps
+from rlplan.wording.row_columns import SIZE
 from rlplan.wording.terminal import capital
 
 

@@ -2,8 +2,23 @@
 
 from collections.abc import Sequence
 
-from rlplan.charts.chart import Chart, Figure, Trace, axis, layout, text
-from rlplan.charts.theme import ACCENT, BAD, GOOD, INK, MIND, PAPER, QUIET, SERIES, faded
+from rlplan.charts.chart import (
+    ACCENT,
+    BAD,
+    GOOD,
+    INK,
+    MIND,
+    PAPER,
+    QUIET,
+    SERIES,
+    Chart,
+    Figure,
+    Trace,
+    axis,
+    faded,
+    layout,
+    text,
+)
 from rlplan.reading.story import Story
 from rlplan.wording.numbers import aligned_hours
 

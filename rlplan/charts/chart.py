@@ -1,4 +1,4 @@
-"""A chart: a plotly figure as plain data, whose colours are names that the page's theme looks up; and its axes."""
+"""A chart: a plotly figure as plain data, whose colours are names that the theme looks up; its axes and groups."""
 
 import json
 import math
@@ -6,9 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from rlplan.charts.theme import MUTED, faded
+from planner.axes import named_configuration
+from planner.recommending.answer import FinalAnswer
+from planner.recommending.choosing import Choice
+from planner.store.records import RankedRow
+from planner.store.schema import Candidate
+from planner.view import Configuration, ScorePoint
+from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.sweep_picture import TrialRow
+
+INK, MUTED, PAPER, QUIET = "$ink", "$muted", "$surface", "$quiet"
+ACCENT, GOOD, MIND, BAD = "$accent", "$good", "$mind", "$bad"
+SERIES = tuple(f"$series-{number}" for number in range(1, 7))
+
+
+def faded(colour: str, opacity: float) -> str:
+    """Return a colour of the theme that lets through what lies below it."""
+    return f"{colour}/{opacity:g}"
+
 
 DIGITS = 5  # significant ones; a picture shows no more, and a file of tens of thousands of numbers stays small
 
@@ -101,3 +119,79 @@ def upright(x: float, panel: str = "", dash: str = "dash", colour: str = MUTED) 
     """Return a line over the whole height of a panel; it stays in place when its axis becomes a log axis."""
     ends = {"xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
     return {"type": "line", "layer": "below", "line": {"color": colour, "width": 1.5, "dash": dash}, **ends}
+
+
+FEWEST = 4  # the first and the last, the lowest and the highest
+
+
+def thinned(y: ArrayLike, most: int) -> NDArray[np.intp]:
+    """Return at most so many indices, in rising order: the first, the last, and of each stretch the lowest and highest.
+
+    So a collapse or a spike of a single point stays. All numbers are finite, and `most` is not below `FEWEST`.
+    """
+    values = np.asarray(y, dtype=float)
+    if len(values) <= most:
+        return np.arange(len(values))
+    stretches = np.array_split(np.arange(len(values)), (most - 2) // 2)
+    ends = [index for part in stretches for index in (part[values[part].argmin()], part[values[part].argmax()])]
+    return np.unique([0, len(values) - 1, *ends])
+
+
+def thinned_curve(scores: Sequence[ScorePoint], most: int) -> list[ScorePoint]:
+    """Return at most so many of a curve's scores, as they are: the first, the last and what gives it its shape."""
+    return [scores[index] for index in thinned([score.score for score in scores], most)]
+
+
+# What is expected of a configuration at the target; of a candidate before anything has run, without P(best).
+Expected = Choice | RankedRow | Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A configuration with its trials; `rank` counts from 1, None where nothing ranks it."""
+
+    configuration: Configuration
+    rank: int | None
+    outlook: Expected | None
+    trials: tuple[TrialRow, ...]
+
+    @property
+    def label(self) -> str:
+        """How the configuration is called."""
+        return named_configuration(self.configuration)
+
+
+def configuration_of(row: TrialRow | RankedRow | Choice | Candidate) -> Configuration:
+    """Return what a row is of: (n, B) with the further axes."""
+    return Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
+
+
+def answer_in(beliefs: Beliefs | None) -> FinalAnswer | None:
+    """Return what is recommended from what is believed, None where nothing is."""
+    return beliefs.recommended.answer if beliefs is not None and beliefs.recommended is not None else None
+
+
+def expected_of(story: Story, beliefs: Beliefs | None) -> dict[Configuration, Expected]:
+    """Return what is expected of each configuration, the recommended one first and then by rank.
+
+    Until the beliefs are there, the ranking that the sweep stored last speaks for them.
+    """
+    ranked: tuple[Choice | RankedRow, ...] = ()
+    if (answer := answer_in(beliefs)) is not None:
+        ranked = answer.ranked
+    elif beliefs is None and story.picture.answer is not None:
+        ranked = story.picture.answer.ranking
+    return {configuration_of(row): row for row in ranked if row.expected_score is not None}
+
+
+def groups(story: Story, beliefs: Beliefs | None) -> list[Group]:
+    """Return the configurations that have a trial or an outlook, by rank; those without one by their promise."""
+    outlooks = expected_of(story, beliefs)
+    ranks = {configuration: rank for rank, configuration in enumerate(outlooks, start=1)}
+    trials: dict[Configuration, list[TrialRow]] = {configuration: [] for configuration in outlooks}
+    for trial in sorted(story.picture.trials, key=lambda trial: trial.promise):
+        trials.setdefault(configuration_of(trial), []).append(trial)
+    return [
+        Group(key, ranks.get(key), outlooks.get(key), tuple(sorted(rows, key=lambda trial: (trial.seed, trial.id))))
+        for key, rows in trials.items()
+    ]

@@ -10,10 +10,25 @@ from planner.pooling.bands import Band
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
 from planner.view import ScorePoint
-from rlplan.charts.chart import Axis, Chart, Trace, band, layout, log_ticks, scatter, text, upright
-from rlplan.charts.groups import Group, groups
-from rlplan.charts.theme import BAD, MIND, MUTED, SERIES, faded
-from rlplan.charts.thinning import thinned_curve
+from rlplan.charts.chart import (
+    BAD,
+    MIND,
+    MUTED,
+    SERIES,
+    Axis,
+    Chart,
+    Group,
+    Trace,
+    band,
+    faded,
+    groups,
+    layout,
+    log_ticks,
+    scatter,
+    text,
+    thinned_curve,
+    upright,
+)
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import SegmentRow, TrialRow
 from rlplan.wording.numbers import hours

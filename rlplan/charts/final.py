@@ -1,7 +1,6 @@
 """A final run against its promise: the band that was promised, the scores, and where it is expected to end."""
 
-from rlplan.charts.chart import Chart, axis, band, layout, scatter
-from rlplan.charts.theme import ACCENT, INK, QUIET
+from rlplan.charts.chart import ACCENT, INK, QUIET, Chart, axis, band, layout, scatter
 from rlplan.reading.finals import FinalStanding
 
 HOVER = "update %{x:,}<br>%{y:.3f}"

@@ -12,9 +12,21 @@ from planner.curves.posterior import Posterior, over_chunks
 from planner.percent import percent
 from rlplan.actions.fitting import Fit, Fits
 from rlplan.actions.law_fitting import FittedLaws, LawFit
-from rlplan.charts.chart import Chart, Trace, axis, band, layout, scatter, text, upright
-from rlplan.charts.theme import GOOD, MIND, QUIET, SERIES
-from rlplan.charts.thinning import thinned
+from rlplan.charts.chart import (
+    GOOD,
+    MIND,
+    QUIET,
+    SERIES,
+    Chart,
+    Trace,
+    axis,
+    band,
+    layout,
+    scatter,
+    text,
+    thinned,
+    upright,
+)
 
 MOST_CHARTS = 24
 MOST_POINTS = 1_500  # of a chart; more only make a file large

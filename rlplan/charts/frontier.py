@@ -4,10 +4,23 @@ import math
 from itertools import pairwise
 
 from planner.axes import named_configuration
-from rlplan.charts.chart import Axis, Chart, Trace, axis, band, layout, scatter, text, upright
-from rlplan.charts.groups import answer_in
-from rlplan.charts.theme import ACCENT, INK, QUIET, faded
-from rlplan.charts.thinning import thinned_curve
+from rlplan.charts.chart import (
+    ACCENT,
+    INK,
+    QUIET,
+    Axis,
+    Chart,
+    Trace,
+    answer_in,
+    axis,
+    band,
+    faded,
+    layout,
+    scatter,
+    text,
+    thinned_curve,
+    upright,
+)
 from rlplan.reading.story import Beliefs, Story
 from rlplan.wording.numbers import aligned_hours, hours, probability
 

@@ -7,9 +7,19 @@ from typing import NamedTuple
 from planner.axes import format_axes
 from planner.store.schema import Candidate
 from planner.view import Axes, Configuration
-from rlplan.charts.chart import Chart, Trace, axis, layout, scatter, text
-from rlplan.charts.groups import Expected, configuration_of, expected_of
-from rlplan.charts.theme import INK, PAPER
+from rlplan.charts.chart import (
+    INK,
+    PAPER,
+    Chart,
+    Expected,
+    Trace,
+    axis,
+    configuration_of,
+    expected_of,
+    layout,
+    scatter,
+    text,
+)
 from rlplan.reading.story import Beliefs, Story
 from rlplan.wording.numbers import aligned_hours, probability
 

@@ -5,9 +5,21 @@ from datetime import UTC, datetime, timedelta
 
 from planner.store.schema import SegmentOutcome
 from rlplan.charts.budget import LOOKS
-from rlplan.charts.chart import Chart, Trace, axis, layout, scatter, text
-from rlplan.charts.groups import configuration_of, groups
-from rlplan.charts.theme import INK, PAPER, QUIET, SERIES, faded
+from rlplan.charts.chart import (
+    INK,
+    PAPER,
+    QUIET,
+    SERIES,
+    Chart,
+    Trace,
+    axis,
+    configuration_of,
+    faded,
+    groups,
+    layout,
+    scatter,
+    text,
+)
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import SegmentRow
 from rlplan.wording.numbers import aligned_hours, duration

@@ -23,7 +23,6 @@ from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.champion_screen import EXPLORING, against_champion, champion_lines, pilot_text
 from rlplan.reading.plan_data import recipe_names
 from rlplan.wording.assumptions import ASSUMED, GUESSED
-from rlplan.wording.columns import axes_column
 from rlplan.wording.draw import Canvas, Column, Invocation, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import (
     aligned_hours,
@@ -37,6 +36,7 @@ from rlplan.wording.numbers import (
     share,
     steps,
 )
+from rlplan.wording.row_columns import axes_column
 
 MOST_CUT = 0.1  # of the responses that may be cut off without a word
 LEAST_UNSPENT = 0.01  # of the budget that is worth a word

@@ -11,9 +11,9 @@ from planner.trials import TrialState
 from rlplan.reading.decisions import Decision
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow
 from rlplan.reading.sweep_words import forecast_text, last_line, reached, remains, sentence, tally, time_of, with_error
-from rlplan.wording.columns import SIZE
 from rlplan.wording.draw import Canvas, Cells, Column
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
+from rlplan.wording.row_columns import SIZE
 from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session, selectinload
 
 from planner.store.schema import Plan, Sweep
-from rlplan.wording.sharing import layout_text, shares
+from rlplan.wording.numbers import layout_text, shares
 
 MOST = 10
 

@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
+from planner.axes import named_configuration
+from planner.champion.terms import champion_of
+from planner.config.schema import named_sizes
 from planner.percent import percent
 from planner.pooling.draws import JointDraws
 from planner.recommending.answer import FinalAnswer, RunnerUp, answer_data, choice_data, restored
@@ -27,17 +30,47 @@ from planner.view import Configuration
 from rlplan.reading.launching import Final, Launch, Pilot, launch
 from rlplan.reading.sweep_picture import Source, StoredAnswer
 from rlplan.reading.sweep_reading import stored_answer
-from rlplan.reading.usual_choice import usual_among
 from rlplan.wording.answers import Answer
 from rlplan.wording.commands import typed_here
 from rlplan.wording.documents import Key, Read, View
 from rlplan.wording.formats import DEFAULT_DATABASE
-from rlplan.wording.numbers import hours, moment, probability, steps
+from rlplan.wording.numbers import hours, interval, moment, probability, steps
 from rlplan.wording.row_columns import columns
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.home import AstrayError, home_of
 from runner.sweep.planned import configuration_of
+
+Ranked = TypeVar("Ranked", Choice, RankedRow)
+
+
+def usual_among(ranked: Iterable[Ranked], config: Mapping[str, Any]) -> tuple[Ranked, ...]:
+    """Return each usual choice of a plan's settings that can be run, without further axes where it is there so.
+
+    Beside a champion it is the plan's row nearest to what recipes have.
+    """
+    baseline = config.get("proposal", {}).get("baseline")
+    sizes = named_sizes(baseline) if baseline else ()
+    if (champion := champion_of(config, 0.0)) is not None:
+        sizes = tuple(dict.fromkeys((n, B) for n, B, _ in champion.usual))
+    by_sizes: dict[tuple[int, int], Ranked] = {}
+    for each in sorted(ranked, key=lambda row: len(row.axes)):
+        if each.expected_score is not None:
+            by_sizes.setdefault((each.rollouts_per_prompt, each.prompts_per_batch), each)
+    return tuple(by_sizes[each] for each in sizes if each in by_sizes)
+
+
+def usual_sentence(usual: Choice | RankedRow, chosen: Choice | RankedRow) -> str:
+    """Say where it should end with the same GPU-hours."""
+    named = f"The usual choice, {named_configuration(_of(usual))}, is"
+    if _of(usual) == _of(chosen):
+        return f"{named} the one to run."
+    return f"{named} expected at {interval(usual.expected_score, usual.score_low, usual.score_high)}."
+
+
+def _of(row: Choice | RankedRow) -> Configuration:
+    return Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
+
 
 Data = Mapping[str, Any]
 

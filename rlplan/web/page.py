@@ -66,8 +66,6 @@ def environment() -> "Environment":
     """Return the templates with the filters that they write numbers with."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
 
-    from rlplan.web.filters import FILTERS  # noqa: PLC0415
-
     made = Environment(
         loader=PackageLoader("rlplan.web"),
         autoescape=True,
@@ -75,7 +73,7 @@ def environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(FILTERS)
+    made.filters.update(sections.FILTERS)
     return made
 
 

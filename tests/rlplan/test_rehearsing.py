@@ -11,7 +11,7 @@ from budgets.errors import CheckpointError
 from planner.store.schema import Sweep
 from rlplan.actions import rehearsing
 from rlplan.answers.doctor import rehearsal
-from rlplan.doctor.finding import Finding, Health
+from rlplan.doctor.machine import Finding, Health
 from rlplan.exits import ExitCode
 from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.draw import Invocation

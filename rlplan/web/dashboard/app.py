@@ -28,9 +28,7 @@ from rlplan.reading.sweeps import listed_sweeps
 from rlplan.web import page
 from rlplan.web.dashboard.access import HEADERS, LOCAL_NAMES, Access
 from rlplan.web.dashboard.live import TITLES, LiveSweep, opened
-from rlplan.web.plan import TITLES as PLAN_TITLES
-from rlplan.web.plan import plan_sections
-from rlplan.web.report import about_sweep
+from rlplan.web.report import PLAN_TITLES, about_sweep, plan_sections
 from rlplan.wording.commands import command
 from rlplan.wording.documents import plain
 

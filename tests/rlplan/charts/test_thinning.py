@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplan.charts.thinning import FEWEST, thinned
+from rlplan.charts.chart import FEWEST, thinned
 
 scores = st.floats(0.0, 1.0)
 

@@ -9,9 +9,8 @@ import pytest
 
 from planner.store.engine import FileSystem
 from rlplan.doctor import storage
-from rlplan.doctor.finding import Finding, Health
-from rlplan.doctor.machine import GIB, Gpu, check_disk, check_gpus, read_gpus
-from rlplan.doctor.packages import check_packages
+from rlplan.doctor.machine import GIB, Finding, Gpu, Health, check_disk, check_gpus, read_gpus
+from rlplan.doctor.storage import check_packages
 
 OK, MIND, BAD = Health
 H200 = Gpu("NVIDIA H200", 140 * GIB, 139 * GIB)

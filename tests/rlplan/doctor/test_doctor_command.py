@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlplan.answers import doctor
-from rlplan.doctor.finding import Finding, bad, mind, ok
+from rlplan.doctor.machine import Finding, bad, mind, ok
 from rlplan.wording.draw import Canvas
 from tests.rlplan.conftest import Run
 

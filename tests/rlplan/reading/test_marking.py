@@ -9,7 +9,7 @@ from planner.store.driving import hold_lease, request, take, waiting
 from planner.store.schema import RequestKind, Segment, SegmentOutcome, SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
-from rlplan.reading.marking import mark
+from rlplan.reading.believing import mark
 from tests.rlplan.sweep_rows import DRIVER, STEPS, Seeder, later
 
 
