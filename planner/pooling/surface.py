@@ -3,7 +3,8 @@
 By each study of the plan's prior a configuration's run is read as the model's own curve, (logit A, log C_mid, log B).
 Their mean over the studies, less what all configurations have alike, is one feature, with weight 1 if the plan is right
 and any other if curves say so.
-Of the level the plan is uncertain by far more than of the differences: it is one more place where all curves may lie.
+Of the level the plan is uncertain by far more than of the differences: where each study has it is one more place where
+all curves may lie. Where one study lets a run learn all and another nothing, none has it at their mean.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from planner.view import PARTS, Configuration, PlanPrior
 # Twice and half of each make no family that was held out likelier beyond noise (bench/results/decisions.md).
 TRUST_SD: Final = 0.4  # of the weight of what the plan expects
 PLAN_WEIGHT: Final = 0.5  # that curves lie about where the plan has them, and not somewhere
+LEAST_WEIGHT: Final = 0.02  # of a study whose level counts: each is fitted
 FREEDOM: Final = 0.5  # of what a model without a plan lets (n, B) do: the plan's own feature has the rest
 GAIN_ERROR: Final = 0.005  # to which a study's curve is read
 
@@ -46,8 +48,10 @@ def with_plan_prior(smooth: Features, configurations: Sequence[Configuration], p
     surfaces = read(gains)
     heights = surfaces.mean(axis=0)  # (studies, 3)
     surfaces -= heights
-    levels = np.concatenate([smooth.levels, [(weights @ heights)[:2]]])
-    level_weights = np.append((1 - PLAN_WEIGHT) * smooth.level_weights, PLAN_WEIGHT)
+    likely = weights >= LEAST_WEIGHT
+    levels = np.concatenate([smooth.levels, heights[likely, :2]])
+    of_plan = PLAN_WEIGHT * weights[likely] / weights[likely].sum()
+    level_weights = np.append((1 - PLAN_WEIGHT) * smooth.level_weights, of_plan)
     mean = np.tensordot(surfaces, weights, axes=(1, 0))
     mean = _ending_at(mean, gains[:, :, -1] @ weights, levels, level_weights)
     column = np.zeros((*smooth.design.shape[:2], 1))

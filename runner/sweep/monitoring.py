@@ -1,11 +1,13 @@
 """Holds a final run against its promise while it is driven: a forecast, a line and warnings after each validation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
+from planner.champion.standing import LEAST_SCORES
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from planner.pooling.pool import DRAWS, Pool
@@ -38,6 +40,7 @@ from runner.sweep.keeping import BestCheckpoint, takes_rate
 
 COPY_FAILED = "best-not-kept"
 FALLS = ("fall", "hacking")  # warnings that are over when the score has come back
+RESTATED_SHARE = 0.1  # of a final run, from which its end is promised again where it began with too few validations
 RUINED = (*FALLS, "not-finite")  # after which an earlier checkpoint is better than the newest
 
 
@@ -138,9 +141,12 @@ class FinalRunMonitor:
         run = self._run
         with self._journal.store.read() as session:
             scored = _scored(points_of(session, run.trial), self._board)
+            forecasts = forecasts_of(session, self._promised.final.id)
         if scored:
             ledger = self._board.ledger  # what was set aside for idle workers is left over too
             summary, numbers = _ending(self._promised, scored, run, ledger.budget - ledger.spent)
+            clause, again = restated(self._promised.final.from_step, forecasts, scored, run)
+            summary, numbers = summary + clause, numbers | again
             self._journal.note(ENDING, None, summary, **numbers)
 
     @property
@@ -286,6 +292,34 @@ def _scored(points: list[Point], board: Board) -> list[Scored]:
             found.append(Scored(point.optimizer_step, measured.score, measured.standard_error, mean))
             rewards = []
     return found
+
+
+def restated(
+    from_step: int, forecasts: Sequence[ForecastOfFinal], scored: Sequence[Scored], run: TrialView
+) -> tuple[str, dict[str, float | bool]]:
+    """Hold the end against its forecast after a tenth, beside the promise of a run that was launched unvalidated."""
+
+    def validations(after: int, upto: int) -> int:
+        return sum(after < score.x <= upto for score in scored)
+
+    if validations(0, from_step) >= LEAST_SCORES:
+        return "", {}
+    later = (row for row in forecasts if row.step >= max(from_step + 1, RESTATED_SHARE * run.most_steps))
+    row = next((row for row in later if validations(0, row.step) >= LEAST_SCORES), None)
+    if row is None or row.step >= run.most_steps:
+        return "", {}
+    held = row.end_low <= scored[-1].score <= row.end_high
+    clause = (
+        f". After {percent(row.step / run.most_steps)}, by validations of its own, {row.end_score:.3f} "
+        f"({row.end_low:.3f} to {row.end_high:.3f}) was expected, which {'holds' if held else 'does not hold'}"
+    )
+    return clause, {
+        "restated": row.end_score,
+        "restated_low": row.end_low,
+        "restated_high": row.end_high,
+        "restated_held": held,
+        "restated_step": row.step,
+    }
 
 
 def _ending(

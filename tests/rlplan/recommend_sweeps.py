@@ -19,7 +19,7 @@ from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import PLAIN
 
 SWEEP = "sweep-1"
-PILOTED = "5"  # GPU-hours of a final run at which one with a pilot is recommended
+PILOTED = "3"  # GPU-hours of a final run at which one with a pilot is recommended
 
 
 def ended(path: Path, *, real: bool = True, saved: bool = False, content: bytes | None = None, **training: Any) -> Path:

@@ -133,6 +133,10 @@ def test_the_promise_is_the_recommendations_and_every_validation_adds_a_forecast
     (promised,) = rows(launched, Final)
     assert promised.promised_score == planned.promise.end.score
     assert promised.promised_low < promised.promised_score < promised.promised_high
+    ended = rows(launched, Decision)[-1].seen  # it began without a validation of its own
+    again = next(row for row in rows(launched, ForecastOfFinal) if row.step == ended["restated_step"])
+    assert (again.end_low, again.end_high) == (ended["restated_low"], ended["restated_high"])
+    assert (ended["promised_low"], ended["promised_high"]) == (promised.promised_low, promised.promised_high)
     assert promised.promised_band == planned.promise.rows
     forecasts = rows(launched, ForecastOfFinal)
     steps = [forecast.step for forecast in forecasts]

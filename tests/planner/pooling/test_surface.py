@@ -61,6 +61,15 @@ def test_runs_are_expected_to_rise_as_late_as_the_plan_says() -> None:
     assert abs(with_plan.at_target.mean() - truth) < 0.6 * abs(alone.at_target.mean() - truth)
 
 
+def test_where_studies_disagree_a_run_may_end_where_either_has_it() -> None:
+    worlds = [{cell: Curve(0.05, top, middle=0.15, exponent=2.0) for cell in CELLS} for top in (0.99, 0.08)]
+    plan_prior = told(worlds, (0.5, 0.5))
+    ends = joint_of(replace(sweep(smooth(1, CELLS), {}), plan_prior=plan_prior), 1000).at_target[:, 0]
+    low, high = np.quantile(ends, (0.1, 0.85))
+    assert low < worlds[1][CELLS[0]].at(1.0) + 0.05
+    assert high > worlds[0][CELLS[0]].at(1.0)
+
+
 @settings(max_examples=4, deadline=None)
 @given(st.integers(0, 1000))
 def test_curves_to_the_end_leave_nothing_of_the_plan(seed: int) -> None:
