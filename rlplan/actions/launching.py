@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from budgets.errors import BudgetError, InputError, NotFoundError
+from budgets.errors import BudgetError, CheckpointError, InputError, NotFoundError
 from planner.axes import named_configuration, rate_factor
 from planner.pooling.pool import joint_of
 from planner.recommending.facts import seed_sd
@@ -43,6 +43,7 @@ from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.terminal import tell
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver, this_driver
+from runner.storage.mirror import Mirror
 from runner.sweep.board import Board
 from runner.sweep.deciding import evidence
 from runner.sweep.finals import (
@@ -303,8 +304,17 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
         final, own, (number,) = create(session, known.plan.name, spec, lambda _: [new], *where, name=name)
         if run.pilot is not None:
             trial = session.get_one(Trial, number)
-            copy_pilot(run.pilot, config, Path(own.folder) / trial.name)
+            copied = board.facts[run.pilot.trial].storage if run.pilot.trial in board.facts else None
+            if copied is not None:  # the worker may have been another machine
+                run.pilot.folder.mkdir(parents=True, exist_ok=True)
+                Mirror(copied, run.pilot.folder, config).fetch(run.pilot.step)
+            folder = Path(own.folder) / trial.name
+            copy_pilot(run.pilot, config, folder)
             take_over(session, final, trial, run.pilot)
+            if own.storage is not None:  # and that of the final run may be one more
+                stored_at, notes = Mirror(f"{own.storage}/{trial.name}", folder, config).store(0)
+                if stored_at is None:
+                    raise CheckpointError(f"the final run is not begun: {'; '.join(notes)}")
         add_final(session, name, row.name, _row(planned, request), now)
     return name
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from budgets.errors import RlplanError
+from budgets.errors import CheckpointError, RlplanError
 from planner.trials import TrialState
 from planner.view import Configuration
 from rlplan.wording.commands import SECRET, typed_here
 from rlplan.wording.formats import DEFAULT_DATABASE
 from rlplan.wording.numbers import hours
 from runner.ports.trial import Machine, TrialConfig
+from runner.storage.mirror import Mirror
 from runner.sweep.board import Board
 from runner.trainers.horizon import reaching
 from runner.trainers.storing import checkpoints_of
@@ -88,10 +89,10 @@ def beginning(
 ) -> tuple[Pilot | None, str]:
     """Return the pilot that a final run goes on from, whoever trained it, and what that means.
 
-    That is exact on the pilot's own layout, where the pilot's folder is at hand.
+    That is exact on the pilot's own layout, where the pilot's folder or its copy in the storage is at hand.
     """
     spec, base = board.spec, "it starts from the base model"
-    at_hand = astray is None and spec.storage is None and spec.final_gpus is None
+    at_hand = (astray is None or spec.storage is not None) and spec.final_gpus is None
     pilot = pilot_of(board, configuration) if at_hand else None
     if pilot is None:
         trained = any(each.step for each in board.trials.values() if each.configuration == configuration)
@@ -124,8 +125,15 @@ def pilot_of(board: Board, configuration: Configuration) -> Pilot | None:
 
 def _is_saved(board: Board, trial: int) -> bool:
     facts = board.facts[trial]
-    if not facts.config.get("trainer"):
-        return checkpoints.exists(facts.folder)
     with suppress(RlplanError, ValidationError):  # a trial that nobody can open any more
-        return bool(checkpoints_of(TrialConfig.model_validate(facts.config), facts.folder))
+        if facts.storage is None and not facts.config.get("trainer"):
+            return checkpoints.exists(facts.folder)
+        config = TrialConfig.model_validate(facts.config)
+        saved = checkpoints_of(config, facts.folder)
+        if saved or facts.storage is None:
+            return bool(saved)
+        try:
+            return bool(Mirror(facts.storage, facts.folder, config).saves())
+        except CheckpointError:  # the launch says why it cannot be fetched, and does not start anew
+            return True
     return False

@@ -153,13 +153,13 @@ def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) ->
     # A person may have chosen the part of the budget that is for pilots; otherwise the sweep may stop earlier.
     source = str(plan.config.get("sources", {}).get("pilot.fraction", DEFAULT))
     rest_to_final = choice.only is None and (source == DEFAULT or source.startswith("task "))
-    at_hand = choice.storage is None and choice.simulation is None
+    trained = choice.simulation is None  # a simulated trial has saved nothing
     money = {
         "pilot_gpu_hours": plan.pilot_gpu_hours if choice.only is None else 0.0,
         "target_gpu_hours": plan.final_gpu_hours,
     }
     if choice.policy == CHAMPION_POLICY:
-        rest_to_final, at_hand = True, choice.storage is None
+        rest_to_final, trained = True, True
         money = _money_of_champion(plan)
     folder = choice.folder or Path("rlplan-sweeps")
     # The split of the GPUs that each row is priced for; nothing of those that do all in turn.
@@ -168,7 +168,7 @@ def _settings(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None) ->
         **choice.model_dump(include={"policy", "search", "seed", "retries"}),
         **money,
         "rest_to_final": rest_to_final,
-        "continues_pilot": rest_to_final and at_hand and per_trial == per_pilot,
+        "continues_pilot": rest_to_final and trained and per_trial == per_pilot,
         "workers": int(hardware["gpus"]) // per_pilot if choice.workers is None else choice.workers,
         "learning_rate_range": plan.config.get("axes", {}).get("learning_rate_range"),
         "folder": str(folder.expanduser().absolute()),

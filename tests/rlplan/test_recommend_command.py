@@ -1,17 +1,22 @@
 """`rlplan recommend`: what it prints, what it refuses, and that its command starts the run that it promises."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
 from planner.store import open_store
-from planner.store.schema import Recommendation
+from planner.store.schema import Recommendation, Sweep
 from planner.view import Configuration
+from rlplan.actions.launching import describe, store_only
 from rlplan.reading.launching import Final, launch
+from rlplan.requests.running import LaunchRequest
 from runner.ports.trial import TrialConfig
+from runner.storage.mirror import Mirror
 from runner.sweep.answering import stored_board
 from runner.sweep.board import Board
+from runner.trainers.storing import newest_step
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import PILOTED, SWEEP, ended, trials
 
@@ -76,6 +81,40 @@ def test_a_pilot_that_has_gone_all_the_way_is_the_final_run(run: Run, tmp_path: 
     found = run.json("recommend", "--target", str(longest.gpu_hours_per_step * 3))
     assert found["launch"]["command"] is None
     assert "it is the final run" in found["launch"]["note"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_pilot_whose_folder_is_gone_becomes_the_final_run_from_its_storage(
+    run: Run, tmp_path: Path, there: bool
+) -> None:
+    path, storage = ended(tmp_path / "rlplan.db", saved=True), tmp_path / "bucket" / SWEEP
+    with open_store(path) as store, store.write() as session:
+        row = session.scalars(select(Sweep)).one()
+        row.config = {**row.config, "storage": f"file://{storage}"}
+    board = board_of(path)
+    longest = max(board.trials.values(), key=lambda trial: trial.step)
+    facts = board.facts[longest.trial]
+    assert facts.storage is not None
+    assert Mirror(facts.storage, facts.folder, TrialConfig.model_validate(facts.config)).store(1)[0]
+    shutil.rmtree(facts.folder.parent)
+    if not there:
+        shutil.rmtree(storage)
+    n, B, _ = longest.configuration
+    asked = LaunchRequest(db=str(path), allocation=f"n={n},B={B}")
+    planned = describe(asked).run
+    assert planned.from_step == (longest.step if there else 0)
+    if not there:
+        return
+    name = store_only(asked)
+    with open_store(path, read_only=True) as store, store.read() as session:
+        final = stored_board(session, name)
+    (trial,) = final.trials.values()
+    config, own = TrialConfig.model_validate(final.facts[trial.trial].config), final.facts[trial.trial]
+    assert (trial.step, newest_step(config, own.folder)) == (longest.step, longest.step)
+    elsewhere = tmp_path / "another-machine" / trial.name  # whose worker fetches what the launch has stored
+    elsewhere.mkdir(parents=True)
+    assert Mirror(str(own.storage), elsewhere, config).fetch(trial.step) == []
+    assert newest_step(config, elsewhere) == longest.step
 
 
 def board_of(path: Path) -> Board:
