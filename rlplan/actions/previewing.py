@@ -33,6 +33,7 @@ CHAMPION, EXPLORING = ChampionPolicy.name, "rlplan"  # what decides, by the kind
 NO_PILOTS: Final = 0.0
 FEWEST_DRAWS, MOST_DRAWS = 3, 40  # where their number is not given
 PATIENCE_SECONDS: Final = 12.0  # after which no further world is begun then
+MOST_SECONDS: Final = 18.0  # after which one is no more played to its end, even the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,16 +218,28 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
     workers = max(1, asked.pilot_hardware.parallel_trials)
     outcomes: dict[float, list[PlayedWorld]] = {split.fraction: [] for split in splits}
     without: list[UnpilotedWorld] = []
-    play_split = _champion_outcome if policy == CHAMPION else partial(_outcome, policy)
+    until = math.inf if request.draws else clock() + MOST_SECONDS
+    play_split = _champion_outcome if policy == CHAMPION else partial(_outcome, policy, lambda: clock() > until)
     with progress_shown(f"playing {policy} in drawn worlds", _most(request) * len(splits)) as progress:
         for number, world in enumerate(_worlds(request, setting, clock)):
             truth = world.truth(asked.budget_gpu_hours)
             none = UnpilotedWorld(truth[first_ranked], fmean(truth.values()), max(truth.values()))
+            played = {}
+            try:
+                for done, split in enumerate(splits, start=1):
+                    at_share = play_split(world, split, request.seed + number, workers) if split.fraction else None
+                    played[split.fraction] = at_share or none.played
+                    progress(number * len(splits) + done)
+            except TimeoutError:
+                break
             without.append(none)
-            for done, split in enumerate(splits, start=1):
-                played = play_split(world, split, request.seed + number, workers) if split.fraction else none.played
-                outcomes[split.fraction].append(played)
-                progress(number * len(splits) + done)
+            for fraction, outcome in played.items():
+                outcomes[fraction].append(outcome)
+    if not without:
+        raise InputError(
+            f"{plan.name}: one drawn world takes more than {MOST_SECONDS:g} s to play. Give --draws {FEWEST_DRAWS} to "
+            "wait for as many, or one share in --pilot-fractions"
+        )
     return Preview(
         plan=plan.name,
         policy=policy,
@@ -283,8 +296,16 @@ def _champion_outcome(world: DrawnWorld, split: Split, seed: int, workers: int) 
     )
 
 
-def _outcome(policy: str, world: DrawnWorld, split: Split, seed: int, workers: int) -> PlayedWorld:
+def _outcome(
+    policy: str, late: Callable[[], bool], world: DrawnWorld, split: Split, seed: int, workers: int
+) -> PlayedWorld:
+    """Play the pilots and the final run; TimeoutError once it is late."""
     pool, proposal = Pool(), split.proposal
+
+    def in_time(_: float) -> None:
+        if late():
+            raise TimeoutError
+
     played = play(
         world.recorded,
         open_policy(policy, search=None, pool=pool),
@@ -294,6 +315,7 @@ def _outcome(policy: str, world: DrawnWorld, split: Split, seed: int, workers: i
         workers=workers,
         chooser=open_chooser(policy, pool),
         trace=False,
+        progress=in_time,
         pilots=split.pilots(),
         idle_gpu_hours=split.idle_gpu_hours(workers),
         plan_prior=split.plan_prior,

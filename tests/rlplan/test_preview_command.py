@@ -1,11 +1,14 @@
 import itertools
 import re
+from typing import Any
 
 import pytest
 
+from budgets.errors import InputError
 from planner.view import Configuration
 from rlplan.actions.previewing import (
     FEWEST_DRAWS,
+    MOST_SECONDS,
     PATIENCE_SECONDS,
     PlayedWorld,
     Preview,
@@ -126,11 +129,21 @@ def test_what_is_said_first_is_whether_pilots_pay(
 
 def test_without_a_number_as_many_worlds_are_drawn_as_time_allows(planned: Run) -> None:
     assert planned("propose", "--task", "sum-easy", "--budget", "0.4").code == 0
-    request = PreviewRequest(policy="random", pilot_fractions="0.2")
-    slow = itertools.count(0.0, PATIENCE_SECONDS + 1)
-    assert preview(request, lambda: next(slow)).draws == FEWEST_DRAWS
-    passing = itertools.count(0.0, PATIENCE_SECONDS / 3)
-    assert preview(request, lambda: next(passing)).draws == FEWEST_DRAWS + 3
+    asked: dict[str, Any] = {"policy": "random", "pilot_fractions": "0.2"}
+    calls = itertools.count()
+    preview(PreviewRequest(**asked, draws=4), lambda: float(next(calls)))
+    turns = next(calls) / 4  # of a world, each of which looks at the clock
+
+    def drawn(seconds: float) -> int:
+        """Return how many worlds are drawn that take so long each."""
+        clock = itertools.count(0.0, seconds / turns)
+        return preview(PreviewRequest(**asked), lambda: next(clock)).draws
+
+    assert drawn(PATIENCE_SECONDS / 2.5) == FEWEST_DRAWS
+    assert drawn(PATIENCE_SECONDS / 5.5) == FEWEST_DRAWS + 3
+    assert drawn(MOST_SECONDS / 2.5) == 2  # the third is not played to its end
+    with pytest.raises(InputError, match=f"one drawn world takes more than {MOST_SECONDS:g} s"):
+        drawn(2 * MOST_SECONDS)
 
 
 def of(outcomes: dict[float, list[tuple[float, float]]]) -> Preview:
