@@ -35,6 +35,7 @@ class Execution:
     # of 7B on 32 to 128 GPUs was never below 15, one of 32B on 16 was at 7 in its forward passes.
     node_link_gb_per_s: float = 12.0
     save_seconds: float | None = None  # from one checkpoint to the next; None: saving is not counted
+    saves_aside: bool = False  # a checkpoint is written beside training, which waits for its copy on the host alone
     save_share: float | None = None  # of the time that saves take at most, since they are rarer for it; None: any
 
     def __post_init__(self) -> None:

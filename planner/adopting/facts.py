@@ -23,7 +23,7 @@ _FURTHER = (  # what is passed on beyond Settings, as it is written
 )
 _TRUTHS = (
     *("activation_checkpointing", "optimizer_offload", "parameter_offload", "filter_groups", "resume"),
-    "validation_data",
+    *("validation_data", "save_async"),
 )
 _SWITCHED = (  # a key that is off, what it turns off, and the value of that then
     *(("lora_on", "lora_rank", None), ("save_on", "save_every", 0)),
@@ -83,6 +83,8 @@ def facts_of(
         doubts.append(
             f"B is {shares:,} if a GPU's share is counted in prompts, as before TRL 0.15 (--prompts-per-batch)"
         )
+    if values.get("save_async") and values.get("sharding") != "megatron":
+        doubts.append(f"{keys['save_async']} is for Megatron alone: no restart finds what is saved otherwise")
     open_ = [f"{key}={said[key]}" for name, key in known.keys.items() if name in _DECISIVE and known.left_open(name)]
     return ScriptFacts(trainer, settings, split, values, keys, assumed, (*notes, *open_, *doubts), names)
 

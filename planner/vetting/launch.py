@@ -257,7 +257,13 @@ def _traits(facts: ScriptFacts, traits: RecipeTraits) -> RecipeTraits:
         staleness_bound=max(1, int(values.get("staleness") or 1)) if facts.split.asynchronous else 0,
         updates_per_batch=facts.split.updates,
         refills_groups=bool(values.get("filter_groups", traits.refills_groups)),
-        execution=replace(traits.execution, save_seconds=None, save_share=None, sharding=kept),
+        execution=replace(
+            traits.execution,
+            save_seconds=None,
+            save_share=None,
+            saves_aside=bool(values.get("save_async")) and values.get("sharding") == "megatron",
+            sharding=kept,
+        ),
     )
 
 

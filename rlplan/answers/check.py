@@ -172,7 +172,8 @@ def _training(found: Verdict) -> Iterator[Row]:
     else:
         count, each = found.checkpoints
         unused = "; a restart does not resume from them" if launch.resume is False else ""
-        yield "Checkpoints", f"{count} of {each / GB:,.0f} GB: {count * each / GB:,.0f} GB on disk{unused}"
+        aside = ", written beside training" if launch.traits.execution.saves_aside else ""
+        yield "Checkpoints", f"{count} of {each / GB:,.0f} GB: {count * each / GB:,.0f} GB on disk{aside}{unused}"
 
 
 def fit_line(memory: Memory) -> str:

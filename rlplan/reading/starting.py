@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from budgets import catalogue
-from budgets.errors import UnknownNameError
+from budgets.errors import InputError, UnknownNameError
 from budgets.hardware import SECONDS_PER_HOUR, fewest_nodes
 from budgets.workload import Validation
 from planner.adopting.starting import Start, launcher_of, line_of, note_of, starters
 from planner.axes import MODEL, RECIPE, text_of
 from planner.champion.terms import champion_of
 from planner.recipes import load_recipe, recipe_names
+from planner.recipes.schema import Schedule
 from planner.store import open_store
 from planner.store.records import RankedRow
 from planner.store.schema import Plan
@@ -59,7 +60,8 @@ def by_hand(
     if row is None and allocation is None and found.sweep is None:
         row = _champion_rank(plan)
     taken = row_with(found.every, row, sizes_in(allocation), found.sweep or found.plan)
-    updates = load_recipe(taken.recipe).schedule.updates_per_batch if taken.recipe in recipe_names() else 1
+    schedule = load_recipe(taken.recipe).schedule if taken.recipe in recipe_names() else Schedule()
+    updates = schedule.updates_per_batch
     start = Start(
         taken.rollouts_per_prompt,
         taken.prompts_per_batch,
@@ -69,13 +71,19 @@ def by_hand(
         text_of(taken.axes, RECIPE),
         _of_plan(plan, taken, updates),
     )
-    model = start.further.get("model")
+    model, stale, launcher = start.further.get("model"), schedule.staleness_bound, launcher_of(trainer, start)
+    if stale and launcher:
+        raise InputError(
+            f"--print {trainer}: recipe '{taken.recipe}' generates while it trains, on GPUs of its own, and {trainer} "
+            "takes turns. Print it for verl, or plan with --recipe grpo"
+        )
     notes = [f"for {model} give a folder or a name of the hub"] if model in catalogue.names("models") else []
     unmeasured = found.sweep is not None and found.source is Source.PROPOSED
     notes += ["as proposed: the sweep recommends nothing yet"] if unmeasured else []
+    notes += [f"engines have GPUs of their own, up to {stale} updates ahead: split them"] if stale else []
     notes += [note] if (note := note_of(trainer, start)) else []
     arguments, note = tuple(line_of(trainer, start)), "; ".join(notes) or None
-    return ByHand(found.sweep or found.plan, taken, trainer, arguments, note, launcher_of(trainer, start))
+    return ByHand(found.sweep or found.plan, taken, trainer, arguments, note, launcher)
 
 
 def _champion_rank(plan: Plan) -> int | None:

@@ -250,3 +250,24 @@ def test_what_a_plan_prints_for_a_trainer_is_checked_as_the_plan_has_it(
     assert checked["mean_response_tokens"] == pytest.approx(plan["workload"]["mean_response_tokens"])
     flags = {flag["name"] for flag in checked["red_flags"]}
     assert flags <= {"cut off", "data"}  # the plan's own cut-off; the data are the user's to name
+
+
+@pytest.mark.parametrize(("strategy", "waits"), [("megatron", False), ("fsdp", True)])
+def test_training_waits_for_no_asynchronous_save_of_a_trainer_that_has_them(
+    strategy: str, waits: bool, run: Run, tmp_path: Path
+) -> None:
+    key = "actor_rollout_ref.actor.checkpoint.async_save"
+    rest = f"actor_rollout_ref.actor.strategy={strategy} {key}=True trainer.save_freq=1 trainer.total_training_steps=9"
+    (tmp_path / "run.sh").write_text(script(rest=rest), encoding="utf-8")
+    ran = run("check", "run.sh", "--mean-response-tokens", "2000", "--explain")
+    assert ("saving" in flags_of(run, "--mean-response-tokens", "2000")) == waits
+    text = " ".join(ran.out.split())
+    assert ("written beside training" in text) != waits
+    assert (f"{key} is for Megatron alone: no restart finds what is saved otherwise" in text) == waits
+
+
+def test_what_generates_beside_the_training_is_printed_for_trainers_that_can_and_says_so(run: Run) -> None:
+    run.json("propose", "--budget", "5000", "--gpus", "16", "--recipe", "scalerl")
+    refused = run("launch", "plan-1", "--print", "trl")
+    assert (refused.code, "recipe 'scalerl' generates while it trains" in refused.err) == (2, True)
+    assert "engines have GPUs of their own" in run.json("launch", "plan-1", "--print", "verl")["note"]

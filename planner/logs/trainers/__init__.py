@@ -44,7 +44,7 @@ _KEYS = (
     *("activation_checkpointing", "optimizer_offload", "parameter_offload", "engine_memory_share"),
     *("dynamic_batches", "micro_batch_tokens", "micro_batch_sequences", "sharding"),
     *("validation_on", "validation_every", "validation_problems", "validation_data", "device_validation"),
-    *("save_on", "save_every", "keep_checkpoints", "resume"),
+    *("save_on", "save_every", "save_async", "keep_checkpoints", "resume"),
     *("lr_schedule", "schedule_steps", "warmup_steps", "warmup_share"),
     *("kl", "kl_on", "kl_off", "clip_low", "clip_high", "staleness"),
     *("turns", "turn_tokens", "tool_tokens", "tool_seconds"),
