@@ -22,7 +22,7 @@ _NONE = BeforeValidator(lambda value: None if value == "none" else value)
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=10**15)]
 OrNone = Annotated[Value | None, _NONE]  # TOML has no null: a file that overrides a number with nothing says "none"
 
 

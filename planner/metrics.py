@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from budgets.errors import InputError
+from budgets.errors import InputError, StoreError
 
 # Of the scale: three runs of one recipe differed by up to 0.015 in their asymptote, and the best study there is takes
 # differences within this for noise between seeds (ScaleRL, arXiv 2510.13786).
@@ -105,7 +105,13 @@ class Metric:
     @classmethod
     def of_sweep(cls, config: Mapping[str, Any]) -> "Metric":
         """Return the metric that a stored sweep compares by, the mean unless its settings say otherwise."""
-        rule = config.get("training", {}).get("validation", {})
+        rule: Any = config
+        for part in ("training", "validation"):
+            rule = rule.get(part, {}) if isinstance(rule, Mapping) else None
+        if not isinstance(rule, Mapping):
+            raise StoreError(
+                "a sweep is damaged: its settings of validations are none. Go back to a copy of the database"
+            )
         return cls.chosen(rule.get("metric", "mean"), rule.get("metric_k"), rule.get("samples", 1))
 
     @property

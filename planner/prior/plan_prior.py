@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from budgets.errors import StoreError
 from planner.axes import LEARNING_RATE, rate_factor, without
 from planner.prior.draws import prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.prior.rates import at_rate
 from planner.view import PARTS, Configuration, PlanPrior
 
+LARGEST = 1e18  # number that the workload of a plan can have
 # What a plan's stored workload must say; those of before `experts` was kept have none.
 NEEDED = ("parameters", "response_tokens", "mean_pass_rate", "prompt_set_size")
 
@@ -58,5 +60,9 @@ def circumstances_of(workload: Mapping[str, Any]) -> Circumstances | None:
     """Return those of a stored plan; None where it does not say what they depend on."""
     if any(workload.get(name) is None for name in NEEDED):
         return None
-    parameters, response_tokens, pass_rate, prompts = (workload[name] for name in NEEDED)
+    values = [workload[name] for name in NEEDED]
+    if any(not isinstance(value, int | float) or not 0 < value < LARGEST for value in values) or values[2] >= 1:
+        stored = ", ".join(f"{name} {str(value)[:20]}" for name, value in zip(NEEDED, values, strict=True))
+        raise StoreError(f"a plan is damaged: its workload has {stored}. Go back to a copy of the database")
+    parameters, response_tokens, pass_rate, prompts = values
     return Circumstances(parameters, bool(workload.get("experts")), response_tokens, pass_rate, prompts)

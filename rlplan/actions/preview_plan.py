@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+from pydantic import ValidationError
 
-from budgets.errors import BudgetError
+from budgets.errors import BudgetError, StoreError
 from planner.axes import RECIPE, text_of
 from planner.champion.terms import most_of_a_sweep
 from planner.config import Config, Resolved, build_request
@@ -70,7 +71,15 @@ class Split:
 def request_of(plan: Plan, store: Store, *, champion: bool) -> Request:
     """Return what a plan was made for, at the costs that are known by now; its pilots keep their GPUs."""
     given = {name: plan.config[name] for name in Config.model_fields if name in plan.config}
-    resolved = Resolved(Config.model_validate(given), plan.config.get("sources", {}))
+    try:
+        resolved = Resolved(Config.model_validate(given), plan.config.get("sources", {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise StoreError(
+            f"{plan.name} is damaged: its settings cannot be read ({place}: {first['msg']}). Go back to a copy of the "
+            "database, or propose it again"
+        ) from error
     request = build_request(resolved)
     # Nothing is drawn for further axes, so that those of the first variant stand for all.
     alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)

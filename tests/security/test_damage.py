@@ -96,6 +96,30 @@ def test_every_command_that_reads_it_says_what_is_damaged(
         assert "Go back to a copy of it" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("table", "change", "reader"),
+    [
+        ("plans", "workload = json_set(workload, '$.response_tokens', -1e308)", "recommend"),
+        ("plans", "workload = json_set(workload, '$.parameters', json('[[]]'))", "recommend"),
+        ("plans", "workload = json_set(workload, '$.prompt_set_size', 'x')", "recommend"),
+        ("plans", "config = json_set(config, '$.workload.response_tokens', 'x')", "preview plan-1"),
+        ("sweeps", "config = json_set(config, '$.training', 'x')", "recommend"),
+        ("sweeps", "config = json_set(config, '$.training', 'x')", "report out.html"),
+    ],
+)
+def test_a_document_whose_values_are_of_no_use_is_damage_too(
+    run: Run,  # noqa: F811
+    database: Path,
+    table: str,
+    change: str,
+    reader: str,
+) -> None:
+    damage(database, table, change)
+    ran = run(*reader.split(), "--db", str(database))
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1), ran.err
+    assert "is damaged: its " in ran.err
+
+
 def test_a_row_whose_parent_is_gone_is_named(run: Run, database: Path) -> None:  # noqa: F811
     damage(database, "sweeps", "plan_id = 77")
     assert "table sweeps, a row belongs to plans 77, which is not there" in run("status").err
