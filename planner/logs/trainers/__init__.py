@@ -86,7 +86,9 @@ class Trainer:
             started = any(fnmatchcase(word, entry) for entry in entries for word in words)
             if started or any(mark in found for mark in fork.get("marks", ())):
                 keys, assumed = self.keys | fork.get("keys", {}), self.assumed | fork.get("assumed", {})
-                return replace(self, name=name, entries=(*self.entries, *entries), keys=keys, assumed=assumed)
+                doubts = self.doubts | fork.get("doubts", {})
+                entries = (*self.entries, *entries)
+                return replace(self, name=name, entries=entries, keys=keys, assumed=assumed, doubts=doubts)
         return self
 
 

@@ -26,7 +26,7 @@ FORKS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any]]] = {
         "run.sh",
         f"python3 -m verl.trainer.main_ppo {VERL.format('gigpo')} {SIZES} env.rollout.n=8 env.max_steps=10",
         (8, 64, 4, 3000),  # a response is that of all turns
-        {"turns": 10, "turn_tokens": 300, "updates_per_batch": 4},  # 512 rollouts in mini-batches of 128 rollouts
+        {"turns": 10, "turn_tokens": 300, "updates_per_batch": 1},  # its mini-batches are counted in turns
     ),
     "search-r1": (
         "run.sh",
