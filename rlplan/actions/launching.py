@@ -286,6 +286,10 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
     for note in planned.notes:
         tell(note)
     now, run, board = datetime.now(UTC), planned.run, known.board
+    new = trial_of_final(board, run)
+    config = TrialConfig.model_validate(new.config)
+    if run.pilot is not None:
+        _fetch(run.pilot, board, config)
     with store.write() as session:
         row, settings = known.sweep, board.spec
         if row.id is None:  # of a plan: the sweep that it has not had
@@ -297,17 +301,11 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
             _require_new(session, row, run.configuration)
         spec, name = spec_of_final(settings, run), name_of_final(row.name, list(session.scalars(select(Sweep.name))))
         beside = {"folder": str(Path(spec.folder).parent), "storage": spec.storage and spec.storage.rpartition("/")[0]}
-        new = trial_of_final(board, run)
-        config = TrialConfig.model_validate(new.config)
         spec = spec.model_copy(update={**beside, "most_steps": limit_of(run, config)})
         where = (driver, now, store.location)
         final, own, (number,) = create(session, known.plan.name, spec, lambda _: [new], *where, name=name)
         if run.pilot is not None:
             trial = session.get_one(Trial, number)
-            copied = board.facts[run.pilot.trial].storage if run.pilot.trial in board.facts else None
-            if copied is not None:  # the worker may have been another machine
-                run.pilot.folder.mkdir(parents=True, exist_ok=True)
-                Mirror(copied, run.pilot.folder, config).fetch(run.pilot.step)
             folder = Path(own.folder) / trial.name
             copy_pilot(run.pilot, config, folder)
             take_over(session, final, trial, run.pilot)
@@ -317,6 +315,14 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
                     raise CheckpointError(f"the final run is not begun: {'; '.join(notes)}")
         add_final(session, name, row.name, _row(planned, request), now)
     return name
+
+
+def _fetch(pilot: FromPilot, board: Board, config: TrialConfig) -> None:
+    """Fetch a pilot's copy from its storage, since its worker may have been on another machine; nobody waits for it."""
+    storage = board.facts[pilot.trial].storage if pilot.trial in board.facts else None
+    if storage is not None:
+        pilot.folder.mkdir(parents=True, exist_ok=True)
+        Mirror(storage, pilot.folder, config).fetch(pilot.step)
 
 
 def _row(planned: Planned, request: LaunchRequest) -> Final:
