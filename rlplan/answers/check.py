@@ -199,7 +199,7 @@ def _turns(found: CheckedScript, turns: Turns) -> str:
     seconds = found.launch.without_tools.priced().seconds[0] * found.launch.traits.updates_per_batch
     of_turn = found.facts.values.get("turn_tokens")
     most = f" of up to {turns.most:,}" if turns.most > 1 else ""
-    parts = [f"{turns.count:,.2g}{most}", f"at most {of_turn:,} tokens each" if of_turn else ""]
+    parts = [f"{round(turns.count, 1):,g}{most}", f"at most {of_turn:,} tokens each" if of_turn else ""]
     parts += [f"tools answer up to {turns.tool_tokens:,.0f}" if turns.tool_tokens else ""]
     return f"{', '.join(filter(None, parts))}; {seconds:,.0f} s a step without {turns.tool_seconds:g} s of tools a turn"
 

@@ -304,6 +304,7 @@ def test_the_first_screen_has_turns_the_trainer_s_defaults_and_ends_with_a_plan_
     ("fork", "turns"),
     [
         ("verl-agent", "6 of up to 10, at most 300 tokens each"),
+        ("verl-agent with env.max_steps=300", "180 of up to 300, at most 300 tokens each"),
         ("search-r1", "1.8 of up to 3, at most 300 tokens each, tools answer up to 200"),
         ("skyrl", "2.4 of up to 4, at most 500 tokens each"),
         ("nemo-rl", "30 of up to 50"),
@@ -312,8 +313,9 @@ def test_the_first_screen_has_turns_the_trainer_s_defaults_and_ends_with_a_plan_
 def test_the_first_screen_of_an_agentic_script_has_its_turns_and_the_price_without_tools(
     fork: str, turns: str, run: Run, tmp_path: Path
 ) -> None:
-    name, text, _, _ = FORKS[fork]
-    (tmp_path / name).write_text(text.replace("org/m", "Qwen/Qwen2.5-3B-Instruct"))
+    trainer, _, longer = fork.partition(" with ")
+    name, text, _, _ = FORKS[trainer]
+    (tmp_path / name).write_text(f"{text.replace('org/m', 'Qwen/Qwen2.5-3B-Instruct').rstrip()} {longer}\n")
     ran = run("check", name)
     check(ran.out)
     found = re.search(rf"Turns +{turns}; ([\d,]+) s a step without 1 s of tools", " ".join(ran.out.split()))
