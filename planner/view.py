@@ -211,4 +211,4 @@ def by_configuration(trials: Iterable[TrialView]) -> dict[Configuration, list[Tr
 
 def has_curve(trial: TrialView) -> bool:
     """Whether the trial was scored after training had begun."""
-    return any(point.gpu_hours > 0 for point in trial.scores)
+    return any(point.step > 0 for point in trial.scores)

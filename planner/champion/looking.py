@@ -8,7 +8,7 @@ from statistics import NormalDist
 from planner.axes import MODEL, text_of
 from planner.champion.rates import rate_octaves, same_but_rate
 from planner.champion.standing import Gain, Standing
-from planner.champion.terms import MOST_LOOK_SHARE
+from planner.champion.terms import MOST_LOOK_SHARE, most_of_challengers
 from planner.rules import LOOK_SHARE
 from planner.view import Configuration, OpenCell, TrialView, has_curve
 
@@ -51,9 +51,9 @@ def toward_rule(standing: Standing, challenger: Configuration) -> bool:
 def cap_of(standing: Standing) -> float:
     """Return the GPU-hours that challengers may take in all."""
     terms = standing.terms
-    if terms.alone:
-        return 0.0
-    return max(terms.challenger_share, terms.alarm_share if standing.alarm else 0.0) * terms.total_gpu_hours
+    if standing.alarm or terms.alone:
+        return most_of_challengers(terms)
+    return terms.challenger_share * terms.total_gpu_hours
 
 
 def next_look(standing: Standing) -> Look | None:
@@ -104,7 +104,7 @@ def first_looks(standing: Standing, gains: Sequence[Gain], left: float) -> Itera
     begun = {gain.trial.configuration for gain in gains} | {standing.champion}
     trials = {trial.configuration: trial for trial in standing.view.trials.values() if trial.ready}
     best = best_so_far(standing, gains)
-    to_gpu_hours = LOOK_SHARE * standing.total
+    to_gpu_hours, faults = LOOK_SHARE * standing.total, faults_of(standing)
     for configuration in possible(standing):
         if configuration in begun or not comparable(standing, configuration):
             continue
@@ -113,12 +113,46 @@ def first_looks(standing: Standing, gains: Sequence[Gain], left: float) -> Itera
         assert priced is not None, "what is possible has a trial or an open cell"
         step = step_for(priced, to_gpu_hours, left)
         if step * priced.compared_per_step < LEAST_LOOK * to_gpu_hours:
-            continue
-        price = priced.start_up_gpu_hours + step * priced.gpu_hours_per_step
+            # Of what mends a fault a single score is worth having where there is none, up to what an alarm allows.
+            step = first_scored(standing, priced)
+            if gains or configuration not in faults or not is_payable(standing, priced):
+                continue
+        price = price_of(priced, step)
         mean, sd = standing.untried(configuration)
         explained = standing.calibration.explained(LOOK_SHARE)
         value = value_of_look(mean, sd, explained, bar_of(standing, configuration), best)
         yield Look(configuration, trial, step, price, value - cost_of(standing, price))
+
+
+def first_scored(standing: Standing, priced: TrialView | OpenCell) -> int:
+    """Return the step of the next score; until a cell has a trial, scores lie as far apart as the champion's."""
+    if isinstance(priced, OpenCell):
+        return standing.trial.segment_steps
+    return min(priced.most_steps, (priced.step // priced.segment_steps + 1) * priced.segment_steps)
+
+
+def price_of(priced: TrialView | OpenCell, step: int) -> float:
+    """Return the GPU-hours of a look up to a step, its start-up among them."""
+    if isinstance(priced, OpenCell):
+        return priced.start_up_gpu_hours + step * priced.gpu_hours_per_step
+    return priced.price(step)
+
+
+def is_payable(standing: Standing, priced: TrialView | OpenCell) -> bool:
+    """Say whether challengers may still take what the next score of one costs, an alarm provided."""
+    left = (1 + ROUNDING) * most_of_challengers(standing.terms) - standing.challenger_gpu_hours
+    return price_of(priced, first_scored(standing, priced)) <= left
+
+
+def unseen(standing: Standing) -> list[TrialView]:
+    """Return, where no challenger has a score, trials that may mend a fault and cannot be paid to one any more.
+
+    Of those that were never begun, the ones with a learning rate nearer to the rule's.
+    """
+    faults = {} if standing.challengers or standing.terms.alone else faults_of(standing)
+    trials = [trial for trial in standing.view.trials.values() if trial.configuration in faults and trial.ready]
+    begun = [trial for trial in trials if trial.gpu_hours_spent or toward_rule(standing, trial.configuration)]
+    return [trial for trial in begun if not is_payable(standing, trial)]
 
 
 def longer_looks(standing: Standing, gains: Sequence[Gain]) -> Iterator[Look]:
@@ -184,5 +218,5 @@ def step_for(priced: TrialView | OpenCell, gpu_hours: float, left: float) -> int
     paid = (left - priced.start_up_gpu_hours) / priced.gpu_hours_per_step
     if isinstance(priced, OpenCell):
         return max(0, math.floor(min(gpu_hours / priced.compared_per_step, paid) + ROUNDING))
-    segments = math.floor(paid / priced.segment_steps + ROUNDING)
+    segments = math.floor((priced.step + paid) / priced.segment_steps + ROUNDING)
     return min(step_at(priced, gpu_hours), max(0, segments) * priced.segment_steps)

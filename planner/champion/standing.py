@@ -133,9 +133,13 @@ class Standing:
         return next((usual for usual in alike if octaves_apart(self.champion, usual) > FAR_OCTAVES), None)
 
     def gain(self, challenger: TrialView) -> Gain:
-        """Compare a challenger's curve with the champion's at the challenger's GPU-hours."""
-        reached = challenger.scores[-1].gpu_hours
-        own, other = self.read(self.trial, reached), self.read(challenger)
+        """Compare a challenger's curve with the champion's at the challenger's GPU-hours.
+
+        One without a curve counts as level so far: sizes and learning rates then speak alone.
+        """
+        reached = challenger.scores[-1].gpu_hours if has_curve(challenger) else 0.0
+        own = self.read(self.trial, reached) if reached else self.reading
+        other = self.read(challenger) if reached else own
         width, look = scale(own.line), self.calibration.at(reached / self.total)
         n, B, rate = self._octaves(challenger.configuration)
         difference = look.level * (other.level - own.level) / width + look.line * (other.line - own.line) / width

@@ -34,10 +34,15 @@ def champion_of(config: Mapping[str, Any], total_gpu_hours: float) -> Champion |
     )
 
 
+def most_of_challengers(champion: Champion) -> float:
+    """Return the GPU-hours that challengers may take in all, an alarm or a look without a score provided."""
+    share = 0.0 if champion.alone else max(champion.challenger_share, champion.alarm_share)
+    return share * champion.total_gpu_hours
+
+
 def most_of_a_sweep(champion: Champion) -> float:
     """Return the GPU-hours that may pass before the final run goes on: the last look, and all challengers."""
-    challengers = 0.0 if champion.alone else max(champion.challenger_share, champion.alarm_share)
-    return (MOST_LOOK_SHARE + challengers) * champion.total_gpu_hours
+    return MOST_LOOK_SHARE * champion.total_gpu_hours + most_of_challengers(champion)
 
 
 def _data(configuration: Configuration) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from planner.axes import named_configuration
 from planner.champion.calibration import Calibration, calibration
-from planner.champion.looking import bar_of
+from planner.champion.looking import bar_of, unseen
 from planner.champion.reading import read_curve
 from planner.champion.standing import Gain, Standing
 from planner.percent import chance
@@ -39,7 +39,8 @@ def verdict(view: View, terms: Champion | None = None, fitted: Calibration | Non
         chosen = champion.candidates[0] if trial is None else trial.configuration
         return Verdict(chosen, chosen, False, None, None, None, None, "the champion has no score after its start yet")
     standing = Standing(view, champion, trial, fitted or calibration())
-    gains = [standing.gain(challenger) for challenger in standing.challengers if challenger.state not in LOST]
+    able = [challenger for challenger in standing.challengers if challenger.state not in LOST]
+    gains = [standing.gain(challenger) for challenger in (*able, *unseen(standing))]
     return _of_gains(standing, gains)
 
 
@@ -63,6 +64,8 @@ def _of_gains(standing: Standing, gains: Sequence[Gain]) -> Verdict:
     switched = bool(able) or failed
     likely = f"{chance(best.probability)} likely to gain more than its GPU-hours cost"
     why = f"{name} is {likely}" if switched else f"no challenger is likely enough to gain: {name} is {likely}"
+    if not has_curve(best.trial):
+        why += ", by its settings alone: the GPU-hours of challengers do not reach to a score of it"
     chosen = challenger if switched else own
     return Verdict(chosen, own, switched, challenger, best.probability, best.mean, bar, why)
 

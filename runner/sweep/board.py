@@ -103,7 +103,7 @@ class Board:
         self._plan_forecast = plan_forecast(state.plan, spec)
         typical = start_up_gpu_hours(candidates)
         self._is_final = spec.policy == FINAL_POLICY
-        self._measures = self._is_final or spec.training.trainer is not None
+        self._measures = self._is_final or spec.training.trainer is not None or self.champion is not None
         self.start_ups = StartUps(start_ups(candidates, typical), typical, measures=self._measures)
         self._cells, self._prices = Cells(spec, candidates, self.start_ups), StepPrices()
         self.account = Account(

@@ -9,6 +9,7 @@ from itertools import pairwise
 from sqlalchemy.orm import Session
 
 from budgets.errors import IllegalTransitionError, InputError
+from planner.champion.terms import most_of_challengers
 from planner.config.trainer import BUILTIN, Patience
 from planner.store import results, sweeps
 from planner.store.schema import Segment, Trial
@@ -89,25 +90,43 @@ class Dispatcher:
     def keep_within(self) -> None:
         """Reserve more for segments that would be ended for nothing; end those for which none is left.
 
-        They are those that are still starting when their grant is used up, that train on beyond their segment, and
-        that save when they want.
+        They are those that are still starting when their grant is used up, looks that have no score yet, those that
+        train on beyond their segment, and that save when they want.
         """
         board = self._board
         for segment in board.running.values():
-            starts = not any(each.optimizer_step > segment.from_step for each in segment.points)
-            saves_alone = self._saves_alone(segment.trial)
-            if segment.worker is None or not (starts or saves_alone or self._reach(segment) > segment.to_step):
+            looks, saves_alone = self._looks(segment), self._saves_alone(segment.trial)
+            scored = any(point.score is not None and point.optimizer_step > 0 for point in segment.points)
+            made = any(point.optimizer_step > segment.from_step for point in segment.points)
+            starts, goes_on = not (scored if looks else made), saves_alone or self._reach(segment) > segment.to_step
+            if segment.worker is None or not (starts or looks or goes_on):
                 continue
             if self._used(segment) < self._limit(segment, saves_alone=saves_alone):
                 continue
-            more = min((1.0 if starts else GROWTH) * segment.reserved_gpu_hours, board.ledger.left)
-            if more > 0:
+            more = min((1.0 if starts else GROWTH) * segment.reserved_gpu_hours, self._room(segment))
+            if more > 0 and (starts or goes_on):
                 board.ledger.extend(segment.reservation, more)
                 segment.reserved_gpu_hours += more
                 self._executor.extend(segment.id, self._reserved_seconds(segment))
             else:
                 segment.unpaid = segment.asked_seconds is None or segment.unpaid
                 self.stop(segment.id)
+
+    def _looks(self, segment: OpenSegment) -> bool:
+        """Whether a segment of a sweep with a champion is to bring its trial's first score after the start."""
+        scores = self._board.trials[segment.trial].scores
+        return self._board.champion is not None and not any(0 < point.step <= segment.from_step for point in scores)
+
+    def _room(self, segment: OpenSegment) -> float:
+        """Return the most by which a reservation may grow: of a challenger what all of them may still take."""
+        board, left = self._board, self._board.ledger.left
+        champion = board.champion
+        if champion is None or board.trials[segment.trial].configuration in champion.candidates:
+            return left
+        beside = [trial for trial in board.trials.values() if trial.configuration not in champion.candidates]
+        reserved = {running.trial: running.reserved_gpu_hours for running in board.running.values()}
+        taken = math.fsum(trial.gpu_hours_spent + reserved.get(trial.trial, 0.0) for trial in beside)
+        return min(left, most_of_challengers(champion) - taken)
 
     def stop(self, segment: int) -> None:
         """Ask a segment to end, saved, and note when: what does not end is killed."""
@@ -270,9 +289,10 @@ class Dispatcher:
     def _work(self, segment: OpenSegment) -> Work:
         facts, resources = self._board.facts[segment.trial], self._board.spec.resources
         step = self._board.trials[segment.trial].gpu_hours_per_step
-        # One whose trainer cannot save when it is to stop, or trains on, goes on as far as the budget does.
+        # One whose trainer cannot save when it is to stop, or trains on, goes on as far as the budget does; a look
+        # does until its first score.
         reach = self._reach(segment)
-        endless = self._saves_alone(segment.trial) or reach > segment.to_step
+        endless = self._looks(segment) or self._saves_alone(segment.trial) or reach > segment.to_step
         limit = math.inf if endless else time_limit(segment.reserved_gpu_hours, step)
         return Work(
             segment=segment.id,

@@ -185,8 +185,8 @@ class SweepDriver:
                 return False
             self._idleness.say_waiting(held=held)
             self._idleness.release(paused=self._requests.paused)
-            self._dispatcher.keep_within()
             self._folder.take(self._executor.wait(self._tick))
+            self._dispatcher.keep_within()
             self._dispatcher.end_hung()  # by what has come by now: the driver itself may have waited for a lock
 
     def _begin_new(self, ending: bool) -> None:

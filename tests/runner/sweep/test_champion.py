@@ -14,7 +14,7 @@ from planner.champion.terms import KEY, champion_data
 from planner.rules import LOOK_SHARE
 from planner.store import Store
 from planner.store.schema import Decision, Plan, Recommendation
-from planner.view import CHAMPION_POLICY, Champion, Configuration
+from planner.view import CHAMPION_POLICY, Champion, Configuration, has_curve
 from runner.ports.trial import TrialConfig
 from runner.simulation.world import Course, course_of
 from runner.sweep.answering import stored_board
@@ -61,6 +61,16 @@ def champion_sweep(folder: Path, **changes: Any) -> ChampionSweep:
     return ChampionSweep(folder / "rlplan.db", **{**options, **changes})
 
 
+class Flat:
+    """A shape of a run that learns nothing."""
+
+    def __init__(self, shape: Any) -> None:
+        self._start = shape.score(0)
+
+    def score(self, rollouts: float) -> float:
+        return float(self._start)
+
+
 class Collapsed:
     """A shape of a run that loses most of what it could from its first update on."""
 
@@ -78,6 +88,19 @@ def sick_above(rate: float) -> Callable[[TrialConfig], Course]:
         found = course_of(config)
         if config.learning_rate > rate:
             found._shape = Collapsed(found._shape)
+        return found
+
+    return course
+
+
+def flat_below(rate: float, start_up_seconds: tuple[float, float]) -> Callable[[TrialConfig], Course]:
+    """Return a world in which runs with a lower learning rate stay where they begin, and start in the first time."""
+
+    def course(config: TrialConfig) -> Course:
+        found = course_of(config)
+        found.start_up_seconds = start_up_seconds[config.learning_rate >= rate]
+        if config.learning_rate < rate:
+            found._shape = Flat(found._shape)
         return found
 
     return course
@@ -130,6 +153,27 @@ def test_a_sick_champion_is_replaced_by_a_third_of_its_rate(sick: ChampionSweep)
     actions = dict(sick.decisions())
     assert "learning rate" in actions["propose"]
     assert "goes on to the end" in actions["stop"]
+
+
+@pytest.mark.parametrize(
+    ("start_up_seconds", "is_seen"), [((150, 150), True), ((300, 300), True), ((60, 300), True), ((60, 900), False)]
+)
+def test_a_challenger_is_looked_at_to_its_first_score_however_long_it_starts(
+    tmp_path: Path, start_up_seconds: tuple[float, float], is_seen: bool
+) -> None:
+    own = USUAL._replace(axes=(("learning_rate", 0.1),))
+    given = champion_sweep(tmp_path, champion=own)
+    outcome = given.run(ChampionPolicy(), course=flat_below(rule_rate(given) / 5, start_up_seconds))
+    with given.store() as store, store.read() as session:
+        trials = stored_board(session, given.name).trials.values()
+    beside = [trial for trial in trials if trial.configuration != own and trial.gpu_hours_spent]
+    total = given.plan.budget_gpu_hours
+    assert [has_curve(trial) for trial in beside] == [is_seen]
+    assert beside[0].gpu_hours_spent <= (0.1 if is_seen else 0.15) * total
+    assert outcome.spent_gpu_hours <= given.spec.pilot_gpu_hours
+    answer, (last, why) = given.recommended(), given.decisions()[-1]
+    assert (last, answer.details["champion"]["switched"]) == ("stop", True)
+    assert ("by its settings alone" in why) is not is_seen
 
 
 @pytest.mark.parametrize("waits", [3, 20])
