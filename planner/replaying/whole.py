@@ -39,10 +39,12 @@ def play_whole(
     pilots: Pilots | None = None,
     truth: Callable[[float], Mapping[Configuration, float]] | None = None,
     fitted: Calibration | None = None,
+    progress: Callable[[float], None] = lambda spent: None,
 ) -> WholePlayed:
     """Play a champion with all GPU-hours; what others took is missing at the end of the run that goes on.
 
-    `truth` gives each configuration's score after so many GPU-hours where that is known better than by its runs.
+    `truth` gives each configuration's score after so many GPU-hours where that is known better than by its runs;
+    `progress` is called before each decision with what is spent.
     """
     truth = truth or recorded.truth
     total = champion.total_gpu_hours
@@ -59,7 +61,7 @@ def play_whole(
     )
     policy = ChampionPolicy(fitted)
     for _ in game.views(policy):
-        pass
+        progress(game.spent)
     view = game.view()
     decided = verdict(view, champion, fitted)
     ends, spent = (

@@ -120,6 +120,8 @@ class Preview(Answer):
     first_ranked: Configuration = field(repr=False)
     assumptions: tuple[str, ...]
 
+    cut_after_seconds: float | None = None  # of play, where that ended it before all worlds were drawn
+
     draws = Key[int](lambda each: len(each.without), "How many worlds were drawn.")
     fractions = Key[Sequence[FractionSummary]]("summaries")
     best_pilot_fraction = Key[float]("best_fraction")
@@ -219,7 +221,12 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
     outcomes: dict[float, list[PlayedWorld]] = {split.fraction: [] for split in splits}
     without: list[UnpilotedWorld] = []
     until = math.inf if request.draws else clock() + MOST_SECONDS
-    play_split = _champion_outcome if policy == CHAMPION else partial(_outcome, policy, lambda: clock() > until)
+
+    def in_time(_: float) -> None:
+        if clock() > until:
+            raise TimeoutError
+
+    play_split = partial(_champion_outcome if policy == CHAMPION else partial(_outcome, policy), in_time)
     with progress_shown(f"playing {policy} in drawn worlds", _most(request) * len(splits)) as progress:
         for number, world in enumerate(_worlds(request, setting, clock)):
             truth = world.truth(asked.budget_gpu_hours)
@@ -253,6 +260,7 @@ def preview(request: PreviewRequest, clock: Callable[[], float] = time.monotonic
         without=tuple(without),
         first_ranked=first_ranked,
         assumptions=(*assumptions_of(asked, setting, one_of_several=several), *refused),
+        cut_after_seconds=None if len(without) == _most(request) else clock() - until + MOST_SECONDS,
     )
 
 
@@ -282,12 +290,21 @@ def _sound(request: PreviewRequest) -> tuple[float, ...]:
     return fractions
 
 
-def _champion_outcome(world: DrawnWorld, split: Split, seed: int, workers: int) -> PlayedWorld:
-    """Play the whole money: the champion, its challengers, and the run that goes on."""
+def _champion_outcome(
+    in_time: Callable[[float], None], world: DrawnWorld, split: Split, seed: int, workers: int
+) -> PlayedWorld:
+    """Play the whole money: the champion, its challengers, and the run that goes on; TimeoutError once it is late."""
     proposal = split.proposal
     assert proposal.champion is not None, "only a champion's plan is played so"
-    terms = proposal.champion.terms
-    played = play_whole(world.recorded, terms, seed=seed, workers=workers, pilots=split.pilots(), truth=world.truth)
+    played = play_whole(
+        world.recorded,
+        proposal.champion.terms,
+        seed=seed,
+        workers=workers,
+        pilots=split.pilots(),
+        truth=world.truth,
+        progress=in_time,
+    )
     return PlayedWorld(
         score=played.reached,
         best=played.best_known,
@@ -297,15 +314,10 @@ def _champion_outcome(world: DrawnWorld, split: Split, seed: int, workers: int) 
 
 
 def _outcome(
-    policy: str, late: Callable[[], bool], world: DrawnWorld, split: Split, seed: int, workers: int
+    policy: str, in_time: Callable[[float], None], world: DrawnWorld, split: Split, seed: int, workers: int
 ) -> PlayedWorld:
     """Play the pilots and the final run; TimeoutError once it is late."""
     pool, proposal = Pool(), split.proposal
-
-    def in_time(_: float) -> None:
-        if late():
-            raise TimeoutError
-
     played = play(
         world.recorded,
         open_policy(policy, search=None, pool=pool),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
-from rlplan.actions.previewing import CHAMPION, NO_PILOTS, Estimate, FractionSummary, Preview, preview
+from rlplan.actions.previewing import CHAMPION, MOST_DRAWS, NO_PILOTS, Estimate, FractionSummary, Preview, preview
 from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plural, share
 
@@ -30,9 +30,11 @@ def parts(found: Preview, invocation: Invocation, canvas: Canvas) -> Iterator[Pa
     shown = found.summaries if invocation.explain else found.summaries[:ROWS]
     yield table_of(shown, columns, canvas)
     yield ""
+    seconds = found.cut_after_seconds
+    cut = "" if seconds is None else f" (cut after {seconds:.0f} s: --draws {MOST_DRAWS} plays {MOST_DRAWS})"
     yield from canvas.lines(
-        f"{plural(found.draws, 'simulated sweep')} a row, policy {found.policy}, scores drawn from the prior; ± is "
-        "one standard error. Below the best: how much lower the choice scores than the best one; within "
+        f"{plural(found.draws, 'simulated sweep')} a row{cut}, policy {found.policy}, scores drawn from the prior; ± "
+        "is one standard error. Below the best: how much lower the choice scores than the best one; within "
         f"{EQUIVALENCE_MARGIN:g}: how often it is that near.",
         "dim",
     )

@@ -127,7 +127,9 @@ def test_what_is_said_first_is_whether_pilots_pay(
     assert says in " ".join(capsys.readouterr().out.split())
 
 
-def test_without_a_number_as_many_worlds_are_drawn_as_time_allows(planned: Run) -> None:
+def test_without_a_number_as_many_worlds_are_drawn_as_time_allows(
+    planned: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert planned("propose", "--task", "sum-easy", "--budget", "0.4").code == 0
     asked: dict[str, Any] = {"policy": "random", "pilot_fractions": "0.2"}
     calls = itertools.count()
@@ -142,8 +144,18 @@ def test_without_a_number_as_many_worlds_are_drawn_as_time_allows(planned: Run) 
     assert drawn(PATIENCE_SECONDS / 2.5) == FEWEST_DRAWS
     assert drawn(PATIENCE_SECONDS / 5.5) == FEWEST_DRAWS + 3
     assert drawn(MOST_SECONDS / 2.5) == 2  # the third is not played to its end
+    clock = itertools.count(0.0, MOST_SECONDS / 2.5 / turns)
+    preview(PreviewRequest(**asked), lambda: next(clock)).emit(Format.TABLE, Invocation(()))
+    assert "2 simulated sweeps a row (cut after 18 s: --draws 40" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(InputError, match=f"one drawn world takes more than {MOST_SECONDS:g} s"):
         drawn(2 * MOST_SECONDS)
+
+
+def test_the_first_world_of_a_champions_plan_is_bounded_too(planned: Run) -> None:
+    assert planned("propose", "--task", "sum-easy", "--budget", "0.4").code == 0
+    clock = itertools.count(0.0, MOST_SECONDS)
+    with pytest.raises(InputError, match="one drawn world takes more than"):
+        preview(PreviewRequest(policy="champion", pilot_fractions="0.2"), lambda: next(clock))
 
 
 def of(outcomes: dict[float, list[tuple[float, float]]]) -> Preview:
