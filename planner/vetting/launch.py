@@ -59,6 +59,7 @@ _VERBATIM: Final = (  # what a launch has as the script says it
     *("keep_checkpoints", "resume", "batch_rollouts", "update_rollouts", "device_batch", "device_validation"),
 )
 USUAL_PIXELS: Final = 640 * 480  # of an image whose size nobody says, between the least and the most of the script
+SERVER: Final = "vLLM server"  # on GPUs of its own: who says so of a plan's trainer
 MEAN_PROMPT: Final = WorkloadSection.model_fields["prompt_tokens"].default
 
 
@@ -175,7 +176,8 @@ def configured(facts: ScriptFacts, model: str) -> dict[str, tuple[str, Any]]:
     found["hardware.gpus_per_trial"] = ("gpus", values.get("gpus"))
     found["recipe.name"] = ("recipe", values.get("recipe") or "grpo")
     if facts.trainer in TRAINERS and facts.trainer == facts.maker:
-        found["trainer.name"] = ("trainer", facts.trainer)
+        served = facts.trainer == "trl" and (facts.split.generator_gpus or any(SERVER in it for it in facts.unresolved))
+        found["trainer.name"] = (SERVER if served else "trainer", facts.trainer)
     if values.get("prompt_tokens"):  # the most that a prompt may have; its mean is a guess
         found["workload.prompt_tokens"] = ("prompt_tokens", min(MEAN_PROMPT, values["prompt_tokens"]))
     if model and (pixels := catalogue.model(model).image_pixels):

@@ -10,11 +10,13 @@ from budgets.workload import Validation
 from planner.adopting.starting import Start, launcher_of, line_of, note_of, starters
 from planner.axes import MODEL, RECIPE, text_of
 from planner.champion.terms import champion_of
+from planner.config.request import SCRIPT
 from planner.recipes import load_recipe, recipe_names
 from planner.recipes.schema import Schedule
 from planner.store import open_store
 from planner.store.records import RankedRow
 from planner.store.schema import Plan
+from planner.vetting.launch import SERVER
 from planner.view import Configuration
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import row_with, sizes_in
@@ -76,6 +78,12 @@ def by_hand(
         raise InputError(
             f"--print {trainer}: recipe '{taken.recipe}' generates while it trains, on GPUs of its own, and {trainer} "
             "takes turns. Print it for verl, or plan with --recipe grpo"
+        )
+    if trainer == "trl" and plan.config.get("sources", {}).get("trainer.name") == SERVER:
+        script = plan.config["sources"].get("proposal.baseline", SCRIPT).removeprefix(SCRIPT) or "the script"
+        raise InputError(
+            f"--print trl: {script} has vLLM on GPUs of its own, and {plan.name} is priced with vLLM on those that "
+            f"train. Set n, B and the learning rate in {script}, or plan without --from to print vllm_mode=colocate"
         )
     notes = [f"for {model} give a folder or a name of the hub"] if model in catalogue.names("models") else []
     unmeasured = found.sweep is not None and found.source is Source.PROPOSED

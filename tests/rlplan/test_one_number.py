@@ -271,3 +271,28 @@ def test_what_generates_beside_the_training_is_printed_for_trainers_that_can_and
     refused = run("launch", "plan-1", "--print", "trl")
     assert (refused.code, "recipe 'scalerl' generates while it trains" in refused.err) == (2, True)
     assert "engines have GPUs of their own" in run.json("launch", "plan-1", "--print", "verl")["note"]
+
+
+SERVED = """\
+{serve}accelerate launch --num_processes 6 grpo.py --model_name_or_path Qwen/Qwen2.5-7B-Instruct --use_vllm true \\
+    --vllm_mode {mode} --per_device_train_batch_size 8 --num_generations 8 --max_completion_length 2048
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "serve", "code"),
+    [
+        ("server", "trl vllm-serve --model Qwen/Qwen2.5-7B-Instruct --tensor-parallel-size 2 &\n", 2),
+        ("server", "", 2),
+        ("colocate", "", 0),
+    ],
+)
+def test_a_script_whose_engine_has_gpus_of_its_own_is_not_printed_with_a_shared_one(
+    mode: str, serve: str, code: int, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "run.sh").write_text(SERVED.format(mode=mode, serve=serve), encoding="utf-8")
+    propose = ("propose", "--budget", "1000", "--from", "run.sh", "--gpu", "h100")
+    assert run(*propose).code == 0
+    printed = run("launch", "plan-1", "--print", "trl")
+    assert (printed.code, "vLLM on GPUs of its own" in printed.err) == (code, code == 2)
+    assert ("--vllm_mode colocate" in printed.out) == (code == 0)
