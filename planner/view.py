@@ -44,6 +44,7 @@ class ScorePoint(NamedTuple):
     gpu_hours: float  # that its training so far takes on the final run's GPUs, where curves are compared
     score: float
     standard_error: float | None
+    validation_gpu_hours: float = 0.0  # of those, that this score took; 0 where nobody says
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The answer: which allocation to run in full, how sure that is, and what speaks for the others; as data and back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import sqrt
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +17,7 @@ from planner.recommending.facts import Facts, alike, require_choice
 from planner.recommending.prospect import RUNGS_PER_OCTAVE, Prospect, beats
 from planner.recommending.succession import Alone, Decided, Succession
 from planner.view import Configuration
+from planner.watching.left import PredictedScore
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -84,6 +85,7 @@ class FinalAnswer:
     seed_sd: float  # of score, where the chosen one is expected
     draws: int
     succession: Succession | None = None  # where the sweep had a champion
+    goes_on: bool = True  # whether a final run can go on from its pilot: one on other GPUs starts anew
 
     @property
     def budgets(self) -> tuple[AtBudget, ...]:
@@ -146,6 +148,8 @@ class FinalAnswer:
         A pilot's luck is in its checkpoint: as long as nothing says that it passes, it counts for the run that has it.
         """
         seeds = self.chosen.seeds_seen
+        if seeds and not self.goes_on:
+            return "The forecast is for a fresh run: its pilot had other GPUs, or saved nothing."
         if seeds:
             pilot = "its pilot" if seeds == 1 else f"the longest of its {seeds} pilots"
             return f"The forecast is for continuing {pilot}, not for a fresh run."
@@ -161,20 +165,24 @@ def answer(
     prompt_set_size: int | None = None,
     paid: bool = False,
     decided: Decided | None = None,
+    promised: Callable[[Configuration, float], PredictedScore] | None = None,
+    goes_on: bool = True,
 ) -> FinalAnswer:
     """Return the recommendation for a final run of so many GPU-hours, beside those of its pilot where they are `paid`.
 
     `seed_sd` is how far runs of a configuration end apart, in √(p(1 − p)). What a sweep with a champion has `decided`
-    is taken. NotFoundError when nothing was seen or all has failed, BudgetError when no update step can be paid for.
+    is taken; each is described by what is `promised` of its final run, which `goes_on` from its pilot or starts anew.
+    NotFoundError when nothing was seen or all has failed, BudgetError when no update step can be paid for.
     """
     require_choice(facts, target_gpu_hours)
     prospect = Prospect.of(joint, facts, target_gpu_hours, paid=paid)
-    choices = Choices(prospect, seed_sd, None if decided is None else decided.verdict.configuration)
+    choices = Choices(prospect, seed_sd, None if decided is None else decided.verdict.configuration, promised)
     rung = prospect.rung(0)
     chosen = choices.chosen(rung)
     by_expectation = sorted(range(len(prospect.configurations)), key=lambda row: -prospect.expected[rung, row])
     able = [row for row in by_expectation if prospect.able[rung, row] and row != chosen.row]
     succession = None if decided is None else decided.succession(joint, facts, seed_sd)
+    others = sorted((choices.described(rung, row) for row in able), key=lambda each: -each.expected_score)
     warned = cautions(choices, chosen.row, len(chosen.undecided), prompt_set_size)
     return FinalAnswer(
         target_gpu_hours=target_gpu_hours,
@@ -183,7 +191,7 @@ def answer(
         runner_up=_runner_up(choices, chosen, able, succession),
         level=tuple(prospect.configurations[row] for row in chosen.level),
         equivalent=tuple(choices.described(rung, row) for row in chosen.undecided if row != chosen.row),
-        ranked=tuple(choices.described(rung, row) for row in (chosen.row, *able)),
+        ranked=(choices.choice(rung), *others),
         left_out={
             prospect.configurations[row]: prospect.facts[row] for row in by_expectation if not prospect.able[rung, row]
         },
@@ -192,6 +200,7 @@ def answer(
         seed_sd=seed_sd * sqrt(pass_rate_variance(prospect.expected[rung, chosen.row])),
         draws=prospect.scores.shape[1],
         succession=succession,
+        goes_on=goes_on,
     )
 
 
@@ -243,6 +252,7 @@ def answer_data(answer: FinalAnswer) -> dict[str, Any]:
         "left_out": [configuration_data(each) for each in answer.left_out],
         "seed_sd": answer.seed_sd,
         "draws": answer.draws,
+        "goes_on": answer.goes_on,
         **({} if answer.succession is None else {"champion": _succession_data(answer.succession)}),
     }
 
@@ -308,6 +318,7 @@ def _answer(document: Document, left_out: Facts) -> FinalAnswer:
         seed_sd=document["seed_sd"],
         draws=document["draws"],
         succession=_succession(document.get("champion")),
+        goes_on=document.get("goes_on", True),
     )
 
 

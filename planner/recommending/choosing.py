@@ -18,6 +18,7 @@ from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
 from planner.recommending.prospect import Prospect, beats, interval, odds
 from planner.view import Axes, Configuration
+from planner.watching.left import PredictedScore
 
 PRICES = ((-1, 0.25), (0, 0.5), (1, 0.25))  # rungs, thirds of an octave: a quarter more or less is bought, with weights
 TOSS_UP = 0.25  # P(it beats the best), from which on the two cannot be told apart
@@ -134,8 +135,15 @@ class Choices:
     chosen: Callable[[int], Chosen]  # what is taken at a compute, and why
     described: Callable[[int, int], Choice]  # at a compute, any configuration by its row
 
-    def __init__(self, prospect: Prospect, seed_sd: float, taken: Configuration | None = None) -> None:
-        self.prospect, self.seed_sd = prospect, seed_sd
+    def __init__(
+        self,
+        prospect: Prospect,
+        seed_sd: float,
+        taken: Configuration | None = None,
+        promised: Callable[[Configuration, float], PredictedScore] | None = None,
+    ) -> None:
+        """Describe each by what a final run of it, and of so many GPU-hours, would be `promised`."""
+        self.prospect, self.seed_sd, self._promised = prospect, seed_sd, promised
         row = None if taken is None else prospect.configurations.index(taken)
         self.chosen, self.described = cache(partial(choose, prospect, taken=row)), cache(self._described)
         self._odds = cache(partial(odds, prospect))
@@ -147,11 +155,19 @@ class Choices:
     def _described(self, rung: int, row: int) -> Choice:
         prospect, chances = self.prospect, self._odds(rung)
         configuration, facts = prospect.configurations[row], prospect.facts[row]
-        steps = facts.steps(float(prospect.lengths(rung)[row]))
-        # A run that goes on has its seed in its curve.
-        scores = prospect.scores[rung][:, row]
-        seed_sd = 0.0 if facts.seeds_seen else self.seed_sd * np.sqrt(pass_rate_variance(scores))
-        low, high = interval(scores, seed_sd)
+        scores, score = prospect.scores[rung][:, row], float(chances.expected[row])
+        if facts.final is None or self._promised is None:
+            steps = facts.steps(float(prospect.lengths(rung)[row]))
+            gpu_hours = steps * facts.gpu_hours_per_step
+            # A run that goes on has its seed in its curve.
+            seed_sd = 0.0 if facts.seeds_seen else self.seed_sd * np.sqrt(pass_rate_variance(scores))
+            low, high = interval(scores, seed_sd)
+        else:
+            length = facts.final.length(float(prospect.gpu_hours[rung]))
+            steps = length.steps
+            gpu_hours = length.gpu_hours + (facts.reached_gpu_hours if facts.final.begun else 0.0)
+            end = self._promised(configuration, steps * facts.gpu_hours_per_step)
+            score, low, high = end.score, end.low, end.high
         return Choice(
             rollouts_per_prompt=configuration.rollouts_per_prompt,
             prompts_per_batch=configuration.prompts_per_batch,
@@ -159,8 +175,8 @@ class Choices:
             update_steps=steps,
             learning_rate=facts.learning_rate,
             recipe=facts.recipe,
-            gpu_hours=steps * facts.gpu_hours_per_step,
-            expected_score=float(chances.expected[row]),
+            gpu_hours=gpu_hours,
+            expected_score=score,
             score_low=low,
             score_high=high,
             probability_best=float(chances.best[row]),

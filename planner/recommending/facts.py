@@ -11,6 +11,7 @@ from budgets.errors import BudgetError, NotFoundError
 from planner.curves.curve import Vector, pass_rate_variance
 from planner.curves.verdicts import State
 from planner.metrics import SEED_SD
+from planner.recommending.length import FinalPrice
 from planner.sweeping.beliefs import states_of
 from planner.trials import TrialState
 from planner.view import Configuration, ScorePoint, TrialView, View, by_configuration, has_curve
@@ -34,6 +35,7 @@ class ConfigurationFacts:
     collapsed_runs: int = 0
     declining_runs: int = 0
     failed: bool = False  # every run of it has failed, so that a final of it would
+    final: FinalPrice | None = None  # of its final run, where one can be launched
 
     @property
     def has_own_curve(self) -> bool:
@@ -48,7 +50,9 @@ class ConfigurationFacts:
         return fmean(score for at, score in self.end if at >= gpu_hours - near)
 
     def steps(self, gpu_hours: float) -> int:
-        """Return the whole update steps that GPU-hours pay for."""
+        """Return the whole update steps that GPU-hours pay for, beside those that the run goes on from."""
+        if self.final is not None:
+            return self.final.length(gpu_hours).steps
         return math.floor(gpu_hours / self.gpu_hours_per_step + ROUNDING)
 
 

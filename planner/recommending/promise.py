@@ -43,6 +43,7 @@ def promise(
     seed_sd: float,
     score_share: float = 0.0,
     going_on: int | None = None,
+    parts: int = PARTS,
 ) -> Promise:
     """Return what a final run of so many GPU-hours promises.
 
@@ -51,7 +52,7 @@ def promise(
     validation, which is what the run is held against, so that its error is in it: `score_share` is its variance as
     share of p(1 − p).
     """
-    shares = [part / PARTS for part in range(1, PARTS + 1)]
+    shares = [part / parts for part in range(1, parts + 1)]
     along = np.array([[share * gpu_hours for share in shares]]) / joint.target
     run = -1 if going_on is None else joint.run_of.get(going_on, -1)
     draws = joint.observed(np.array([joint.place[configuration]]), np.array([run]), along, OWN_DEPARTURE)[:, 0, :]

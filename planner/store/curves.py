@@ -10,9 +10,10 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar, cast
 
-from sqlalchemy import ColumnElement, Row, Table, bindparam, func, null, select
+from sqlalchemy import JSON, ColumnElement, Row, Table, bindparam, func, null, select, type_coerce
 from sqlalchemy.orm import Session
 
+from budgets.work import Phase
 from planner.metrics import Metric
 from planner.store.schema import Point, Trial
 from planner.store.sweeps import Totals, totals_of
@@ -116,18 +117,20 @@ def remember_scores(
 def _counted(
     session: Session, attempts: Mapping[int, Attempt], metric: Metric, *, scored: bool
 ) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the points that count of each trial, by step: GPU-hours, compared ones, and what was scored.
+    """Yield the points that count of each trial, by step: GPU-hours, compared ones, a validation's, what was scored.
 
     Of a step there may be several, the newest last.
     """
     point = cast(Table, Point.__table__).c  # not the mapped class: many rows come twice as fast without it
+    took = type_coerce(point.metrics, JSON)["seconds"][Phase.EVALUATE.value].as_float()
     wanted = (
         select(
             point.trial_id,
             point.attempt,
             point.optimizer_step,
             point.gpu_hours,
-            func.coalesce(point.compared_gpu_hours, point.gpu_hours),
+            (compared := func.coalesce(point.compared_gpu_hours, point.gpu_hours)),
+            null() if scored else compared * took / func.nullif(point.seconds, 0.0),
             point.score,
             point.score_standard_error,
             null() if metric.kind == "mean" else point.further_scores,
@@ -145,8 +148,8 @@ def _counted(
 
 def _scores(points: Iterable[Any], metric: Metric) -> list[ScorePoint]:
     by_step = {
-        step: ScorePoint(step, compared, *measured)
-        for step, _, compared, *stored in points
+        step: ScorePoint(step, compared, *measured, validation or 0.0)
+        for step, _, compared, validation, *stored in points
         if (measured := metric.of(*stored)) is not None
     }
     return list(by_step.values())

@@ -1,6 +1,6 @@
 """What `rlplan launch` does, callable from Python: store a sweep's final run with its promise, and drive it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,16 +10,16 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, CheckpointError, InputError, NotFoundError
 from planner.axes import named_configuration, rate_factor
+from planner.champion.verdict import longest_of
 from planner.pooling.pool import joint_of
 from planner.recommending.facts import seed_sd
 from planner.recommending.promise import Promise, promise, promise_from_studies, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
-from planner.store.curves import points_of
 from planner.store.driving import Driver
 from planner.store.finals import ENDED, Final, add_final, end_of_run, finals_of, spent_beside, switch_of
 from planner.store.results import record_decision
-from planner.store.schema import Plan, Point, Sweep, SweepStatus, Trial
+from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import move_trial, plan_named, spent_gpu_hours, sweep_named
 from planner.trials import TrialState
 from planner.view import FINAL_POLICY, Configuration, View
@@ -48,17 +48,16 @@ from runner.sweep.board import Board
 from runner.sweep.deciding import evidence
 from runner.sweep.finals import (
     FinalRun,
-    Layout,
+    final_price,
     final_run,
     limit_of,
     name_of_final,
     spec_of_final,
-    step_price,
     take_over,
     trial_of_final,
 )
 from runner.sweep.keeping import FromPilot, copy_pilot
-from runner.sweep.planned import configuration_of, pilot_gpus, run_in_prior
+from runner.sweep.planned import configuration_of, run_in_prior
 from runner.sweep.planning import shortfall
 from runner.sweep.spec import SweepSpec
 
@@ -155,7 +154,6 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
     board = known.board
     with store.read() as session:
         plan = plan_named(session, known.plan.name)
-        layout = Layout.of(board.spec, pilot_gpus(plan))
     if request.from_best:
         wanted = best_of_former(store, known, request.learning_rate)
     else:
@@ -163,38 +161,28 @@ def _planned(store: Store, known: Stored, request: LaunchRequest, wanted: Wanted
     with store.read() as session:
         beside = spent_beside(session, known.sweep.plan_id, known.sweep.id)
         money = _money(session, known, wanted.pilot, beside)
-        price = step_price(wanted.gpu_hours_per_step, _measured(session, board, wanted))
         if not request.from_best:
             _require_new(session, known.sweep, wanted.configuration, switching=request.switch)
         view = board.view(0) if known.sweep.id is None else evidence(session, known.sweep)
     if request.from_best and wanted.pilot is not None:
         view = known_there(view, wanted.pilot)
-    run = final_run(
+    like = longest_of(view, wanted.configuration) if wanted.pilot is None else view.trials[wanted.pilot.trial]
+    price = final_price(
         board,
         wanted.configuration,
-        wanted.learning_rate,
-        price,
-        money,
-        wanted.pilot,
-        layout,
-        request.validations,
+        wanted.gpu_hours_per_step,
+        () if like is None else like.scores,
+        0 if wanted.pilot is None else wanted.pilot.step,
         wanted.most_steps,
     )
+    whole = wanted.configuration, wanted.learning_rate, price, money, wanted.pilot
+    run = final_run(board, *whole, request.validations)
     notes = list(wanted.notes)
     if beside:
         notes.append(f"{spending_text(beside, plan)}; {money:.4g} are left for this final run")
     spec = spec_of_final(board.spec, run)
-    promised = _promised(known, run, run.update_steps * wanted.gpu_hours_per_step, view)
+    promised = _promised(known, run, run.length.steps * wanted.gpu_hours_per_step, view)
     return Planned(known.sweep.name, run, promised, tuple(notes), shortfall(spec, plan, *machine()), spec, plan)
-
-
-def _measured(session: Session, board: Board, wanted: Wanted) -> Sequence[Point]:
-    """Return the points of the run that a final run goes on from, or of the longest pilot like it; none without one."""
-    if wanted.pilot is not None:
-        return points_of(session, wanted.pilot.trial)
-    alike = [trial for trial in board.trials.values() if trial.configuration == wanted.configuration]
-    longest = max(alike, key=lambda trial: trial.step, default=None)
-    return [] if longest is None else points_of(session, longest.trial)
 
 
 def _promised(known: Stored, run: FinalRun, gpu_hours: float, view: View) -> Promise:
@@ -205,7 +193,7 @@ def _promised(known: Stored, run: FinalRun, gpu_hours: float, view: View) -> Pro
     if known.sweep.id is None:
         prior = run_in_prior(known.plan, known.board.spec, known.board.candidate(run.configuration))
         if prior is not None:  # else the plan cannot tell
-            return promise_from_studies(prior, rate_factor(run.configuration.axes), run.update_steps)
+            return promise_from_studies(prior, rate_factor(run.configuration.axes), run.length.steps)
     return promise(
         joint_of(view, DRAWS),
         run.configuration,
@@ -328,16 +316,16 @@ def _fetch(pilot: FromPilot, board: Board, config: TrialConfig) -> None:
 def _row(planned: Planned, request: LaunchRequest) -> Final:
     run, end = planned.run, planned.promise.end
     return Final(
-        update_steps=run.update_steps,
-        segment_steps=run.segment_steps,
-        gpu_hours_per_step=run.gpu_hours_per_step,
-        start_up_gpu_hours=run.start_up_gpu_hours,
+        update_steps=run.length.steps,
+        segment_steps=run.length.segment_steps,
+        gpu_hours_per_step=run.length.gpu_hours_per_step,
+        start_up_gpu_hours=run.price.start_up,
         from_trial_id=None if run.pilot is None else run.pilot.trial,
         from_step=run.from_step,
         stop_when_won=request.stop_when_won,
         promised_score=end.score,
         promised_low=end.low,
         promised_high=end.high,
-        promised_gpu_hours=run.gpu_hours,
+        promised_gpu_hours=run.length.gpu_hours,
         promised_band=planned.promise.rows,
     )

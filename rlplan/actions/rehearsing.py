@@ -56,7 +56,7 @@ def rehearse_final(request: LaunchRequest, seconds: float = SECONDS) -> Iterator
     """Yield what was found of a final run as it would be launched; nothing is stored."""
     planned = describe(request)
     run, spec, candidates = planned.run, planned.spec, planned.plan.candidates
-    summary = f"{named_configuration(run.configuration)}, {run.update_steps:,} updates on {_layout(spec)}"
+    summary = f"{named_configuration(run.configuration)}, {run.length.steps:,} updates on {_layout(spec)}"
     yield ok("final run", summary)
     sizes = [(each, Configuration(each.rollouts_per_prompt, each.prompts_per_batch, each.axes)) for each in candidates]
     own = [each for each, configuration in sizes if configuration == run.configuration]

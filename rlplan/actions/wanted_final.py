@@ -9,6 +9,7 @@ from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.champion.terms import champion_of
 from planner.proposals.propose import STOPS_EARLY
 from planner.recommending.choosing import Choice
+from planner.recommending.facts import facts_of
 from planner.store import Store
 from planner.store.finals import BEST, ENDED, finals_of, pilots_of
 from planner.store.schema import Candidate, Plan, Sweep, SweepStatus, Trial
@@ -22,6 +23,7 @@ from rlplan.reading.row_choice import no_such_allocation, row_with, sizes_in
 from rlplan.requests.running import SweepRequest
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver
+from runner.sweep.answering import planned_of
 from runner.sweep.board import Board
 from runner.sweep.home import home_of
 from runner.sweep.keeping import FromPilot, takes_rate
@@ -44,15 +46,13 @@ class Wanted:
 
 def wanted_of_sweep(known: Stored, allocation: str | None) -> Wanted:
     """Return the recommended final run, or the best of the allocation that is named."""
-    choice, training = _choice(known, allocation), known.board.spec.training
-    pilot, note = None, "it starts from the base model"
-    if training.trainer is not None or training.simulation is None:
-        pilot, note = beginning(known.board, choice.configuration, choice.update_steps, known.astray)
+    choice = _choice(known, allocation)
+    pilot, note = beginning(known.board, choice.configuration, choice.update_steps, known.astray)
     start = most = None
     if pilot is not None:
         start = FromPilot(pilot.number, Path(pilot.folder), pilot.step)
         most = horizon_of(TrialConfig.model_validate(known.board.facts[pilot.number].config))
-    price = choice.gpu_hours / choice.update_steps
+    price = facts_of(known.board.view(0), planned_of(known.board))[choice.configuration].gpu_hours_per_step
     return Wanted(choice.configuration, choice.learning_rate, price, start, (note,), most)
 
 

@@ -73,11 +73,11 @@ class LaunchPlan(Answer):
     rollouts_per_prompt = Key[int](lambda each: each.planned.run.configuration.rollouts_per_prompt)
     prompts_per_batch = Key[int](lambda each: each.planned.run.configuration.prompts_per_batch)
     axes = Key[AxisValues](lambda each: dict(each.planned.run.configuration.axes))
-    update_steps = Key[int]("planned.run.update_steps")
-    segment_steps = Key[int]("planned.run.segment_steps")
+    update_steps = Key[int]("planned.run.length.steps")
+    segment_steps = Key[int]("planned.run.length.segment_steps")
     from_step = Key[int]("planned.run.from_step")
     learning_rate = Key[float]("planned.run.learning_rate")
-    gpu_hours = Key[float]("planned.run.gpu_hours")
+    gpu_hours = Key[float]("planned.run.length.gpu_hours")
     budget_gpu_hours = Key[float]("planned.run.budget_gpu_hours")
     promised = Key[PredictedScore]("planned.promise.end")
     band = Key[Sequence[Sequence[float]]]("planned.promise.rows", "share of the run, score, low and high")
@@ -121,16 +121,17 @@ def parts(found: LaunchPlan, invocation: Invocation, canvas: Canvas) -> Iterator
     planned = found.planned
     run, end = planned.run, planned.promise.end
     yield from canvas.lines(
-        f"{planned.sweep}: {named_configuration(run.configuration)} for {run.update_steps:,} steps at learning rate "
+        f"{planned.sweep}: {named_configuration(run.configuration)} for {run.length.steps:,} steps at learning rate "
         f"{rate(run.learning_rate)}.",
         "bold",
     )
     yield from canvas.lines(
         f"Expected score at its end {interval(end.score, end.low, end.high)}: the run is held to that forecast."
     )
+    every = run.length.segment_steps
     yield from canvas.lines(
-        f"It takes about {hours(run.gpu_hours)} of the {hours(run.budget_gpu_hours)} GPU-hours left. "
-        f"It is validated and saved every {'step' if run.segment_steps == 1 else f'{run.segment_steps:,} steps'}."
+        f"It takes about {hours(run.length.gpu_hours)} of the {hours(run.budget_gpu_hours)} GPU-hours left. "
+        f"It is validated and saved every {'step' if every == 1 else f'{every:,} steps'}."
     )
     for note in planned.notes:
         yield from canvas.lines(f"{capital(note)}.")

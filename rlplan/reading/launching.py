@@ -92,7 +92,7 @@ def beginning(
     That is exact on the pilot's own layout, where the pilot's folder or its copy in the storage is at hand.
     """
     spec, base = board.spec, "it starts from the base model"
-    at_hand = (astray is None or spec.storage is not None) and spec.final_gpus is None
+    at_hand = (astray is None or spec.storage is not None) and spec.goes_on
     pilot = pilot_of(board, configuration) if at_hand else None
     if pilot is None:
         trained = any(each.step for each in board.trials.values() if each.configuration == configuration)

@@ -1,19 +1,23 @@
 """From a board, live or read back from the database, to the answer of its sweep."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from planner.champion.verdict import verdict
+from planner.champion.verdict import longest_of, verdict
 from planner.pooling.draws import JointDraws
 from planner.pooling.pool import Pool
 from planner.recommending.answer import FinalAnswer, answer
 from planner.recommending.facts import ConfigurationFacts, facts_of, require_choice, seed_sd
+from planner.recommending.promise import promise, score_share
 from planner.recommending.prospect import DRAWS
 from planner.recommending.succession import Decided
 from planner.store.state import sweep_state
 from planner.view import Configuration
+from planner.watching.left import PredictedScore
 from runner.sweep.board import Board
+from runner.sweep.finals import final_price
 from runner.sweep.planned import rate_of
 from runner.sweep.spec import SweepSpec
 
@@ -34,27 +38,42 @@ def answer_of(
 ) -> FinalAnswer:
     """Return the recommendation for a final run of so many GPU-hours, by default the plan's.
 
-    Where the sweep decides how much the pilots take, the final run has what they leave over as well; on the same GPUs
-    it goes on from its pilot, whose GPU-hours it need not pay for again.
+    It has what the pilots leave over as well; on the same GPUs it goes on from its pilot, whose GPU-hours it need not
+    pay for again.
 
     What is believed does not depend on what is asked: the curves are always fitted for the plan's own target. Who has
     fitted them already gives the `joint`, or the `pool` that did.
     """
     view, spec = board.view(0), board.spec
     # What is set aside for workers that wait is given back in the end, and what a worker has overrun is gone.
-    left_over = board.ledger.budget - board.ledger.charged if spec.rest_to_final else 0.0
-    if board.champion is not None:  # whose target is all there is, the sweep's GPU-hours among them
-        left_over -= board.ledger.budget
+    # A champion's target is all there is, the sweep's GPU-hours among them.
+    left_over = (0.0 if board.champion is not None else board.ledger.budget) - board.ledger.charged
     facts, target = facts_of(view, planned_of(board)), target_gpu_hours or spec.target_gpu_hours + left_over
+    longest = {each: longest_of(view, each) for each in facts}
+    own = target_gpu_hours is None  # the run that is launched, not one that somebody asks about
+    for each, trial in longest.items() if own else ():
+        scores, begun = (trial.scores, trial.step if spec.goes_on else 0) if trial else ((), 0)
+        priced = final_price(board, each, facts[each].gpu_hours_per_step, scores, begun)
+        facts[each] = replace(facts[each], final=priced)
     require_choice(facts, target)  # a joint belief needs a curve
+    drawn = (pool or Pool()).joint_draws(view, draws) if joint is None else joint
+    between_seeds, share = seed_sd(view.trials.values()), score_share(view.trials.values())
+
+    def promised(configuration: Configuration, gpu_hours: float) -> PredictedScore:
+        trial = longest[configuration] if spec.goes_on else None
+        number = None if trial is None else trial.trial
+        return promise(drawn, configuration, gpu_hours, between_seeds, share, number, parts=1).end
+
     return answer(
-        (pool or Pool()).joint_draws(view, draws) if joint is None else joint,
+        drawn,
         facts,
         target,
-        seed_sd=seed_sd(view.trials.values()),
+        seed_sd=between_seeds,
         prompt_set_size=board.plan.workload.get("prompt_set_size"),
-        paid=target_gpu_hours is None and spec.continues_pilot,
+        paid=own and spec.continues_pilot,
         decided=None if board.champion is None else Decided(verdict(view), board.champion.total_gpu_hours),
+        promised=promised,
+        goes_on=spec.goes_on or not own,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from budgets.work import Phase
 from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
 from planner.store.schema import Point as StoredPoint
@@ -221,12 +222,15 @@ class Board:
 
     def scores_of(self, trial: int, points: Iterable[Point | StoredPoint]) -> list[ScorePoint]:
         """Return the scores among points of a trial, by the metric that the sweep compares by."""
-        metric = self.spec.training.validation.target
-        return [
-            ScorePoint(point.optimizer_step, self.compared(trial, point.gpu_hours), *measured)
-            for point in points
-            if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
-        ]
+        metric, scores = self.spec.training.validation.target, []
+        for point in points:
+            measured = metric.of(point.score, point.score_standard_error, point.further_scores)
+            if measured is not None:
+                at = self.compared(trial, point.gpu_hours)
+                took = ((point.metrics or {}).get("seconds") or {}).get(Phase.EVALUATE) or 0.0
+                validation = at * took / point.seconds if point.seconds else 0.0
+                scores.append(ScorePoint(point.optimizer_step, at, *measured, validation))
+        return scores
 
     def compared(self, trial: int, gpu_hours: float) -> float:
         """Return what the final run would take for the training that took a trial so many GPU-hours of its own.

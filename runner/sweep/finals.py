@@ -1,6 +1,5 @@
 """From a sweep and a choice to its final run: the settings it is driven by, its trial, and what it takes of a pilot."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,26 +7,23 @@ from pathlib import Path
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError
-from budgets.work import Phase
 from planner.axes import named_configuration
+from planner.recommending.length import VALIDATIONS, FinalLength, FinalPrice
 from planner.store import results
 from planner.store.base import values_of
 from planner.store.curves import points_of
 from planner.store.results import add_points
-from planner.store.schema import Point, Segment, SegmentOutcome, Sweep, Trial
+from planner.store.schema import Plan, Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import next_name
-from planner.sweeping.final import LAST_MARGIN
-from planner.sweeping.grants import MOST_IDLE_SHARE, idle_gpu_hours
-from planner.view import FINAL_POLICY, Configuration
+from planner.view import FINAL_POLICY, Configuration, ScorePoint
 from runner.ports.trial import Machine, TrialConfig
 from runner.sweep.board import Board
 from runner.sweep.keeping import FromPilot
-from runner.sweep.planned import CPU
+from runner.sweep.planned import CPU, pilot_gpus
 from runner.sweep.planning import trial_row
 from runner.sweep.spec import Resources, SweepSpec
 from runner.trainers.horizon import horizon_of, reaching
 
-VALIDATIONS = 40  # over a final run
 HORIZON = 2  # times its planned updates, that the data of a final run last for: steps may turn out cheaper
 
 
@@ -39,12 +35,12 @@ class Layout:
     nodes: int | None = None  # None: as a pilot
 
     @classmethod
-    def of(cls, spec: SweepSpec, gpus_of_a_pilot: int) -> "Layout":
+    def of(cls, spec: SweepSpec, plan: Plan) -> "Layout":
         """Return the layout of a sweep's final run; the plan has the GPUs of a pilot, a stand-in many times them."""
         if spec.final_gpus is None:
             return cls()
         occupies = spec.resources.gpus > 0 or spec.training.machine.device == "cpu"
-        return cls(spec.final_gpus / gpus_of_a_pilot, spec.final_nodes if occupies else None)
+        return cls(spec.final_gpus / pilot_gpus(plan), spec.final_nodes if occupies else None)
 
     def resources(self, need: Resources) -> Resources:
         """Return what a worker occupies."""
@@ -63,12 +59,9 @@ class FinalRun:
     """A final run as it is to be launched."""
 
     configuration: Configuration
-    update_steps: int  # that its GPU-hours pay for at the price that is expected; it follows the one that it measures
-    most_steps: int | None  # beyond which it is not trained, whatever that costs
-    segment_steps: int
     learning_rate: float
-    gpu_hours_per_step: float
-    start_up_gpu_hours: float
+    price: FinalPrice
+    length: FinalLength  # at the price that is expected; it follows the one that it measures
     budget_gpu_hours: float
     pilot: FromPilot | None
     layout: Layout
@@ -83,95 +76,47 @@ class FinalRun:
         """Whether it goes on from another final run, on the layout of that."""
         return self.pilot is not None and self.pilot.config is not None
 
-    @property
-    def gpu_hours(self) -> float:
-        """What it is to cost."""
-        return self.start_up_gpu_hours + (self.update_steps - self.from_step) * self.gpu_hours_per_step
 
-
-@dataclass(frozen=True, slots=True)
-class StepPrice:
-    """GPU-hours of a final run's updates and of its validations."""
-
-    update: float
-    validation: float = 0.0  # 0: its share is within an update's
-
-    def steps(self, gpu_hours: float, validations: int, begun: int) -> int:
-        """Return the updates of a run of so many validations, of which GPU-hours pay for those after `begun`.
-
-        T updates in all: (T - begun) (u + V v / T) = gpu_hours.
-        """
-        scoring = validations * self.validation
-        without = gpu_hours + begun * self.update - scoring
-        return math.floor((without + math.sqrt(without**2 + 4 * self.update * begun * scoring)) / (2 * self.update))
-
-    def of_one(self, steps: int, validations: int) -> float:
-        """Return the price of a step of a run, its share of the validations included."""
-        return self.update + validations * self.validation / steps
+def final_price(
+    board: Board,
+    configuration: Configuration,
+    gpu_hours_per_step: float,
+    scores: Sequence[ScorePoint],
+    begun: int = 0,
+    most_steps: int | None = None,
+) -> FinalPrice:
+    """Return what a final run is priced by: a step's price that holds a pilot's validations is split by its scores."""
+    need = board.spec.resources
+    slots = Layout.of(board.spec, board.plan).resources(need).slots
+    start_up = board.start_ups.of(configuration.axes) * slots / need.slots
+    return FinalPrice(*FinalPrice.split(gpu_hours_per_step, scores), start_up, slots, begun, most_steps)
 
 
 def final_run(
     board: Board,
     configuration: Configuration,
     learning_rate: float,
-    price: StepPrice,
+    price: FinalPrice,
     budget_gpu_hours: float,
     pilot: FromPilot | None,
-    layout: Layout,
     validations: int = VALIDATIONS,
-    most_steps: int | None = None,
 ) -> FinalRun:
-    """Return the run, as long as the money pays for with its start-up and the last segment's margin; else BudgetError.
-
-    Segments are from one validation to the next: each ends with a score and a checkpoint. No more than half of the
-    money goes into validations.
-    """
-    slots, of_a_pilot = layout.resources(board.spec.resources).slots, board.spec.resources.slots
-    start_up = board.start_ups.of(configuration.axes) * slots / of_a_pilot
-    money = budget_gpu_hours - min(idle_gpu_hours(1, 0.0, slots), MOST_IDLE_SHARE * budget_gpu_hours)
-    if price.validation:
-        validations = max(1, min(validations, int(money / (2 * price.validation))))
-    training = (money - start_up) * (1 - (LAST_MARGIN - 1) / validations)
-    begun = 0 if pilot is None else pilot.step
-    paid = max(begun, price.steps(max(0.0, training), validations, begun))
-    paid = paid if most_steps is None else min(paid, most_steps)
-    segment = max(1, paid // validations)
-    steps = paid // segment * segment  # so that the last update is validated
-    per_step = price.of_one(max(1, steps), validations)
-    first = segment - begun % segment
-    least = LAST_MARGIN * (start_up + first * per_step)
-    if steps <= begun or least > money:
-        updates = "update" if first == 1 else f"{first:,} updates"
+    """Return the run that a budget pays for, from one validation with a checkpoint to the next; else BudgetError."""
+    length = price.length(budget_gpu_hours, validations)
+    if length.steps <= price.begun:
+        updates = "update" if length.first_steps == 1 else f"{length.first_steps:,} updates"
         raise BudgetError(
-            f"a final run of {named_configuration(configuration)} needs at least "
-            f"{budget_gpu_hours - money + least:.3g} GPU-hours for its first {updates} with its start-up, and "
-            f"{budget_gpu_hours:.3g} are left of the plan's budget: make a plan with a larger one"
-            f"{'' if pilot is None else pilot.stays}"
+            f"a final run of {named_configuration(configuration)} needs at least {length.least_gpu_hours:.3g} "
+            f"GPU-hours for its first {updates} with its start-up, and {budget_gpu_hours:.3g} are left of the plan's "
+            f"budget: make a plan with a larger one{'' if pilot is None else pilot.stays}"
         )
-    priced = learning_rate, per_step, start_up, budget_gpu_hours
-    return FinalRun(configuration, steps, most_steps, segment, *priced, pilot, layout)
-
-
-def step_price(gpu_hours_per_step: float, points: Sequence[Point]) -> StepPrice:
-    """Return the price of an update and of a validation, by the seconds that a pilot's points say of theirs.
-
-    A pilot is scored more often than the final run that its price is for.
-    """
-    if len(points) < 2:
-        return StepPrice(gpu_hours_per_step)
-    seconds = points[-1].seconds - points[0].seconds
-    steps = points[-1].optimizer_step - points[0].optimizer_step
-    scored = [(each.metrics or {}).get("seconds", {}).get(Phase.EVALUATE) for each in points[1:]]
-    scoring = [took for took in scored if took]
-    share = min(1.0, sum(scoring) / seconds) if scoring and seconds > 0 else 0.0
-    if not 0 < share < 1:
-        return StepPrice(gpu_hours_per_step)
-    return StepPrice(gpu_hours_per_step * (1 - share), gpu_hours_per_step * share * steps / len(scoring))
+    layout = Layout.of(board.spec, board.plan)
+    return FinalRun(configuration, learning_rate, price, length, budget_gpu_hours, pilot, layout)
 
 
 def limit_of(run: FinalRun, config: TrialConfig) -> int | None:
     """Return the update beyond which a final run is not trained: more would harm, or its data end there."""
-    return min((each for each in (run.most_steps, horizon_of(config)) if each is not None), default=None)
+    return min((each for each in (run.price.most_steps, horizon_of(config)) if each is not None), default=None)
 
 
 def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
@@ -181,7 +126,7 @@ def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
         "policy": FINAL_POLICY,
         "search": None,
         "pilot_gpu_hours": run.budget_gpu_hours,
-        "target_gpu_hours": run.update_steps * run.gpu_hours_per_step,
+        "target_gpu_hours": run.length.steps * run.length.gpu_hours_per_step,
         "champion": None,
         "rest_to_final": False,
         "continues_pilot": False,
@@ -208,9 +153,9 @@ def trial_of_final(board: Board, run: FinalRun) -> Trial:
     else:
         config = TrialConfig.model_validate(board.facts[like.trial].config)
     if run.pilot is None:
-        longest = HORIZON * run.update_steps
-        config = reaching(config, longest if run.most_steps is None else min(longest, run.most_steps))
-    often = {"every_rollouts": config.rollouts_per_step * run.segment_steps}
+        longest = HORIZON * run.length.steps
+        config = reaching(config, longest if run.price.most_steps is None else min(longest, run.price.most_steps))
+    often = {"every_rollouts": config.rollouts_per_step * run.length.segment_steps}
     machine = config.machine if run.is_again else run.layout.machine(config.machine)
     config = config.model_copy(update={"validation": config.validation.model_copy(update=often), "machine": machine})
     return trial_row(config, board.candidate(run.configuration), run.configuration.axes)

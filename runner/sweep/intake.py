@@ -171,6 +171,8 @@ class Intake:
 
     def _lose(self, segment: OpenSegment, kind: str, message: str, tail: str) -> None:
         """Have the trial tried again after a while, if that may help and was not done too often; else it has failed."""
+        # What stands is the score that the segment began with: it is stored, and read by who takes over.
+        self._board.scored(segment.trial, [each for each in segment.points if each.optimizer_step <= segment.from_step])
         spec, facts = self._board.spec, self._board.facts[segment.trial]
         counts = kind != PREEMPTED and not self.stopped
         facts.failed(_saved_step(facts), counts=counts)

@@ -125,6 +125,15 @@ class SweepSpec(Section):
         """The champion, whose run and all challengers have the target's GPU-hours together; None where it explores."""
         return champion_of({KEY: self.champion}, self.target_gpu_hours)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether a final run can go on from its pilot, which on other GPUs, or without a checkpoint, it cannot.
+
+        A champion's own run is the final run, in a simulated world too.
+        """
+        simulated = self.training.trainer is None and self.training.simulation is not None
+        return self.final_gpus is None and (not simulated or self.champion is not None)
+
     def as_final(self, config: TrialConfig) -> TrialConfig:
         """Return the configuration of a trial on the GPUs of the final run."""
         if self.final_gpus is None:

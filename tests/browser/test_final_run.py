@@ -22,7 +22,7 @@ def fallen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     database = folder / "rlplan.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(Falling, "steps", describe(LaunchRequest(validations=20, db=str(database))).run.update_steps)
+        patch.setattr(Falling, "steps", describe(LaunchRequest(validations=20, db=str(database))).run.length.steps)
         patch.setattr(sweeping, "RayExecutor", Falling)
         launch(LaunchRequest(validations=20, db=str(database)))
     return database

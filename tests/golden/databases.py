@@ -1,6 +1,6 @@
 """Databases whose answers are recorded: a plan, a running sweep, a finished one, failed trials, a final run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -52,10 +52,10 @@ DATABASES: dict[str, Callable[[Path], None]] = {
 }
 
 
-def make_database(folder: Path, name: str) -> None:
+def make_database(folder: Path, name: str, made: Mapping[str, Callable[[Path], None]] = DATABASES) -> None:
     """Write a database, and what its sweeps leave beside it, into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         simulate(patch)
-        DATABASES[name](folder)
+        made[name](folder)

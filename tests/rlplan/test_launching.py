@@ -78,7 +78,7 @@ def test_sweeps_of_one_plan_share_its_budget_and_say_so(swept_folder: Path, tmp_
         spent = [sweep_state(session, name).spent_gpu_hours for name in ("sweep-1", "sweep-2")]
     assert planned.sweep == "sweep-2"
     assert min(spent) > 0
-    assert planned.run.gpu_hours + sum(spent) <= planned.plan.budget_gpu_hours
+    assert planned.run.length.gpu_hours + sum(spent) <= planned.plan.budget_gpu_hours
     with sqlite3.connect(database) as connection:  # as if the first had spent it all
         connection.execute("UPDATE segments SET charged_gpu_hours = 0.5 WHERE id = 1")
     with pytest.raises(BudgetError, match=r"nothing is left of the 0\.5 GPU-hours .*sweep-1 0\.\d+ of its 0\.5"):
@@ -224,7 +224,7 @@ def test_a_fall_is_warned_of_until_the_score_comes_back(
     swept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], high: float, warned: bool
 ) -> None:
     monkeypatch.setattr(Falling, "high", high)
-    monkeypatch.setattr(Falling, "steps", describe(LaunchRequest(validations=20, db=swept)).run.update_steps)
+    monkeypatch.setattr(Falling, "steps", describe(LaunchRequest(validations=20, db=swept)).run.length.steps)
     monkeypatch.setattr(sweeping, "RayExecutor", Falling)
     ended = launch(LaunchRequest(validations=20, db=swept))
     told = [

@@ -148,7 +148,7 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
 def test_a_final_run_that_is_done_goes_on_with_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     with pytest.MonkeyPatch.context() as patch:  # as where more passes over the prompts would do harm
-        patch.setattr(launching, "limit_of", lambda run, config: run.update_steps // 2)
+        patch.setattr(launching, "limit_of", lambda run, config: run.length.steps // 2)
         launch(LaunchRequest(validations=20, db="rlplan.db"))
     done = final_of("rlplan.db")
     assert done.step == done.update_steps
@@ -160,7 +160,7 @@ def test_a_final_run_that_is_done_goes_on_with_what_is_left(run: Run, monkeypatc
     assert "rlplan launch --from-best sweep-1  trains on with the " in run("status").out
 
     longer = describe(asked := LaunchRequest(validations=20, from_best=True, db="rlplan.db"))
-    assert longer.run.update_steps > 1.2 * done.step
+    assert longer.run.length.steps > 1.2 * done.step
     assert not any("learning rate" in note for note in longer.notes)
     assert launch(asked).sweep == "sweep-1-final-2"
     assert spent_of("rlplan.db") <= rows("rlplan.db", Plan)[0].budget_gpu_hours

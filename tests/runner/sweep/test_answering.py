@@ -24,6 +24,16 @@ from tests.runner.sweep.test_driver import COSTS, failing, sweep
 from tests.runner.sweep.test_played_as_driven import InOrder
 
 
+def test_what_fails_before_its_first_update_has_taught_the_base_score_to_who_asks_later(tmp_path: Path) -> None:
+    given = sweep(tmp_path, choice=failing(most_rollouts=64), policy="asha")
+    given.run(open_policy("asha"))
+    row, _ = stored(given)
+    with given.store() as store, store.read() as session:
+        board = stored_board(session, given.name)
+    assert any(trial.state is TrialState.FAILED and trial.scores for trial in board.trials.values())
+    assert answer_of(board).chosen.expected_score == row.expected_score
+
+
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> SimulatedSweep:
     given = sweep(tmp_path_factory.mktemp("ended"), policy="asha")

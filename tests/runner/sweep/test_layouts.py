@@ -10,6 +10,7 @@ from planner.store.schema import Fit, Plan, Point, Recommendation, Segment, Tria
 from planner.sweeping.policies import open_policy
 from runner.ports.simulation import SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
+from runner.sweep.finals import final_price
 from runner.sweep.planned import nodes_of
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS
@@ -76,7 +77,9 @@ def test_the_final_run_is_as_long_as_its_own_gpus_make_it(ended: SimulatedSweep)
         board = stored_board(session, ended.name)
     chosen = answer_of(board).chosen.configuration
     facts = facts_of(board.view(0), planned_of(board))
-    assert row.gpu_hours_to_target / row.update_steps == pytest.approx(facts[chosen].gpu_hours_per_step, rel=1e-6)
+    price = final_price(board, chosen, facts[chosen].gpu_hours_per_step, ())
+    assert (row.gpu_hours_to_target - price.start_up) / row.update_steps == pytest.approx(price.update, rel=1e-6)
+    assert price.update == facts[chosen].gpu_hours_per_step
     seen = {**{each.configuration: each for each in board.trials.values()}, **board.view(0).open_cells}
     for configuration, known in facts.items():
         assert known.gpu_hours_per_step == pytest.approx(seen[configuration].compared_per_step)
