@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session, selectinload
 
+from budgets.errors import NotFoundError
 from planner.store.schema import Plan, Sweep
+from planner.store.sweeps import missing
 from rlplan.wording.numbers import layout_text, shares
 
 MOST = 10
@@ -37,11 +39,18 @@ def layout_of(plan: Plan, pilots: int) -> str:
 
 
 def plan_meant(session: Session, name: str | None) -> Plan | None:
-    """Return the plan of a name that no sweep has, or the newest plan where there is no sweep at all."""
+    """Return the plan of a name that no sweep has, or the newest plan where there is no sweep at all.
+
+    NotFoundError names both kinds where a name is neither's: who typed it may have meant the other.
+    """
     ran = select(Sweep.id) if name is None else select(Sweep.id).where(Sweep.name == name)
     if session.scalar(ran.limit(1)) is not None:
         return None
     wanted = select(Plan).options(selectinload(Plan.candidates))
     if name is not None:
         wanted = wanted.where(Plan.name == name)
-    return session.scalar(wanted.order_by(Plan.id.desc()).limit(1))
+    plan = session.scalar(wanted.order_by(Plan.id.desc()).limit(1))
+    if plan is None and name is not None:
+        names = [*session.scalars(select(Plan.name).order_by(Plan.id)), *session.scalars(select(Sweep.name))]
+        raise NotFoundError(missing("sweep or plan", name, names))
+    return plan

@@ -61,7 +61,7 @@ def pages(database: str) -> APIRouter:
     def plan(request: Request, name: str) -> Response:
         with opened(database) as store, store.read() as session:
             row = plan_meant(session, name)
-            if row is None:
+            if row is None:  # the name is a sweep's
                 raise NotFoundError("there is no such plan: the first page lists those that wait to be run")
             parts = dict(zip(PLAN_TITLES, plan_sections(row, database), strict=True))
             return page_of(request, name, parts, about=about_plan(row), titles=PLAN_TITLES)
