@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from budgets import catalogue
 from budgets.hardware import Gpu
@@ -16,7 +18,7 @@ from budgets.memory_plan import Demand, MemoryPlan, plan_memory
 from planner.config import Layer, resolve
 from planner.config.request import build_step
 from runner.trainers.catalogue import named_driver
-from runner.trainers.render import rendered
+from runner.trainers.words import dotted
 
 EXAMPLES = Path(__file__).parent / "data" / "memory_examples.csv"
 MODELS = ("qwen2.5-1.5b", "qwen3-8b", "qwen3-32b", "llama-3.3-70b", "qwen3-30b-a3b")
@@ -25,7 +27,7 @@ PROMPT = 1024
 SHARES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)  # of a node, or whole nodes
 WANTED = 16_384  # tokens of a micro-batch, as trials have them by default
 DRIVERS = {
-    driver.title: driver.spec
+    driver.title: driver
     for driver in map(named_driver, ("verl", "trl", "openrlhf", "skyrl", "nemo-rl", "slime", "prime-rl"))
     if driver is not None
 }
@@ -85,7 +87,7 @@ def offered(model: str, tokens: int, kind: Gpu) -> int | None:
 
 def planned(trainer: str, demand: Demand) -> tuple[Demand, MemoryPlan]:
     """Return the plan on these GPUs; prime-rl trains on half of them, and takes more until that fits."""
-    means = DRIVERS[trainer].memory.means
+    means = DRIVERS[trainer].means
     gpus = demand.placement.gpus
     if trainer == "prime-rl" and demand.placement.colocated:
         demand = replace(demand, placement=Placement(max(1, gpus // 2), max(1, gpus // 2), False))
@@ -115,9 +117,9 @@ def row(trainer: str, model: str, length: str, kind: Gpu, gpus: int) -> str:
 def _told(trainer: str, plan: MemoryPlan) -> Iterator[str]:
     """Yield the keys that are not false, without all but the last of their sections."""
     keys = {"fsdp_offload_params": plan.offload} if trainer == "TRL" else {}
-    spec = DRIVERS[trainer]
-    values = {"plan": plan, "by_vllm": True, "max_tokens": None, "options": spec.options_model.model_construct()}
-    for name, value in (keys | rendered(spec.memory.keys, values)).items():
+    driver = DRIVERS[trainer]
+    job: Any = SimpleNamespace(by_vllm=True, max_tokens=None, options=driver.Options.model_construct())
+    for name, value in (keys | dotted(driver.memory(job, plan))).items():
         plain = ".".join(name.lstrip("-").removesuffix(".enabled").split(".")[-2:])
         if value is not None and value is not False:
             yield plain if value is True else f"{plain} {value}"

@@ -26,9 +26,8 @@ from runner.sweep.intake import LONGER, Intake
 from runner.sweep.journal import Journal
 from runner.sweep.planned import rate_of
 from runner.sweep.planning import new_trial
-from runner.trainers.catalogue import driver_of
+from runner.trainers.catalogue import driver_of, horizon_of
 from runner.trainers.driver import TrainerDriver, can_be_asked
-from runner.trainers.horizon import horizon_of
 
 GROWTH = 0.25  # of a reservation that is used up, where the trainer cannot be asked to save
 UPDATES_UNDER_WAY = 2.0  # of the longest that was seen: so long a segment that was to end has for its last one

@@ -22,7 +22,7 @@ from runner.sweep.keeping import FromPilot
 from runner.sweep.planned import CPU, pilot_gpus
 from runner.sweep.planning import trial_row
 from runner.sweep.spec import Resources, SweepSpec
-from runner.trainers.horizon import horizon_of, reaching
+from runner.trainers.catalogue import horizon_of, reaching
 
 HORIZON = 2  # times its planned updates, that the data of a final run last for: steps may turn out cheaper
 

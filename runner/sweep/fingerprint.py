@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import shlex
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -20,7 +19,6 @@ from runner.sweep.spec import SweepSpec
 MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "budgets/growth.py")
 ROOT = Path(__file__).resolve().parents[2]
 DRIVES = ("runner/sweep", "runner/slurm", "runner/storage", "runner/rehearsal", "runner/tracking")
-TABLE = ".toml"  # of a trainer, in trainer.toml
 TRAINERS = "runner/trainers"  # a folder for each driver, beside what they have in common
 # What only our own trainer runs; another's driver copies no module of it into a trial's folder.
 OURS = ("runner/engines", "runner/policy")
@@ -35,7 +33,7 @@ def code_fingerprint(trainer: TrainerChoice | None = None, root: Path = ROOT) ->
     digest = hashlib.sha256()
     passed_over = {root / folder for folder in (*DRIVES, *_of_others(root, trainer.name if trainer else BUILTIN))}
     for path in (root / place for place in MAKES_CURVES):
-        for file in [path] if path.is_file() else sorted((*path.rglob("*.py"), *path.rglob(f"trainer{TABLE}"))):
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
             if passed_over.isdisjoint(file.parents):
                 digest.update(f"{file.relative_to(root)} {_code_of(file, file.stat().st_mtime_ns)}".encode())
     return digest.hexdigest()[:16]
@@ -44,8 +42,6 @@ def code_fingerprint(trainer: TrainerChoice | None = None, root: Path = ROOT) ->
 @cache
 def _code_of(path: Path, _modified: int) -> str:
     """Return a digest of what a file says, without comments and docstrings, worked out once until it is written to."""
-    if path.suffix == TABLE:
-        return hashlib.sha256(repr(tomllib.loads(path.read_text(encoding="utf-8"))).encode()).hexdigest()
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:

@@ -1,6 +1,6 @@
 """What of a recipe a trainer does exactly, what it does nearly, and what not at all."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -8,57 +8,80 @@ from budgets.errors import InputError
 from planner.recipes import Recipe, load_recipe, recipe_names
 from planner.recipes.schema import Objective
 from runner.ports.trial import Machine
-from runner.trainers.spec import Deviation
 
 A_GPU = Machine(device="cuda", engine="vllm", weights="bfloat16")  # on which a trainer is asked unless one is named
 UNCLIPPED = 1e9
 _WHOLE = 1.0  # as a lower clip: ratios are not negative
 
 Degree = Literal["exact", "approximate", "refused"]
-# What a table may say in [otherwise], and what goes without saying: why it does otherwise with older weights, truncated
-# responses, dropped groups and refilled ones (with what it does instead), whether the output head can be in FP32, and
-# the ratio against the sampler, what it adds to a group's deviation where that is fixed, and how the rate rises: "late"
-# by an update, or "by batch", a step for each.
-OTHERWISE: Mapping[str, Any] = {
-    **dict.fromkeys(("stale", "truncated", "dropping", "refilling", "epsilon")),
-    "head": True,
-    "sampler": True,
-    "rising": "exact",
-}
-SHARED: Mapping[str, Deviation] = {  # what several do otherwise, by what [otherwise] says; none retires a prompt
-    "schedule.staleness_bound": Deviation(when="{stale}", why="{stale}", instead=0),
-    "rewards.mask_truncated": Deviation(when="{truncated}", why="{truncated}", instead=False),
-    "filters.zero_variance": Deviation(
-        when="{dropping and filters.zero_variance == 'drop'}", why="{dropping}", instead="keep"
-    ),
-    "filters.most_refills": Deviation(
-        when="{refilling and filters.zero_variance == 'refill'}",
-        why="{refilling[0]}",
-        instead="{refilling and refilling[1]}",
-        ours=False,
-    ),
-    "filters.retire_at": Deviation(why="but it asks every prompt again"),
-    "precision.fp32_head": Deviation(
-        when="{not head}", why="but its output head has the weights' format", instead=False
-    ),
-    "objective.against": Deviation(
-        when="{not sampler}", why="but its ratio is against the trainer's own probabilities", instead="trainer"
-    ),
-    "advantage.epsilon": Deviation(
-        when="{epsilon is not None and advantage.scale == 'group' and advantage.epsilon is not None}",
-        why="but its is {short(epsilon)}",
-        instead="{epsilon}",
-    ),
-    "optimizer.warmup_steps": Deviation(
-        when="{optimizer.warmup_steps > 1 and rising in ['late', schedule.updates_per_batch > 1 and 'by batch']}",
-        why=(
-            "{'whose first update has a rate of 0' if rising == 'late' "
-            "else 'but its rate is one for all updates of a batch'}"
-        ),
-        instead="{'one update behind' if rising == 'late' else 'a step for each batch'}",
-        ours=False,
-    ),
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a trainer's loss has."""
+
+    clips: tuple[str, ...]
+    aggregations: tuple[str, ...]
+    by_response: tuple[str, ...] = ("ppo", "none")  # clips that it has for ratios of responses
+    entropy_alike: bool = False  # whether it averages entropies as it does losses
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """What a trainer does otherwise with a key of a recipe that has another value, for `Difference`."""
+
+    why: str
+    instead: Any = None
+    when: bool = True
+    near: bool = True
+    ours: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """What several trainers do otherwise; none retires a prompt."""
+
+    stale: str | None = None  # why it does not train on older weights
+    truncated: str | None = None  # … mask truncated responses
+    dropping: str | None = None  # … drop groups without a gradient
+    refilling: tuple[str, str] | None = None  # … bound its refills, and what it does instead
+    head: bool = True  # whether the output head can be in FP32
+    sampler: bool = True  # whether the ratio can be against the sampler
+    epsilon: float | None = None  # what it adds to a group's deviation, where that is fixed
+    rising: Literal["exact", "late", "by batch"] = "exact"  # how the rate rises: late by an update, or once a batch
+
+    def deviations(self, recipe: Recipe) -> Mapping[str, Deviation]:
+        """Return each by the recipe's key."""
+        filters, advantage, schedule = recipe.filters, recipe.advantage, recipe.schedule
+        retries, rounds = self.refilling or ("", None)
+        late = self.rising == "late" or (self.rising == "by batch" and schedule.updates_per_batch > 1)
+        scaled = advantage.scale == "group" and advantage.epsilon is not None
+        return {
+            "schedule.staleness_bound": Deviation(self.stale or "", 0, self.stale is not None),
+            "rewards.mask_truncated": Deviation(self.truncated or "", False, self.truncated is not None),
+            "filters.zero_variance": Deviation(
+                self.dropping or "", "keep", self.dropping is not None and filters.zero_variance == "drop"
+            ),
+            "filters.most_refills": Deviation(
+                retries, rounds, self.refilling is not None and filters.zero_variance == "refill", ours=False
+            ),
+            "filters.retire_at": Deviation("but it asks every prompt again"),
+            "precision.fp32_head": Deviation("but its output head has the weights' format", False, not self.head),
+            "objective.against": Deviation(
+                "but its ratio is against the trainer's own probabilities", "trainer", not self.sampler
+            ),
+            "advantage.epsilon": Deviation(
+                f"but its is {self.epsilon or 0:g}", self.epsilon, self.epsilon is not None and scaled
+            ),
+            "optimizer.warmup_steps": Deviation(
+                "whose first update has a rate of 0"
+                if self.rising == "late"
+                else "but its rate is one for all updates of a batch",
+                "one update behind" if self.rising == "late" else "a step for each batch",
+                recipe.optimizer.warmup_steps > 1 and late,
+                ours=False,
+            ),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,31 +130,19 @@ def degree(differences: Iterable[Difference]) -> Degree:
     return "approximate" if all(each.near for each in found) else "refused"
 
 
-def loss_differences(
-    objective: Objective,
-    clips: Collection[str],
-    aggregations: Collection[str],
-    fixed: str | None = None,
-    *,
-    by_response: Collection[str] = ("ppo", "none"),
-    entropy_alike: bool = False,
-) -> Iterator[Difference]:
-    """Yield what of the loss a trainer has not, by the clips and averages that it has.
-
-    `fixed` is the average that this loss alone has, `by_response` the clips that it has for ratios of responses, and
-    `entropy_alike` whether it averages entropies as it does losses.
-    """
+def loss_differences(objective: Objective, loss: Loss, fixed: str | None = None) -> Iterator[Difference]:
+    """Yield what of the loss a trainer has not; `fixed` is the average that it alone has."""
     clip, aggregation = objective.clip, objective.aggregation
-    if clip not in clips:
+    if clip not in loss.clips:
         yield Difference("objective.clip", clip, "which it has not", "ppo", near=False)
-    elif objective.ratio == "sequence" and clip not in by_response:
+    elif objective.ratio == "sequence" and clip not in loss.by_response:
         yield Difference("objective.ratio", "sequence", f"which it has not with clip '{clip}'", "token", near=False)
     if fixed is not None and aggregation != fixed:
         yield Difference("objective.aggregation", aggregation, f"but this loss of it has '{fixed}'", fixed)
-    elif fixed is None and aggregation not in aggregations:
+    elif fixed is None and aggregation not in loss.aggregations:
         yield Difference("objective.aggregation", aggregation, "which it has not", "token")
-    done = fixed or (aggregation if aggregation in aggregations else "token")
-    if entropy_alike and objective.entropy and done != "token":
+    done = fixed or (aggregation if aggregation in loss.aggregations else "token")
+    if loss.entropy_alike and objective.entropy and done != "token":
         why = f"which it averages as it does losses, by '{done}'"
         yield Difference("objective.entropy", objective.entropy, why, "an average over responses", ours=False)
 

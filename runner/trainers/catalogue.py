@@ -1,38 +1,55 @@
-"""The drivers by their names: a trainer's folder has a table, or a module `driver`, or both.
-
-A name's hyphens are underscores there.
-"""
+"""The drivers by their names: each trainer's folder has a module `driver`; a name's hyphens are underscores there."""
 
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
+from typing import Any
 
+from planner.config.trainer import BUILTIN, COMMAND, STANDIN, TRAINERS
 from runner.ports.trial import TrialConfig
+from runner.trainers.base import Driver
 from runner.trainers.driver import TrainerDriver
-from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import RehearsedDriver, TableDriver
+
+NAMED = tuple(sorted({*TRAINERS} - {BUILTIN, COMMAND, STANDIN}))  # those that have one driver for all trials
 
 
 def driver_of(config: TrialConfig) -> TrainerDriver:
     """Return the driver of the trainer that a trial names."""
-    return named_driver(config.driven_by.name) or import_module(_module(config.driven_by.name)).driver(config)
+    return named_driver(config.driven_by.name) or _module(config.driven_by.name).driver(config)
 
 
 @cache
-def named_driver(name: str) -> TableDriver | None:
+def named_driver(name: str) -> Driver[Any] | None:
     """Return the driver that is the same for all trials; None where a trial's own options make it."""
-    if find_spec(_module(name)) is None:
-        spec = TrainerSpec.load(name)
-        return (RehearsedDriver if spec.rehearses else TableDriver)(spec)
-    made: TableDriver | None = getattr(import_module(_module(name)), "JUDGE", None)
-    return made
+    driver: Driver[Any] | None = getattr(_module(name), "DRIVER", None)
+    return driver
 
 
 def always_apart(name: str) -> bool:
     """Whether a trainer generates on other GPUs than it trains on, whatever the recipe."""
     driver = named_driver(name)
-    return driver is not None and driver.spec.asynchronous == "always"
+    return driver is not None and driver.asynchronous == "always"
 
 
-def _module(name: str) -> str:
-    return f"runner.trainers.{name.replace('-', '_')}.driver"
+def horizon_of(config: TrialConfig) -> int | None:
+    """Return the update that a trial's data last to; None where they never end."""
+    trainer = config.trainer
+    driver = None if trainer is None else named_driver(trainer.name)
+    if trainer is None or driver is None or not driver.horizon:
+        return None
+    return int(trainer.options.get("horizon_steps", driver.Options.model_fields["horizon_steps"].default))
+
+
+def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
+    """Return a trial from the base model whose data are long enough; the same one where they are, or it needs none.
+
+    Longer data have another order, so that no checkpoint made with a shorter one is gone on from.
+    """
+    horizon, trainer = horizon_of(config), config.trainer
+    if trainer is None or horizon is None or to_step <= horizon:
+        return config
+    longer = trainer.model_copy(update={"options": {**trainer.options, "horizon_steps": to_step}})
+    return config.model_copy(update={"trainer": longer})
+
+
+def _module(name: str) -> Any:
+    return import_module(f"runner.trainers.{name.replace('-', '_')}.driver")

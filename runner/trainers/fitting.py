@@ -3,10 +3,10 @@
 They do both in turn, or each their own, maybe at the same time.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from budgets import catalogue
 from budgets.errors import InfeasibleError, InputError
@@ -16,7 +16,6 @@ from planner.recipes.schema import Recipe
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.hub import model_files
-from runner.trainers.spec import TrainerSpec
 
 _HALF = 0.5  # of the GPUs train where no plan has priced a split
 _MOST_GPUS, _LEAST_TOKENS = 1024, 256  # that are offered
@@ -24,24 +23,27 @@ _LORA_RANK = 32  # the least that verl's documentation recommends (docs/advance/
 _RANKS = ("rank", "lora_rank", "dim")  # as trainers call it
 
 
-def trains_apart(spec: TrainerSpec, recipe: Recipe) -> bool:
-    """Whether a trainer generates a recipe's batches on GPUs of their own while it trains."""
-    by_staleness = spec.asynchronous == "by staleness"
-    return spec.asynchronous == "always" or (by_staleness and recipe.schedule.staleness_bound > 0)
+class Split(Protocol):
+    """What the split of GPUs depends on of a driver."""
+
+    equal_shares: bool
+
+    def is_apart(self, recipe: Recipe) -> bool:
+        """Whether it generates a recipe's batches on GPUs of their own while it trains."""
 
 
-def training_gpus(spec: TrainerSpec, config: TrialConfig, options: Any) -> int:
+def training_gpus(driver: Split, config: TrialConfig, options: Any) -> int:
     """Return how many GPUs train; the others generate. InputError for a split that there is not.
 
     Options name them as `train_gpus`, or as `vllm_gpus` those that generate. Where neither is given, as many train of
     an asynchronous trial as its price has, or the nearest that can.
     """
     machine, per_node = config.machine, config.machine.gpus // config.machine.nodes
-    asynchronous = trains_apart(spec, config.recipe)
+    asynchronous = driver.is_apart(config.recipe)
     wanted, apart = getattr(options, "train_gpus", None), getattr(options, "vllm_gpus", 0)
     training = machine.gpus - apart if apart else wanted
     if training is None:
-        training = _as_priced(spec, config, options) if asynchronous else machine.gpus
+        training = _as_priced(driver, config, options) if asynchronous else machine.gpus
     name, option = config.driven_by.name, "vllm_gpus" if hasattr(options, "vllm_gpus") else "train_gpus"
     if wanted is not None and not asynchronous:
         raise InputError(
@@ -61,7 +63,7 @@ def training_gpus(spec: TrainerSpec, config: TrialConfig, options: Any) -> int:
     return training
 
 
-def _as_priced(spec: TrainerSpec, config: TrialConfig, options: Any) -> int:
+def _as_priced(driver: Split, config: TrialConfig, options: Any) -> int:
     """Return how many GPUs train by the price, or the nearest that have whole nodes, engines and equal shares."""
     machine, engine_gpus = config.machine, getattr(options, "tensor_parallel", None) or 1
     wanted = machine.gpus * (_HALF if machine.training_share is None else machine.training_share)
@@ -69,7 +71,7 @@ def _as_priced(spec: TrainerSpec, config: TrialConfig, options: Any) -> int:
     possible = [
         gpus
         for gpus in range(least, machine.gpus, least)
-        if not (machine.gpus - gpus) % engine_gpus and not (spec.equal_shares and config.rollouts_per_step % gpus)
+        if not (machine.gpus - gpus) % engine_gpus and not (driver.equal_shares and config.rollouts_per_step % gpus)
     ]
     # Of two that are as near the larger one trains: what the price has fits its GPUs, and fewer may not.
     return min(possible, key=lambda gpus: (abs(gpus - wanted), -gpus), default=machine.gpus // 2)
@@ -108,7 +110,7 @@ def fitted(
     config: TrialConfig,
     task: Task,
     means: Means,
-    keys: Collection[str],
+    keys: Callable[[MemoryPlan], Collection[str]],
     settings: Mapping[str, Any],
     *,
     generators: int = 0,
@@ -117,7 +119,7 @@ def fitted(
 ) -> MemoryPlan:
     """Return the plan of a trial whose last `generators` GPUs do not train; 0: all generate and train in turn.
 
-    InfeasibleError names what would fit where it does not, unless one of these keys of the plan is the user's own.
+    InfeasibleError names what would fit where it does not, unless one of the plan's keys is the user's own.
     """
     machine = config.machine
     # The ranks of LoRA adapters that the user's own settings ask for.
@@ -134,7 +136,7 @@ def fitted(
         tokens=machine.micro_batch_tokens,
     )
     plan = plan_memory(demand, means)
-    if not plan.short_bytes or not required or set(settings) & set(keys):
+    if not plan.short_bytes or not required or set(settings) & set(keys(plan)):
         return plan
     offers = ", or ".join(_offers(demand, means)) or "a smaller model"
     raise InfeasibleError(

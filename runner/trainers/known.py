@@ -7,9 +7,15 @@ below that.
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from budgets.errors import InputError
-from runner.trainers.spec import folder_of
+
+
+def folder_of(trainer: str) -> Traversable:
+    """Return where a trainer's driver is, with what belongs to it."""
+    return files("runner.trainers").joinpath(trainer.replace("-", "_"))
 
 
 @cache

@@ -19,9 +19,10 @@ from planner.adopting.script import what_it_sets
 from planner.adopting.shell import Shell, read_shell
 from planner.config.trainer import TrainerChoice
 from planner.logs.trainers import load_trainer
+from runner.trainers.base import Driver
+from runner.trainers.catalogue import NAMED, named_driver
 from runner.trainers.driving import stands_with
-from runner.trainers.known import is_known
-from runner.trainers.spec import TABLED, TrainerSpec, folder_of
+from runner.trainers.known import folder_of, is_known
 
 _RUNS = {  # our names for what changes how a trainer runs, and not what it computes
     "activation_checkpointing",
@@ -73,7 +74,7 @@ class Script:
 
         `decided` has what the first trial takes in its place, by our names.
         """
-        name, form = self.path.name, TrainerSpec.load(self.trainer).script
+        name, form = self.path.name, _driver(self.trainer).script
         left = {key: value for key, value in self.settings.items() if key not in settings}
         options = [key for key, named in form.options.items() if named in self.options]
         lines = [f"of {name} these are kept: {_listed([*(key for key in self.settings if key in settings), *options])}"]
@@ -95,22 +96,22 @@ def read_script(path: Path) -> Script:
         command = what_it_sets([path.expanduser()])
     except InputError as error:
         raise InputError(f"--from {path}: {error}") from None
-    if command.trainer not in TABLED:
-        raise InputError(f"--from {path}: it starts none of {', '.join(TABLED)}")
+    if command.trainer not in NAMED:
+        raise InputError(f"--from {path}: it starts none of {', '.join(NAMED)}")
     names = load_trainer(command.trainer)
     if (fork := names.as_forked(command.pairs(), command.found)).keys != names.keys:
         raise InputError(f"--from {path}: it starts {fork.name}, whose settings are not those of {command.trainer}")
     if any(word[:1] in ("'", '"') for word in command.words):
         raise InputError(f"--from {path}: the command cannot be read: a quotation does not end")
-    script, spec = Script(path, command.trainer), TrainerSpec.load(command.trainer)
-    form = spec.script
+    script, driver = Script(path, command.trainer), _driver(command.trainer)
+    form = driver.script
     given = {each.lstrip("+").partition("=")[0]: each.partition("=")[0] for each in command.words if "=" in each}
     decided, foreign = _decided(command.trainer), []
     file = path.expanduser()
     shell = (
         Shell() if file.suffix in (".py", *SUFFIXES) else read_shell(file.read_text("utf-8", "replace"), file.parent)
     )
-    of_the_model = shell.values.get("MODEL_ARGS", "") if "model_args" in spec.options else ""
+    of_the_model = shell.values.get("MODEL_ARGS", "") if "model_args" in driver.Options.model_fields else ""
     own = {flag for flag, _ in words_set(of_the_model.split())}
     for name, value in command.found.items():
         key = name.replace("_", "-") if form.dashes else name
@@ -118,27 +119,27 @@ def read_script(path: Path) -> Script:
             script.options[form.options[key]] = _value(value)
         elif name in decided | own or any(fnmatchcase(key, each) for each in form.decided):
             script.replaced[key] = value
-        elif not _knows(spec, key) or not any(fnmatchcase(key, each) for each in form.known):
+        elif not _knows(driver, key) or not any(fnmatchcase(key, each) for each in form.known):
             foreign.append(key)
         elif any(other.startswith(f"{key}.") for other in command.found):
             continue  # what lies below it says more
         else:
             # Hydra wants to be told of keys that its own files have not.
-            script.settings[given.get(key, f"++{key}") if spec.form == "hydra" else key] = _value(value)
+            script.settings[given.get(key, f"++{key}") if driver.form == "hydra" else key] = _value(value)
     return replace(script, foreign=tuple(foreign), variables=_variables(shell, command.words))
 
 
 def require_known(script: Script, settings: Mapping[str, Any]) -> None:
     """Refuse a script's value that cannot be known from it, of what is kept."""
-    spec = TrainerSpec.load(script.trainer)
+    driver = _driver(script.trainer)
     for key in script.settings.keys() & settings.keys():
         value = settings[key]
         text = value if isinstance(value, str) else ""
-        if _OPEN.search(text) and not (spec.script.refers and text.startswith("${")):
+        if _OPEN.search(text) and not (driver.script.refers and text.startswith("${")):
             raise InputError(
                 f"--from {script.path}: {key}={text} names a variable that the script does not set: set it there"
             )
-        if spec.form == "hydra" and (isinstance(value, dict) or text.startswith("{")):
+        if driver.form == "hydra" and (isinstance(value, dict) or text.startswith("{")):
             raise InputError(f"--from {script.path}: {key}={text}: give its parts one by one, as {key}.NAME=…")
 
 
@@ -169,6 +170,12 @@ def _value(value: Any) -> Any:
     return number if isinstance(number, int | float) else given
 
 
+def _driver(trainer: str) -> Driver[Any]:
+    driver = named_driver(trainer)
+    assert driver is not None
+    return driver
+
+
 @cache
 def _decided(trainer: str) -> frozenset[str]:
     """Return the keys, of this version or another, that say what a plan does."""
@@ -176,11 +183,11 @@ def _decided(trainer: str) -> frozenset[str]:
     return frozenset(key for name, keys in named.items() if name not in _RUNS for key in keys)
 
 
-def _knows(spec: TrainerSpec, key: str) -> bool:
+def _knows(driver: Driver[Any], key: str) -> bool:
     """Whether the version that rlplan starts has such a setting, as far as that is known without it."""
-    if spec.script.listed is not None:
-        return key in folder_of(spec.name).joinpath(spec.script.listed).read_text(encoding="utf-8").split()
-    return key.startswith(tuple(spec.others)) or is_known(spec.name, key)
+    if driver.script.listed is not None:
+        return key in folder_of(driver.name).joinpath(driver.script.listed).read_text(encoding="utf-8").split()
+    return key.startswith(driver.others) or is_known(driver.name, key)
 
 
 def _variables(shell: Shell, words: tuple[str, ...]) -> dict[str, str]:

@@ -1,15 +1,14 @@
 """The Python on the pages that no other test runs is run."""
 
 import re
-import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from budgets.errors import InputError
+from runner.trainers.base import FIRST
 from runner.trainers.driving import opened_task
-from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import FIRST, TableDriver
 from tests.docs.examples import table
 from tests.docs.lines import ROOT
 from tests.runner.trainers.standins import trial
@@ -35,17 +34,17 @@ def test_the_examples_of_extending_work(
     assert "rollouts_per_prompt" in capsys.readouterr().out
 
 
-def test_the_table_of_a_trainer_that_extending_shows_makes_a_driver() -> None:
-    (text,) = re.findall(
-        r"^```toml\n(.*?)^```", (ROOT / "docs/extending.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
-    )
-    driver = TableDriver(TrainerSpec.model_validate(tomllib.loads(text)))
-    config = trial("skyrl", "cispo", {"config": "gsm8k.yaml"})  # an entry of TRAINERS, which AReaL is none of
+def test_the_driver_of_a_trainer_that_extending_shows_makes_its_keys() -> None:
+    (text,) = (block for block in blocks("extending.md") if "ArealDriver" in block)
+    names: dict[str, Any] = {"__name__": "areal"}
+    exec(compile(text, "extending.md", "exec"), names)
+    driver = names["DRIVER"]
+    config = trial("skyrl", "cispo", {"example": "gsm8k.yaml"})  # an entry of TRAINERS, which AReaL is none of
     with pytest.raises(InputError, match=r"AReaL cannot train recipe 'cispo'.*objective.clip = 'cispo'"):
         driver.check(config)
-    config = trial("skyrl", options={"config": "gsm8k.yaml"})
+    config = trial("skyrl", options={"example": "gsm8k.yaml"})
     driver.check(config)
-    given = driver.given(config, opened_task(config), FIRST)
-    assert {"gconfig.n_samples=4", "train_dataset.batch_size=8", "total_train_steps=1"} <= set(given["words"])
-    with pytest.raises(InputError, match="unknown key 'confg'"):
-        driver.check(trial("skyrl", options={"confg": "gsm8k.yaml"}))
+    words = driver.job(config, opened_task(config), FIRST).words
+    assert {"gconfig.n_samples=4", "train_dataset.batch_size=8", "actor.ppo_n_minibatches=1"} <= set(words)
+    with pytest.raises(InputError, match="unknown key 'exampel'"):
+        driver.check(trial("skyrl", options={"exampel": "gsm8k.yaml"}))

@@ -7,15 +7,15 @@ from typing import Any
 from pydantic import BaseModel
 
 from runner.ports.trial import TrialConfig
+from runner.trainers.base import Driver
 from runner.trainers.catalogue import driver_of
 from runner.trainers.command.driver import CommandDriver
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
 from runner.trainers.driving import in_own_ray, validation_steps
-from runner.trainers.prime_rl.driver import metrics_of
+from runner.trainers.prime_rl.log import metrics_of
 from runner.trainers.standin.driver import StandinDriver
 from runner.trainers.standin.options import StandinOptions
-from runner.trainers.table import TableDriver
-from runner.trainers.verl.driver import scores_folder
+from runner.trainers.verl.log import scores_folder
 
 
 class FormOptions(BaseModel, extra="forbid"):
@@ -61,7 +61,7 @@ class FormDriver(StandinDriver):
         run = super().run(config, attempt) | {"form": self.form.trainer}
         config = self.of_trainer(config)
         command = isinstance(self.trainer, CommandDriver)
-        run |= self._of_command(config, attempt) if command else self._of_table(config)
+        run |= self._of_command(config, attempt) if command else self._of_driver(config)
         validation = {"problems": config.validation.problems, "samples": config.validation.samples}
         run |= {"scores": scores_folder(attempt), "validation": validation}
         if self.form.trainer == "prime-rl":
@@ -80,14 +80,14 @@ class FormDriver(StandinDriver):
             "mark": options.checkpoints.complete,
         }
 
-    def _of_table(self, config: TrialConfig) -> dict[str, Any]:
-        table: TableDriver = self.trainer
-        layout = table.spec.checkpoints
+    def _of_driver(self, config: TrialConfig) -> dict[str, Any]:
+        driver: Driver[Any] = self.trainer
+        layout = driver.layout
         return {
             "checkpoint": layout.pattern,
             "tracker": layout.tracker,
-            "holds": table.holds(config),
+            "holds": driver.holds(config),
             "mark": layout.mark,
-            "updates": table.each(config),
-            "names": [table.log.metrics[name][0] for name in ("loss", "response_tokens")],
+            "updates": driver.updates_per_step(config),
+            "names": [driver.log.metrics[name][0] for name in ("loss", "response_tokens")],
         }

@@ -12,11 +12,9 @@ import pytest
 import torch
 
 from runner.trainers.driving import opened_task
-from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import RehearsedDriver
+from runner.trainers.openrlhf.driver import DRIVER
 from tests.runner.trainers.standins import attempt, trial
 
-DRIVER = RehearsedDriver(TrainerSpec.load("openrlhf"))
 END = 1
 IMAGINED = (
     "aiohttp",
@@ -54,7 +52,7 @@ def test_an_answer_is_rewarded_as_the_recipe_has_it_and_of_a_validation_scored_p
         monkeypatch.setitem(sys.modules, name, MagicMock())
     config = DRIVER.as_done(trial("openrlhf", "dapo"))  # whose wrong answers are −1
     task = opened_task(config)
-    files = DRIVER.files(config, task, attempt(tmp_path))
+    files = DRIVER.files(DRIVER.job(config, task, attempt(tmp_path)))
     for name in ("agent.py", "run.json", "reward.json", "problems.jsonl"):
         (tmp_path / name).write_text(files[name])
     spec = spec_from_file_location("agent", tmp_path / "agent.py")

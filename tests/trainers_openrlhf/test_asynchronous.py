@@ -16,13 +16,10 @@ import torch
 from runner.trainers.driving import opened_task
 from runner.trainers.inside import SAVE_NOW
 from runner.trainers.openrlhf import start
-from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import RehearsedDriver
+from runner.trainers.openrlhf.driver import DRIVER
 from tests.runner.grpo.samples import late_batch
 from tests.runner.trainers.standins import attempt, trial
 from tests.trainers_openrlhf.test_loop import Samples, asked, module, prompts, told
-
-JUDGE = RehearsedDriver(TrainerSpec.load("openrlhf"))
 
 __all__ = ["module"]
 BOUND = 2  # of updates that a batch may be behind
@@ -160,13 +157,13 @@ def test_its_own_loop_keeps_the_bound_scores_the_steps_that_are_due_and_ends_whe
     assert max(behind) <= BOUND  # OpenRLHF's queue has as many batches as the bound has updates
     assert scored == [0, 3, 6]  # each with the weights of its step
     config = trial("openrlhf", "magistral")
-    (source,) = JUDGE.sources(config, attempt(tmp_path))
+    (source,) = DRIVER.sources(config, attempt(tmp_path))
     said = [(each.step, each.score) for each in source.read()]
     expected = [(step, None) for step in range(8)]
     assert sorted(said, key=lambda each: (each[0], each[1] is not None)) == sorted(
         [*expected, (0, 0.75), (3, 0.75), (6, 0.75)], key=lambda each: (each[0], each[1] is not None)
     )
-    assert [each.step for each in JUDGE.checkpoints(config, tmp_path)] == [7]
+    assert [each.step for each in DRIVER.checkpoints(config, tmp_path)] == [7]
     assert states[-1]["global_step"] == 7
 
 
@@ -197,8 +194,8 @@ def test_the_loss_of_a_batch_that_is_behind_is_ours(ratio: str, beside: Any, tmp
     given = {"ratio": ratio, "aggregation": "sample" if ratio == "sequence" else "token"}
     settings = config.recipe.objective.model_copy(update=given)
     config = config.model_copy(update={"recipe": config.recipe.model_copy(update={"objective": settings})})
-    done = JUDGE.as_done(config)
-    keys = JUDGE.given(done, opened_task(done), attempt(tmp_path))["keys"]
+    done = DRIVER.as_done(config)
+    keys = DRIVER.job(done, opened_task(done), attempt(tmp_path)).keys
     batch, trained, expected = late_batch(settings)
     experience = start.against_sampler(SimpleNamespace(action_log_probs=trained, rollout_log_probs=batch.sampler))
 

@@ -13,11 +13,8 @@ from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.ability import degree
 from runner.trainers.driving import opened_task
-from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import RehearsedDriver
+from runner.trainers.openrlhf.driver import DRIVER
 from tests.runner.trainers.standins import attempt, trial
-
-DRIVER = RehearsedDriver(TrainerSpec.load("openrlhf"))
 
 ACCEPTED = [name for name in recipe_names() if degree(DRIVER.differences(load_recipe(name))) != "refused"]
 TWO_NODES = Machine(gpus=8, nodes=2, device="cuda", engine="vllm")
@@ -32,7 +29,7 @@ def here(recipe: str = "plain", **changes: Any) -> TrialConfig:
 
 def rehearsed(config: TrialConfig, folder: Path, *changed: tuple[str, str], **start: Any) -> tuple[int, str]:
     """Return how OpenRLHF takes the arguments of an attempt, with words exchanged, and what it says."""
-    given = DRIVER.files(config, opened_task(config), attempt(folder, **start))
+    given = DRIVER.files(DRIVER.job(config, opened_task(config), attempt(folder, **start)))
     run = json.loads(given["run.json"])
     for old, new in changed:
         assert old in run["words"]
@@ -51,7 +48,7 @@ def test_every_flag_of_an_accepted_recipe_is_openrlhfs_and_arrives(recipe: str, 
     assert code == 0, said
     parsed = json.loads(said.split("rlplan parsed: ")[1])
     start = attempt(tmp_path, from_step=4, checkpoint=tmp_path / "global_step1")
-    for name, value in DRIVER.given(config, opened_task(config), start)["keys"].items():
+    for name, value in DRIVER.job(config, opened_task(config), start).keys.items():
         assert parsed[name] == value, name
 
 

@@ -16,14 +16,11 @@ from runner.ports.trial import TrialConfig
 from runner.trainers.driving import opened_task
 from runner.trainers.inside import SAVE_NOW
 from runner.trainers.skyrl.ahead import ahead
+from runner.trainers.skyrl.driver import DRIVER
 from runner.trainers.skyrl.start import NAME, configured, environment, prompts_of
-from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import RehearsedDriver
 from tests.runner.grpo.samples import late_batch
 from tests.runner.trainers.standins import attempt, trial
 from tests.trainers_skyrl.test_loop import Batch, Generator, Rows, Weightless, _typed, laid_run, ordered
-
-JUDGE = RehearsedDriver(TrainerSpec.load("skyrl"))
 
 __all__ = ["_typed"]
 pytestmark = pytest.mark.filterwarnings("default")  # what SkyRL and its libraries warn of is theirs
@@ -36,7 +33,7 @@ def stale(**changes: Any) -> TrialConfig:
     recipe["schedule"]["staleness_bound"] = BOUND
     for section, keys in changes.items():
         recipe[section].update(keys)
-    return JUDGE.as_done(trial("skyrl", Recipe.model_validate(recipe)))
+    return DRIVER.as_done(trial("skyrl", Recipe.model_validate(recipe)))
 
 
 class Slow(Generator):
@@ -115,14 +112,14 @@ def test_its_own_loop_keeps_the_bound_and_the_plans_order_and_scores_where_that_
     ages = [row["logs"]["async/staleness_max"] for row in said(tmp_path) if row["step"]]
     assert len(ages) == 7
     assert max(ages) == BOUND
-    (source,) = JUDGE.sources(config, attempt(tmp_path))
+    (source,) = DRIVER.sources(config, attempt(tmp_path))
     read = source.read()
     assert [(each.step, each.score) for each in read] == [
         (0, None),
         *[(step, 0.5 if step % 3 == 0 else None) for step in range(8)],
     ]
     assert (read[2].response_tokens, read[2].metrics["loss"]) == (2.0, 0.5)
-    assert [each.step for each in JUDGE.checkpoints(config, tmp_path)] == [7]
+    assert [each.step for each in DRIVER.checkpoints(config, tmp_path)] == [7]
 
 
 def test_its_own_loop_goes_on_from_a_checkpoint_with_the_next_prompts(
@@ -135,9 +132,9 @@ def test_its_own_loop_goes_on_from_a_checkpoint_with_the_next_prompts(
     assert generator.trained == [list(range(B * step, B * (step + 1))) for step in (4, 5, 6)]
     assert set(ordered(tmp_path)[B * 4 : B * 7]) <= {*generator.asked}
     assert [row["step"] for row in said(tmp_path, 2)] == [4, 5, 6, 7]
-    assert [each.step for each in JUDGE.checkpoints(config, tmp_path)] == [7, 4]
+    assert [each.step for each in DRIVER.checkpoints(config, tmp_path)] == [7, 4]
     (kept / "fully_async_state.pt").unlink()  # which it writes after all else
-    assert [each.step for each in JUDGE.checkpoints(config, tmp_path)] == [7]
+    assert [each.step for each in DRIVER.checkpoints(config, tmp_path)] == [7]
 
 
 def test_it_refills_and_saves_after_the_update_under_way_when_that_is_asked_for(
@@ -150,7 +147,7 @@ def test_it_refills_and_saves_after_the_update_under_way_when_that_is_asked_for(
     assert len(flat) == B * 5
     assert flat == sorted(flat)
     assert flat[-1] > B * 5  # some were left out
-    assert [each.step for each in JUDGE.checkpoints(config, tmp_path)] == [5, 4, 3, 2, 1]
+    assert [each.step for each in DRIVER.checkpoints(config, tmp_path)] == [5, 4, 3, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +162,7 @@ def test_it_refills_and_saves_after_the_update_under_way_when_that_is_asked_for(
 def test_the_loss_of_a_batch_that_is_behind_is_ours(objective_keys: dict[str, Any], name: str, tmp_path: Path) -> None:
     config = stale(objective={"aggregation": "token", **objective_keys})
     settings = config.recipe.objective
-    words = JUDGE.given(config, opened_task(config), attempt(tmp_path))["words"]
+    words = DRIVER.job(config, opened_task(config), attempt(tmp_path)).words
     algorithm = configured({"words": words}).trainer.algorithm
     assert algorithm.policy_loss_type == name
 

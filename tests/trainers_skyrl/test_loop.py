@@ -18,14 +18,12 @@ import typing_extensions
 from runner.ports.trial import TrialConfig
 from runner.trainers.driving import opened_task
 from runner.trainers.inside import SAVE_NOW, ordered_problems
+from runner.trainers.skyrl.driver import DRIVER
 from runner.trainers.skyrl.following import follower
 from runner.trainers.skyrl.start import NAME, configured, environment, in_order, prompts_of, row_of
-from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import RehearsedDriver
 from tests.runner.trainers.standins import attempt, trial
 
 pytestmark = pytest.mark.filterwarnings("default")  # what SkyRL and its libraries warn of is theirs
-DRIVER = RehearsedDriver(TrainerSpec.load("skyrl"))
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +87,7 @@ class Generator:
 
 def laid_run(config: TrialConfig, folder: Path, **start: Any) -> dict[str, Any]:
     """Write the files of an attempt that SkyRL's loop reads; return what start.py is told."""
-    files = DRIVER.files(config, opened_task(config), attempt(folder, **start))
+    files = DRIVER.files(DRIVER.job(config, opened_task(config), attempt(folder, **start)))
     for name in ("reward.json", "problems.jsonl", "run.json", "checkpoints/latest_ckpt_global_step.txt"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(files[name])

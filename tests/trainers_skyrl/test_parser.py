@@ -13,13 +13,10 @@ from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TaskChoice, TrialConfig
 from runner.trainers.ability import degree
 from runner.trainers.driving import opened_task
-from runner.trainers.render import words
+from runner.trainers.skyrl.driver import DRIVER
 from runner.trainers.skyrl.start import configured
-from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import RehearsedDriver
+from runner.trainers.words import words
 from tests.runner.trainers.standins import attempt, trial
-
-DRIVER = RehearsedDriver(TrainerSpec.load("skyrl"))
 
 ACCEPTED = [name for name in recipe_names() if degree(DRIVER.differences(load_recipe(name))) != "refused"]
 TWO_NODES = Machine(gpus=8, nodes=2, device="cuda", engine="vllm")
@@ -27,7 +24,7 @@ TWO_NODES = Machine(gpus=8, nodes=2, device="cuda", engine="vllm")
 
 def given(folder: Path, recipe: str = "plain", start: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     config: TrialConfig = DRIVER.as_done(trial("skyrl", recipe, **changes))
-    keys: dict[str, Any] = DRIVER.given(config, opened_task(config), attempt(folder, **(start or {})))["keys"]
+    keys: dict[str, Any] = DRIVER.job(config, opened_task(config), attempt(folder, **(start or {}))).keys
     return keys
 
 

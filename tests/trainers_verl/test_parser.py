@@ -16,7 +16,7 @@ from verl.experimental.reward_loop.reward_manager.dapo import DAPORewardManager
 from planner.config.trainer import TrainerChoice
 from runner.ports.trial import TaskChoice
 from runner.trainers.script import read_script
-from runner.trainers.verl.driver import JUDGE
+from runner.trainers.verl.driver import DRIVER
 from tests.runner.tasks.checkpoints import save_checkpoint
 from tests.runner.trainers.standins import attempt
 from tests.trainers_verl.conftest import program
@@ -112,8 +112,8 @@ def test_a_path_with_signs_that_hydra_reads_arrives_whole(start: ModuleType, tmp
 def test_a_rehearsal_asks_verl_in_its_own_interpreter(tmp_path: Path) -> None:
     own = {"name": "verl", "python": sys.executable, "approximate": True}
     wrong = TrainerChoice(**own, options={"settings": {"actor_rollout_ref.actor.clip_ratoi": 0.1}})
-    assert JUDGE.rehearse(trial(trainer=TrainerChoice(**own))) == []
-    (said,) = JUDGE.rehearse(trial(trainer=wrong))
+    assert DRIVER.rehearse(trial(trainer=TrainerChoice(**own))) == []
+    (said,) = DRIVER.rehearse(trial(trainer=wrong))
     assert "clip_ratoi" in said
 
 
@@ -121,7 +121,7 @@ def test_the_problems_become_verls_files_in_the_plans_order(
     start: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = trial(task=TaskChoice(name="sum-easy"))
-    launch = JUDGE.launch(config, attempt(tmp_path), 0)
+    launch = DRIVER.launch(config, attempt(tmp_path), 0)
     assert launch is not None
     for name, text in launch.files.items():
         path = tmp_path / name

@@ -7,12 +7,12 @@ from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TrialConfig, ValidationPlan
 from runner.trainers.ability import degree
 from runner.trainers.driving import opened_task
-from runner.trainers.render import words as rendered_words
-from runner.trainers.verl.driver import JUDGE
+from runner.trainers.verl.driver import DRIVER
+from runner.trainers.words import words as rendered_words
 from tests.runner.trainers.standins import attempt
 from tests.runner.trainers.standins import trial as named_trial
 
-RECIPES = [name for name in recipe_names() if degree(JUDGE.differences(load_recipe(name))) != "refused"]
+RECIPES = [name for name in recipe_names() if degree(DRIVER.differences(load_recipe(name))) != "refused"]
 
 
 def trial(recipe: str = "grpo", **changes: Any) -> TrialConfig:
@@ -22,8 +22,8 @@ def trial(recipe: str = "grpo", **changes: Any) -> TrialConfig:
 
 
 def keys(config: TrialConfig, folder: Path, **changes: Any) -> dict[str, Any]:
-    done = JUDGE.as_done(config)
-    found: dict[str, Any] = JUDGE.given(done, opened_task(done), attempt(folder, **changes))["keys"]
+    done = DRIVER.as_done(config)
+    found: dict[str, Any] = DRIVER.job(done, opened_task(done), attempt(folder, **changes)).keys
     return found
 
 

@@ -15,7 +15,7 @@ from runner.trainers.driver import Attempt
 from runner.trainers.driving import opened_task
 from runner.trainers.rewarding import REPORTS
 from runner.trainers.trl import following, train
-from runner.trainers.trl.driver import JUDGE
+from runner.trainers.trl.driver import DRIVER
 from runner.trainers.trl.playing import Rollouts
 from tests.trl.chats import CALLS, IDS, save_chat_model
 from tests.trl.test_trainer import assert_equal_weights, computed, disturbed, opened
@@ -60,7 +60,7 @@ def notes(folder: Path) -> list[dict[str, Any]]:
 
 def built(config: TrialConfig, folder: Path, monkeypatch: pytest.MonkeyPatch) -> train.Trial:
     """Return the trainer of a trial in this process, at its first update."""
-    for name, text in JUDGE.files(config, opened_task(config), Attempt(folder, 1, 0, 4, None)).items():
+    for name, text in DRIVER.files(DRIVER.job(config, opened_task(config), Attempt(folder, 1, 0, 4, None))).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     monkeypatch.setattr(train, "FOLDER", folder)
@@ -181,7 +181,7 @@ def test_a_rollout_is_as_long_as_what_the_model_wrote() -> None:
 def test_what_cannot_be_played_in_is_refused_with_the_reason(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (refusal,) = JUDGE.rehearse(trial(tmp_path, model, "Gone"))
+    (refusal,) = DRIVER.rehearse(trial(tmp_path, model, "Gone"))
     assert "environment = 'tests.trl.counting:Gone' cannot be loaded: AttributeError" in refusal
     assert "Give it as package.module:name or path/to/file.py:name" in refusal
     template = tmp_path / "template.jinja"

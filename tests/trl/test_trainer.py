@@ -18,7 +18,7 @@ from planner.recipes.schema import Recipe
 from runner.ports.backend import Point
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.backend import DrivenBackend
-from runner.trainers.trl.driver import JUDGE
+from runner.trainers.trl.driver import DRIVER
 from runner.training.trial import OpenTrial
 from tests.conformance.trainer_backend import *  # noqa: F403
 
@@ -46,7 +46,7 @@ def new_backend() -> Iterator[Callable[[], DrivenBackend]]:
     made: list[DrivenBackend] = []
 
     def new() -> DrivenBackend:
-        made.append(DrivenBackend(JUDGE))
+        made.append(DrivenBackend(DRIVER))
         return made[-1]
 
     yield new
@@ -69,7 +69,7 @@ def computed(points: list[Point]) -> list[object]:
 @contextmanager
 def opened(config: TrialConfig, folder: Path) -> Iterator[OpenTrial]:
     """Go on from the newest checkpoint, or start."""
-    backend = DrivenBackend(JUDGE)
+    backend = DrivenBackend(DRIVER)
     begun = (folder / "trainer").exists()
     if not begun:
         backend.start(config, folder)
@@ -145,11 +145,11 @@ def test_a_torn_checkpoint_is_passed_over_for_the_one_before(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_trl_accepts_what_rlplan_gives_it(processes: int) -> None:
-    assert JUDGE.rehearse(trial(processes=processes)) == []
+    assert DRIVER.rehearse(trial(processes=processes)) == []
 
 
 def test_what_trl_refuses_is_told_in_its_words_by_a_rehearsal_and_by_an_attempt(tmp_path: Path) -> None:
-    (refusal,) = JUDGE.rehearse(trial(settings={"hub_strategy": "sometimes"}))
+    (refusal,) = DRIVER.rehearse(trial(settings={"hub_strategy": "sometimes"}))
     assert "TRL refused its configuration: ValueError: sometimes is not a valid HubStrategy" in refusal
     with opened(trial(settings={"no_such_argument": 1}), tmp_path) as refused:
         with pytest.raises(

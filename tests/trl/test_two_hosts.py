@@ -8,7 +8,7 @@ import torch
 
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.hosts import LocalHost, LocalProcess
-from runner.trainers.trl.driver import JUDGE
+from runner.trainers.trl.driver import DRIVER
 from runner.training.trial import OpenTrial
 from tests.namespaces import NEEDS_ROOT, joined
 from tests.trl.test_trainer import computed, opened, trial, weights
@@ -43,7 +43,7 @@ def test_two_hosts_compute_what_two_processes_of_one_do(hosts: list[Namespace], 
     config = config.model_copy(update={"machine": config.machine.model_copy(update={"nodes": 2})})
     points = []
     for to_step in (3, 6):  # the second goes on in new processes
-        backend = DrivenBackend(JUDGE, hosts)
+        backend = DrivenBackend(DRIVER, hosts)
         folder = tmp_path / "two"
         if to_step == 3:
             backend.start(config, folder)

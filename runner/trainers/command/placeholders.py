@@ -12,7 +12,6 @@ from runner.tasks.embedded import EMBEDDED, embedded_task, model_folder
 from runner.trainers.command.options import CommandOptions
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import meeting_port, save_steps, validation_steps
-from runner.trainers.values import trial_values
 
 PROBLEMS, VALIDATION_PROBLEMS = "problems.jsonl", "validation_problems.jsonl"
 _LONGEST = "max_prompt_tokens"
@@ -22,8 +21,19 @@ _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.]*)\}")
 def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, rank: int) -> dict[str, str]:
     """Return what each placeholder stands for in one attempt on one machine."""
     task, embedded = config.task, EMBEDDED.get(config.task.name)
+    heat, nucleus = task.validation_sampling
     values: dict[str, object] = {
-        **trial_values(config),
+        "rollouts_per_prompt": config.rollouts_per_prompt,
+        "prompts_per_batch": config.prompts_per_batch,
+        "rollouts_per_step": config.rollouts_per_step,
+        "learning_rate": config.learning_rate,
+        "warmup_steps": config.warmup,
+        "seed": config.seed,
+        "temperature": task.temperature,
+        "top_p": task.top_p,
+        "validation_temperature": heat,
+        "validation_top_p": nucleus,
+        "gpus_per_node": config.machine.gpus // config.machine.nodes,
         "lora_rank": config.machine.lora_rank or 0,
         "lora_alpha": config.machine.lora_alpha,
         "nodes": config.machine.nodes,

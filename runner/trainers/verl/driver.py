@@ -1,77 +1,347 @@
-"""What rlplan knows of verl 0.9.1: how it is started, what it says, and which checkpoints are whole."""
+"""Verl 0.9.1's V1 trainer, in a Ray of the trial's own.
+
+Two of its runs in one share a queue of prompts, and the first to end kills the other. A recipe with a staleness bound
+is trained by its separate_async (trainer_separate_async.py): it asks for that many batches ahead, and
+rlplan_saving.py has each batch be the oldest, so that none is further behind.
+"""
 
 import json
 import math
-import re
-import statistics
 import zlib
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal
 
-from planner.logs.consoles import verl_values
-from planner.logs.series import choose_score, ours_of
-from planner.logs.trainers import WHOLE_STEP, load_trainer
+from pydantic import Field
+
+from budgets.memory import FUSED, WHOLE
+from budgets.memory_plan import Means, MemoryPlan
+from planner.checking import Count, Positive
+from planner.recipes.schema import Recipe
 from runner.machine import cpu_cores
-from runner.ports.task import Task
 from runner.ports.trial import Machine, TrialConfig
-from runner.trainers.driver import Attempt, Reading
+from runner.trainers.ability import Deviation, Loss, Otherwise
+from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm, SplitOptions
+from runner.trainers.driver import Attempt
 from runner.trainers.driving import require_chat
-from runner.trainers.following import Lines
 from runner.trainers.in_own_ray import gpus_here
-from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import RehearsedDriver
+from runner.trainers.job import Job
+from runner.trainers.verl.log import VerlLog, scored_steps
+from runner.trainers.words import OMIT
 from runner.training.building import open_stream
-from runner.training.trial import read_points
+
+_LOSSES = {"ppo": "vanilla", "none": "vanilla", "cispo": "cispo", "soft": "sapo"}
+_AVERAGES = {
+    "sample": "seq-mean-token-mean",
+    "token": "token-mean",
+    "constant": "seq-mean-token-sum-norm",
+    "sum": "seq-mean-token-sum",
+}
 
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 _ROWS = 1 << 16  # of the prompts in the order of a trial, after which it begins anew
-_VERL = load_trainer("verl")
-_LOSS_IS_NO_NUMBER = re.compile(r'"actor/pg_loss": ?null')  # as its file logger writes NaN
 
 
-class VerlDriver(RehearsedDriver):
+class VerlOptions(SplitOptions):
+    """[trainer.options] of verl."""
+
+    rollout: Literal["vllm", "sglang", "trtllm"] = Field("vllm", description="whose servers generate")
+    strategy: Literal["fsdp", "fsdp2"] = Field("fsdp2", description="how the model is spread over the GPUs")
+    tensor_parallel: Count | None = Field(None, description="GPUs of an engine's copy of the model; else by the memory")
+    rollout_memory: Positive | None = Field(None, description="share of a GPU that engines take; else by what is there")
+    save_steps: Count | None = Field(None, description="updates between saves; else by [trainer] save_seconds")
+
+
+class VerlJob(Job):
+    """What verl is to do."""
+
+    def take_own(self) -> None:
+        """Take what verl alone needs."""
+        if not (self.embedded or self.chat_template or TEMPLATE in self.options.settings):
+            instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
+            require_chat(self.task, "verl", instead)
+        from_step = self.attempt.from_step
+        self.helpers = helpers(self.machine)
+        self.draws = zlib.crc32(f"{self.seed}/{from_step}".encode()) >> 1  # a resumed run does not draw the same again
+        self.scored = from_step > 0 and from_step in scored_steps(self.config, self.attempt)
+        self.corrects = self.objective.truncated_importance is not None and self.objective.against != "sampler"
+        self.engine_gpus_per_node = (
+            min(self.generators, self.gpus_per_node) if self.asynchronous else self.gpus_per_node
+        )
+
+
+class VerlDriver(Rehearsed[VerlJob]):
     """verl's V1 trainer."""
 
-    def further(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return how many helpers there are, the seed of draws, and whether a score is known."""
-        if not (values["embedded"] or task.chat_template or TEMPLATE in values["options"].settings):
-            instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
-            require_chat(task, self.title, instead)
+    name = title = "verl"
+    form = "hydra"
+    job_type, Options = VerlJob, VerlOptions
+    rehearses = ("start.py", "check")
+    own_ray = counts_batches = saves_on_request = True
+    asynchronous = "by staleness"
+    equal_shares = False
+    programs = ("start.py", "reward.py", "rlplan_verl.py", "rlplan_saving.py")  # the last two verl imports
+    keys_file = "overrides.json"
+    writes_tracker = True
+    turns = True
+    layout = Layout(
+        pattern="checkpoints/global_step_{step}",
+        tracker="checkpoints/latest_checkpointed_iteration.txt",
+        ahead="transfer_queue",  # the prompts under way, which a resumed run asks again, and what they gave
+        holds=("actor", "data.pt"),  # the last is written after all processes have saved
+    )
+    refuses: ClassVar[Mapping[str, str]] = {"machine.compile": "it compiles by itself: leave it out"}
+    failures = (
+        ("input", r"Could not override '[^']*'|is not in struct|Error merging override|ConfigAttributeError"),
+        ("input", r"Total available GPUs \d+ is less than total desired GPUs \d+"),
+        ("input", r"real_train_batch_size \(\d+\) must be divisible|Invalid loss_agg_mode|Unsupported loss mode"),
+        ("out-of-memory", r"running low on memory|ray\.exceptions\.OutOfMemoryError|OutOfMemoryError"),
+        ("hang", r"[Ww]atchdog caught collective operation timeout"),
+    )
+    means = Means(heads=(WHOLE, FUSED), sleeps=None)
+    loss = Loss(
+        clips=("ppo", "none", "cispo", "soft"), aggregations=("sample", "token", "constant", "sum"), entropy_alike=True
+    )
+    script = ScriptForm(
+        known=("*.*",),
+        decided=("hydra.*", "ray_kwargs.*", "ray_init.*", "*.megatron.*"),
+        refers=True,
+        options={
+            "actor_rollout_ref.rollout.name": "rollout",
+            "actor_rollout_ref.rollout.tensor_model_parallel_size": "tensor_parallel",
+            "actor_rollout_ref.rollout.gpu_memory_utilization": "rollout_memory",
+            "actor_rollout_ref.actor.strategy": "strategy",
+        },
+    )
+
+    def keys(self, job: VerlJob) -> Keys:
+        """Return the keys that rlplan decides."""
+        objective, optimizer, schedule, machine = job.objective, job.optimizer, job.schedule, job.machine
+        share, options, apart = job.share, job.options, job.asynchronous
         return {
-            "helpers": helpers(config.machine),
-            # A resumed run does not draw the same again.
-            "draws": zlib.crc32(f"{config.seed}/{attempt.from_step}".encode()) >> 1,
-            "scored": attempt.from_step > 0 and attempt.from_step in self._scored(config, attempt),
+            "actor_rollout_ref": {
+                # Else engines stay on the GPUs that train too
+                "hybrid_engine": False if apart else OMIT,
+                "model.path": job.model,
+                "model.tokenizer_path": job.tokenizer,
+                "model.custom_chat_template": job.chat_template or OMIT,
+                "model.lora_rank": machine.lora_rank or OMIT,
+                "model.lora_alpha": machine.lora_alpha if machine.lora_rank else OMIT,
+                "actor.ppo_mini_batch_size": job.prompts_per_batch,  # of one update, in prompts
+                "actor.ppo_epochs": 1,
+                "actor.use_dynamic_bsz": True,
+                "actor.shuffle": False,
+                "actor.data_loader_seed": job.seed,
+                "actor.strategy": options.strategy,
+                "actor.fsdp_config.dtype": machine.weights,
+                "actor.fsdp_config.model_dtype": "fp32",
+                "actor.fsdp_config.seed": job.seed,
+                "actor.checkpoint.async_save": False,  # which would write no tracker
+                "actor.policy_loss.loss_mode": "gspo" if objective.ratio == "sequence" else _LOSSES[objective.clip],
+                "actor.loss_agg_mode": _AVERAGES[objective.aggregation],
+                "actor.loss_scale_factor": job.max_response_tokens if objective.aggregation == "constant" else None,
+                "actor.clip_ratio_low": job.clip_low,
+                "actor.clip_ratio_high": job.clip_high,
+                "actor.clip_ratio_c": 1e9,  # its default is a second bound, at a ratio of 3
+                "actor.tau_pos": objective.soft_positive,
+                "actor.tau_neg": objective.soft_negative,
+                "actor.use_kl_loss": objective.kl > 0,
+                "actor.kl_loss_coef": objective.kl,
+                "actor.kl_loss_type": "low_var_kl",
+                "actor.entropy_coeff": objective.entropy,
+                "actor.calculate_entropy": True,
+                "actor.optim.optimizer": "AdamW",
+                "actor.optim.lr": job.learning_rate,
+                # As constant with a least share of 1; its `constant` begins with a rate of 0
+                "actor.optim.lr_scheduler_type": "cosine",
+                "actor.optim.min_lr_ratio": 1.0,
+                "actor.optim.zero_indexed_step": False,
+                "actor.optim.lr_warmup_steps": job.warmup_batches,
+                "actor.optim.lr_warmup_steps_ratio": 0.0,
+                "actor.optim.betas": [optimizer.beta1, optimizer.beta2],
+                "actor.optim.weight_decay": optimizer.weight_decay,
+                "actor.optim.clip_grad": optimizer.clip_norm or 1e9,
+                "actor.optim.override_optimizer_config": {"eps": optimizer.epsilon},
+                "rollout.name": options.rollout,
+                "rollout.n": job.rollouts_per_prompt,
+                "rollout.temperature": job.temperature,
+                "rollout.top_p": job.top_p,
+                "rollout.top_k": -1,
+                # Engines get the adapters alone: ppo_lora.rst
+                "rollout.load_format": "safetensors" if machine.lora_rank else OMIT,
+                "rollout.seed": job.draws,
+                "rollout.dtype": machine.weights,
+                "rollout.tensor_model_parallel_size": job.plan.engine_gpus,
+                "rollout.gpu_memory_utilization": options.rollout_memory or job.plan.engine_share,
+                "rollout.calculate_log_probs": True,
+                "rollout.nnodes": share.engine_nodes if apart else OMIT,
+                "rollout.n_gpus_per_node": share.engine_gpus_per_node if apart else OMIT,
+                # Which needs cupy
+                "rollout.checkpoint_engine.backend": "nccl" if apart else OMIT,
+                "rollout.val_kwargs.n": job.validation.samples,
+                "rollout.val_kwargs.temperature": job.validation_temperature,
+                "rollout.val_kwargs.do_sample": job.validation_temperature > 0,
+                "rollout.val_kwargs.top_p": job.validation_top_p,
+                "rollout.val_kwargs.top_k": -1,
+            },
+            "algorithm": {
+                "adv_estimator": "rlplan",  # its default is gae, with a critic
+                "use_kl_in_reward": False,
+                "rollout_correction.bypass_mode": objective.against == "sampler",
+                "rollout_correction.rollout_is": objective.truncated_importance_level if job.corrects else None,
+                "rollout_correction.rollout_is_threshold": objective.truncated_importance or 2.0,
+                "filter_groups.enable": job.refills,
+                "filter_groups.metric": "acc",
+            },
+            "critic.enable": False,
+            "reward": {"reward_manager.name": "dapo", "custom_reward_function.path": f"{job.folder}/reward.py"},
+            "+reward": {
+                "reward_kwargs.max_resp_len": job.max_response_tokens if job.overlong else OMIT,
+                "reward_kwargs.overlong_buffer_cfg.enable": True if job.overlong else OMIT,
+                "reward_kwargs.overlong_buffer_cfg.len": job.overlong or OMIT,
+                "reward_kwargs.overlong_buffer_cfg.penalty_factor": 1.0 if job.overlong else OMIT,
+                "reward_kwargs.overlong_buffer_cfg.log": False if job.overlong else OMIT,
+            },
+            "data": {
+                "train_files": f"{job.folder}/train.parquet",
+                "val_files": f"{job.folder}/validation.parquet",
+                "max_prompt_length": job.max_prompt_tokens,
+                "max_response_length": job.max_response_tokens,
+                "train_batch_size": job.prompts_per_batch * job.updates,
+                "shuffle": False,  # they lie in the plan's order
+                "validation_shuffle": False,
+                "seed": job.seed,
+            },
+            "trainer": {
+                "use_v1": True,
+                "v1.trainer_mode": "separate_async" if apart else "sync",
+                # Updates between two hand-overs of the weights
+                "v1.separate_async.parameter_sync_step": 1 if apart else OMIT,
+                "v1.separate_async.num_warmup_batches": schedule.staleness_bound or OMIT,
+                # Its 1 is no update behind
+                "v1.sampler.max_off_policy_threshold": schedule.staleness_bound + 1 if apart else OMIT,
+                "nnodes": share.nodes,
+                "n_gpus_per_node": share.gpus_per_node,
+                "total_training_steps": job.to_step,
+                "total_epochs": 1_000_000,  # the loop ends by updates
+                "test_freq": job.validate_every,
+                "save_freq": job.save_every,
+                "val_before_train": not job.scored,
+                "validation_data_dir": f"{job.folder}/validation-{job.attempt.number}",
+                "checkpoint_callback_class": "rlplan_saving.SaveNow",
+                "default_local_dir": f"{job.folder}/checkpoints",
+                "resume_mode": "resume_path" if job.resumes else "disable",
+                "resume_from_path": job.checkpoint,
+                "experiment_name": job.trial,
+            },
+            "hydra": {"run.dir": ".", "output_subdir": None},
         }
 
-    def settings(self, options: Any) -> dict[str, Any]:
+    def free(self, job: VerlJob) -> Keys:
+        """Return keys that the user's own settings may change."""
+        return {
+            "actor_rollout_ref.rollout.agent.num_workers": job.helpers,
+            "transfer_queue": {
+                "backend.SimpleStorage.num_data_storage_units": 2,
+                "backend.SimpleStorage.total_storage_size": max(
+                    100_000, 2 * (job.schedule.staleness_bound + 1) * job.rollouts_per_step
+                ),
+            },
+            "reward.num_workers": job.helpers,
+            "data.dataloader_num_workers": job.helpers // job.machine.nodes,
+            "trainer": {"max_actor_ckpt_to_keep": 2, "logger": ["console", "file"], "project_name": "rlplan"},
+        }
+
+    def memory(self, job: VerlJob, plan: MemoryPlan) -> Keys:
+        """Return the keys by which it fits its GPUs."""
+        return {
+            "actor_rollout_ref": {  # a token length is of one of the GPUs that share a batch
+                "model.enable_gradient_checkpointing": True,
+                "model.use_fused_kernels": plan.head == FUSED,
+                "actor.ppo_max_token_len_per_gpu": math.ceil(plan.tokens / plan.width),
+                "actor.ulysses_sequence_parallel_size": plan.width,
+                "actor.fsdp_config.param_offload": plan.sleep and not plan.offload,
+                "actor.fsdp_config.optimizer_offload": plan.sleep and not plan.offload,
+                "actor.fsdp_config.offload_policy": plan.offload,
+                "ref.fsdp_config.param_offload": plan.sleep and not plan.offload,
+            }
+        }
+
+    def environment(self, job: VerlJob) -> Keys:
+        """Return the variables of its processes."""
+        return {
+            "PYTHONPATH": job.folder,  # of every process of that Ray: verl imports rlplan_verl from it
+            "VERL_USE_EXTERNAL_MODULES": "rlplan_verl",
+            # One line of separate_async's, at INFO, raises a TypeError
+            "VERL_LOGGING_LEVEL": "WARNING" if job.asynchronous else OMIT,
+            # Which it truncates: one for each attempt
+            "VERL_FILE_LOGGER_PATH": f"{job.folder}/{job.attempt.metrics.name}",
+            "HYDRA_FULL_ERROR": "1",
+        }
+
+    def judges(self, job: VerlJob) -> int:
+        """Return how many processes of a machine score responses at the same time."""
+        return int(job.keys["reward.num_workers"]) // job.machine.nodes
+
+    def refusals(self, job: VerlJob) -> Iterator[str]:
+        """Yield what of a job it cannot run, and what to do instead."""
+        machine, options = job.machine, job.options
+        if machine.lora_rank and options.rollout != "vllm":
+            yield f"[cost] lora_rank with rollout = '{options.rollout}': verl serves adapters with vLLM alone"
+        if machine.device == "cpu":
+            yield "verl generates with servers that need GPUs: make a plan for GPUs, or use --trainer trl"
+        if job.engine_gpus_per_node % (options.tensor_parallel or 1) > 0:
+            yield (
+                f"[trainer.options] tensor_parallel = {options.tensor_parallel} on "
+                f"{job.engine_gpus_per_node} GPUs of a node: it must divide them"
+            )
+        if job.asynchronous and machine.lora_rank:  # engine_workers.py, update_weights
+            yield (
+                f"[cost] lora_rank and schedule.staleness_bound = {job.schedule.staleness_bound} with "
+                "--trainer verl: its engines of their own are sent no adapters. Leave lora_rank out, or set "
+                "staleness_bound = 0"
+            )
+
+    def aggregation(self, recipe: Recipe) -> str | None:
+        """Return the one average that its loss for a recipe has; None where it has several."""
+        return "sample" if recipe.objective.clip == "soft" else None
+
+    def otherwise(self, recipe: Recipe, machine: Machine) -> Otherwise:
+        """Return what it does otherwise as several trainers do."""
+        return Otherwise(
+            truncated="but it trains on every response",
+            dropping="but it keeps groups without a gradient",
+            refilling=("but it samples others for as long as it takes", "no bound"),
+            head=machine.weights != "bfloat16",
+            rising="by batch",
+        )
+
+    def deviations(self, recipe: Recipe, machine: Machine) -> Mapping[str, Deviation]:
+        """Return what else it does otherwise, by the recipe's dotted keys."""
+        return {"objective.kl_weighted": Deviation("which it has not", instead=False)}
+
+    def settings(self, job: VerlJob) -> Keys:
         """Return the user's keys, with the logger that rlplan reads beside the user's own."""
+        options = job.options
         logger = options.settings.get("trainer.logger", "console")
         loggers = [*([logger] if isinstance(logger, str) else logger), "file"]
         return {**options.settings, "trainer.logger": loggers}
 
-    def laid(self, config: TrialConfig, task: Task, attempt: Attempt, values: Mapping[str, Any]) -> dict[str, str]:
-        """Return the files, with the advantages that are wanted and the order of the prompts."""
-        return super().laid(config, task, attempt, values) | {
-            "advantage.json": json.dumps(config.recipe.advantage.model_dump()),
-            "order.json": json.dumps(open_stream(config, task).take(max(_ROWS, len(task.train)))),
-        }
+    def plan(self, job: VerlJob, settings: Keys) -> MemoryPlan:
+        """Return how a job fits its GPUs; FSDP2 alone can keep the optimizer in the host's memory."""
+        options = job.options
+        means = replace(self.means, offloads=options.strategy == "fsdp2")
+        return self.fitted(job, settings, means, options.tensor_parallel)
 
-    def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence["VerlLog"]:
+    def files(self, job: VerlJob) -> dict[str, str]:
+        """Return every file, with the advantages and the order of the prompts."""
+        rows = open_stream(job.config, job.task).take(max(_ROWS, len(job.task.train)))
+        own = {"advantage.json": json.dumps(job.advantage.model_dump()), "order.json": json.dumps(rows)}
+        return super().files(job) | own
+
+    def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[VerlLog]:
         """Return the file of its file logger, and beside it the answers of its validations."""
         return [VerlLog(config, attempt)]
-
-    def _scored(self, config: TrialConfig, attempt: Attempt) -> set[int]:
-        """Return the steps of which an earlier attempt wrote its line, which verl does after it has saved.
-
-        Of a copied checkpoint the trial's points tell, which were copied with it.
-        """
-        earlier = (Attempt(attempt.folder, number, 0, 0, None) for number in range(1, attempt.number))
-        steps = {each.step for one in earlier for source in self.sources(config, one) for each in source.read()}
-        points = read_points(attempt.folder.parent)
-        return steps | {point.optimizer_step for point in points if point.score is not None}
 
 
 def helpers(machine: Machine) -> int:
@@ -81,64 +351,4 @@ def helpers(machine: Machine) -> int:
     return machine.nodes * max(2, min(8, cores // 4))
 
 
-def scores_folder(attempt: Attempt) -> str:
-    """Return where the answers of an attempt's validations go, which tell the error of a score."""
-    return f"validation-{attempt.number}"
-
-
-JUDGE = VerlDriver(TrainerSpec.load("verl"))
-
-
-class VerlLog:
-    """The lines of verl's file logger, one for each batch of rollouts.
-
-    Where the answers of a validation lie beside it, its error is of those.
-    """
-
-    def __init__(self, config: TrialConfig, attempt: Attempt) -> None:
-        self._path, self._lines = attempt.metrics, Lines(attempt.metrics)
-        self._answers = attempt.folder / scores_folder(attempt)
-        self._expected = config.validation.problems * config.validation.samples
-        self._from_step, self._updates = attempt.from_step, config.recipe.schedule.updates_per_batch
-        self._began = False
-        self._waited_for: int | None = None  # the step of a score whose answers were not all there when it was read
-
-    def read(self) -> list[Reading]:
-        """Return what is new; it opens the file when everything has been started."""
-        found = []
-        if not self._began and self._path.exists():
-            self._began = True
-            found.append(Reading(self._from_step))
-        if self._waited_for is not None and (error := self._error(self._waited_for)) is not None:
-            waited = self._waited_for * self._updates
-            found.append(Reading(waited, score_standard_error=error, whole=True))
-            self._waited_for = None
-        return found + [each for line in self._lines.new() for each in self._meaning(line)]
-
-    def _meaning(self, line: str) -> list[Reading]:
-        record = verl_values(line)
-        if record is None or (step := record[0]) is None:
-            return []
-        values = record[1]
-        metrics, seconds = ours_of(_VERL, values)
-        if _LOSS_IS_NO_NUMBER.search(line):
-            metrics["loss"] = math.nan
-        score = choose_score(_VERL, dict.fromkeys(values, 1))
-        scored = values[score.series[0]] if score is not None and score.kind == "validation" else None
-        error = self._error(step) if scored is not None else None
-        self._waited_for = step if scored is not None and error is None else None
-        length = metrics.pop("response_tokens", None)
-        seconds.pop(WHOLE_STEP, None)
-        made, whole = step * self._updates, self._waited_for is None
-        return [Reading(made, scored, error, length, None, metrics, seconds, whole=whole)]
-
-    def _error(self, step: int) -> float | None:
-        """Return the error of a mean over problems, from the answers to each; None where they are not all there."""
-        answers: dict[str, list[float]] = defaultdict(list)
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            for line in (self._answers / f"{step}.jsonl").read_text(encoding="utf-8").splitlines():
-                row: Mapping[str, Any] = json.loads(line)
-                answers[str(row["uid"]).rsplit("_", 2)[0]].append(float(row["acc"]))
-        if sum(map(len, answers.values())) != self._expected or len(answers) < 2:
-            return None
-        return statistics.stdev(map(statistics.fmean, answers.values())) / math.sqrt(len(answers))
+DRIVER = VerlDriver()

@@ -56,7 +56,6 @@ MODULE = '"""A room."""\n\nx = 1  # one\n\n\ndef f():\n    """Return it."""\n   
         (None, "runner/trainers/verl/driver.py", MODULE, False),
         ("prime-rl", "runner/trainers/prime_rl/driver.py", MODULE, True),
         ("prime-rl", "runner/trainers/verl/driver.py", MODULE, False),
-        ("prime-rl", "runner/trainers/prime_rl/trainer.toml", 'name = "prime-rl"', True),
         ("prime-rl", "runner/trainers/supervisor.py", MODULE, True),
         ("prime-rl", "runner/engines/torch_engine.py", MODULE, False),
         ("standin", "runner/trainers/verl/driver.py", MODULE, True),

@@ -3,7 +3,6 @@
 None of these trainers is needed: tests/trainers_* and tests/trl ask their own parsers, loggers and losses.
 """
 
-import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,15 @@ from planner.recipes import recipe_names
 from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine, TaskChoice, TrialConfig
 from runner.trainers.ability import degree
+from runner.trainers.base import FIRST
 from runner.trainers.catalogue import driver_of, named_driver
 from runner.trainers.driving import opened_task
 from runner.trainers.known import require_known
-from runner.trainers.render import FUNCTIONS, expressions
-from runner.trainers.table import FIRST
 from tests.budgets.traits import TRAITS
 from tests.budgets.workloads import hardware_of, workload_of
 from tests.runner.trainers.standins import attempt, launched
 
-TABLED = ("trl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
+TAKING = ("trl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 NAMED = ("trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
 OWN_RAY = ("verl", "openrlhf", "skyrl", "nemo-rl", "slime")
 TWO_NODES = Machine(gpus=4, nodes=2, device="cuda", engine="vllm")
@@ -217,7 +215,7 @@ def test_what_a_plan_takes_without_a_word_is_trained_exactly(trainer: str, made:
 
 
 @pytest.mark.parametrize("recipe", recipe_names())
-@pytest.mark.parametrize("trainer", TABLED)
+@pytest.mark.parametrize("trainer", TAKING)
 def test_every_recipe_that_is_accepted_becomes_keys_that_it_has(trainer: str, recipe: str, made: Made) -> None:
     config, driver = made(trainer, recipe, prompts_per_batch=1), named_driver(trainer)
     assert driver is not None
@@ -226,20 +224,9 @@ def test_every_recipe_that_is_accepted_becomes_keys_that_it_has(trainer: str, re
             driver.check(config)
         return
     done = driver.as_done(config)
-    keys = driver.given(done, opened_task(done), FIRST)["keys"]
-    unlisted = ("defaults", *driver.spec.others)  # the first is the file that NeMo-RL's own keys come from
+    keys = driver.job(done, opened_task(done), FIRST).keys
+    unlisted = ("defaults", *driver.others)  # the first is the file that NeMo-RL's own keys come from
     require_known(trainer, [key for key in keys if not key.startswith(unlisted)])
-
-
-@pytest.mark.parametrize("trainer", TABLED)
-def test_every_expression_of_a_table_is_python_over_names_that_there_are(trainer: str, made: Made) -> None:
-    driver = named_driver(trainer)
-    assert driver is not None
-    config, names = driver.as_done(made(trainer)), {"aggregation", "truncates"}
-    names |= {*driver.given(config, opened_task(config), FIRST), *FUNCTIONS}
-    for expression in expressions(driver.spec.model_dump(exclude={"checkpoints"})):
-        trees = ast.walk(ast.parse(expression.strip(), mode="eval"))
-        assert {each.id for each in trees if isinstance(each, ast.Name)} <= names, expression
 
 
 @pytest.mark.parametrize("trainer", OWN_RAY)
@@ -306,7 +293,7 @@ def test_gpus_are_split_as_a_plan_is_priced(
     assert driver is not None
     config = driver.as_done(config)
     driver.check(config)
-    assert driver.given(config, opened_task(config), FIRST)["train_gpus"] == trains
+    assert driver.job(config, opened_task(config), FIRST).train_gpus == trains
 
 
 @pytest.mark.parametrize(("gpus", "nodes"), [(4, 1), (8, 1), (16, 2), (64, 8)])
@@ -321,4 +308,4 @@ def test_what_is_priced_is_what_trains(trainer: str, share: float, gpus: int, no
     driver = named_driver(trainer)
     assert driver is not None
     config = driver.as_done(config)
-    assert driver.given(config, opened_task(config), FIRST)["train_gpus"] == split.trainer_gpus
+    assert driver.job(config, opened_task(config), FIRST).train_gpus == split.trainer_gpus

@@ -9,19 +9,16 @@ import torch
 from transformers import get_scheduler
 
 from budgets.errors import InputError
+from runner.trainers.catalogue import reaching
 from runner.trainers.driving import opened_task
-from runner.trainers.horizon import reaching
-from runner.trainers.spec import TrainerSpec
-from runner.trainers.table import RehearsedDriver
+from runner.trainers.openrlhf.driver import DRIVER
 from tests.runner.trainers.standins import attempt, launched, trial
-
-JUDGE = RehearsedDriver(TrainerSpec.load("openrlhf"))
 
 
 def test_the_warm_up_is_so_many_updates_although_openrlhf_knows_a_share_of_the_file_alone(tmp_path: Path) -> None:
     for steps in (0, 1, 7, 10, 320, 2000):
         config = trial("openrlhf", warmup_steps=steps)
-        given = JUDGE.given(config, opened_task(config), attempt(tmp_path))["keys"]
+        given = DRIVER.job(config, opened_task(config), attempt(tmp_path)).keys
         rows = json.loads(launched(config, attempt(tmp_path)).files["run.json"])["order"]["rows"]
         updates = rows * given["rollout.n_samples_per_prompt"] // given["train.batch_size"]  # its prepare_datasets
         assert math.ceil(updates * given["actor.lr_warmup_ratio"]) == steps
@@ -30,7 +27,7 @@ def test_the_warm_up_is_so_many_updates_although_openrlhf_knows_a_share_of_the_f
 @pytest.mark.parametrize("warmup", [0, 1, 7])
 def test_openrlhfs_rate_rises_from_the_first_update_and_then_stays(warmup: int, tmp_path: Path) -> None:
     config = trial("openrlhf", warmup_steps=warmup)
-    given = JUDGE.given(config, opened_task(config), attempt(tmp_path))["keys"]
+    given = DRIVER.job(config, opened_task(config), attempt(tmp_path)).keys
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     schedule = get_scheduler(  # as its _ds_init_train_model calls it
         given["actor.lr_scheduler"],

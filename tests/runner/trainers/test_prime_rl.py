@@ -14,7 +14,8 @@ from runner.ports.trial import TaskChoice, TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.in_own_ray import PORTS_VARIABLE
 from runner.trainers.laying import programs
-from runner.trainers.prime_rl.driver import AGENT, JUDGE, StepSource, standard_error
+from runner.trainers.prime_rl.driver import AGENT, DRIVER
+from runner.trainers.prime_rl.log import StepSource, standard_error
 from tests.runner.trainers.standins import attempt, launched
 
 Made = Callable[..., TrialConfig]
@@ -66,7 +67,7 @@ def test_what_the_trainer_ran_out_of_is_known_although_the_launcher_shows_the_or
     former.write_text("of the start before")
     command = [sys.executable, "start.py", "launcher", "\nRoot cause: see above"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert JUDGE.classify(ended.returncode, ended.stdout) == (
+    assert DRIVER.classify(ended.returncode, ended.stdout) == (
         "out-of-memory",
         "prime-rl: OutOfMemoryError: CUDA out of memory.",
     )

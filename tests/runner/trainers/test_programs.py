@@ -23,7 +23,7 @@ from runner.ports.trial import TrialConfig
 from runner.trainers.driving import opened_task
 from runner.trainers.following import readings
 from runner.trainers.inside import PARTS, SAVE_NOW, InOrder, ordered_problems, write_data
-from runner.trainers.trl.driver import JUDGE
+from runner.trainers.trl.driver import DRIVER
 from runner.training.building import open_stream
 from tests.runner.trainers.standins import attempt, launched, trial
 from tests.runner.waiting import lives, until
@@ -272,7 +272,7 @@ def test_what_slime_makes_ahead_is_not_read_before_the_step_that_it_trains(
 def test_what_runs_in_trls_interpreter_needs_nothing_else_of_ours(tmp_path: Path) -> None:
     laid(trial("trl"), tmp_path)
     numpy = Path(str(find_spec("numpy").origin)).parents[1]
-    modules = [part[:-3].replace("/", ".") for part in (*PARTS, *JUDGE.spec.files.parts) if part.endswith(".py")]
+    modules = [part[:-3].replace("/", ".") for part in (*PARTS, *DRIVER.parts) if part.endswith(".py")]
     modules = [module for module in modules if not module.endswith("__init__")]
     for own in ("following", "playing"):  # which need torch and TRL: tests/trl imports them
         modules.remove(f"runner.trainers.trl.{own}")
@@ -321,7 +321,7 @@ def test_a_trainer_that_hangs_shows_where(stuck: Path) -> None:
 
 @pytest.mark.parametrize("python", ["/nowhere/bin/python", sys.executable])
 def test_an_environment_without_trl_is_said_to_be_none(python: str) -> None:
-    (said,) = JUDGE.rehearse(trial("trl", trainer={"name": "trl", "python": python}))
+    (said,) = DRIVER.rehearse(trial("trl", trainer={"name": "trl", "python": python}))
     assert ("No such file" if python.startswith("/nowhere") else "No module named") in said
 
 

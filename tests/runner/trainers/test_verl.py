@@ -9,7 +9,7 @@ from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice
 from runner.trainers.driver import Attempt
 from runner.trainers.verl import driver
-from runner.trainers.verl.driver import JUDGE
+from runner.trainers.verl.driver import DRIVER
 from runner.trainers.verl.start import rows
 from runner.training.trial import write_points
 from tests.runner.trainers.standins import attempt, launched, trial
@@ -55,7 +55,7 @@ def test_the_processes_that_ask_and_score_are_as_many_as_the_trials_cores_bear(
 
 def test_start_up_is_over_when_it_opens_its_log(tmp_path: Path) -> None:
     one = attempt(tmp_path, number=3, from_step=4)
-    (source,) = JUDGE.sources(trial("verl"), one)
+    (source,) = DRIVER.sources(trial("verl"), one)
     assert source.read() == []
     one.metrics.touch()
     assert [(each.step, each.score) for each in source.read()] == [(4, None)]
@@ -66,7 +66,7 @@ def test_each_of_its_steps_is_a_batch_which_may_be_several_updates(tmp_path: Pat
     one = attempt(tmp_path, from_step=8, to_step=14, checkpoint=tmp_path / "checkpoints/global_step_2")
     files = launched(config, one).files
     one.metrics.write_text('{"step": 3, "data": {"actor/pg_loss": 0.5, "val-core/rlplan/acc/mean@2": 0.25}}\n')
-    (source,) = JUDGE.sources(config, one)
+    (source,) = DRIVER.sources(config, one)
     assert [(each.step, each.score) for each in source.read()] == [(8, None), (12, 0.25)]
     assert files["checkpoints/latest_checkpointed_iteration.txt"] == "2"
     assert "trainer.total_training_steps=4" in files["overrides.json"]

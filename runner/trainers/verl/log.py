@@ -1,0 +1,92 @@
+"""What verl says: the lines of its file logger, and the answers of its validations."""
+
+import json
+import math
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from planner.logs.consoles import verl_values
+from planner.logs.series import choose_score, ours_of
+from planner.logs.trainers import WHOLE_STEP, load_trainer
+from runner.ports.trial import TrialConfig
+from runner.trainers.driver import Attempt, Reading
+from runner.trainers.following import Lines
+from runner.training.trial import read_points
+
+_VERL = load_trainer("verl")
+_LOSS_IS_NO_NUMBER = re.compile(r'"actor/pg_loss": ?null')  # as its file logger writes NaN
+
+
+class VerlLog:
+    """The lines of verl's file logger, one for each batch of rollouts.
+
+    Where the answers of a validation lie beside it, its error is of those.
+    """
+
+    def __init__(self, config: TrialConfig, attempt: Attempt) -> None:
+        self._path, self._lines = attempt.metrics, Lines(attempt.metrics)
+        self._answers = attempt.folder / scores_folder(attempt)
+        self._expected = config.validation.problems * config.validation.samples
+        self._from_step, self._updates = attempt.from_step, config.recipe.schedule.updates_per_batch
+        self._began = False
+        self._waited_for: int | None = None  # the step of a score whose answers were not all there when it was read
+
+    def read(self) -> list[Reading]:
+        """Return what is new; it opens the file when everything has been started."""
+        found = []
+        if not self._began and self._path.exists():
+            self._began = True
+            found.append(Reading(self._from_step))
+        if self._waited_for is not None and (error := self._error(self._waited_for)) is not None:
+            waited = self._waited_for * self._updates
+            found.append(Reading(waited, score_standard_error=error, whole=True))
+            self._waited_for = None
+        return found + [each for line in self._lines.new() for each in self._meaning(line)]
+
+    def _meaning(self, line: str) -> list[Reading]:
+        record = verl_values(line)
+        if record is None or (step := record[0]) is None:
+            return []
+        values = record[1]
+        metrics, seconds = ours_of(_VERL, values)
+        if _LOSS_IS_NO_NUMBER.search(line):
+            metrics["loss"] = math.nan
+        score = choose_score(_VERL, dict.fromkeys(values, 1))
+        scored = values[score.series[0]] if score is not None and score.kind == "validation" else None
+        error = self._error(step) if scored is not None else None
+        self._waited_for = step if scored is not None and error is None else None
+        length = metrics.pop("response_tokens", None)
+        seconds.pop(WHOLE_STEP, None)
+        made, whole = step * self._updates, self._waited_for is None
+        return [Reading(made, scored, error, length, None, metrics, seconds, whole=whole)]
+
+    def _error(self, step: int) -> float | None:
+        """Return the error of a mean over problems, from the answers to each; None where they are not all there."""
+        answers: dict[str, list[float]] = defaultdict(list)
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            for line in (self._answers / f"{step}.jsonl").read_text(encoding="utf-8").splitlines():
+                row: Mapping[str, Any] = json.loads(line)
+                answers[str(row["uid"]).rsplit("_", 2)[0]].append(float(row["acc"]))
+        if sum(map(len, answers.values())) != self._expected or len(answers) < 2:
+            return None
+        return statistics.stdev(map(statistics.fmean, answers.values())) / math.sqrt(len(answers))
+
+
+def scores_folder(attempt: Attempt) -> str:
+    """Return where the answers of an attempt's validations go, which tell the error of a score."""
+    return f"validation-{attempt.number}"
+
+
+def scored_steps(config: TrialConfig, attempt: Attempt) -> set[int]:
+    """Return the steps of which an earlier attempt wrote its line, which verl does after it has saved.
+
+    Of a copied checkpoint the trial's points tell, which were copied with it.
+    """
+    earlier = (Attempt(attempt.folder, number, 0, 0, None) for number in range(1, attempt.number))
+    steps = {reading.step for former in earlier for reading in VerlLog(config, former).read()}
+    points = read_points(attempt.folder.parent)
+    return steps | {point.optimizer_step for point in points if point.score is not None}
