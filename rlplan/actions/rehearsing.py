@@ -28,12 +28,12 @@ from runner.rehearsal.first_step import take_first_step
 from runner.rehearsal.node_files import try_folder
 from runner.rehearsal.playing import Played, Playing, standin_spec
 from runner.storage.place import Place
-from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.on_ray.placing import Placement
 from runner.sweep.planned import configuration_of
 from runner.sweep.planning import shortfall, trial_name
 from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import without_gpus
+from runner.sweep.tune.executor import RayExecutor
+from runner.sweep.tune.placing import Placement
 from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import Rehearsing
 

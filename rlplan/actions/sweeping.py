@@ -35,10 +35,10 @@ from runner.sweep.deciding import deciding
 from runner.sweep.driver import SweepDriver
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.home import Home, home_of, mark_folder, mark_storage, require_mark
-from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.on_ray.placing import Placement
 from runner.sweep.planning import new_trials, shortfall
 from runner.sweep.spec import SweepSpec
+from runner.sweep.tune.executor import RayExecutor
+from runner.sweep.tune.placing import Placement
 from runner.tracking.beside import mirrored
 
 Began = Callable[[str], None]

@@ -142,7 +142,7 @@ def _on_every_node(folder: str, mebibytes: int) -> tuple[list[dict[str, Any]], l
 
 
 if __name__ == "__main__":
-    from runner.sweep.on_ray import cluster
+    from runner.sweep.tune import cluster
 
     os.environ.update({**cluster.ENVIRONMENT, **{n: v for n, v in os.environ.items() if n in cluster.ENVIRONMENT}})
     cluster.connect(sys.argv[1], 0, None, "")

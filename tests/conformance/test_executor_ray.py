@@ -8,7 +8,7 @@ import pytest
 
 from budgets.errors import InputError
 from runner.processes import SWEEP_TAG, tagged
-from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.tune.executor import RayExecutor
 from tests.conformance.executor import *  # noqa: F403
 from tests.conformance.executor import NewExecutor, Works
 

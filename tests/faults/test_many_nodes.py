@@ -20,7 +20,7 @@ from budgets.errors import InputError
 from planner.config.trainer import TrainerChoice
 from runner.ports.executor import Began, Ended, Failed, Gone, Work
 from runner.processes import SWEEP_TAG, WORKER_TAG, tagged
-from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.tune.executor import RayExecutor
 from tests.conformance.works import FAR, Watched, Works, steps
 from tests.faults import reserved
 from tests.faults.many_nodes import ROOT, ManyNodes, many_nodes

@@ -13,7 +13,7 @@ import pytest
 
 from runner.ports.executor import Began, Failed, Gone
 from runner.processes import SWEEP_TAG, tagged
-from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.tune.executor import RayExecutor
 from tests.conformance.works import FAR, Watched, Works
 from tests.faults.torment import PATIENCE, Tormented, check, undisturbed
 from tests.faults.two_nodes import TwoNodes, two_nodes

@@ -150,8 +150,8 @@ def _strike(sweep: Tormented, process: subprocess.Popen[bytes], chance: random.R
     if victim.startswith("driver"):
         return _kill_driver(sweep, process, signal.SIGKILL if victim == "driver" else signal.SIGTERM, victim)
     matching: dict[str, Callable[[psutil.Process], bool]] = {
-        "worker": lambda one: one.name().startswith("ray::Lease"),
-        "ray": lambda one: "runner.sweep.on_ray.child" in one.cmdline(),
+        "worker": lambda one: one.name().startswith("ray::TrialOnWorker"),
+        "ray": lambda one: "runner.sweep.tune.child" in one.cmdline(),
         "raylet": lambda one: one.name() == "raylet",
         "gcs_server": lambda one: one.name() == "gcs_server",
     }

@@ -20,8 +20,8 @@ from runner.ports.trial import TrialConfig
 from runner.rehearsal import node_files
 from runner.rehearsal.node_files import try_folder
 from runner.rehearsal.playing import Played
-from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.placing import ClusterResources
+from runner.sweep.tune.cluster import Node
+from runner.sweep.tune.placing import ClusterResources
 from tests.rlplan.stored_rows import rows
 from tests.simulated.executor import SimulatedExecutor
 

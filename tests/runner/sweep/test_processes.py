@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, end_session, in_session, sweep_orphans, tagged
-from runner.sweep.on_ray.link import Link
-from runner.sweep.on_ray.messages import RayStart
+from runner.sweep.tune.link import Link
+from runner.sweep.tune.messages import RayStart
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 PARENT = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}], start_new_session=True)"

@@ -3,7 +3,7 @@
 import pytest
 
 from budgets.errors import ClusterLostError, InputError
-from runner.sweep.on_ray.link import MOST_JOINS, MOST_RESTARTS, Restarts
+from runner.sweep.tune.link import MOST_JOINS, MOST_RESTARTS, Restarts
 
 
 def test_restarts_wait_longer_and_longer_until_a_segment_has_ended() -> None:

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from runner.ports.executor import Began, Event, Failed, Gone, NoRoomError, Work
-from runner.sweep.on_ray import executor as executor_module
-from runner.sweep.on_ray import worker_process
-from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.on_ray.messages import Message
-from runner.sweep.on_ray.placing import Footprint, Place
-from runner.sweep.on_ray.worker_process import Watchdog, WorkerProcess
-from runner.sweep.on_ray.workers import RayWorker
+from runner.sweep.tune import executor as executor_module
+from runner.sweep.tune import worker_process
+from runner.sweep.tune.cluster import Node
+from runner.sweep.tune.executor import RayExecutor
+from runner.sweep.tune.messages import Message
+from runner.sweep.tune.placing import Footprint, Place
+from runner.sweep.tune.worker_process import Watchdog, WorkerProcess
+from runner.sweep.tune.workers import RayWorker
 from runner.sweep.worker_records import Heartbeat, WorkerLife, WorkerRecord, worker_records
 
 
@@ -74,7 +74,7 @@ def test_a_worker_that_hears_nothing_ends_itself(paid_until: float, happens: dic
 CUT_OFF = """
 import os, sys, threading, time
 from pathlib import Path
-from runner.sweep.on_ray.worker_process import Watchdog, WorkerProcess
+from runner.sweep.tune.worker_process import Watchdog, WorkerProcess
 from runner.sweep.worker_records import Heartbeat, WorkerLife
 process = WorkerProcess.__new__(WorkerProcess)
 process._life, process._tag = WorkerLife(), "rlplan-test-cut-off"

@@ -13,11 +13,11 @@ from budgets.errors import InputError
 from planner.config.cluster import ClusterSection
 from runner.machine import cpu_cores
 from runner.ports.executor import NoRoomError, Work
-from runner.sweep.on_ray.cluster import GIGABYTE, Node
+from runner.sweep.tune.cluster import GIGABYTE, Node
 from runner.trainers.in_own_ray import PORTS_VARIABLE
 
 if TYPE_CHECKING:
-    from runner.sweep.on_ray.workers import RayWorker
+    from runner.sweep.tune.workers import RayWorker
 
 NODE_LABEL = "ray.io/node-id"  # which Ray gives every node
 _SLACK = 1e-9  # fractions of a GPU do not add up exactly

@@ -9,9 +9,9 @@ import psutil
 
 from runner.ports.executor import Clock, Event, Failed, Gone
 from runner.processes import sweep_orphans
-from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.messages import Message, RayStart
-from runner.sweep.on_ray.workers import RayWorker, Workers
+from runner.sweep.tune.cluster import Node
+from runner.sweep.tune.messages import Message, RayStart
+from runner.sweep.tune.workers import RayWorker, Workers
 
 NOT_NEEDED = "it was no longer needed"
 _ROOM_AFTER = 5.0  # seconds that a worker is waited for before a parked one has to go

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
 from runner.processes import DRIVER_TAG, SWEEP_TAG, end_session, search_path, sweep_orphans
-from runner.sweep.on_ray.cluster import CLIENT, ENVIRONMENT
-from runner.sweep.on_ray.messages import Message, RayStart, write
+from runner.sweep.tune.cluster import CLIENT, ENVIRONMENT
+from runner.sweep.tune.messages import Message, RayStart, write
 from runner.trainers.in_own_ray import private_folder
 
 LOGS = "logs"
@@ -39,7 +39,7 @@ class Link:
         try:
             with self.log.open("wb") as log:
                 self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                    [sys.executable, "-m", "runner.sweep.on_ray.child", str(writing)],
+                    [sys.executable, "-m", "runner.sweep.tune.child", str(writing)],
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,

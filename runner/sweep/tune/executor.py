@@ -8,11 +8,11 @@ from pathlib import Path
 
 from budgets.errors import InputError
 from runner.ports.executor import Ended, Event, Failed, NoRoomError, RealClock, Work
-from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.endings import Endings
-from runner.sweep.on_ray.link import Link, Restarts
-from runner.sweep.on_ray.messages import Message, RayStart
-from runner.sweep.on_ray.placing import (
+from runner.sweep.tune.cluster import Node
+from runner.sweep.tune.endings import Endings
+from runner.sweep.tune.link import Link, Restarts
+from runner.sweep.tune.messages import Message, RayStart
+from runner.sweep.tune.placing import (
     ANYWHERE,
     HANG,
     ClusterResources,
@@ -26,7 +26,7 @@ from runner.sweep.on_ray.placing import (
     usable,
     with_real_cores,
 )
-from runner.sweep.on_ray.workers import RayWorker, Workers
+from runner.sweep.tune.workers import RayWorker, Workers
 from runner.trainers.in_own_ray import gpus_here
 
 _LONGEST_NAP = 0.25

@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 
 from runner.ports.executor import Work
-from runner.sweep.on_ray.messages import Message
-from runner.sweep.on_ray.placing import Footprint, Place
+from runner.sweep.tune.messages import Message
+from runner.sweep.tune.placing import Footprint, Place
 from runner.sweep.worker_records import SECONDS_BETWEEN_BEATS, SECONDS_OF_SILENCE, record_of
 
 _SILENT_HERE = 3.0  # seconds without a sign of life after which a process that is not there has ended

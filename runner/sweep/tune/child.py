@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import NoReturn
 
 from runner.processes import end_session, sweep_orphans
-from runner.sweep.on_ray import cluster
-from runner.sweep.on_ray.messages import Message, RayStart, write
-from runner.sweep.on_ray.session import Session, start_thread
+from runner.sweep.tune import cluster
+from runner.sweep.tune.messages import Message, RayStart, write
+from runner.sweep.tune.session import Session, start_thread
 from runner.trainers.in_own_ray import within
 
 _LONGEST_FAREWELL = 2.0

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,11 @@ import ray
 
 from runner.ports.executor import Event, Work
 from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, adopt_orphans, sweep_after_death, sweep_orphans
-from runner.sweep.on_ray.cluster import nodes_of_this_process
-from runner.sweep.on_ray.messages import Message, RayStart
+from runner.sweep.tune.cluster import nodes_of_this_process
+from runner.sweep.tune.messages import Message, RayStart
 from runner.sweep.worker import Worker
 from runner.sweep.worker_records import Heartbeat, WorkerLife
 
-_SECONDS_OF_A_CALL = 10.0  # of waiting for news
 _SILENT = 20  # seconds without a sign after which a worker takes itself for cut off
 _DRIVER_SILENT = 60.0  # seconds after which its driver, though its session gives signs, is dead or frozen
 _LONGEST_FAREWELL = 5.0
@@ -61,17 +59,15 @@ class Watchdog:
 
 
 class WorkerProcess:
-    """An actor of Ray's. Trains in a thread of its own, so that Ray's calls never hold the training up.
+    """Trains in a thread of its own, so that Ray's calls never hold the training up."""
 
-    A call may come twice, where the way was cut before its answer: nothing is then done or said twice.
-    """
-
-    def __init__(self, start: RayStart) -> None:
-        """Begin to live, and to listen."""
+    def __init__(self, start: RayStart, post: Callable[[Message], None]) -> None:
+        """Begin to live, and to listen; `post` passes on what is said."""
         self._life = WorkerLife()
-        self._node = ray.get_runtime_context().get_node_id()
-        self._nodes = nodes_of_this_process() or [self._node]
-        self._tag = start.tag
+        node = ray.get_runtime_context().get_node_id()
+        self._place = {"node": node, "nodes": nodes_of_this_process() or [node]}
+        self._place |= {"host": self._life.host, "pid": os.getpid()}
+        self._tag, self._post_message = start.tag, post
         # Whatever the training starts can be found by these, on whichever machine it is.
         os.environ.update({SWEEP_TAG: self._tag, DRIVER_TAG: start.driver, WORKER_TAG: self._life.name})
         if os.path.isdir(start.directory):
@@ -82,22 +78,12 @@ class WorkerProcess:
         self._inbox: queue.SimpleQueue[Work] = queue.SimpleQueue()
         self._granted: set[int] = set()  # segments
         self._stopping: set[int] = set()
-        self._said: list[tuple[int, Message]] = []  # what the session may not have yet, numbered
-        self._numbers = count(1)
-        self._news = threading.Condition()
         self._segment: int | None = None  # under way
         self._paid_seconds = 0.0  # of its life, in segments that are over
         self._gpus_are_ours = False
         self._guard: Any = None
         for name, target in (("training", self._train), ("watchdog", self._watchdog.watch)):
             threading.Thread(target=target, name=name, daemon=True).start()
-
-    def news(self, last: int) -> list[tuple[int, Message]]:
-        """Return what was said after the last that the session has, waiting a while for something."""
-        with self._news:
-            self._said = [each for each in self._said if each[0] > last]
-            self._news.wait_for(lambda: self._said, _SECONDS_OF_A_CALL)
-            return list(self._said)
 
     def hear(self, driver_silent: float) -> None:
         """Hear that the session lives, and for how long it has not heard of the driver."""
@@ -106,15 +92,13 @@ class WorkerProcess:
     def tell(self, command: Message) -> None:
         """Obey the driver."""
         match command["do"]:
-            case "grant" if command["work"].segment not in self._granted:
+            case "grant" if command["work"].segment not in self._granted:  # which may come twice
                 self._granted.add(command["work"].segment)
                 self._inbox.put(command["work"])
             case "extend" if command["segment"] == self._segment:
                 self._watchdog.paid_until(self._paid_seconds + command["reserved_seconds"])
             case "stop":
                 self._stopping.add(command["segment"])
-            case "release":  # Ray takes that for a death, which costs nothing
-                threading.Thread(target=self._leave, daemon=True).start()
 
     def end(self) -> None:
         """End what the training has left behind, and write the last sign of life: the trial is handed out after it."""
@@ -148,10 +132,7 @@ class WorkerProcess:
             self._heartbeat.holds(None, work.slots)
 
     def _post(self, event: Event) -> None:
-        place = {"host": self._life.host, "pid": os.getpid(), "node": self._node, "nodes": self._nodes}
-        with self._news:
-            self._said.append((next(self._numbers), {"event": "said", "said": event, **place}))
-            self._news.notify_all()
+        self._post_message({"event": "said", "said": event, **self._place})
 
 
 def wait_until_free(gpus: float) -> None:

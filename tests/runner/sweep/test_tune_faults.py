@@ -13,7 +13,7 @@ import pytest
 
 from runner.ports.executor import Began, Ended, Failed, Gone, Progress
 from runner.processes import SWEEP_TAG, in_session, tagged
-from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.tune.executor import RayExecutor
 from runner.sweep.worker_records import worker_records
 from tests.conformance.works import FAR, Watched, Works
 
@@ -93,12 +93,12 @@ def test_no_other_user_enters_where_ray_lets_everybody_write(executor: RayExecut
     assert stat.S_IMODE(os.stat(f"{found[1]}/r").st_mode) == 0o777  # which is why
 
 
-@pytest.mark.parametrize("process", ["runner.sweep.on_ray.child", "raylet", "gcs_server"])
+@pytest.mark.parametrize("process", ["runner.sweep.tune.child", "raylet", "gcs_server"])
 def test_ray_is_started_anew_when_a_part_of_it_dies(executor: RayExecutor, works: Works, process: str) -> None:
     before: set[int] = set()
 
     def kill(_worker: str) -> None:
-        before.update(in_session(named("runner.sweep.on_ray.child").pid))
+        before.update(in_session(named("runner.sweep.tune.child").pid))
         named(process).kill()
 
     failed, _ = kill_and_go_on(executor, works, kill)

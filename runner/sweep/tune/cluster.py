@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 CLIENT = "ray://"  # how the address begins of a cluster that the driver is outside of
@@ -18,6 +19,11 @@ ENVIRONMENT = {
     "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "10",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "30",
+    # Of Tune: nothing of it is stored, loggers are those that were asked for, trials wait for room without a limit.
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_MAX_PENDING_TRIALS_PG": "1000000",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
 }
 
 
@@ -46,6 +52,8 @@ def connect(
     common |= {"runtime_env": dict(runtime_env)} if runtime_env else {}
     if address is not None:
         ray.init(address, **common)
+        if address.startswith(CLIENT):  # Tune asks the node for a folder, and a client has none
+            ray._private.worker._global_node = SimpleNamespace(get_session_dir_path=lambda: temporary)
         return
     ray.init(
         "local",  # whatever RAY_ADDRESS says
@@ -64,6 +72,7 @@ def take_leave(address: str | None) -> None:
     import ray  # noqa: PLC0415
 
     if address is not None and address.startswith(CLIENT):
+        ray._private.worker._global_node = None
         ray.shutdown()
 
 

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from budgets.errors import InputError
 from planner.config.cluster import ACCELERATOR, ClusterSection
 from runner.ports.executor import Work
-from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.placing import (
+from runner.sweep.tune.cluster import Node
+from runner.sweep.tune.placing import (
     ClusterResources,
     Footprint,
     Hangs,
@@ -27,7 +27,7 @@ from runner.sweep.on_ray.placing import (
     tightest,
     usable,
 )
-from runner.sweep.on_ray.workers import RayWorker
+from runner.sweep.tune.workers import RayWorker
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import meeting_port
 from runner.trainers.in_own_ray import free_ports
