@@ -3,6 +3,7 @@
 import os
 import queue
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -107,6 +108,7 @@ class WorkerProcess:
 
     def _leave(self) -> None:
         """End this process; storage that is cut off too must not hold it."""
+        sys.setswitchinterval(1e-4)  # seconds: training that never waits leaves the farewell its turns
         farewell = threading.Thread(target=self.end, daemon=True)
         farewell.start()
         farewell.join(_LONGEST_FAREWELL)
