@@ -21,7 +21,7 @@ define on-top
 endef
 add = $(BIN)/python -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check $(2)
 
-DEMO_HOURS := 0.1
+DEMO_HOURS := 0.05
 # good_rate.sh beside it has no fault, and is left alone
 DEMO_SCRIPT := examples/sum_hard/slow_rate.sh
 COUNTED := tests/budgets tests/planner tests/runner/sweep tests/conformance
@@ -47,7 +47,7 @@ $(STAMP): pyproject.toml
 
 setup-all: $(STAMP) $(TRL)/.installed $(VERL)/.installed $(OPENRLHF)/.installed $(SKYRL)/.installed $(VLLM)/.installed $(RAY)/.installed  ## create the environments of other trainers and engines too
 
-# About six minutes on two cores: look, challenger and final run are real GRPO on a local Ray cluster.
+# About four minutes on two cores: look, challenger and final run are real GRPO on a local Ray cluster.
 demo: setup  ## the whole story of a run with a fault: it starts, gives alarm, and what mends it goes on to the end
 	@rm -rf demo && mkdir demo
 	$(BIN)/rlplan check $(DEMO_SCRIPT) --task sum-hard || test $$? -eq 5  # its red flags are what the demo mends

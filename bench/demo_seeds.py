@@ -1,6 +1,6 @@
 """The demo with many seeds: what rlplan reached from a script, and what the script alone reaches in as many hours.
 
-    python bench/demo_seeds.py --folder F [--script examples/sum_hard/slow_rate.sh] [--budget 0.1] [--seeds 10]
+    python bench/demo_seeds.py --folder F [--script examples/sum_hard/slow_rate.sh] [--budget 0.05] [--seeds 10]
 
 For each seed `rlplan propose`, `sweep` and `launch` in a folder of its own, with the script's run as the champion, and
 once more with `--alone`. A line a seed; what is done already is read, not run again. GPU-hours are worker-hours of this
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--script", type=Path, default=Path("examples/sum_hard/slow_rate.sh"))
     parser.add_argument("--task", default="sum-hard")
-    parser.add_argument("--budget", type=float, default=0.1)
+    parser.add_argument("--budget", type=float, default=0.05)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()

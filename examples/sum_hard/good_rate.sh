@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A run without a fault: it is left alone, and nothing but its own hours is paid.
-# `rlplan propose --task sum-hard --budget 0.1 --from examples/sum_hard/good_rate.sh` starts it and looks.
+# `rlplan propose --task sum-hard --budget 0.05 --from examples/sum_hard/good_rate.sh` starts it and looks.
 python3 -m verl.trainer.main_ppo \
   algorithm.adv_estimator=grpo \
   data.train_batch_size=64 \

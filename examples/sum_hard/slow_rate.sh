@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A run with a fault: the learning rate is one for large models, a fortieth of what this tiny one needs.
+# A run with a fault: the learning rate is verl's default, one for large models, a four-hundredth of what this needs.
 # `rlplan check examples/sum_hard/slow_rate.sh --task sum-hard` names it.
-# `rlplan propose --task sum-hard --budget 0.1 --from examples/sum_hard/slow_rate.sh` starts it and looks.
+# `rlplan propose --task sum-hard --budget 0.05 --from examples/sum_hard/slow_rate.sh` starts it and looks.
 python3 -m verl.trainer.main_ppo \
   algorithm.adv_estimator=grpo \
   data.train_batch_size=64 \
@@ -9,6 +9,6 @@ python3 -m verl.trainer.main_ppo \
   actor_rollout_ref.model.path=tiny-sums \
   actor_rollout_ref.rollout.n=8 \
   actor_rollout_ref.actor.ppo_mini_batch_size=64 \
-  actor_rollout_ref.actor.optim.lr=1e-5 \
+  actor_rollout_ref.actor.optim.lr=1e-6 \
   trainer.n_gpus_per_node=2 \
   trainer.total_training_steps=500
