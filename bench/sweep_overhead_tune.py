@@ -72,7 +72,7 @@ def main(database: str, out: str) -> None:
     notes.mkdir()
     space = [{"trial": json.loads(config), "steps": steps, "notes": str(notes)} for config, steps in rows]
     validations = max(steps for _, steps in rows) // every + 1
-    ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
     scheduler = ASHAScheduler(
         time_attr="training_iteration", max_t=validations, grace_period=max(1, validations // 9), reduction_factor=3
     )
