@@ -361,6 +361,18 @@ class Rehearsed(Driver[J]):
         return [own[1] for line in output.splitlines() if (own := self._own_message(line))] or [output[-_LAST:]]
 
 
+def without_vllm(title: str, job: Job, tensor_parallel: int | None) -> Iterator[str]:
+    """Yield what keeps a trainer that generates with vLLM alone from running a job."""
+    machine, gpus = job.machine, job.generators or job.machine.gpus
+    if machine.device != "cuda" or machine.engine != "vllm":
+        yield (
+            f"machine.device = '{machine.device}' and machine.engine = '{machine.engine}': {title} trains on GPUs, "
+            "with vLLM; set 'cuda' and 'vllm'"
+        )
+    if gpus % (tensor_parallel or 1) > 0:
+        yield (f"[trainer.options] tensor_parallel = {tensor_parallel}: it must divide the {gpus} GPUs that vLLM has")
+
+
 def require_within(config: TrialConfig, attempt: Attempt, options: Any) -> None:
     """Refuse a segment that ends beyond the horizon."""
     if attempt.to_step > options.horizon_steps:

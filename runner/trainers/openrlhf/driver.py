@@ -13,7 +13,7 @@ from budgets.memory_plan import Means, MemoryPlan
 from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine
 from runner.trainers.ability import Deviation, Loss, Otherwise
-from runner.trainers.base import HorizonOptions, Keys, Layout, Rehearsed, ScriptForm
+from runner.trainers.base import HorizonOptions, Keys, Layout, Rehearsed, ScriptForm, without_vllm
 from runner.trainers.job import Job
 from runner.trainers.words import OMIT, python_path
 
@@ -189,17 +189,7 @@ class OpenrlhfDriver(Rehearsed[OpenrlhfJob]):
 
     def refusals(self, job: OpenrlhfJob) -> Iterator[str]:
         """Yield what of a job it cannot run, and what to do instead."""
-        machine, options = job.machine, job.options
-        if machine.device != "cuda" or machine.engine != "vllm":
-            yield (
-                f"machine.device = '{machine.device}' and machine.engine = '{machine.engine}': "
-                "OpenRLHF trains on GPUs, with vLLM; set 'cuda' and 'vllm'"
-            )
-        if (job.generators or machine.gpus) % (options.tensor_parallel or 1) > 0:
-            yield (
-                f"[trainer.options] tensor_parallel = {options.tensor_parallel}: it must divide the "
-                f"{job.generators or machine.gpus} GPUs that vLLM has"
-            )
+        yield from without_vllm(self.title, job, job.options.tensor_parallel)
 
     def aggregation(self, recipe: Recipe) -> str | None:
         """Return the one average that its loss for a recipe has; None where it has several."""
