@@ -96,11 +96,12 @@ def test_a_worker_that_is_cut_off_costs_what_it_has_recorded(
     process = sweep.drive()
     _, worker = there(sweep, process)
     ip("-n", "rlp-one", "link", "set", "rlp-one", "down")
+    lived = worker_records(Path(sweep.spec().folder))[worker].gpu_hours  # its start takes minutes on a loaded machine
     assert process.wait(600) == 0, (tmp_path / "driver.log").read_text()
     record = worker_records(Path(sweep.spec().folder))[worker]
     assert record.over
     ((charged, reserved),) = sweep.rows(
         f"SELECT charged_gpu_hours, reserved_gpu_hours FROM segments WHERE worker = '{worker}' AND outcome = 'lost'"
     )
-    assert charged <= max(reserved, 60 / 3600)
+    assert charged <= max(reserved, lived + 30 / 3600)  # a worker takes itself for cut off after 20 s, and leaves in 5
     check(sweep, calm)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from runner.sweep.tune.executor import RayExecutor
 from tests.conformance.works import FAR, Watched, Works, steps
 from tests.faults import reserved
 from tests.faults.many_nodes import ROOT, ManyNodes, many_nodes
+from tests.runner.waiting import until
 
 pytestmark = pytest.mark.soak
 TAG = "rlplan-test-many-nodes"
@@ -189,13 +189,9 @@ def test_a_worker_uses_all_its_nodes_and_nothing_outlives_it(cluster: ManyNodes,
         assert [log.split()[0] for log in found["logs"]] == ["0", "1", "2"]
         code, said = found["own_ray"]
         assert (code, "nodes 3 24.0" in said) == (0, True), said
-        assert len(ours()) >= 6
+        until(lambda: len(ours()) >= 6)  # two on each node, of which one forks the other
         os.kill(found["pid"], signal.SIGKILL)
-        for _ in range(300):
-            if not ours():
-                break
-            time.sleep(0.1)
-        assert not ours()
+        until(lambda: not ours())
     finally:
         process.kill()
         process.communicate()
