@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from rlplan.actions.law_fitting import FittedLaws as FittedLaws
     from rlplan.actions.law_fitting import LawFit as LawFit
     from rlplan.actions.law_fitting import RecipeComparison as RecipeComparison
-    from rlplan.answers.plan import Candidate as Candidate
-    from rlplan.answers.plan import Plan as Plan
-    from rlplan.answers.recommend import Answer as Answer
-    from rlplan.answers.replay import Replay as Replay
     from rlplan.api.functions import adopt as adopt
     from rlplan.api.functions import check as check
     from rlplan.api.functions import compare as compare
@@ -46,6 +42,10 @@ if TYPE_CHECKING:
     from rlplan.api.results import Book as Book
     from rlplan.api.results import Sweep as Sweep
     from rlplan.api.results import open as open
+    from rlplan.commands.plan import Candidate as Candidate
+    from rlplan.commands.plan import Plan as Plan
+    from rlplan.commands.recommend import Answer as Answer
+    from rlplan.commands.replay import Replay as Replay
 
     __version__: str
 
@@ -58,9 +58,9 @@ _NAMES = {
     "planner.metrics": "Interval",
     "rlplan.actions.fitting": "Fit Fits",
     "rlplan.actions.law_fitting": "FittedLaws LawFit RecipeComparison",
-    "rlplan.answers.plan": "Candidate Plan",
-    "rlplan.answers.recommend": "Answer",
-    "rlplan.answers.replay": "Replay",
+    "rlplan.commands.plan": "Candidate Plan",
+    "rlplan.commands.recommend": "Answer",
+    "rlplan.commands.replay": "Replay",
     "rlplan.api.functions": """
         adopt check compare fit fits forget_prices launch preview price propose replay resume retry run watch
     """,

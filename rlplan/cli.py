@@ -34,12 +34,12 @@ PANELS: dict[str, dict[str, str]] = {
     "Run": dict.fromkeys(("sweep", "resume", "retry", "pause", "stop", "launch"), "rlplan.requests.running"),
     "Read": {
         **dict.fromkeys(("status", "recommend", "rank", "decisions"), "rlplan.requests.reading"),
-        "report": "rlplan.commands",
-        "dashboard": "rlplan.commands",
+        "report": "rlplan.commands.plain",
+        "dashboard": "rlplan.commands.plain",
         "export": "rlplan.requests.reading",
     },
     "Runs made elsewhere": dict.fromkeys(("fit", "compare", "watch", "adopt", "replay"), "rlplan.requests.foreign"),
-    "Set up": {"doctor": "rlplan.requests.checking", "init": "rlplan.commands", "mcp": "rlplan.commands"},
+    "Set up": {"doctor": "rlplan.requests.checking", "init": "rlplan.commands.plain", "mcp": "rlplan.commands.plain"},
 }
 NAMES = [name for panel in PANELS.values() for name in panel]
 

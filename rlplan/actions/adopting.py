@@ -75,7 +75,7 @@ class AdoptedRun:
 class Adopted(Answer):
     """What became of some runs; without a sweep only what was read, or prices."""
 
-    DRAWN = "rlplan.answers.adopt"
+    DRAWN = "rlplan.commands.adopt"
     TOLD = "notes"
 
     notes: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ SECONDS_BETWEEN_LOOKS = 0.1
 class Asked(Answer):
     """A request as it stands."""
 
-    DRAWN = "rlplan.answers.asking"
+    DRAWN = "rlplan.commands.asking"
     COLUMNS = columns("sweep kind by at taken_at")
 
     sweep: str

@@ -92,7 +92,7 @@ class Fit(FitJob):
 class Fits(Several[Fit]):
     """The fits of all curves, by place or by the curve's name; what could not be read or fitted is in `failures`."""
 
-    DRAWN = "rlplan.answers.fit"
+    DRAWN = "rlplan.commands.fit"
     COLUMNS = columns("""
         curve file points used_points last_used_x cut verdict evidence noise_sd fit_ms x_column y_column
         R0_median R0_low R0_high A_median A_low A_high B_median B_low B_high C_mid_median C_mid_low C_mid_high

@@ -85,7 +85,7 @@ class LawFit:
 class FittedLaws(Several[LawFit]):
     """The fits of a law: one for each curve, or one for all where the law goes across runs."""
 
-    DRAWN = "rlplan.answers.fit_law"
+    DRAWN = "rlplan.commands.fit_law"
     COLUMNS = columns("law name identified what x median low high level")
     MEMBERS = "fits"
 
@@ -105,7 +105,7 @@ class FittedLaws(Several[LawFit]):
 class RecipeComparison(Several[ComparedRecipe]):
     """Recipes from the best to the worst."""
 
-    DRAWN = "rlplan.answers.compare"
+    DRAWN = "rlplan.commands.compare"
     COLUMNS = columns("""
         name rank tie_group runs probability_best probability_tied A_median A_low A_high B_median B_low B_high
         C_mid_median C_mid_low C_mid_high

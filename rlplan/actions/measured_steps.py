@@ -27,7 +27,7 @@ class MeasuredPhase:
 class MeasuredSteps(Answer):
     """A set-up of which steps were measured, its price before and with them, and the flags that describe it."""
 
-    DRAWN = "rlplan.answers.measured"
+    DRAWN = "rlplan.commands.measured"
     COLUMNS = columns("phase priced_seconds measured_seconds ratio")
     ROWS = "phases"
 

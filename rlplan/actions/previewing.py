@@ -99,7 +99,7 @@ class FractionSummary:
 class Preview(Answer):
     """All worlds at all fractions."""
 
-    DRAWN = "rlplan.answers.preview"
+    DRAWN = "rlplan.commands.preview"
     COLUMNS = columns("""
         pilot_fraction pilot_gpu_hours final_gpu_hours final_wall_hours gpu_hours_spent
         gpu_hours_spent_standard_error pilot_wall_hours pilot_wall_hours_standard_error score

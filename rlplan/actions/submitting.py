@@ -44,7 +44,7 @@ NUMBERS = ("nodes", "cpus_per_node")
 class Submitted(Answer):
     """A sweep's job; `job` is None where its script was only written."""
 
-    DRAWN = "rlplan.answers.submitted"
+    DRAWN = "rlplan.commands.submitted"
     COLUMNS = columns("sweep plan job name script nodes gpus_per_node time_limit")
 
     sweep: str

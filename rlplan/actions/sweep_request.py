@@ -56,7 +56,7 @@ class PlannedTrial:
 class DryRun(Answer):
     """What a sweep would do."""
 
-    DRAWN = "rlplan.answers.sweep"
+    DRAWN = "rlplan.commands.sweep"
     ROWS = "trials"
     COLUMNS = columns("name rollouts_per_prompt prompts_per_batch pilot_steps segment_steps gpu_hours")
 

@@ -15,17 +15,17 @@ from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.law_fitting import FittedLaws, compare_recipes
 from rlplan.actions.previewing import Preview
 from rlplan.actions.sweeping import Finished
-from rlplan.answers.adopt import answer as answer_adopt
-from rlplan.answers.check import answer as answer_check
-from rlplan.answers.fit import answer as answer_fit
-from rlplan.answers.fits import answer as answer_fits
-from rlplan.answers.plan import Plan
-from rlplan.answers.preview import answer as answer_preview
-from rlplan.answers.price import answer as answer_price
-from rlplan.answers.propose import answer as answer_propose
-from rlplan.answers.replay import answer as answer_replay
-from rlplan.answers.watch import answer as answer_watch
 from rlplan.api.results import Book, Sweep, arguments_named
+from rlplan.commands.adopt import answer as answer_adopt
+from rlplan.commands.check import answer as answer_check
+from rlplan.commands.fit import answer as answer_fit
+from rlplan.commands.fits import answer as answer_fits
+from rlplan.commands.plan import Plan
+from rlplan.commands.preview import answer as answer_preview
+from rlplan.commands.price import answer as answer_price
+from rlplan.commands.propose import answer as answer_propose
+from rlplan.commands.replay import answer as answer_replay
+from rlplan.commands.watch import answer as answer_watch
 from rlplan.live.sweep_running import Began, followed
 from rlplan.requests.checking import CheckRequest, FitsRequest
 from rlplan.requests.foreign import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest

@@ -14,8 +14,8 @@ from planner.store.curves import Memory, every_point
 from planner.store.engine import masked
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
-from rlplan.answers.plan import Plan, stored_document
-from rlplan.answers.status import Standing
+from rlplan.commands.plan import Plan, stored_document
+from rlplan.commands.status import Standing
 from rlplan.reading.story import story
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import tally

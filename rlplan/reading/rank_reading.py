@@ -26,7 +26,7 @@ from rlplan.wording.row_columns import RANKED
 class Ranking(Answer):
     """Ranked allocations, and what they are of."""
 
-    DRAWN = "rlplan.answers.rank"
+    DRAWN = "rlplan.commands.rank"
     COLUMNS = RANKED
     ROWS = "ranking"
     KEYS = ("plan", "sweep")

@@ -99,7 +99,7 @@ class Recommended(Answer):
     `print` shows it as `rlplan recommend --explain` does, and `found` is all of it, typed.
     """
 
-    DRAWN = "rlplan.answers.recommend"
+    DRAWN = "rlplan.commands.recommend"
     COLUMNS = columns("""
         rank rollouts_per_prompt prompts_per_batch update_steps learning_rate recipe gpu_hours expected_score
         score_low score_high probability_best probability_within_002 expected_regret collapse_risk status

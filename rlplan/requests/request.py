@@ -20,7 +20,7 @@ EXPLAIN = Flag("Print the whole answer: what it rests on, and all of its lines."
 class Request:
     """What a command is asked: its docstring is the command's help, its annotated fields are the command's flags."""
 
-    ANSWERED: ClassVar[str] = ""  # the module of `rlplan.answers` that does it, where it has not the command's name
+    ANSWERED: ClassVar[str] = ""  # the module of `rlplan.commands` that does it, where it has not the command's name
     PRINTS: ClassVar[bool] = True  # whether there is an answer to print, in a format
     EXPLAINS: ClassVar[bool] = True  # whether there is more of the answer than the first screen
 
@@ -48,12 +48,12 @@ def flags_of(request: type[Request]) -> dict[str, Flag]:
 
 
 def command(request: type[Request]) -> Callable[..., int]:
-    """Return the function that typer makes a command of: `RankRequest` is answered by `rlplan.answers.rank`.
+    """Return the function that typer makes a command of: `RankRequest` is answered by `rlplan.commands.rank`.
 
     That module's `answer` is given the request.
     """
     name = request.__name__.removesuffix("Request").lower()
-    module = f"rlplan.answers.{request.ANSWERED or name}"
+    module = f"rlplan.commands.{request.ANSWERED or name}"
 
     def run(context: typer.Context, **given: Any) -> int:
         format = given.pop("format") if request.PRINTS else Format.TABLE

@@ -90,7 +90,7 @@ def test_a_stop_is_asked_for_and_told(run: Run, database: Path) -> None:
 def test_a_driver_that_does_not_answer_at_once_is_not_waited_for_long(
     run: Run, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlplan.answers.asking.ask", partial(ask, patience=0.0))
+    monkeypatch.setattr("rlplan.commands.asking.ask", partial(ask, patience=0.0))
     ran = run("pause")
     assert ran.code == 0
     assert ran.text == (

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from planner.store import open_store, sweeps
 from planner.store.schema import Point, Trial
-from rlplan.answers.export import WHAT
+from rlplan.commands.export import WHAT
 from rlplan.wording import file_writing
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON

@@ -11,8 +11,8 @@ from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import launch
 from rlplan.actions.proposing import make_plan
 from rlplan.actions.sweeping import go_on
-from rlplan.answers import status
-from rlplan.answers.status import Standing
+from rlplan.commands import status
+from rlplan.commands.status import Standing
 from rlplan.requests.reading import StatusRequest
 from rlplan.requests.running import LaunchRequest, ResumeRequest
 from runner.ports.executor import Work

@@ -24,9 +24,9 @@ from rlplan.actions import sweeping
 from rlplan.actions.launching import describe, launch
 from rlplan.actions.sweep_request import describe as sweeping_as_asked
 from rlplan.actions.sweeping import go_on, start
-from rlplan.answers import status
-from rlplan.answers.ended import Ended, FinalEnd
 from rlplan.charts.final import final_chart
+from rlplan.commands import status
+from rlplan.commands.ended import Ended, FinalEnd
 from rlplan.live.sweep_events import Position, news
 from rlplan.printing.final_output import final_of_sweep
 from rlplan.reading.believing import beliefs

@@ -11,7 +11,7 @@ from planner.store.records import RankedRow
 from planner.store.schema import Recommendation, SweepStatus
 from planner.trials import TrialState
 from planner.view import Axes
-from rlplan.answers.rank import chosen_rows
+from rlplan.commands.rank import chosen_rows
 from rlplan.reading.recommend_reading import recommended
 from rlplan.requests.reading import RankRequest
 from tests.planner.store import samples

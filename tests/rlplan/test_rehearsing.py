@@ -10,7 +10,7 @@ import pytest
 from budgets.errors import CheckpointError
 from planner.store.schema import Sweep
 from rlplan.actions import rehearsing
-from rlplan.answers.doctor import rehearsal
+from rlplan.commands.doctor import rehearsal
 from rlplan.doctor.machine import Finding, Health
 from rlplan.exits import ExitCode
 from rlplan.requests.running import LaunchRequest, SweepRequest

@@ -14,7 +14,7 @@ from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.sweeping import go_on, start
-from rlplan.answers import status
+from rlplan.commands import status
 from rlplan.requests.reading import StatusRequest
 from rlplan.requests.running import ResumeRequest
 from runner.ports.executor import Event, Failed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlplan.answers import doctor
+from rlplan.commands import doctor
 from rlplan.doctor.machine import Finding, bad, mind, ok
 from rlplan.wording.draw import Canvas
 from tests.rlplan.conftest import Run
@@ -34,7 +34,7 @@ def test_this_machine_is_examined_and_nothing_is_made(run: Run, tmp_path: Path) 
 
 def test_doctor_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
-        "import sys; from rlplan.answers.doctor import examine; list(examine('none.db')); "
+        "import sys; from rlplan.commands.doctor import examine; list(examine('none.db')); "
         "print([name for name in ('torch', 'ray', 'transformers', 'scipy', 'plotly') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -14,7 +14,7 @@ from planner.vetting.changes import WRITABLE, Improvement
 from planner.vetting.verdict import Memory, Verdict
 from planner.view import Configuration
 from rlplan.actions.checking import CheckedScript, check_script
-from rlplan.answers.check_data import Check
+from rlplan.commands.check_data import Check
 from rlplan.requests.checking import CheckRequest
 from rlplan.wording.assumptions import ASSUMPTIONS
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of

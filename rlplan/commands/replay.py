@@ -17,7 +17,7 @@ from planner.replaying.reading import ReadTable, read_recorded, recorded_in
 from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
-from rlplan.answers.replay_whole import POLICY, WholeReplay, answer_whole
+from rlplan.commands.replay_whole import POLICY, WholeReplay, answer_whole
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.foreign import ReplayRequest
 from rlplan.wording import draw
@@ -54,7 +54,7 @@ class RepeatsData(View["Replay"]):
 class Replay(Answer):
     """What came of a policy with one seed after another; where one is meant, the first seed's."""
 
-    DRAWN = "rlplan.answers.replay"
+    DRAWN = "rlplan.commands.replay"
     COLUMNS = columns("""
         policy seed rollouts_per_prompt prompts_per_batch gpu_hours_spent score_at_target best_at_target regret
         decisions

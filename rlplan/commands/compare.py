@@ -8,7 +8,7 @@ from operator import attrgetter
 from planner.curves.comparison import ComparedRecipe, Comparison
 from planner.percent import percent
 from rlplan.actions.law_fitting import RecipeComparison, compare_recipes
-from rlplan.answers.fit import WIDE, compute, score
+from rlplan.commands.fit import WIDE, compute, score
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, listed, next_steps, table_of
 from rlplan.wording.numbers import listing, plural
 

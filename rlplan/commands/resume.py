@@ -5,8 +5,8 @@ from functools import partial
 from rlplan.actions import sweeping
 from rlplan.actions.asking import Asked, let_go_on
 from rlplan.actions.submitting import Submitted, submit_job
-from rlplan.answers.ended import Ended
-from rlplan.answers.sweep import for_slurm
+from rlplan.commands.ended import Ended
+from rlplan.commands.sweep import for_slurm
 from rlplan.live.sweep_running import followed
 from rlplan.requests.running import ResumeRequest, RetryRequest
 

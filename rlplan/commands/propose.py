@@ -12,7 +12,7 @@ from planner.proposals import Candidate, Layout, OtherBudget, Proposal
 from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, STOPS_EARLY, USUAL_NOTE
 from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
-from rlplan.answers.plan import Plan
+from rlplan.commands.plan import Plan
 from rlplan.exits import ExitCode
 from rlplan.printing.champion_screen import champion_lines
 from rlplan.printing.plan_screen import (
@@ -53,7 +53,7 @@ LEVEL_WITH_CHAMPION = "Level: better than the champion (*) with a probability of
 class ProposedPlan(Plan):
     """A plan that was made here."""
 
-    DRAWN = "rlplan.answers.propose"
+    DRAWN = "rlplan.commands.propose"
 
     proposed: StoredPlan
     top: int | None  # how many rows its screen has

@@ -7,8 +7,8 @@ from typing import Any
 from planner.vetting.launch import Launch
 from planner.vetting.verdict import Memory
 from rlplan.actions.checking import room_for
-from rlplan.answers.check import ROWS, fit_line, part_line
-from rlplan.answers.check_data import PartsData
+from rlplan.commands.check import ROWS, fit_line, part_line
+from rlplan.commands.check_data import PartsData
 from rlplan.exits import ExitCode
 from rlplan.requests.checking import FitsRequest
 from rlplan.wording.answers import Answer

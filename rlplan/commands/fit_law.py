@@ -8,7 +8,7 @@ from rich.text import Text
 
 from planner.curves.laws import Law
 from rlplan.actions.law_fitting import FittedLaws
-from rlplan.answers.fit import compute
+from rlplan.commands.fit import compute
 from rlplan.wording.draw import Canvas, Column, Invocation, Part, listed, next_steps, table_of
 
 FORMS = {

@@ -11,9 +11,9 @@ from planner.watching.left import PredictedScore
 from rlplan.actions import launching
 from rlplan.actions.launching import Planned
 from rlplan.actions.submitting import Submitted, submit_job
-from rlplan.answers.doctor import Findings, rehearsal
-from rlplan.answers.ended import Ended
-from rlplan.answers.sweep import for_slurm, rehearses
+from rlplan.commands.doctor import Findings, rehearsal
+from rlplan.commands.ended import Ended
+from rlplan.commands.sweep import for_slurm, rehearses
 from rlplan.live.sweep_running import followed
 from rlplan.reading.starting import ByHand, by_hand
 from rlplan.requests.running import LaunchRequest
@@ -64,7 +64,7 @@ class Line(Answer):
 class LaunchPlan(Answer):
     """A final run as it would be launched; rows are the promise along the way."""
 
-    DRAWN = "rlplan.answers.launch"
+    DRAWN = "rlplan.commands.launch"
     COLUMNS = columns("share score low high")
 
     planned: Planned = field(repr=False)

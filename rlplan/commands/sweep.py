@@ -8,8 +8,8 @@ from budgets.errors import InputError
 from rlplan.actions import sweep_request, sweeping
 from rlplan.actions.submitting import Submitted, submit_job
 from rlplan.actions.sweep_request import DryRun, PlannedTrial
-from rlplan.answers.doctor import Findings, rehearsal
-from rlplan.answers.ended import Ended
+from rlplan.commands.doctor import Findings, rehearsal
+from rlplan.commands.ended import Ended
 from rlplan.live.sweep_running import followed
 from rlplan.requests.running import GoOnRequest, LaunchRequest, ResumeRequest, SweepRequest
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of

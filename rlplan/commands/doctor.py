@@ -35,7 +35,7 @@ _REHEARSED = {
 class Findings(Answer):
     """What was found of this machine, or by a rehearsal."""
 
-    DRAWN = "rlplan.answers.doctor"
+    DRAWN = "rlplan.commands.doctor"
     COLUMNS = columns("health what found why do")
     ROWS = "found"
 

@@ -9,7 +9,7 @@ from planner.store.records import RankedRow
 from planner.store.schema import SegmentOutcome
 from planner.store.sweeps import plan_named
 from rlplan.actions.sweeping import Finished
-from rlplan.answers.rank import ranked_table
+from rlplan.commands.rank import ranked_table
 from rlplan.exits import ExitCode
 from rlplan.live.sweep_running import stopped
 from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep, going_on
@@ -78,7 +78,7 @@ class Ended(Answer):
 class SweepEnd(Answer):
     """A sweep when it has ended."""
 
-    DRAWN = "rlplan.answers.ended"
+    DRAWN = "rlplan.commands.ended"
     COLUMNS = RANKED
 
     picture: Picture

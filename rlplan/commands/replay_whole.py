@@ -42,7 +42,7 @@ class WholeRepeatsData(View["WholeReplay"]):
 class WholeReplay(Answer):
     """What all of the money came to with one seed after another; where one is meant, the first seed's."""
 
-    DRAWN = "rlplan.answers.replay_whole"
+    DRAWN = "rlplan.commands.replay_whole"
     COLUMNS = columns("""
         policy seed rollouts_per_prompt prompts_per_batch gpu_hours_spent score_at_target best_at_target regret
         decisions reached champion_alone best_known switched challenger_gpu_hours

@@ -76,7 +76,7 @@ class ChangeData(View[tuple[Improvement, Mapping[str, str]]]):
 class Check(Answer):
     """What a script would launch, what is wrong with it, and what would help."""
 
-    DRAWN = "rlplan.answers.check"
+    DRAWN = "rlplan.commands.check"
     COLUMNS = columns("what value")
 
     found: CheckedScript = field(repr=False)
@@ -145,7 +145,7 @@ class Check(Answer):
     @property
     def listed(self) -> Sequence[Any]:
         """The lines of the screen."""
-        from rlplan.answers.check import rows_of  # noqa: PLC0415 (which draws this)
+        from rlplan.commands.check import rows_of  # noqa: PLC0415 (which draws this)
 
         return [dict(zip(self.COLUMNS, row, strict=True)) for row in rows_of(self.found)]
 
