@@ -142,15 +142,16 @@ class SlurmSection(Section):
         return self
 
 
-TRACKERS = ("trackio", "mlflow", "wandb")
+# By name the package that each needs.
+TRACKERS = {"mlflow": "mlflow", "wandb": "wandb", "comet": "comet_ml", "tensorboard": "tensorboardX", "aim": "aim"}
 
 
 class TrackingSection(Section):
     """Which experiment tracker gets a copy of every trial, whoever trains it; its own variables say where it is."""
 
-    to: Literal["trackio", "mlflow", "wandb"] | None = Field(
+    to: Literal["mlflow", "wandb", "comet", "tensorboard", "aim"] | None = Field(
         None, examples=["mlflow"], description=f"one of {', '.join(TRACKERS)}; without it, none"
     )
     project: Annotated[str, Field(pattern=r"^[\w.-]+$")] = Field(
-        "rlplan", description="the tracker's project, or MLflow's experiment"
+        "rlplan", description="the tracker's project, or MLflow's experiment; not of tensorboard and aim"
     )

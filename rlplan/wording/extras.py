@@ -17,7 +17,7 @@ def extra_with(module: str | None) -> str | None:
     from planner.config.cluster import TRACKERS  # noqa: PLC0415 (of what is missing alone: it takes a while)
 
     package = (module or "").partition(".")[0]
-    known = EXTRAS | {"tracking": TRACKERS}
+    known = EXTRAS | {"tracking": tuple(TRACKERS.values())}
     extra = next((name for name, packages in known.items() if package in packages), None)
     return extra and f"this needs {package}, which is not installed: pip install 'rlplan[{extra}]'"
 
@@ -30,5 +30,7 @@ def require_for_sweeps() -> None:
 
 def require_tracker(name: str) -> None:
     """Refuse a sweep whose tracker is not installed here; another machine that goes on with it may lack it."""
-    if find_spec(name) is None:
-        raise InputError(f"[tracking] to = '{name}': {extra_with(name)}")
+    from planner.config.cluster import TRACKERS  # noqa: PLC0415
+
+    if find_spec(TRACKERS[name]) is None:
+        raise InputError(f"[tracking] to = '{name}': {extra_with(TRACKERS[name])}")

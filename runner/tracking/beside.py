@@ -18,8 +18,6 @@ from typing import IO
 from planner.config.cluster import TrackingSection
 from planner.store import open_store
 from runner.processes import search_path
-from runner.tracking.mirror import Mirror
-from runner.tracking.port import open_tracker
 
 LOG = "logs/tracking.log"
 SECONDS_BETWEEN_LOOKS = 10.0
@@ -96,6 +94,9 @@ def follow(copy: Callable[[], None], ending: threading.Event, name: str, say: Ca
 
 def main() -> None:
     """Copy a sweep until the driver's pipe ends."""
+    from runner.tracking.loggers import open_logger  # noqa: PLC0415 (Ray's loggers are not for the driver's process)
+    from runner.tracking.mirror import Mirror  # noqa: PLC0415
+
     given = json.loads(sys.argv[1])
     section = TrackingSection.model_validate(given["tracking"])
     words = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
@@ -103,7 +104,7 @@ def main() -> None:
     ending = threading.Event()
     threading.Thread(target=_wait_for_the_end, args=(ending,), daemon=True).start()
     with open_store(os.environ["RLPLAN_DB"], read_only=True) as store:
-        mirror = Mirror(store, given["sweep"], Path(given["folder"]), partial(open_tracker, section))
+        mirror = Mirror(store, given["sweep"], Path(given["folder"]), partial(open_logger, section))
         follow(mirror.copy, ending, str(section.to), lambda text: print(text, file=words))
         with suppress(Exception):
             mirror.close()

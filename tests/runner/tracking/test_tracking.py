@@ -2,37 +2,45 @@
 
 import sys
 import threading
+from collections import defaultdict
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ray.tune.logger import LoggerCallback
 
 from planner.config.cluster import TrackingSection
 from planner.store import Store, open_store
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
 from runner.tracking.beside import beside, follow, mirrored
+from runner.tracking.loggers import STEP, SWEEP_TAG, LoggedRun, open_logger
 from runner.tracking.mirror import Mirror
-from runner.tracking.port import News
 from tests.rlplan.sweep_rows import Seeder
 
 
-class Fake:
-    """A tracker that is down for the first so many calls."""
+class Recording(LoggerCallback):
+    """A logger of Tune's that is down for the first so many runs."""
 
     def __init__(self, down: int = 0) -> None:
-        self.down, self.news = down, list[News]()
+        self.down = down
+        self.runs = dict[str, LoggedRun]()
+        self.results = defaultdict[str, list[dict[str, Any]]](list)
 
-    def take(self, news: News) -> None:
+    def log_trial_start(self, trial: Any) -> None:
         self.down -= 1
         if self.down >= 0:
             raise ConnectionError("refused\nby many words")
-        self.news.append(news)
+        self.runs[trial.trial_id] = trial
 
-    def close(self) -> None:
-        pass
+    def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
+        self.results[trial.trial_id].append(result)
 
-    def of(self, trial: str) -> list[News]:
-        return [each for each in self.news if each.run.endswith(trial)]
+    def of(self, trial: str) -> tuple[LoggedRun, list[dict[str, Any]]]:
+        """Return the run of a trial, and its results."""
+        (name,) = (name for name in self.runs if name.endswith(trial))
+        return self.runs[name], self.results[name]
 
 
 class Looks(threading.Event):
@@ -61,36 +69,36 @@ def seeded(store: Store) -> tuple[Seeder, int]:
 
 
 def test_a_tracker_gets_every_point_once_also_from_a_driver_that_goes_on(tmp_path: Path) -> None:
-    first, second = Fake(), Fake()
+    first, second = Recording(), Recording()
     with open_store(tmp_path / "rlplan.db") as store:
         sweep, trial = seeded(store)
-        Mirror(store, sweep.sweep, tmp_path, lambda: first).copy()
+        Mirror(store, sweep.sweep, tmp_path, lambda group: first).copy()
         sweep.settle(trial, SegmentOutcome.LOST, 20.0)
         sweep.move(trial, TrialState.LOST)
         sweep.move(trial, TrialState.PAUSED)
         sweep.score(trial, 10, 0.3, attempt=2)  # done again, and further
         sweep.score(trial, 20, 0.4, attempt=2)
-        Mirror(store, sweep.sweep, tmp_path, lambda: second).copy()
+        Mirror(store, sweep.sweep, tmp_path, lambda group: second).copy()
 
-    (begun,), (gone_on,) = first.of("n8-B32-s0"), second.of("n8-B32-s0")
-    assert [(step, values["score"]) for step, values in begun.points] == [(0, 0.1), (10, 0.2)]
-    assert begun.points[1][1] | {"gpu_hours": 30.0, "pass_rate": 0.2} == begun.points[1][1]
-    assert begun.config | {"rollouts_per_prompt": 8, "prompts_per_batch": 32} == begun.config
-    assert first.news[0].run == first.news[0].group == begun.group
-    assert gone_on.run == begun.run
-    assert [step for step, _ in gone_on.points] == [20]
-    assert gone_on.summary == {"state": "paused", "gpu_hours_spent": 20.0}
+    (run, before), (same_run, after) = first.of("n8-B32-s0"), second.of("n8-B32-s0")
+    assert [(result[STEP], result["score"]) for result in before if "score" in result] == [(0, 0.1), (10, 0.2)]
+    assert before[1] | {"gpu_hours": 30.0, "pass_rate": 0.2} == before[1]
+    assert run.config | {"rollouts_per_prompt": 8, "prompts_per_batch": 32} == run.config
+    assert next(iter(first.runs)) == run.group
+    assert same_run.trial_id == run.trial_id
+    assert [result[STEP] for result in after if "score" in result] == [20]
+    assert after[-1] == {"state": "paused", "gpu_hours_spent": 20.0, STEP: 20}
 
 
 def test_a_tracker_that_fails_is_named_once_and_gets_all_of_it_later(tmp_path: Path) -> None:
     said: list[str] = []
-    tracker, looks = Fake(down=2), Looks(3)
+    tracker, looks = Recording(down=2), Looks(3)
     with open_store(tmp_path / "rlplan.db") as store:
         sweep, _ = seeded(store)
-        follow(Mirror(store, sweep.sweep, tmp_path, lambda: tracker).copy, looks, "mlflow", said.append)
+        follow(Mirror(store, sweep.sweep, tmp_path, lambda group: tracker).copy, looks, "mlflow", said.append)
     assert said == ["mlflow takes nothing (ConnectionError: refused): the sweep goes on without it"]
     assert looks.waits == [20.0, 40.0, 10.0]
-    assert [step for news in tracker.of("n8-B32-s0") for step, _ in news.points] == [0, 10]
+    assert [result[STEP] for result in tracker.of("n8-B32-s0")[1] if "score" in result] == [0, 10]
 
 
 def test_a_tracker_that_hangs_holds_a_sweep_up_no_longer_than_it_may(tmp_path: Path) -> None:
@@ -117,5 +125,25 @@ def test_mlflow_has_a_run_for_each_trial_in_that_of_its_sweep(tmp_path: Path, mo
     runs = client.search_runs([client.get_experiment_by_name("rlplan").experiment_id])
     assert said == []
     of_trial, of_sweep = sorted(runs, key=lambda run: len(run.info.run_name), reverse=True)
-    assert of_trial.data.tags["mlflow.parentRunId"] == of_sweep.info.run_id
-    assert [each.step for each in client.get_metric_history(of_trial.info.run_id, "score")] == [0, 10, 20, 30]
+    assert of_trial.data.tags[SWEEP_TAG] == of_sweep.info.run_name
+    assert of_trial.data.tags["state"] == "running"
+    assert of_trial.data.params["prompts_per_batch"] == "32"
+    assert [point.step for point in client.get_metric_history(of_trial.info.run_id, "score")] == [0, 10, 20, 30]
+    assert of_trial.data.metrics["gpu_hours"] == 90.0
+
+
+def test_tensorboard_has_a_folder_for_each_run(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    with open_store(tmp_path / "rlplan.db") as store:
+        sweep, _ = seeded(store)
+        mirror = Mirror(store, sweep.sweep, tmp_path, partial(open_logger, TrackingSection(to="tensorboard")))
+        mirror.copy()
+        mirror.close()
+    (folder,) = tmp_path.glob("tracking/*-n8-B32-s0")
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    assert [(point.step, point.value) for point in events.Scalars("ray/tune/score")] == [
+        (0, pytest.approx(0.1)),
+        (10, pytest.approx(0.2)),
+    ]
