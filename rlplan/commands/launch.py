@@ -10,10 +10,9 @@ from planner.axes import format_axes, named_configuration
 from planner.watching.left import PredictedScore
 from rlplan.actions import launching
 from rlplan.actions.launching import Planned
-from rlplan.actions.submitting import Submitted, submit_job
+from rlplan.actions.slurm_job import Submitted, for_slurm, rehearses, submit_job
 from rlplan.commands.doctor import Findings, rehearsal
 from rlplan.commands.ended import Ended
-from rlplan.commands.sweep import for_slurm, rehearses
 from rlplan.live.sweep_running import followed
 from rlplan.reading.starting import ByHand, by_hand
 from rlplan.requests.running import LaunchRequest

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 
-from budgets.errors import InputError
 from rlplan.actions import sweep_request, sweeping
-from rlplan.actions.submitting import Submitted, submit_job
+from rlplan.actions.slurm_job import Submitted, for_slurm, rehearses, submit_job
 from rlplan.actions.sweep_request import DryRun, PlannedTrial
 from rlplan.commands.doctor import Findings, rehearsal
 from rlplan.commands.ended import Ended
 from rlplan.live.sweep_running import followed
-from rlplan.requests.running import GoOnRequest, LaunchRequest, ResumeRequest, SweepRequest
+from rlplan.requests.running import SweepRequest
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, steps
 from rlplan.wording.row_columns import SIZE
@@ -29,30 +28,6 @@ def answer(asked: SweepRequest) -> Findings | Submitted | DryRun | Ended:
     if asked.dry_run:
         return sweep_request.describe(asked)
     return Ended(followed(partial(sweeping.start, asked), asked.db), asked.db)
-
-
-def rehearses(asked: SweepRequest | LaunchRequest) -> bool:
-    """Whether it is only to be tried; refused beside what would do something else."""
-    if asked.rehearse and (asked.slurm or asked.sbatch or asked.dry_run):
-        raise InputError("--rehearse tries it here and now: leave out --slurm, --sbatch and --dry-run")
-    return asked.rehearse
-
-
-def for_slurm(asked: SweepRequest | LaunchRequest | GoOnRequest) -> bool:
-    """Whether a job is to be submitted; refused is what makes no sense with it, or without it."""
-    of_job = isinstance(asked, GoOnRequest) and asked.dry_run
-    if not asked.slurm and (asked.sbatch or of_job):
-        raise InputError(f"{'--sbatch' if asked.sbatch else '--dry-run'} is about a job: give --slurm too")
-    if asked.slurm and isinstance(asked, ResumeRequest) and asked.wait:
-        raise InputError("--wait is for a driver here; a job waits for the one before by itself: leave it out")
-    if asked.slurm and isinstance(asked, ResumeRequest) and asked.add is not None:
-        raise InputError("--add and --slurm are both given, and a job that begins again would add again: add first")
-    if asked.slurm and asked.ray_address is not None:
-        raise InputError(
-            f"--slurm and --ray-address {asked.ray_address} are both given: a job starts a Ray of its own; leave one "
-            "out"
-        )
-    return asked.slurm
 
 
 def parts(planned: DryRun, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:

@@ -124,7 +124,7 @@ class PauseRequest(StoredRequest):
     Example: rlplan pause sweep-1
     """
 
-    ANSWERED, EXPLAINS = "asking", False
+    ANSWERED, EXPLAINS = "resume", False
     KIND: ClassVar[str] = "pause"
 
     sweep: str | None = options.sweep()

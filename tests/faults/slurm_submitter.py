@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from rlplan.actions.submitting import submit_job
+from rlplan.actions.slurm_job import submit_job
 from tests.faults.sweeper import SIMULATION, request
 
 

@@ -4,16 +4,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-import rlplan.actions.asking
+import rlplan.commands.resume
 from planner.store import open_store
 from planner.store.driving import Driver, take, waiting
 from planner.store.schema import RequestKind
-from rlplan.actions.asking import ask
+from rlplan.commands.resume import ask_driver
 from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import hold
 from tests.rlplan.sweep_rows import seeded
@@ -28,7 +27,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     seeder = seeded(path)
     seeder.store.close()
     hold(path, Driver("living@1", "node-7", 12))
-    monkeypatch.setattr(rlplan.actions.asking, "this_user", lambda: "anna@desk")
+    monkeypatch.setattr(rlplan.commands.resume, "this_user", lambda: "anna@desk")
     return path
 
 
@@ -90,7 +89,7 @@ def test_a_stop_is_asked_for_and_told(run: Run, database: Path) -> None:
 def test_a_driver_that_does_not_answer_at_once_is_not_waited_for_long(
     run: Run, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlplan.commands.asking.ask", partial(ask, patience=0.0))
+    monkeypatch.setattr(rlplan.commands.resume, "PATIENCE_SECONDS", 0.0)
     ran = run("pause")
     assert ran.code == 0
     assert ran.text == (
@@ -99,8 +98,11 @@ def test_a_driver_that_does_not_answer_at_once_is_not_waited_for_long(
     assert "to be paused on request of anna@desk" in run("status", width=160).out
 
 
-def test_what_needs_a_new_driver_is_refused_in_a_pause(run: Run, database: Path) -> None:
-    ask(str(database), None, RequestKind.PAUSE, patience=0.0)
+def test_what_needs_a_new_driver_is_refused_in_a_pause(
+    run: Run, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rlplan.commands.resume, "PATIENCE_SECONDS", 0.0)
+    ask_driver(str(database), None, RequestKind.PAUSE)
     ran = run("resume", "--workers", "4")
     assert ran.code == 2
     assert "so --workers cannot change" in ran.err

@@ -1,9 +1,10 @@
 """What `--slurm` does on `rlplan sweep`, `launch`, `resume` and `retry`: store it, write its job, and submit that."""
 
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,10 @@ from planner.store.sweeps import sweep_named
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.launching import store_only as store_final
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
-from rlplan.requests.running import GoOnRequest, LaunchRequest, RetryRequest, SweepRequest
+from rlplan.requests.running import GoOnRequest, LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.answers import Answer
+from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps
+from rlplan.wording.numbers import plural
 from rlplan.wording.row_columns import columns
 from runner.processes import has_driver
 from runner.slurm.job import SCRIPT, Job, is_ending, nodes_for, require_sbatch, submit, text_of
@@ -44,7 +47,6 @@ NUMBERS = ("nodes", "cpus_per_node")
 class Submitted(Answer):
     """A sweep's job; `job` is None where its script was only written."""
 
-    DRAWN = "rlplan.commands.submitted"
     COLUMNS = columns("sweep plan job name script nodes gpus_per_node time_limit")
 
     sweep: str
@@ -55,6 +57,50 @@ class Submitted(Answer):
     nodes: int
     gpus_per_node: int
     time_limit: str | None
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Say what was submitted, how to follow it, and how to end it."""
+        gpus = f" of {self.gpus_per_node} GPUs" if self.gpus_per_node else ""
+        limit = f", {self.time_limit} each time" if self.time_limit else ""
+        script = Path(self.script)
+        what = f"{self.sweep} of {self.plan} on {plural(self.nodes, 'node')}{gpus}{limit}"
+        if self.job is None:
+            yield from canvas.lines(f"{what}: its job was written, and nothing was self.", "bold")
+            by_hand = NextStep(f"sbatch {shlex.quote(str(script))}", "submits it")
+            shows = invocation.step("status", self.sweep, "how it stands")
+            yield from next_steps([by_hand, shows], canvas)
+            return
+        yield from canvas.lines(f"{what}: submitted as job {self.job}, {script}", "bold")
+        log = script.parent / "logs" / f"slurm-{self.job}.log"
+        yield from canvas.lines(f"It submits itself again until the sweep has ended. Its log is {log}.")
+        yield from canvas.lines(f"`scancel --name {self.name}` ends it at once, whatever it is at.")
+        follows = invocation.step("status --watch", self.sweep, "follows it")
+        ends = invocation.step("stop", self.sweep, "ends it with all saved")
+        yield from next_steps([follows, ends], canvas)
+
+
+def rehearses(asked: SweepRequest | LaunchRequest) -> bool:
+    """Whether it is only to be tried; refused beside what would do something else."""
+    if asked.rehearse and (asked.slurm or asked.sbatch or asked.dry_run):
+        raise InputError("--rehearse tries it here and now: leave out --slurm, --sbatch and --dry-run")
+    return asked.rehearse
+
+
+def for_slurm(asked: SweepRequest | LaunchRequest | GoOnRequest) -> bool:
+    """Whether a job is to be submitted; refused is what makes no sense with it, or without it."""
+    of_job = isinstance(asked, GoOnRequest) and asked.dry_run
+    if not asked.slurm and (asked.sbatch or of_job):
+        raise InputError(f"{'--sbatch' if asked.sbatch else '--dry-run'} is about a job: give --slurm too")
+    if asked.slurm and isinstance(asked, ResumeRequest) and asked.wait:
+        raise InputError("--wait is for a driver here; a job waits for the one before by itself: leave it out")
+    if asked.slurm and isinstance(asked, ResumeRequest) and asked.add is not None:
+        raise InputError("--add and --slurm are both given, and a job that begins again would add again: add first")
+    if asked.slurm and asked.ray_address is not None:
+        raise InputError(
+            f"--slurm and --ray-address {asked.ray_address} are both given: a job starts a Ray of its own; leave one "
+            "out"
+        )
+    return asked.slurm
 
 
 def submit_job(request: SweepRequest | LaunchRequest | GoOnRequest) -> Submitted:
