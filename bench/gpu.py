@@ -127,7 +127,7 @@ def seconds_of(call: Any, repeats: int, on_gpu: bool) -> float:
 
 def memory_side(work: dict[str, Any], _: Path) -> dict[str, Any]:
     """Run out of memory in a process, and have its end told from its exit code and its words alone."""
-    from runner.trainers.failures import classify
+    from runner.trainers.supervisor import classify
 
     command = [sys.executable, "-c", MEMORY, work["device"]]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -18,7 +18,7 @@ from budgets.memory_plan import Demand, MemoryPlan, plan_memory
 from planner.config import Layer, resolve
 from planner.config.request import build_step
 from runner.trainers.catalogue import named_driver
-from runner.trainers.words import dotted
+from runner.trainers.keys import dotted
 
 EXAMPLES = Path(__file__).parent / "data" / "memory_examples.csv"
 MODELS = ("qwen2.5-1.5b", "qwen3-8b", "qwen3-32b", "llama-3.3-70b", "qwen3-30b-a3b")

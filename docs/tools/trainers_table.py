@@ -5,7 +5,7 @@ from pathlib import Path
 
 from planner.config.trainer import BUILTIN, COMMAND, STANDIN, TRAINERS
 from planner.recipes import load_recipe, recipe_names
-from runner.trainers.ability import Difference, Judging, degree, judged
+from runner.trainers.capabilities import Difference, Judging, all_differences, degree
 from runner.trainers.catalogue import named_driver
 
 PAGE = Path(__file__).parents[1] / "trainers.md"
@@ -23,7 +23,7 @@ def table() -> str:
     """Return the table of degrees, and below it the changes that trainers make."""
     recipes = [load_recipe(name) for name in recipe_names()]
     judgements = {
-        trainer: {recipe.name: judged(recipe, judge.differences) for recipe in recipes}
+        trainer: {recipe.name: all_differences(recipe, judge.differences) for recipe in recipes}
         for trainer, judge in judges().items()
     }
     trainers = list(judgements)

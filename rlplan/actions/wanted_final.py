@@ -28,8 +28,7 @@ from runner.sweep.board import Board
 from runner.sweep.home import home_of
 from runner.sweep.keeping import FromPilot, takes_rate
 from runner.sweep.planned import configuration_of
-from runner.trainers.catalogue import horizon_of
-from runner.trainers.storing import newest_step
+from runner.trainers.catalogue import horizon_of, newest_step
 
 
 @dataclass(frozen=True, slots=True)

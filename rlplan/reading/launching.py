@@ -15,8 +15,7 @@ from rlplan.wording.numbers import hours
 from runner.ports.trial import Machine, TrialConfig
 from runner.storage.mirror import Mirror
 from runner.sweep.board import Board
-from runner.trainers.catalogue import reaching
-from runner.trainers.storing import checkpoints_of
+from runner.trainers.catalogue import checkpoints_of, reaching
 from runner.training import checkpoints
 
 

@@ -14,7 +14,7 @@ from rlplan.reading.finals import FinalStanding
 from rlplan.reading.sweep_picture import Picture
 from rlplan.wording.documents import Key, View
 from runner.ports.trial import Machine
-from runner.trainers.ability import Judging
+from runner.trainers.capabilities import Judging
 from runner.trainers.catalogue import named_driver
 
 LONGEST = 3.0  # seconds: storage that does not answer must not hold up who asks how a sweep stands

@@ -10,7 +10,7 @@ def open_backend(config: TrialConfig) -> TrainerBackend:
     if config.trainer is not None and config.trainer.name != BUILTIN:
         from runner.trainers.backend import DrivenBackend  # noqa: PLC0415
         from runner.trainers.catalogue import driver_of  # noqa: PLC0415
-        from runner.trainers.ray_hosts import hosts_of_this_trial  # noqa: PLC0415
+        from runner.trainers.hosts import hosts_of_this_trial  # noqa: PLC0415
 
         return DrivenBackend(driver_of(config), hosts_of_this_trial(config.machine.nodes))
     if config.simulation is not None:

@@ -20,7 +20,7 @@ from budgets.errors import CheckpointError
 from planner.disk import room
 from runner.ports.trial import TrialConfig
 from runner.storage.place import Place
-from runner.trainers.storing import checkpoints_of, newest_step, remove_checkpoints
+from runner.trainers.catalogue import checkpoints_of, newest_step, remove_checkpoints
 from runner.training.trial import replace_file
 
 SHARED = "stored.txt"  # in a trial's folder: the name of the newest save that both have

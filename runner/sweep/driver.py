@@ -30,7 +30,7 @@ from runner.sweep.recovery import recover
 from runner.sweep.spec import SweepSpec
 from runner.sweep.tidying import Tidying
 from runner.sweep.worker_records import worker_records
-from runner.trainers.reading_check import METRICS
+from runner.trainers.points import METRICS
 
 TICK_SECONDS = 0.5
 FEWEST_HOPELESS_TRIALS = 3

@@ -23,7 +23,7 @@ from runner.sweep.board import Board, OpenSegment, TrialFacts
 from runner.sweep.journal import Journal
 from runner.sweep.measured import ShortSegments, cost_record
 from runner.sweep.worker_records import CLOCK_MARGIN_SECONDS, FormerWorkers, WorkerRecord, refused
-from runner.trainers.storing import newest_step
+from runner.trainers.catalogue import newest_step
 from runner.training.trial import COLUMNS
 
 # What may go well on another worker or a moment later; anything else would fail again in the same way.

@@ -15,7 +15,7 @@ from planner.disk import why
 from planner.store.finals import BEST
 from planner.view import ScorePoint
 from runner.ports.trial import TrialConfig
-from runner.trainers.storing import checkpoints_of, newest_step
+from runner.trainers.catalogue import checkpoints_of, newest_step
 from runner.training import checkpoints
 from runner.training.trial import METRICS, read_points, replace_file, write_points
 
@@ -169,7 +169,7 @@ def _files(above: Path) -> int:
 def _at_rate(config: TrialConfig, folder: Path) -> None:
     """Have a copied checkpoint say that it is of a trial with this learning rate: another trial's is refused."""
     if config.trainer is not None:
-        from runner.trainers.storing import FOLDER, IDENTITY, PRIVATE  # noqa: PLC0415
+        from runner.trainers.checkpoints import FOLDER, IDENTITY, PRIVATE  # noqa: PLC0415
 
         replace_file(folder / FOLDER / IDENTITY, json.dumps(config.model_dump(mode="json"), indent=1), PRIVATE)
         return

@@ -250,7 +250,7 @@ def _left_open(
     spec: SweepSpec, plan: Plan, script: "Script", configured: TrainerChoice | None, only: int | None
 ) -> SweepSpec:
     """Return the sweep with those of a script's settings that the plan leaves open in every trial."""
-    from runner.trainers.driving import DecidedError  # noqa: PLC0415
+    from runner.trainers.keys import DecidedError  # noqa: PLC0415
     from runner.trainers.script import require_known, without  # noqa: PLC0415
 
     assert spec.training.trainer is not None

@@ -8,7 +8,7 @@ from planner.config.trainer import STANDIN
 from planner.store.schema import Candidate
 from runner.sweep.planned import start_up_gpu_hours
 from runner.sweep.spec import SweepSpec
-from runner.trainers.standin.options import options_of
+from runner.trainers.standin.driver import options_of
 
 _LEAST_SHARE = 0.05  # of an update's seconds: rollouts take no less of them
 

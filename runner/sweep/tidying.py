@@ -12,7 +12,7 @@ from planner.trials import TrialState
 from runner.ports.trial import TrialConfig
 from runner.storage.place import Place
 from runner.sweep.board import Board
-from runner.trainers.storing import remove_checkpoints
+from runner.trainers.catalogue import remove_checkpoints
 from runner.training import checkpoints
 
 

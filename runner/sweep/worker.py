@@ -23,7 +23,7 @@ from runner.ports.task import FAILED_SHARE, SPENT
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
 from runner.tasks.rewards import NOTED
-from runner.trainers.failures import masked
+from runner.trainers.launch import masked
 from runner.training.trial import OpenTrial, remove_aside_files
 
 SECONDS_BETWEEN_REPORTS = 1.0

@@ -9,13 +9,7 @@ from pathlib import Path
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from runner.ports.backend import Point, Saved, Segment, UnreadableError
 from runner.ports.trial import TrialConfig
-from runner.trainers.assembling import PointMaker, recovered
-from runner.trainers.driver import Attempt, Checkpoint, Explaining, TrainerDriver
-from runner.trainers.driving import validation_steps
-from runner.trainers.hosts import Host, LocalHost
-from runner.trainers.judging import RewardReports
-from runner.trainers.reading_check import METRICS
-from runner.trainers.storing import (
+from runner.trainers.checkpoints import (
     FOLDER,
     IDENTITY,
     PRIVATE,
@@ -26,7 +20,12 @@ from runner.trainers.storing import (
     remove_aside,
     require_room,
 )
-from runner.trainers.supervisor import Running
+from runner.trainers.driver import Attempt, Checkpoint, Explaining, TrainerDriver
+from runner.trainers.hosts import Host, LocalHost
+from runner.trainers.job import validation_steps
+from runner.trainers.metric_lines import RewardReports
+from runner.trainers.points import METRICS, PointMaker, recovered
+from runner.trainers.supervisor import TrainerProcesses
 from runner.training.checkpoints import compared
 from runner.training.trial import read_points, replace_file
 
@@ -56,7 +55,7 @@ class DrivenBackend:
         self._scored = False  # whether anything has been reported since it was opened, or before
         self._left = False  # whether it was stopped before it had said anything
         self._went_on_from = math.inf  # the step of the checkpoint with which its trainer was started last
-        self._running: Running | None = None
+        self._running: TrainerProcesses | None = None
         self._maker: PointMaker | None = None
         self._rewards: RewardReports | None = None
         self._rests_since = 0.0  # by the clock of what is running: the end of its last segment
@@ -111,7 +110,7 @@ class DrivenBackend:
                 raise
             raise cause from error
 
-    def _followed(self, running: Running, maker: PointMaker, segment: Segment) -> Iterator[Point]:
+    def _followed(self, running: TrainerProcesses, maker: PointMaker, segment: Segment) -> Iterator[Point]:
         """Yield what it says until the segment is over."""
         asked_at: float | None = None
         asked_step, saved, wait = 0, 0, _QUICKEST_LOOK
@@ -161,7 +160,7 @@ class DrivenBackend:
         if asked_at is None:
             self._require_score(running, maker)
 
-    def _require_score(self, running: Running, maker: PointMaker) -> None:
+    def _require_score(self, running: TrainerProcesses, maker: PointMaker) -> None:
         """Raise TrainingError where the first validation was due and nothing that was read is its score."""
         step, config, driver = maker.check.unscored_at, self._opened(), self._driver
         if step is None:
@@ -173,7 +172,7 @@ class DrivenBackend:
             METRICS, f"no score came of the validation that was due by step {step}: {read}{passed_over}"
         )
 
-    def _require_done(self, code: int, running: Running, newest: int, to_step: int) -> None:
+    def _require_done(self, code: int, running: TrainerProcesses, newest: int, to_step: int) -> None:
         """Raise TrainingError where it ended by itself with a failure, or before the segment's last step."""
         if code:
             failure, read = running.failure(code), running.attempt.checkpoint
@@ -190,7 +189,7 @@ class DrivenBackend:
                 f"step that it is to reach? ({attempt.log})",
             )
 
-    def _is_saved(self, running: Running, maker: PointMaker, step: int) -> bool:
+    def _is_saved(self, running: TrainerProcesses, maker: PointMaker, step: int) -> bool:
         """Whether one that does not end by itself has saved all that it had done, and has said it."""
         if running.ends_by_itself:
             return False
@@ -239,7 +238,7 @@ class DrivenBackend:
             raise InputError("no trial is open: start or restore one first")
         return self._config
 
-    def _under_way(self, segment: Segment) -> tuple[Running, PointMaker]:
+    def _under_way(self, segment: Segment) -> tuple[TrainerProcesses, PointMaker]:
         """Let what waits at the gate go on, listen to what has gone on, or start it from the newest checkpoint."""
         config, running = self._opened(), self._running
         own = self._folder / FOLDER
@@ -275,7 +274,7 @@ class DrivenBackend:
         self._went_on_from, self._unread = attempt.from_step, []
         self._maker = PointMaker(config, self._last, scored=any(point.score is not None for point in earlier))
         self._rewards = RewardReports(config, own, attempt.from_step)
-        self._running = Running(self._driver, config, attempt, self._hosts)
+        self._running = TrainerProcesses(self._driver, config, attempt, self._hosts)
         return self._running, self._maker
 
     def _unheard(self, number: int, step: int) -> list[Point]:

@@ -11,41 +11,42 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import Field
-
 from budgets.errors import InputError
 from budgets.memory_plan import Means, MemoryPlan
-from planner.checking import Count, Positive, Section
+from planner.checking import Section
 from planner.layering import flattened
 from planner.logs.trainers import Trainer, load_trainer
 from planner.recipes.schema import Recipe
 from runner.ports.task import Prompt, Task
 from runner.ports.trial import Machine, TrialConfig
 from runner.tasks.embedded import EMBEDDED
-from runner.trainers.ability import A_GPU, Deviation, Difference, Loss, Otherwise, done_as, loss_differences
+from runner.trainers.capabilities import (
+    A_GPU,
+    CommonDeviations,
+    Deviation,
+    Difference,
+    Loss,
+    as_trained,
+    loss_differences,
+)
+from runner.trainers.checkpoints import complete
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source
-from runner.trainers.driving import (
-    asked_itself,
-    complete,
-    merged,
-    opened_task,
+from runner.trainers.gpu_split import memory_plan_of
+from runner.trainers.job import Job
+from runner.trainers.keys import dotted, merged, nested, present, require_known, words
+from runner.trainers.launch import ask_parser, data_rows, opened_task, parts, programs, reward_files, trainer_launch
+from runner.trainers.metric_lines import LineSource, readings
+from runner.trainers.options import (
     options_in,
     refuse,
     require_chat,
     require_equal_shares,
-    started,
+    require_within,
 )
-from runner.trainers.fitting import fitted
-from runner.trainers.following import LineSource, readings
-from runner.trainers.inside import PARTS
-from runner.trainers.job import Job
-from runner.trainers.known import require_known
-from runner.trainers.laying import judged_files, nested, numbered_rows, parts, programs
-from runner.trainers.words import dotted, present, words
+from runner.trainers.trainer_process import PARTS
 
 J = TypeVar("J", bound=Job)
 Keys = dict[str, Any]
-
 FIRST = Attempt(Path("/"), 1, 0, 1, None)  # what a check is made of
 HERE = Attempt(Path(), 1, 0, 1, None)  # what a rehearsal is made of
 _OWN_MESSAGE = re.compile(r"\brlplan (input|checkpoint): (.*)$")  # by a program of ours in the trainer's interpreter
@@ -53,36 +54,6 @@ _MEANT = {"input": " refused its configuration", "checkpoint": " could not go on
 _SETTINGS = "tokenizer/tokenizer_config.json"
 _TURNS = "{{ bos_token }}{% for turn in messages %}{{ turn['content'] }}{% endfor %}"
 _LAST = 2000  # characters of what a rehearsal has said
-
-
-class Options(Section):
-    """[trainer.options] of every trainer."""
-
-    settings: dict[str, Any] = Field({}, description="further keys of its own, which must not be ours")
-
-
-class SplitOptions(Options):
-    """[trainer.options] of a trainer that may train on some GPUs while it generates on others."""
-
-    train_gpus: Count | None = Field(
-        None, description="GPUs that train where others generate at the same time; else as the plan's price has"
-    )
-
-
-class HorizonOptions(Options):
-    """[trainer.options] of a trainer whose data are as long as any trial may become, with vLLM."""
-
-    horizon_steps: Count = Field(
-        2000, description="updates that its data last for: no trial goes further, and all have the same"
-    )
-    rollouts_per_pass: Count | None = Field(
-        None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
-    )
-    vllm_gpus: int = Field(
-        0, ge=0, description="GPUs of vLLM alone; 0: it shares all, or has what the price says with a bound"
-    )
-    vllm_memory: Positive | None = Field(None, description="share of a GPU that vLLM takes; else by what is there")
-    tensor_parallel: Count | None = Field(None, description="GPUs of one vLLM engine; else by the memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +94,7 @@ class Driver(Generic[J]):
     argv: ClassVar[tuple[str, ...]] = ("start.py",)  # what its interpreter is given
     rehearses: ClassVar[tuple[str, ...]] = ()  # words by which its own parser is asked
     own_ray = False  # whether it runs in a Ray of the trial's own
-    everywhere = False  # whether it is started on every host, and given the host's rank
+    everywhere = False  # whether it is trainer_launch on every host, and given the host's rank
     counts_batches = False  # whether each of its steps is a batch, which may be several updates
     saves_on_request = False  # whether its program looks for save-now.json
     asynchronous: ClassVar[Literal["never", "by staleness", "always"]] = "never"  # generates beside the training
@@ -141,7 +112,7 @@ class Driver(Generic[J]):
     trains_on = True
 
     programs: ClassVar[tuple[str, ...]] = ("start.py",)  # of its folder here, which run in its interpreter
-    parts: ClassVar[tuple[str, ...]] = ()  # modules of rlplan that they import; inside: those of inside.py
+    parts: ClassVar[tuple[str, ...]] = ()  # modules of rlplan that they import; inside: those of trainer_process.py
     rows: ClassVar[tuple[str, str] | None] = None  # columns of prompt and place, of train.jsonl and validation.jsonl
     keys_file: ClassVar[str | None] = None  # the file of all keys; else they stand in run.json
     writes_tracker = False  # whether the tracker is written anew, with where an attempt begins
@@ -184,9 +155,9 @@ class Driver(Generic[J]):
         """Return the one average that its loss for a recipe has; None where it has several."""
         return None
 
-    def otherwise(self, recipe: Recipe, machine: Machine) -> Otherwise:
+    def otherwise(self, recipe: Recipe, machine: Machine) -> CommonDeviations:
         """Return what it does otherwise as several trainers do."""
-        return Otherwise()
+        return CommonDeviations()
 
     def deviations(self, recipe: Recipe, machine: Machine) -> Mapping[str, Deviation]:
         """Return what else it does otherwise, by the recipe's dotted keys."""
@@ -208,7 +179,7 @@ class Driver(Generic[J]):
     def as_done(self, config: TrialConfig) -> TrialConfig:
         """Return the trial with the recipe as the trainer does it; InputError where that is not what is wanted."""
         judge = partial(self.differences, machine=config.machine)
-        recipe = done_as(self.title, config.recipe, judge, approximate=config.driven_by.approximate)
+        recipe = as_trained(self.title, config.recipe, judge, approximate=config.driven_by.approximate)
         updates, made = config.recipe.schedule.updates_per_batch, recipe.schedule.updates_per_batch
         warmup = config.warmup_steps if made == updates else -(-config.warmup * made // updates)
         return config.model_copy(update={"recipe": recipe, "warmup_steps": warmup})
@@ -218,7 +189,7 @@ class Driver(Generic[J]):
         by_staleness = self.asynchronous == "by staleness"
         return self.asynchronous == "always" or (by_staleness and recipe.schedule.staleness_bound > 0)
 
-    # What is started.
+    # What is trainer_launch.
 
     def check(self, config: TrialConfig) -> None:
         """Refuse a recipe, a layout, options or a task that it cannot run."""
@@ -259,20 +230,22 @@ class Driver(Generic[J]):
     ) -> MemoryPlan:
         """Return the memory plan by some means; InfeasibleError where it does not fit, and that is required."""
         where: dict[str, Any] = {"generators": job.generators, "engine_gpus": engine_gpus, "required": required}
-        return fitted(job.config, job.task, means, lambda plan: dotted(self.memory(job, plan)), settings, **where)
+        return memory_plan_of(
+            job.config, job.task, means, lambda plan: dotted(self.memory(job, plan)), settings, **where
+        )
 
     def files(self, job: J) -> dict[str, str]:
         """Return every file of an attempt by its path in the folder."""
         config, task = job.config, job.task
         files = {
             **programs(self.name.replace("-", "_"), *self.programs),
-            **judged_files(config, task, self.judges(job)),
+            **reward_files(config, task, self.judges(job)),
             **parts(path for part in self.parts for path in (PARTS if part == "inside" else [part])),
         }
         if self.turns and _SETTINGS in files:
             files[_SETTINGS] = json.dumps({**json.loads(files[_SETTINGS]), "chat_template": _TURNS})
         if self.rows is not None:
-            rows = numbered_rows(config, task, *self.rows, partial(self.prompt, task))
+            rows = data_rows(config, task, *self.rows, partial(self.prompt, task))
             files["train.jsonl"], files["validation.jsonl"] = rows
         if self.keys_file is not None:
             files[self.keys_file] = json.dumps(job.words if self.form == "hydra" else nested(job.keys), indent=1)
@@ -305,7 +278,7 @@ class Driver(Generic[J]):
         files = {} if rank else self.files(job)
         argv = (*self.argv, str(rank)) if self.everywhere else self.argv
         variables = present(self.environment(job))
-        return started(config, attempt, rank, argv, files, variables, own_ray=self.own_ray)
+        return trainer_launch(config, attempt, rank, argv, files, variables, own_ray=self.own_ray)
 
     # What it says and leaves.
 
@@ -355,28 +328,7 @@ class Rehearsed(Driver[J]):
         """Have its own parser look at what a first attempt would be given, in its environment."""
         config = self.as_done(config)
         job = self.job(config, opened_task(config), HERE)
-        code, output = asked_itself(config, self.files(job), *self.rehearses, **present(self.environment(job)))
+        code, output = ask_parser(config, self.files(job), *self.rehearses, **present(self.environment(job)))
         if code == 0:
             return []
         return [own[1] for line in output.splitlines() if (own := self._own_message(line))] or [output[-_LAST:]]
-
-
-def without_vllm(title: str, job: Job, tensor_parallel: int | None) -> Iterator[str]:
-    """Yield what keeps a trainer that generates with vLLM alone from running a job."""
-    machine, gpus = job.machine, job.generators or job.machine.gpus
-    if machine.device != "cuda" or machine.engine != "vllm":
-        yield (
-            f"machine.device = '{machine.device}' and machine.engine = '{machine.engine}': {title} trains on GPUs, "
-            "with vLLM; set 'cuda' and 'vllm'"
-        )
-    if gpus % (tensor_parallel or 1) > 0:
-        yield (f"[trainer.options] tensor_parallel = {tensor_parallel}: it must divide the {gpus} GPUs that vLLM has")
-
-
-def require_within(config: TrialConfig, attempt: Attempt, options: Any) -> None:
-    """Refuse a segment that ends beyond the horizon."""
-    if attempt.to_step > options.horizon_steps:
-        raise InputError(
-            f"step {attempt.to_step} lies beyond [trainer.options] horizon_steps = {options.horizon_steps}, for which "
-            f"the data of {config.driven_by.name} are made: give the next sweep longer ones"
-        )

@@ -1,13 +1,24 @@
-"""The drivers by their names: each trainer's folder has a module `driver`; a name's hyphens are underscores there."""
+"""The drivers by their names, and what is asked of a trial whoever trains it.
+
+Each trainer's folder has a module `driver`; a name's hyphens are underscores there.
+"""
 
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from planner.config.trainer import BUILTIN, COMMAND, STANDIN, TRAINERS
 from runner.ports.trial import TrialConfig
 from runner.trainers.base import Driver
+from runner.trainers.checkpoints import (
+    FOLDER,
+    IDENTITY,
+    remove,
+)
 from runner.trainers.driver import TrainerDriver
+from runner.training import checkpoints
+from runner.training.trial import METRICS
 
 NAMED = tuple(sorted({*TRAINERS} - {BUILTIN, COMMAND, STANDIN}))  # those that have one driver for all trials
 
@@ -53,3 +64,26 @@ def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
 
 def _module(name: str) -> Any:
     return import_module(f"runner.trainers.{name.replace('-', '_')}.driver")
+
+
+def checkpoints_of(config: TrialConfig, folder: Path) -> list[tuple[int, tuple[Path, ...]]]:
+    """Return the complete checkpoints in a trial's folder, the newest first, each with all that it needs to go on."""
+    points = [path for path in (folder / METRICS,) if path.exists()]
+    if config.trainer is None:
+        return [(saved.step, (saved.path, *points)) for saved in checkpoints.saved(folder)]
+    own = folder / FOLDER
+    saves = driver_of(config).checkpoints(config, own) if own.is_dir() else ()
+    return [(save.step, (save.path, *save.beside, own / IDENTITY, *points)) for save in saves]
+
+
+def newest_step(config: TrialConfig, folder: Path) -> int | None:
+    """Return the step of the newest complete checkpoint in a trial's folder."""
+    return next((step for step, _ in checkpoints_of(config, folder)), None)
+
+
+def remove_checkpoints(config: TrialConfig, folder: Path) -> None:
+    """Remove a trial's checkpoints, whoever trained it; its points and logs stay."""
+    checkpoints.remove(folder)
+    own = folder / FOLDER
+    if config.trainer is not None and own.is_dir():
+        remove(driver_of(config).checkpoints(config, own))

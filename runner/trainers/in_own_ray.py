@@ -2,7 +2,7 @@
 
 Run by the trainer's own interpreter as `python in_own_ray.py GIVEN [COMMAND …]`, from a copy in the trial's folder: it
 uses nothing but Python 3.10 and that environment's Ray, whichever version it is. The Ray has its own ports and folder,
-and another one on these machines is not touched. GIVEN is JSON; runner/trainers/driving.py writes it.
+and another one on these machines is not touched. GIVEN is JSON; runner/trainers/launch.py writes it.
 """
 
 import fcntl

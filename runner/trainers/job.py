@@ -12,17 +12,17 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.tasks.hub import is_hub_name
-from runner.trainers.ability import clip_bounds
+from runner.tasks.tokenizers import ChatTokenizer
+from runner.trainers.capabilities import clip_bounds
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import has_chat, rollouts_per_pass, run_names, save_steps, validation_steps
-from runner.trainers.fitting import Share, Split, share_of, training_gpus
+from runner.trainers.gpu_split import Share, SplitTraits, share_of, training_gpus
 from runner.training.building import rates_in_order
 
 # Prompts that there are for each prompt of an update: some are left out where groups without signal are replaced.
 _SPARE = {"keep": 1, "drop": 1, "refill": 4}
 
 
-class Traits(Split, Protocol):
+class JobTraits(SplitTraits, Protocol):
     """What a job depends on of its driver."""
 
     counts_batches: bool
@@ -37,7 +37,7 @@ class Job:
     keys: dict[str, Any]
     words: list[str]
 
-    def __init__(self, driver: Traits, config: TrialConfig, task: Task, attempt: Attempt, options: Any) -> None:
+    def __init__(self, driver: JobTraits, config: TrialConfig, task: Task, attempt: Attempt, options: Any) -> None:
         self.config, self.task, self.attempt, self.options = config, task, attempt, options
         self.machine, self.validation = config.machine, config.validation
         self.asynchronous = driver.is_apart(config.recipe)
@@ -50,7 +50,7 @@ class Job:
     def take_own(self) -> None:
         """Take what a trainer alone needs; InputError where it is not there."""
 
-    def _take_recipe(self, driver: Traits) -> None:
+    def _take_recipe(self, driver: JobTraits) -> None:
         """Take the recipe's sections and the allocation."""
         config, recipe = self.config, self.config.recipe
         self.advantage, self.objective, self.rewards = recipe.advantage, recipe.objective, recipe.rewards
@@ -64,7 +64,7 @@ class Job:
         self.warmup_batches = -(-config.warmup // self.updates)  # where a batch has one rate for all of its updates
         self.gpus_per_node = config.machine.gpus // config.machine.nodes
 
-    def _take_steps(self, driver: Traits) -> None:
+    def _take_steps(self, driver: JobTraits) -> None:
         """Take from where to where the attempt goes, and what comes how often."""
         config, attempt = self.config, self.attempt
         updates = self.updates if driver.counts_batches else 1
@@ -83,7 +83,8 @@ class Job:
         self.embedded, self.has_chat, self.chat_template = choice.name in EMBEDDED, has_chat(task), task.chat_template
         named = is_hub_name(task.model_path) and task.chat_template is None
         self.model = task.model_path
-        self.laid_model = self.model if named else os.path.join(self.folder, "model")  # with its tokenizer: inside.py
+        # Which trainer_process.py makes, with the model's tokenizer.
+        self.model_folder = self.model if named else os.path.join(self.folder, "model")
         self.tokenizer = os.path.join(self.folder, "tokenizer") if self.embedded else self.model
         self.validation_problems = min(self.validation.problems, len(task.validation))
         self.max_prompt_tokens, self.max_response_tokens = task.max_prompt_tokens, task.max_response_tokens
@@ -113,7 +114,7 @@ class Job:
         """How many batches and updates the data last that are as long as any trial may become, and their `order`.
 
         Where a trainer's own order, schedule or end depends on how long they are, neither a pause nor an epoch may
-        reorder the problems. The file that inside.py writes has each once; its InOrder is as long as the horizon.
+        reorder the problems. The file of trainer_process.py has each once; its OrderedData is as long as the horizon.
         """
         batches = -(-self.options.horizon_steps // self.updates)
         horizon_updates = batches * self.updates * _SPARE[self.filters.zero_variance]
@@ -144,3 +145,44 @@ class Job:
             "skip_special_tokens": not self.embedded,  # in ours they are characters that no answer has
             "order": self.horizon["order"] if hasattr(self.options, "horizon_steps") else None,
         }
+
+
+def rollouts_per_pass(config: TrialConfig, task: Task, tokens: int, wanted: int | None, apart: int = 0) -> int:
+    """Return as many as are wanted, or else as so many tokens allow; all passes of a GPU are of that size.
+
+    `apart` GPUs do not train.
+    """
+    each = config.rollouts_per_step // (config.machine.gpus - apart)
+    most = wanted or max(1, tokens // (task.max_prompt_tokens + task.max_response_tokens))
+    return max(size for size in range(1, min(each, most) + 1) if each % size == 0)
+
+
+def validation_steps(config: TrialConfig) -> int:
+    """Return the updates between validations."""
+    return max(1, config.validation.every_rollouts // config.rollouts_per_step)
+
+
+def save_steps(config: TrialConfig, attempt: Attempt, asked: int | None = None) -> int:
+    """Return the updates between saves: those asked for, else as many as fit, on a CPU at most between validations.
+
+    A checkpoint of a model on GPUs may take longer to write than the steps between two validations. Where the trainer
+    goes on beyond its segment's end, each validation comes with a save, if that does not double the saves.
+    """
+    every = validation_steps(config)
+    if attempt.trains_on:
+        most = min(every, asked or attempt.save_steps or every)
+        return next((steps for steps in range(most, most // 2, -1) if every % steps == 0), most)
+    if asked is not None or attempt.save_steps is None:
+        return asked or every
+    return attempt.save_steps if config.machine.device == "cuda" else min(every, attempt.save_steps)
+
+
+def has_chat(task: Task) -> bool:
+    """Whether the model has a chat template, so that a prompt that is a text becomes a turn of the user."""
+    return isinstance(task.tokenizer, ChatTokenizer) and task.tokenizer.has_template
+
+
+def run_names(attempt: Attempt) -> tuple[str, str]:
+    """Return what a trial's run and its group are called in W&B and the like: the trial, and its sweep."""
+    trial = attempt.folder.absolute().parent
+    return trial.name, trial.parent.name

@@ -21,8 +21,7 @@ from planner.config.trainer import TrainerChoice
 from planner.logs.trainers import load_trainer
 from runner.trainers.base import Driver
 from runner.trainers.catalogue import NAMED, named_driver
-from runner.trainers.driving import stands_with
-from runner.trainers.known import folder_of, is_known
+from runner.trainers.keys import folder_of, is_known, stands_with
 
 _RUNS = {  # our names for what changes how a trainer runs, and not what it computes
     "activation_checkpointing",

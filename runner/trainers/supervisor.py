@@ -1,7 +1,8 @@
-"""One start of a trainer: its processes, what they say, how long they may be silent, and their end."""
+"""One start of a trainer: its processes, what they say, how long they may be silent, and what their end means."""
 
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -15,18 +16,33 @@ from budgets.errors import CheckpointError, InputError, TrainingError
 from planner.config.trainer import Patience
 from planner.disk import has_no_room, room
 from runner.ports.trial import TrialConfig
+from runner.trainers.checkpoints import PRIVATE
 from runner.trainers.driver import GATE, WAITING, Attempt, Reading, TrainerDriver
-from runner.trainers.driving import validation_steps
-from runner.trainers.failures import classify, masked
 from runner.trainers.hosts import Handle, Host
-from runner.trainers.inside import SAVE_NOW
-from runner.trainers.storing import PRIVATE
+from runner.trainers.job import validation_steps
+from runner.trainers.launch import masked
+from runner.trainers.trainer_process import SAVE_NOW
 from runner.training.trial import replace_file
 
 _TAIL_BYTES = 20_000
 _STACK_SECONDS = 3.0  # that a Python trainer is given to write its stacks into the log
 _REMEMBERED = 50  # steps of which the median is taken
 _UPDATES_OF_A_STOP = 2.0  # the one under way, with its save
+OUT_OF_MEMORY = re.compile(
+    r"CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|"
+    r"No available memory for the cache blocks|KV cache is needed, which is larger than the available|"
+    r"DefaultCPUAllocator: can't allocate memory|\bMemoryError\b|HIP out of memory"
+)
+_NAN = re.compile(r"\b(loss|grad(?:ient)?[ _]norm)\b.{0,40}\b(nan|inf)\b|\b(nan|inf)\b.{0,20}\bloss\b", re.IGNORECASE)
+_CHECKPOINT = re.compile(
+    r"(checkpoint|state_dict|safetensors|global_step).{0,200}(corrupt|torn|incomplete|truncated|not found|missing|"
+    r"HeaderTooSmall|PytorchStreamReader|unexpected end|invalid header)|PytorchStreamReader failed|"
+    r"SafetensorError|HeaderTooSmall|InvalidHeaderDeserialization",
+    re.IGNORECASE,
+)
+_OWN_RAY = "the trial's own Ray"  # begins what in_own_ray.py says of its failure
+_USAGE_EXIT = 2  # of argparse, click, tyro and pydantic's command lines
+LAST_LINES = 40
 
 
 class Silence:
@@ -74,7 +90,7 @@ class Silence:
         return f"nothing was heard of the trainer for {silent:,.0f} s, and it has {most:,.0f} s {what}"
 
 
-class Running:
+class TrainerProcesses:
     """The processes of an attempt."""
 
     def __init__(
@@ -242,3 +258,32 @@ def _secrets(names: Sequence[str]) -> dict[str, str]:
     except KeyError as missing:
         where = f"{socket.gethostname()}: set it where rlplan, or with a cluster where `ray start`, is run"
         raise InputError(f"[trainer] secrets: {missing.args[0]} is not set on {where}") from None
+
+
+def classify(code: int, tail: str, resumed: bool) -> tuple[str, str]:
+    """Return the kind of a failure and a sentence; only the last lines count, and the last cause that is named."""
+    lines = [line for line in tail.splitlines() if line.strip()][-LAST_LINES:]
+    text = "\n".join(lines)
+    last = lines[-1].strip()[:300] if lines else "it printed nothing"
+    if OUT_OF_MEMORY.search(text):
+        return "out-of-memory", f"the trainer ran out of memory: {_line(lines, OUT_OF_MEMORY)}"
+    if _NAN.search(last):
+        return "nan", f"the trainer's loss is not a number: {last}"
+    if resumed and _CHECKPOINT.search(text):
+        return "checkpoint", f"the trainer could not go on from its checkpoint: {_line(lines, _CHECKPOINT)}"
+    if code < 0 or _OWN_RAY in last:  # for want of a node, or of the way between two: others may do better
+        return "lost", last if code > 0 else f"the trainer was killed by {_signal(-code)}: {last}"
+    if code == _USAGE_EXIT:
+        return "input", f"the trainer refused its command or configuration: {last}"
+    return "error", f"the trainer ended with exit code {code}: {last}"
+
+
+def _line(lines: list[str], pattern: re.Pattern[str]) -> str:
+    return next((line.strip()[:300] for line in reversed(lines) if pattern.search(line)), lines[-1].strip()[:300])
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

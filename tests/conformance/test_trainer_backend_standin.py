@@ -9,8 +9,8 @@ from planner.config.trainer import Patience
 from runner.ports.backend import Segment
 from runner.ports.trial import TrialConfig
 from runner.trainers.backend import DrivenBackend
+from runner.trainers.checkpoints import FOLDER
 from runner.trainers.standin.driver import driver
-from runner.trainers.storing import FOLDER
 from tests.conformance.trainer_backend import *  # noqa: F403
 from tests.runner.trainers.standins import form_of, standin_config
 

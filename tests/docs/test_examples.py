@@ -8,7 +8,7 @@ import pytest
 
 from budgets.errors import InputError
 from runner.trainers.base import FIRST
-from runner.trainers.driving import opened_task
+from runner.trainers.launch import opened_task
 from tests.docs.examples import table
 from tests.docs.lines import ROOT
 from tests.runner.trainers.standins import trial

@@ -14,8 +14,7 @@ from runner.backends.opening import open_backend
 from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.command.driver import driver
-from runner.trainers.command.options import CheckpointOptions, CommandOptions, MetricsOptions
-from runner.trainers.command.placeholders import values_of
+from runner.trainers.command.options import CheckpointOptions, CommandOptions, MetricsOptions, values_of
 from runner.trainers.driver import Attempt
 from runner.training.trial import OpenTrial
 from tests.docs.lines import ROOT

@@ -13,9 +13,8 @@ from typing import Any
 from planner.config.trainer import Patience
 from runner.processes import SWEEP_TAG, WORKER_TAG
 from runner.trainers.driver import Attempt, Launch
-from runner.trainers.driving import in_own_ray
-from runner.trainers.hosts import Handle
-from runner.trainers.ray_hosts import hosts_of_this_trial
+from runner.trainers.hosts import Handle, hosts_of_this_trial
+from runner.trainers.launch import in_own_ray
 
 NODES, GPUS = 3, 8
 TAG, WORKER = "rlplan-test-reserved", "worker"

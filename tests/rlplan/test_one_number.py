@@ -13,7 +13,7 @@ from planner.view import Configuration
 from rlplan.actions.pricing import price_one
 from rlplan.actions.proposing import draft_plan
 from runner.sweep.planning import SweepChoice, sweep_spec
-from runner.trainers.driving import validation_steps
+from runner.trainers.job import validation_steps
 from tests.rlplan.conftest import Run
 
 

@@ -16,7 +16,7 @@ from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
 from runner.sweep.answering import stored_board
 from runner.sweep.board import Board
-from runner.trainers.storing import newest_step
+from runner.trainers.catalogue import newest_step
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import PILOTED, SWEEP, ended, trials
 

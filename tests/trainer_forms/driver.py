@@ -11,10 +11,10 @@ from runner.trainers.base import Driver
 from runner.trainers.catalogue import driver_of
 from runner.trainers.command.driver import CommandDriver
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
-from runner.trainers.driving import in_own_ray, validation_steps
+from runner.trainers.job import validation_steps
+from runner.trainers.launch import in_own_ray
 from runner.trainers.prime_rl.log import metrics_of
-from runner.trainers.standin.driver import StandinDriver
-from runner.trainers.standin.options import StandinOptions
+from runner.trainers.standin.driver import StandinDriver, StandinOptions
 from runner.trainers.verl.log import scores_folder
 
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from runner.trainers.standin.files import StandinFiles, StepReport
-from runner.trainers.standin.process import main
+from runner.trainers.standin.process import StandinFiles, StepReport, main
 
 
 class Form(StandinFiles):

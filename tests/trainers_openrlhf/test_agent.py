@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 import pytest
 import torch
 
-from runner.trainers.driving import opened_task
+from runner.trainers.launch import opened_task
 from runner.trainers.openrlhf.driver import DRIVER
 from tests.runner.trainers.standins import attempt, trial
 

@@ -13,10 +13,10 @@ import pytest
 import ray
 import torch
 
-from runner.trainers.driving import opened_task
-from runner.trainers.inside import SAVE_NOW
+from runner.trainers.launch import opened_task
 from runner.trainers.openrlhf import start
 from runner.trainers.openrlhf.driver import DRIVER
+from runner.trainers.trainer_process import SAVE_NOW
 from tests.runner.grpo.samples import late_batch
 from tests.runner.trainers.standins import attempt, trial
 from tests.trainers_openrlhf.test_loop import Samples, asked, module, prompts, told

@@ -12,9 +12,9 @@ import torch
 
 from planner.curves.reading.formats import table_of_printed
 from planner.logs.consoles import read_printed
-from runner.trainers.inside import SAVE_NOW, ordered_problems
 from runner.trainers.openrlhf.driver import DRIVER
 from runner.trainers.openrlhf.start import NEEDED, Imagined, actor_class, followed
+from runner.trainers.trainer_process import SAVE_NOW, ordered_problems
 from tests.runner.trainers.standins import attempt, trial
 
 REAL = ("openrlhf", "openrlhf.trainer", "openrlhf.trainer.ppo_trainer", "openrlhf.utils.logging_utils")

@@ -11,8 +11,8 @@ import pytest
 from planner.config.trainer import TrainerChoice
 from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TrialConfig
-from runner.trainers.ability import degree
-from runner.trainers.driving import opened_task
+from runner.trainers.capabilities import degree
+from runner.trainers.launch import opened_task
 from runner.trainers.openrlhf.driver import DRIVER
 from tests.runner.trainers.standins import attempt, trial
 

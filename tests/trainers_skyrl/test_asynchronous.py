@@ -13,11 +13,11 @@ import torch
 from planner.recipes import load_recipe
 from planner.recipes.schema import Recipe
 from runner.ports.trial import TrialConfig
-from runner.trainers.driving import opened_task
-from runner.trainers.inside import SAVE_NOW
-from runner.trainers.skyrl.ahead import ahead
+from runner.trainers.launch import opened_task
 from runner.trainers.skyrl.driver import DRIVER
+from runner.trainers.skyrl.hooks import ahead
 from runner.trainers.skyrl.start import NAME, configured, environment, prompts_of
+from runner.trainers.trainer_process import SAVE_NOW
 from tests.runner.grpo.samples import late_batch
 from tests.runner.trainers.standins import attempt, trial
 from tests.trainers_skyrl.test_loop import Batch, Generator, Rows, Weightless, _typed, laid_run, ordered

@@ -16,11 +16,11 @@ import torch
 import typing_extensions
 
 from runner.ports.trial import TrialConfig
-from runner.trainers.driving import opened_task
-from runner.trainers.inside import SAVE_NOW, ordered_problems
+from runner.trainers.launch import opened_task
 from runner.trainers.skyrl.driver import DRIVER
-from runner.trainers.skyrl.following import follower
+from runner.trainers.skyrl.hooks import follower
 from runner.trainers.skyrl.start import NAME, configured, environment, in_order, prompts_of, row_of
+from runner.trainers.trainer_process import SAVE_NOW, ordered_problems
 from tests.runner.trainers.standins import attempt, trial
 
 pytestmark = pytest.mark.filterwarnings("default")  # what SkyRL and its libraries warn of is theirs

@@ -11,11 +11,11 @@ import pytest
 
 from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TaskChoice, TrialConfig
-from runner.trainers.ability import degree
-from runner.trainers.driving import opened_task
+from runner.trainers.capabilities import degree
+from runner.trainers.keys import words
+from runner.trainers.launch import opened_task
 from runner.trainers.skyrl.driver import DRIVER
 from runner.trainers.skyrl.start import configured
-from runner.trainers.words import words
 from tests.runner.trainers.standins import attempt, trial
 
 ACCEPTED = [name for name in recipe_names() if degree(DRIVER.differences(load_recipe(name))) != "refused"]

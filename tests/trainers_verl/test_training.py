@@ -18,7 +18,7 @@ from planner.recipes.schema import Advantage
 from runner.grpo import advantages as ours
 from runner.grpo.clips import k3
 from runner.grpo.objective import Tokens, objective, token_weights
-from runner.trainers.inside import SAVE_NOW
+from runner.trainers.trainer_process import SAVE_NOW
 from tests.trainers_verl import trials
 
 ACTOR = "actor_rollout_ref.actor"

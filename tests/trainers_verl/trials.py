@@ -5,10 +5,10 @@ from typing import Any
 
 from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TrialConfig, ValidationPlan
-from runner.trainers.ability import degree
-from runner.trainers.driving import opened_task
+from runner.trainers.capabilities import degree
+from runner.trainers.keys import words as rendered_words
+from runner.trainers.launch import opened_task
 from runner.trainers.verl.driver import DRIVER
-from runner.trainers.words import words as rendered_words
 from tests.runner.trainers.standins import attempt
 from tests.runner.trainers.standins import trial as named_trial
 

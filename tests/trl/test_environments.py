@@ -12,11 +12,11 @@ from planner.config.trainer import TrainerChoice
 from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import opened_task
-from runner.trainers.rewarding import REPORTS
-from runner.trainers.trl import following, train
+from runner.trainers.launch import opened_task
+from runner.trainers.trial_reward import REPORTS
+from runner.trainers.trl import callback, train
 from runner.trainers.trl.driver import DRIVER
-from runner.trainers.trl.playing import Rollouts
+from runner.trainers.trl.rollouts import Rollouts
 from tests.trl.chats import CALLS, IDS, save_chat_model
 from tests.trl.test_trainer import assert_equal_weights, computed, disturbed, opened
 
@@ -64,7 +64,7 @@ def built(config: TrialConfig, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     monkeypatch.setattr(train, "FOLDER", folder)
-    monkeypatch.setattr(following, "FOLDER", folder)
+    monkeypatch.setattr(callback, "FOLDER", folder)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
     made = train.built(json.loads((folder / "run.json").read_text()))
@@ -72,9 +72,9 @@ def built(config: TrialConfig, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     return made
 
 
-def follower(made: train.Trial) -> following.Follower:
+def follower(made: train.Trial) -> callback.Follower:
     """Return what follows a trial."""
-    return next(each for each in made.callback_handler.callbacks if isinstance(each, following.Follower))
+    return next(each for each in made.callback_handler.callbacks if isinstance(each, callback.Follower))
 
 
 def generated(made: train.Trial, count: int = 4) -> dict[str, Any]:

@@ -12,11 +12,21 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED, embedded_task
 from runner.tasks.opening import Asked, user_problems
-from runner.trainers.command.options import SCORE, STEP, CommandOptions, require_runnable
-from runner.trainers.command.placeholders import PROBLEMS, VALIDATION_PROBLEMS, filled, values_of
+from runner.trainers.checkpoints import numbered
+from runner.trainers.command.options import (
+    PROBLEMS,
+    SCORE,
+    STEP,
+    VALIDATION_PROBLEMS,
+    CommandOptions,
+    filled,
+    require_runnable,
+    values_of,
+)
 from runner.trainers.command.sources import EVENTS, BeganSource, FilesSource, existing
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
-from runner.trainers.driving import in_own_ray, numbered, options_in
+from runner.trainers.launch import in_own_ray
+from runner.trainers.options import options_in
 
 SCRIPTS = (".py", ".sh")
 _LONGEST_LINE = 200  # characters of a printed line in a message

@@ -12,7 +12,7 @@ from typing import Any
 
 from runner.trainers.command.options import CLOCK, ERROR, LENGTH, SCORE, STEP_COLUMN, MetricsOptions
 from runner.trainers.driver import Reading
-from runner.trainers.following import Lines
+from runner.trainers.metric_lines import Lines
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]  # what is new in a file
 EVENTS = "events.out.tfevents*"

@@ -19,10 +19,11 @@ from planner.checking import Count
 from planner.recipes.schema import Recipe
 from runner.ports.task import Prompt, Task, turns_of
 from runner.ports.trial import Machine
-from runner.trainers.ability import Deviation, Loss, Otherwise
-from runner.trainers.base import Driver, Keys, Layout, ScriptForm, SplitOptions
+from runner.trainers.base import Driver, Keys, Layout, ScriptForm
+from runner.trainers.capabilities import CommonDeviations, Deviation, Loss
 from runner.trainers.job import Job
-from runner.trainers.words import OMIT
+from runner.trainers.keys import OMIT
+from runner.trainers.options import SplitOptions
 
 
 class NemoRlOptions(SplitOptions):
@@ -258,9 +259,9 @@ class NemoRlDriver(Driver[NemoRlJob]):
         objective = recipe.objective
         return "sample" if objective.ratio == "sequence" else "token" if objective.clip == "cispo" else None
 
-    def otherwise(self, recipe: Recipe, machine: Machine) -> Otherwise:
+    def otherwise(self, recipe: Recipe, machine: Machine) -> CommonDeviations:
         """Return what it does otherwise as several trainers do."""
-        return Otherwise(
+        return CommonDeviations(
             dropping="but it keeps groups without a gradient",
             refilling=("but it fails when they do not suffice", "an error after so many"),
             head=machine.weights != "bfloat16",

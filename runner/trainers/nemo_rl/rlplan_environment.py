@@ -12,7 +12,7 @@ import ray  # noqa: E402, TID253
 import torch  # noqa: E402, TID253
 from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentReturn  # noqa: E402
 
-from runner.trainers.rewarding import judge_in  # noqa: E402
+from runner.trainers.trial_reward import judge_in  # noqa: E402
 
 RUN = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
 AT_ONCE = 256 if "asynchronous" in RUN else 1  # calls: asynchronous training asks for each response by itself

@@ -15,7 +15,7 @@ from typing import Any
 FOLDER = Path(__file__).absolute().parent
 sys.path[:0] = [str(FOLDER), str(FOLDER / "parts")]
 
-from runner.trainers.inside import SAVE_NOW, MetricsWriter  # noqa: E402  (they lie in parts)
+from runner.trainers.trainer_process import SAVE_NOW, MetricsWriter  # noqa: E402  (they lie in parts)
 
 ENVIRONMENT = "rlplan_environment.RlplanEnvironment"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from openrlhf.utils.agent import SingleTurnAgentExecutor
 
-from runner.trainers.inside import answer_of  # of the trial's `parts`, which PYTHONPATH names
-from runner.trainers.rewarding import judge_in
+from runner.trainers.trainer_process import response_text  # of the trial's `parts`, which PYTHONPATH names
+from runner.trainers.trial_reward import judge_in
 
 FOLDER = Path(__file__).absolute().parent
 
@@ -35,7 +35,7 @@ class AgentExecutor(SingleTurnAgentExecutor):
             prompt, label, sampling_params, max_length, hf_tokenizer, llm_engine, images
         )
         ((begin, end),) = experience["action_ranges"]
-        text = answer_of(hf_tokenizer, list(experience["observation_tokens"][begin:end]), self._run)
+        text = response_text(hf_tokenizer, list(experience["observation_tokens"][begin:end]), self._run)
         judge, number = judge_in(str(FOLDER)), int(label)
         score = await judge.awaited(number, text)
         # OpenRLHF adds the penalty of overlong responses itself.

@@ -12,10 +12,11 @@ from budgets.memory import WHOLE
 from budgets.memory_plan import Means, MemoryPlan
 from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine
-from runner.trainers.ability import Deviation, Loss, Otherwise
-from runner.trainers.base import HorizonOptions, Keys, Layout, Rehearsed, ScriptForm, without_vllm
+from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm
+from runner.trainers.capabilities import CommonDeviations, Deviation, Loss
 from runner.trainers.job import Job
-from runner.trainers.words import OMIT, python_path
+from runner.trainers.keys import OMIT, python_path
+from runner.trainers.options import HorizonOptions, without_vllm
 
 _ESTIMATORS = {"group": "group_norm", "none": "dr_grpo", "batch": "reinforce_baseline"}
 _AVERAGES = {"token": "token-mean", "sample": "seq-mean-token-mean"}
@@ -79,7 +80,7 @@ class OpenrlhfDriver(Rehearsed[OpenrlhfJob]):
                 "adam.lr": job.learning_rate,
                 "max_norm": optimizer.clip_norm or 0.0,
                 "entropy_coef": objective.entropy or OMIT,
-                "model_name_or_path": job.laid_model,
+                "model_name_or_path": job.model_folder,
                 "lr_scheduler": "cosine_warmup_with_min_lr",  # of which the first update has a rate already
                 "min_lr_ratio": 1.0,  # so that it is constant
                 # Which it rounds up
@@ -195,9 +196,9 @@ class OpenrlhfDriver(Rehearsed[OpenrlhfJob]):
         """Return the one average that its loss for a recipe has; None where it has several."""
         return "sample" if recipe.objective.ratio == "sequence" else None
 
-    def otherwise(self, recipe: Recipe, machine: Machine) -> Otherwise:
+    def otherwise(self, recipe: Recipe, machine: Machine) -> CommonDeviations:
         """Return what it does otherwise as several trainers do."""
-        return Otherwise(
+        return CommonDeviations(
             truncated="which it has not",
             dropping="but such groups stay in the batch, and in its means",
             refilling=("but it refills until the batch is whole", "no bound"),

@@ -43,7 +43,7 @@ class Follower(Trainer):
     _folder: Path
 
     def __init__(self, pretrain: str, strategy: Any, *given: Any, **generating: Any) -> None:
-        from runner.trainers.inside import MetricsWriter
+        from runner.trainers.trainer_process import MetricsWriter
 
         self._metrics_writer = MetricsWriter(self._folder, self._run)
         self._step = 0
@@ -82,7 +82,7 @@ class Follower(Trainer):
         super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
         seconds = {}
         if saves:
-            from runner.trainers.inside import mark
+            from runner.trainers.trainer_process import mark
 
             mark(Path(self.args.ckpt.path) / "_actor" / f"global_step{global_step}", global_step)
             self._metrics_writer.saved_at = time.monotonic()
@@ -92,11 +92,11 @@ class Follower(Trainer):
 
     def evaluate(self, global_step: int, **generating: Any) -> Any:
         """Say the score of every sample of every problem, of which OpenRLHF logs the mean."""
-        from runner.trainers.inside import grouped
+        from runner.trainers.trainer_process import group_scores
 
         began = time.monotonic()
         logs = super().evaluate(global_step, **generating | {"top_p": self._run["validation_top_p"]})
-        scores = grouped((sample.labels[0], sample.scores[0]) for sample in self._evaluated)
+        scores = group_scores((sample.labels[0], sample.scores[0]) for sample in self._evaluated)
         self._evaluated = []
         took = {"validation": time.monotonic() - began}
         self._metrics_writer.say(global_step, scores=scores, seconds=took, whole=True)
@@ -194,11 +194,11 @@ def conducting(base: type, run: dict[str, Any], folder: Path) -> type:
 @contextmanager
 def in_order(strategy: Any, run: dict[str, Any]) -> Iterator[None]:
     """Have OpenRLHF load the prompts to train on in the plan's order; it shuffles those alone."""
-    from runner.trainers.inside import InOrder
+    from runner.trainers.trainer_process import OrderedData
 
     loads = strategy.setup_dataloader
     strategy.setup_dataloader = lambda data, size, pin=False, shuffle=True, *rest, **named: loads(
-        InOrder(data, run) if shuffle else data, size, pin, False, *rest, **named
+        OrderedData(data, run) if shuffle else data, size, pin, False, *rest, **named
     )
     yield
     del strategy.setup_dataloader
@@ -269,9 +269,9 @@ def prepare(run: dict[str, Any]) -> None:
     """Lay the model and the data files."""
     from transformers import AutoTokenizer
 
-    from runner.trainers.inside import lay_model, write_data
+    from runner.trainers.trainer_process import link_model, write_data
 
-    tokenizer = AutoTokenizer.from_pretrained(lay_model(FOLDER, run))
+    tokenizer = AutoTokenizer.from_pretrained(link_model(FOLDER, run))
     write_data(FOLDER, run, lambda number, its: {"input": text_of(tokenizer, its["prompt"]), "label": str(number)})
 
 

@@ -16,15 +16,15 @@ from budgets.memory_plan import Means, MemoryPlan
 from planner.checking import Count
 from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine, TrialConfig
-from runner.trainers.ability import Deviation, Loss, Otherwise
-from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm, SplitOptions
+from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm
+from runner.trainers.capabilities import CommonDeviations, Deviation, Loss
 from runner.trainers.driver import Attempt, Source
-from runner.trainers.driving import validation_steps
-from runner.trainers.failures import OUT_OF_MEMORY
 from runner.trainers.in_own_ray import port_range
-from runner.trainers.job import Job
+from runner.trainers.job import Job, validation_steps
+from runner.trainers.keys import OMIT, present
+from runner.trainers.options import SplitOptions
 from runner.trainers.prime_rl.log import StepSource, metrics_of
-from runner.trainers.words import OMIT, present
+from runner.trainers.supervisor import OUT_OF_MEMORY
 
 _PORTS, _EACH, _GROUPS = 10_000, 64, 300  # the first, how many a trial has, and how many trials
 _LEAST = 8  # that a trial takes
@@ -213,9 +213,9 @@ class PrimeRlDriver(Rehearsed[PrimeRlJob]):
         if job.top_p < 1:  # TrainSamplingConfig.to_sampling_args
             yield f"[task] top_p = {job.top_p:g} with --trainer prime-rl: it trains with 1 alone"
 
-    def otherwise(self, recipe: Recipe, machine: Machine) -> Otherwise:
+    def otherwise(self, recipe: Recipe, machine: Machine) -> CommonDeviations:
         """Return what it does otherwise as several trainers do."""
-        return Otherwise(
+        return CommonDeviations(
             truncated="but it trains on truncated responses",
             refilling=("but it goes on", "as many rounds as it takes to fill a batch"),
         )

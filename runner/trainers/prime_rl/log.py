@@ -15,7 +15,7 @@ from planner.logs.consoles import CLOCK, prime_rl_values
 from planner.logs.series import matching, ours_of
 from planner.logs.trainers import load_trainer
 from runner.trainers.driver import Attempt, Reading
-from runner.trainers.following import Lines
+from runner.trainers.metric_lines import Lines
 
 _BEHIND = 3  # updates that a validation's weights may be behind the step that it is said of
 _TRAINED = "time/forward_backward"  # in the trainer's last row of a step

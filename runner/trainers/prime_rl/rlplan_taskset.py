@@ -14,7 +14,7 @@ import verifiers.v1 as vf
 FOLDER = Path(__file__).absolute().parent
 sys.path.insert(0, str(FOLDER / "parts"))
 
-from runner.trainers.rewarding import Judge, judge_in  # noqa: E402
+from runner.trainers.trial_reward import Judge, judge_in  # noqa: E402
 
 __all__ = ["RlplanTaskset"]
 

@@ -11,10 +11,11 @@ from typing import ClassVar
 from budgets.memory_plan import Means, MemoryPlan
 from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine
-from runner.trainers.ability import Deviation, Loss, Otherwise
-from runner.trainers.base import HorizonOptions, Keys, Layout, Rehearsed, ScriptForm, without_vllm
+from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm
+from runner.trainers.capabilities import CommonDeviations, Deviation, Loss
 from runner.trainers.job import Job
-from runner.trainers.words import OMIT, python_path
+from runner.trainers.keys import OMIT, python_path
+from runner.trainers.options import HorizonOptions, without_vllm
 
 _REDUCTIONS = {
     "token": "token_mean",
@@ -52,8 +53,7 @@ class SkyrlDriver(Rehearsed[SkyrlJob]):
     parts = (
         "inside",
         "runner/trainers/skyrl/__init__.py",
-        "runner/trainers/skyrl/following.py",
-        "runner/trainers/skyrl/ahead.py",
+        "runner/trainers/skyrl/hooks.py",
     )
     writes_tracker = True
     turns = True
@@ -100,7 +100,7 @@ class SkyrlDriver(Rehearsed[SkyrlJob]):
                 "placement.ref_num_nodes": share.nodes,
                 "placement.ref_num_gpus_per_node": share.gpus_per_node,
                 "strategy": "fsdp",
-                "policy.model.path": job.laid_model,
+                "policy.model.path": job.model_folder,
                 "policy.model.lora.rank": machine.lora_rank or OMIT,
                 "policy.model.lora.alpha": machine.lora_alpha if machine.lora_rank else OMIT,
                 # Its own is one for all trials
@@ -111,7 +111,7 @@ class SkyrlDriver(Rehearsed[SkyrlJob]):
                 "policy.optimizer_config.adam_betas": [optimizer.beta1, optimizer.beta2],
                 "policy.optimizer_config.weight_decay": optimizer.weight_decay,
                 "policy.optimizer_config.max_grad_norm": optimizer.clip_norm or 1e9,
-                "ref.model.path": job.laid_model,
+                "ref.model.path": job.model_folder,
                 "seed": job.seed,
                 "epochs": 1,  # of a file as long as the horizon
                 "max_training_steps": job.to_step,
@@ -219,10 +219,10 @@ class SkyrlDriver(Rehearsed[SkyrlJob]):
         """Yield what of a job it cannot run, and what to do instead."""
         yield from without_vllm(self.title, job, job.options.tensor_parallel)
 
-    def otherwise(self, recipe: Recipe, machine: Machine) -> Otherwise:
+    def otherwise(self, recipe: Recipe, machine: Machine) -> CommonDeviations:
         """Return what it does otherwise as several trainers do."""
         apart = self.is_apart(recipe)
-        return Otherwise(
+        return CommonDeviations(
             dropping="but its asynchronous trainer keeps groups without a gradient" if apart else None,
             refilling=("but it refills until the batch is whole", "no bound"),
             head=False,

@@ -26,7 +26,7 @@ def environment(base: Any, folder: Path) -> Any:
         """Knows its problem by its place in the trial's file."""
 
         def __init__(self, env_config: Any = None, extras: Any = None) -> None:
-            from runner.trainers.rewarding import judge_in
+            from runner.trainers.trial_reward import judge_in
 
             super().__init__()
             self._judge, self._number = judge_in(str(folder)), int(extras["number"])
@@ -43,7 +43,7 @@ def environment(base: Any, folder: Path) -> Any:
 def in_order(base: Any, loader: Any) -> Any:
     """Return SkyRL's trainer with the prompts in the order of their data set, whose length is the horizon."""
 
-    class InOrder(base):
+    class OrderedData(base):
         """Takes the prompts as they come."""
 
         def _build_train_dataloader_and_compute_training_steps(self) -> None:
@@ -51,14 +51,14 @@ def in_order(base: Any, loader: Any) -> Any:
             self.train_dataloader = loader(dataset, size, shuffle=False, collate_fn=dataset.collate_fn, drop_last=True)
             self.total_training_steps = len(self.train_dataloader)  # its last step alone would be scored out of turn
 
-    return InOrder
+    return OrderedData
 
 
 def prompts_of(problems: Any, run: dict[str, Any]) -> Any:
     """Return SkyRL's data set of problems as that of the trial's prompts, each of which is a group of its own."""
-    from runner.trainers.inside import InOrder
+    from runner.trainers.trainer_process import OrderedData
 
-    class Prompts(InOrder):
+    class Prompts(OrderedData):
         """Names each by its place in the order."""
 
         collate_fn = staticmethod(problems.collate_fn)
@@ -73,9 +73,9 @@ def prompts_of(problems: Any, run: dict[str, Any]) -> Any:
 
 def prepare(run: dict[str, Any]) -> None:
     """Lay the model and the data files."""
-    from runner.trainers.inside import lay_model, write_data
+    from runner.trainers.trainer_process import link_model, write_data
 
-    lay_model(FOLDER, run)
+    link_model(FOLDER, run)
     write_data(FOLDER, run, row_of)
 
 
@@ -102,7 +102,7 @@ def configured(run: dict[str, Any]) -> Any:
     from skyrl.train.config import SkyRLTrainConfig
     from skyrl.train.utils import validate_cfg
 
-    from runner.trainers.skyrl.ahead import register_losses
+    from runner.trainers.skyrl.hooks import register_losses
 
     register_losses(PolicyLossRegistry)
     cfg = SkyRLTrainConfig.from_cli_overrides(run["words"])
@@ -121,9 +121,8 @@ def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
     from skyrl_gym.envs.base_text_env import BaseTextEnv
     from torchdata.stateful_dataloader import StatefulDataLoader
 
-    from runner.trainers.inside import problems_in
-    from runner.trainers.skyrl.ahead import ahead
-    from runner.trainers.skyrl.following import follower
+    from runner.trainers.skyrl.hooks import ahead, follower
+    from runner.trainers.trainer_process import problems_in
 
     register(id=NAME, entry_point=environment(BaseTextEnv, folder))
     for named in {str((problem.get("extra") or {}).get("env_class", "")) for problem in problems_in(folder)}:

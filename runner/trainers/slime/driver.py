@@ -17,12 +17,13 @@ from budgets.memory_plan import Means, MemoryPlan
 from planner.recipes.schema import Recipe
 from runner.ports.task import Prompt, Task
 from runner.ports.trial import Machine, TrialConfig
-from runner.trainers.ability import Deviation, Loss, Otherwise
-from runner.trainers.base import Driver, Keys, Layout, ScriptForm, SplitOptions
+from runner.trainers.base import Driver, Keys, Layout, ScriptForm
+from runner.trainers.capabilities import CommonDeviations, Deviation, Loss
+from runner.trainers.checkpoints import complete
 from runner.trainers.driver import Checkpoint
-from runner.trainers.driving import complete
 from runner.trainers.job import Job
-from runner.trainers.words import OMIT, python_path
+from runner.trainers.keys import OMIT, python_path
+from runner.trainers.options import SplitOptions
 
 _MODEL = "MODEL_ARGS=("
 _POSITION = "checkpoints/rollout/global_dataset_state_dict_{batch}.pt"  # in the prompts; written last
@@ -199,9 +200,9 @@ class SlimeDriver(Driver[SlimeJob]):
                 "tokenizer of its own"
             )
 
-    def otherwise(self, recipe: Recipe, machine: Machine) -> Otherwise:
+    def otherwise(self, recipe: Recipe, machine: Machine) -> CommonDeviations:
         """Return what it does otherwise as several trainers do."""
-        return Otherwise(
+        return CommonDeviations(
             dropping="but it keeps groups without a gradient",
             refilling=("but it samples others for as long as it takes", "no bound"),
             head=False,

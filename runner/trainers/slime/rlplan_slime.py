@@ -15,8 +15,8 @@ from typing import Any
 FOLDER = Path(__file__).absolute().parent
 sys.path.insert(0, str(FOLDER / "parts"))
 
-from runner.trainers.inside import MetricsWriter, grouped  # noqa: E402
-from runner.trainers.rewarding import judge_in  # noqa: E402
+from runner.trainers.trainer_process import MetricsWriter, group_scores  # noqa: E402
+from runner.trainers.trial_reward import judge_in  # noqa: E402
 
 _batches: set[int] = set()  # batches whose rollouts this process has made
 
@@ -96,6 +96,6 @@ def tell_rollouts(rollout_id: int, *_: Any) -> bool:
 def tell_validation(rollout_id: int, _: Any, data: dict[str, Any], __: Any = None) -> bool:
     """Tell the scores of every sample, by problem; slime then logs their mean itself."""
     pairs = [pair for each in data.values() for pair in zip(each["samples"], each["rewards"], strict=True)]
-    scores = grouped((sample.label, score) for sample, score in pairs)
+    scores = group_scores((sample.label, score) for sample, score in pairs)
     say(rollout_id + 1 if rollout_id in _batches else 0, scores=scores)
     return False

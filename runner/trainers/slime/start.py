@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from runner.trainers.inside import SAVE_NOW  # of the trial's `parts`, which PYTHONPATH names
+from runner.trainers.trainer_process import SAVE_NOW  # of the trial's `parts`, which PYTHONPATH names
 
 FOLDER = Path(__file__).absolute().parent
 

@@ -1,4 +1,7 @@
-"""The driver of the stand-in: it runs a trial of a simulated world as a trainer's process would."""
+"""The driver of the stand-in: it runs a trial of a simulated world as a trainer's process would.
+
+Its options say how fast its time passes, when it saves, and what goes wrong where.
+"""
 
 import json
 import pkgutil
@@ -7,25 +10,72 @@ import sys
 from collections.abc import Sequence
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
 
 import runner
 from budgets.errors import InputError
+from planner.checking import Count, NotNegative, Section, explained
+from planner.config.trainer import TrainerChoice
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.simulation.world import course_of
+from runner.trainers.checkpoints import complete
 from runner.trainers.command.options import CLOCK, MetricsOptions
 from runner.trainers.command.sources import FilesSource
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
-from runner.trainers.driving import complete, save_steps
-from runner.trainers.inside import SAVE_NOW
-from runner.trainers.standin.files import CHECKPOINT
-from runner.trainers.standin.options import StandinOptions, options_of
+from runner.trainers.job import save_steps
+from runner.trainers.standin.process import CHECKPOINT
+from runner.trainers.trainer_process import SAVE_NOW
 
 METRICS = MetricsOptions(columns={CLOCK: CLOCK})
 _SAVE_STEPS = 10  # between saves, at most
 _AHEAD = 2  # times the steps of a segment that are computed beforehand, for a gate that opens further
 _MOST_AHEAD = 4000  # steps; the process computes what follows itself
+
+
+class Fault(Section):
+    """Something that goes wrong in one update of a trial."""
+
+    kind: Literal[
+        "hang", "out-of-memory", "nan", "torn-checkpoint", "cut-line", "slow-start", "deaf", "killed", "refused", "fall"
+    ]
+    at_step: Annotated[int, Field(ge=0)] = 1
+    attempts: Annotated[int, Field(ge=0)] = Field(1, description="the first so many of a trial; 0: all")
+    rollouts_per_prompt: Count | None = Field(None, description="of the trials that it befalls; without it, of all")
+    prompts_per_batch: Count | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
+
+    def befalls(self, config: TrialConfig, attempt: int) -> bool:
+        """Whether it goes wrong in this attempt of this trial."""
+        names = ("rollouts_per_prompt", "prompts_per_batch", "seed")
+        mine = all(getattr(self, name) in (None, getattr(config, name)) for name in names)
+        return mine and (not self.attempts or attempt <= self.attempts)
+
+
+class StandinOptions(Section):
+    """[trainer.options] of the stand-in."""
+
+    time_scale: Count = Field(1, description="seconds of its world that pass in a real one")
+    gated: bool = Field(True, description="whether it waits for the next segment; else it is started for each")
+    stops_on: Literal["signal", "file", "nothing"] = Field(
+        "signal", description="without the gate: it saves and ends on SIGTERM, saves on request, or knows no way"
+    )
+    save_every_steps: Count | None = Field(None, description="else 10, or fewer where save_seconds want it")
+    checkpoint_bytes: Annotated[int, Field(ge=0)] = 0
+    slow_seconds: NotNegative = Field(5.0, description="real ones, of the fault slow-start")
+    faults: list[Fault] = Field([], description="what goes wrong, and where")
+    driver: str | None = Field(None, description="module:class of another StandinDriver, as tests of a driver have one")
+    options: dict[str, Any] = Field({}, description="those of that driver")
+
+
+def options_of(choice: TrainerChoice) -> StandinOptions:
+    """Return the options of a trainer that is the stand-in."""
+    try:
+        return StandinOptions.model_validate(choice.options)
+    except ValidationError as error:
+        raise explained(error, StandinOptions, {}, "[trainer.options] of the stand-in") from error
 
 
 class StandinDriver:

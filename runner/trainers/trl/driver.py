@@ -16,13 +16,14 @@ from planner.checking import Count, Positive
 from planner.recipes.schema import Recipe
 from runner.ports.task import Task
 from runner.ports.trial import Machine, TrialConfig
-from runner.trainers.ability import Deviation, Loss, Otherwise
-from runner.trainers.base import Keys, Layout, Options, Rehearsed, ScriptForm
+from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm
+from runner.trainers.capabilities import CommonDeviations, Deviation, Loss
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import meeting_port
-from runner.trainers.inside import MARK
 from runner.trainers.job import Job
-from runner.trainers.words import OMIT
+from runner.trainers.keys import OMIT
+from runner.trainers.launch import meeting_port
+from runner.trainers.options import Options
+from runner.trainers.trainer_process import MARK
 from runner.training.building import rates_in_order
 
 _AVERAGES = {"cispo": "token", "soft": "sample", "gamma": "token"}
@@ -85,12 +86,12 @@ class TrlDriver(Rehearsed[TrlJob]):
     parts = (
         "inside",
         "runner/trainers/trl/__init__.py",
-        "runner/trainers/trl/following.py",
-        "runner/trainers/trl/playing.py",
+        "runner/trainers/trl/callback.py",
+        "runner/trainers/trl/rollouts.py",
     )
     layout = Layout(
         pattern="checkpoint-{step}",
-        mark="complete.json",  # which following.py writes
+        mark="complete.json",  # which callback.py writes
     )
     refuses: ClassVar[Mapping[str, str]] = {
         "machine.compile": "set torch_compile in [trainer.options.settings] instead"
@@ -260,9 +261,9 @@ class TrlDriver(Rehearsed[TrlJob]):
         """Return the one average that its loss for a recipe has; None where it has several."""
         return _AVERAGES.get(recipe.objective.clip)
 
-    def otherwise(self, recipe: Recipe, machine: Machine) -> Otherwise:
+    def otherwise(self, recipe: Recipe, machine: Machine) -> CommonDeviations:
         """Return what it does otherwise as several trainers do."""
-        return Otherwise(
+        return CommonDeviations(
             stale="but its GRPOTrainer generates, then trains",
             sampler=machine.engine != "vllm",
             epsilon=1e-4,  # which it adds to the deviation of a group

@@ -23,10 +23,10 @@ from trl import GRPOConfig
 from trl.chat_template_utils import add_response_schema
 
 from runner.ports.task import turns_of
-from runner.trainers.inside import answer_of
-from runner.trainers.rewarding import Judge, judge_in
-from runner.trainers.trl.following import Follower
-from runner.trainers.trl.playing import Player, loaded, with_fields
+from runner.trainers.trainer_process import response_text
+from runner.trainers.trial_reward import Judge, judge_in
+from runner.trainers.trl.callback import RlplanCallback
+from runner.trainers.trl.rollouts import Player, load_reference, with_fields
 from runner.training.prompts import PromptStream
 
 FOLDER = Path.cwd()  # the trial's, where start.py starts it
@@ -77,7 +77,7 @@ class Rewards:
         if earned is not None:
             return self._judge.earned(numbers, earned)
         turns = self.trainer.rollouts.last_turns()
-        return self._judge.scores(numbers, [answer_of(self._tokenizer, each, self._run) for each in turns])
+        return self._judge.scores(numbers, [response_text(self._tokenizer, each, self._run) for each in turns])
 
     def reward(self, completion_ids: list[list[int]], number: list[int], **_: Any) -> list[float]:
         """Return what is trained on."""
@@ -162,9 +162,9 @@ def playing(run: dict[str, Any], problems: list[Any]) -> dict[str, Any]:
     """Return the tools and the environment that there are."""
     found: dict[str, Any] = {}
     if run["tools"]:
-        found["tools"] = [loaded("tools", each) for each in run["tools"]]
+        found["tools"] = [load_reference("tools", each) for each in run["tools"]]
     if run["environment"]:
-        found["environment_factory"] = with_fields(loaded("environment", run["environment"]), problems)
+        found["environment_factory"] = with_fields(load_reference("environment", run["environment"]), problems)
     return found
 
 
@@ -200,8 +200,8 @@ def built(run: dict[str, Any]) -> Trial:
         **playing(run, judge.problems),
     )
     rewards.trainer = trainer
-    trainer.remove_callback(PrinterCallback)  # following.py writes what it would print
-    trainer.add_callback(Follower(run, trainer, asked[run["train_problems"] :], rewards.scores))
+    trainer.remove_callback(PrinterCallback)  # callback.py writes what it would print
+    trainer.add_callback(RlplanCallback(run, trainer, asked[run["train_problems"] :], rewards.scores))
     return trainer
 
 
@@ -232,7 +232,7 @@ def main() -> None:
         trainer = built(run)
     except (ValueError, TypeError, ImportError, OSError) as error:
         _refuse("input", error)
-    follower = next(each for each in trainer.callback_handler.callbacks if isinstance(each, Follower))
+    follower = next(each for each in trainer.callback_handler.callbacks if isinstance(each, RlplanCallback))
     checkpoint = run["checkpoint"]
     try:
         if checkpoint is not None:

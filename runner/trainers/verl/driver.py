@@ -20,14 +20,14 @@ from planner.checking import Count, Positive
 from planner.recipes.schema import Recipe
 from runner.machine import cpu_cores
 from runner.ports.trial import Machine, TrialConfig
-from runner.trainers.ability import Deviation, Loss, Otherwise
-from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm, SplitOptions
+from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm
+from runner.trainers.capabilities import CommonDeviations, Deviation, Loss
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import require_chat
 from runner.trainers.in_own_ray import gpus_here
 from runner.trainers.job import Job
+from runner.trainers.keys import OMIT
+from runner.trainers.options import SplitOptions, require_chat
 from runner.trainers.verl.log import VerlLog, scored_steps
-from runner.trainers.words import OMIT
 from runner.training.building import open_stream
 
 _LOSSES = {"ppo": "vanilla", "none": "vanilla", "cispo": "cispo", "soft": "sapo"}
@@ -306,9 +306,9 @@ class VerlDriver(Rehearsed[VerlJob]):
         """Return the one average that its loss for a recipe has; None where it has several."""
         return "sample" if recipe.objective.clip == "soft" else None
 
-    def otherwise(self, recipe: Recipe, machine: Machine) -> Otherwise:
+    def otherwise(self, recipe: Recipe, machine: Machine) -> CommonDeviations:
         """Return what it does otherwise as several trainers do."""
-        return Otherwise(
+        return CommonDeviations(
             truncated="but it trains on every response",
             dropping="but it keeps groups without a gradient",
             refilling=("but it samples others for as long as it takes", "no bound"),

@@ -14,7 +14,7 @@ from planner.logs.series import choose_score, ours_of
 from planner.logs.trainers import WHOLE_STEP, load_trainer
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Reading
-from runner.trainers.following import Lines
+from runner.trainers.metric_lines import Lines
 from runner.training.trial import read_points
 
 _VERL = load_trainer("verl")

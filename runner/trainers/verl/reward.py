@@ -7,7 +7,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER / "parts"))
 
-from runner.trainers.rewarding import judge_in  # noqa: E402  (it lies in parts)
+from runner.trainers.trial_reward import judge_in  # noqa: E402  (it lies in parts)
 
 
 async def compute_score(

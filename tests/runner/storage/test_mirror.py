@@ -17,7 +17,7 @@ from runner.storage.mirror import SHARED, Mirror
 from runner.storage.place import Place
 from runner.sweep.tidying import remove_saved
 from runner.sweep.worker import Worker
-from runner.trainers.storing import checkpoints_of
+from runner.trainers.catalogue import checkpoints_of
 from tests.conformance.works import Works
 from tests.runner.tiny import tiny_config
 from tests.runner.trainers.standins import standin_config

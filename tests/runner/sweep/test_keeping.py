@@ -13,8 +13,9 @@ from runner.ports.trial import TrialConfig
 from runner.sweep import keeping
 from runner.sweep.keeping import BestCheckpoint, FromPilot, copy_pilot, keep_best
 from runner.trainers.backend import DrivenBackend
+from runner.trainers.catalogue import newest_step
+from runner.trainers.checkpoints import FOLDER
 from runner.trainers.standin.driver import driver
-from runner.trainers.storing import FOLDER, newest_step
 from runner.training import checkpoints
 from runner.training.trial import OpenTrial, read_points
 from tests.conformance.test_trainer_backend_standin import TABLE

@@ -29,8 +29,8 @@ from runner.sweep.tune.placing import (
 )
 from runner.sweep.tune.workers import RayWorker
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import meeting_port
 from runner.trainers.in_own_ray import free_ports
+from runner.trainers.launch import meeting_port
 
 QUARTER = Footprint(gpus=0.25)
 

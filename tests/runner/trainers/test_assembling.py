@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from budgets.errors import TrainingError
 from runner.ports.backend import Point
-from runner.trainers.assembling import PointMaker, recovered
 from runner.trainers.driver import Reading
-from runner.trainers.following import LineSource
+from runner.trainers.metric_lines import LineSource
+from runner.trainers.points import PointMaker, recovered
 from tests.runner.trainers.standins import standin_config
 
 CONFIG = standin_config()

@@ -15,11 +15,11 @@ from planner.config.schema import Config
 from planner.recipes import recipe_names
 from planner.recipes.schema import Recipe
 from runner.ports.trial import Machine, TaskChoice, TrialConfig
-from runner.trainers.ability import degree
 from runner.trainers.base import FIRST
+from runner.trainers.capabilities import degree
 from runner.trainers.catalogue import driver_of, named_driver
-from runner.trainers.driving import opened_task
-from runner.trainers.known import require_known
+from runner.trainers.keys import require_known
+from runner.trainers.launch import opened_task
 from tests.budgets.traits import TRAITS
 from tests.budgets.workloads import hardware_of, workload_of
 from tests.runner.trainers.standins import attempt, launched
@@ -238,7 +238,7 @@ def test_every_host_starts_a_node_of_the_trials_own_ray_and_the_head_alone_the_t
     assert head.argv[:2] == other.argv[:2] == ("/opt/its/bin/python", str(tmp_path / "in_own_ray.py"))
     assert head.argv[-2:] == ("/opt/its/bin/python", "start.py")
     assert "start.py" not in other.argv
-    assert {"start.py", "problems.jsonl", "parts/runner/trainers/rewarding.py"} <= head.files.keys()
+    assert {"start.py", "problems.jsonl", "parts/runner/trainers/trial_reward.py"} <= head.files.keys()
     assert {*other.files} == {"in_own_ray.py"}
     assert other.environment["CUDA_VISIBLE_DEVICES"] == "2,3"
 

@@ -11,10 +11,11 @@ import pytest
 from budgets.errors import InputError, TrainingError
 from planner.recipes.schema import Recipe
 from runner.ports.backend import Point
-from runner.trainers.driving import complete, merged, numbered, opened_task
-from runner.trainers.judging import RewardReports
-from runner.trainers.laying import judged_files
-from runner.trainers.rewarding import Judge
+from runner.trainers.checkpoints import complete, numbered
+from runner.trainers.keys import merged
+from runner.trainers.launch import opened_task, reward_files
+from runner.trainers.metric_lines import RewardReports
+from runner.trainers.trial_reward import Judge
 from tests.runner.trainers.standins import trial
 
 PATTERN, TRACKER = "checkpoints/global_step_{step}", "checkpoints/latest.txt"
@@ -64,7 +65,7 @@ def test_our_reward_means_the_same_in_another_interpreter(tmp_path: Path) -> Non
     rewards = {"correct": 1.0, "wrong": -1.0, "overlong_share": 0.5}
     config = trial("trl", Recipe.model_validate({"name": "shaped", "rewards": rewards}))
     task = opened_task(config)
-    for name, text in judged_files(config, task).items():
+    for name, text in reward_files(config, task).items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -73,7 +74,7 @@ def test_our_reward_means_the_same_in_another_interpreter(tmp_path: Path) -> Non
     code = f"""
 import sys
 sys.path.insert(0, {str(tmp_path / "parts")!r})
-from runner.trainers.rewarding import judge_in
+from runner.trainers.trial_reward import judge_in
 judge = judge_in({str(tmp_path)!r})
 numbers = [0, judge.train_problems]
 print(judge.scores(numbers, {right!r}), judge.scores(numbers, ["no", ""]))
@@ -88,7 +89,7 @@ def test_failures_of_our_reward_reach_rlplan_whatever_the_trainer_makes_of_them(
     file = tmp_path / "own.py"
     file.write_text("def act(problem, response): return {'score': float(response), 'words': len(response)}")
     config = trial("trl")
-    laid = judged_files(config, opened_task(config))
+    laid = reward_files(config, opened_task(config))
     (tmp_path / "problems.jsonl").write_text(laid["problems.jsonl"])
     given = json.loads(laid["reward.json"])
     given["reward"] |= {"embedded": False, "reward": f"{file}:act"}

@@ -10,7 +10,7 @@ from transformers import get_scheduler
 
 from budgets.errors import InputError
 from runner.trainers.catalogue import reaching
-from runner.trainers.driving import opened_task
+from runner.trainers.launch import opened_task
 from runner.trainers.openrlhf.driver import DRIVER
 from tests.runner.trainers.standins import attempt, launched, trial
 

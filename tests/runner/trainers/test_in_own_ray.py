@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from runner.trainers import in_own_ray
-from runner.trainers.failures import classify
+from runner.trainers.supervisor import classify
 from tests.runner.waiting import until
 
 HOLDS = """

@@ -13,7 +13,7 @@ from budgets.errors import InputError
 from runner.ports.trial import TaskChoice, TrialConfig
 from runner.trainers.driver import Attempt
 from runner.trainers.in_own_ray import PORTS_VARIABLE
-from runner.trainers.laying import programs
+from runner.trainers.launch import programs
 from runner.trainers.prime_rl.driver import AGENT, DRIVER
 from runner.trainers.prime_rl.log import StepSource, standard_error
 from tests.runner.trainers.standins import attempt, launched

@@ -20,9 +20,9 @@ from planner.logs.trainers import load_trainer
 from planner.recipes.schema import Advantage
 from runner.grpo.advantages import advantages
 from runner.ports.trial import TrialConfig
-from runner.trainers.driving import opened_task
-from runner.trainers.following import readings
-from runner.trainers.inside import PARTS, SAVE_NOW, InOrder, ordered_problems, write_data
+from runner.trainers.launch import opened_task
+from runner.trainers.metric_lines import readings
+from runner.trainers.trainer_process import PARTS, SAVE_NOW, OrderedData, ordered_problems, write_data
 from runner.trainers.trl.driver import DRIVER
 from runner.training.building import open_stream
 from tests.runner.trainers.standins import attempt, launched, trial
@@ -59,10 +59,10 @@ def test_a_problem_is_laid_once_however_long_the_horizon_and_none_may_be_left_ou
     write_data(tmp_path, run, lambda number, prompt: {"label": number})
     train = [json.loads(line)["label"] for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     assert train == list(range(len(opened_task(config).train)))
-    prompts = InOrder(train, run)
+    prompts = OrderedData(train, run)
     assert [prompts[place] for place in range(len(prompts))] == ordered_problems(run)
     with pytest.raises(RuntimeError, match=r"rlplan input: it took 2 of the .* problems"):
-        InOrder(train[:2], run)
+        OrderedData(train[:2], run)
 
 
 def test_a_prompt_is_shown_to_openrlhf_as_the_model_expects_it() -> None:
@@ -274,10 +274,10 @@ def test_what_runs_in_trls_interpreter_needs_nothing_else_of_ours(tmp_path: Path
     numpy = Path(str(find_spec("numpy").origin)).parents[1]
     modules = [part[:-3].replace("/", ".") for part in (*PARTS, *DRIVER.parts) if part.endswith(".py")]
     modules = [module for module in modules if not module.endswith("__init__")]
-    for own in ("following", "playing"):  # which need torch and TRL: tests/trl imports them
+    for own in ("callback", "rollouts"):  # which need torch and TRL: tests/trl imports them
         modules.remove(f"runner.trainers.trl.{own}")
     code = f"import sys; sys.path[:0] = [{str(tmp_path / 'parts')!r}]; sys.path.append({str(numpy)!r})\n"
-    code += "".join(f"import {module}\n" for module in (*modules, "runner.trainers.rewarding"))
+    code += "".join(f"import {module}\n" for module in (*modules, "runner.trainers.trial_reward"))
     code += f"assert {str(tmp_path)!r} in runner.tasks.rewards.__file__"
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
 

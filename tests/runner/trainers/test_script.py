@@ -10,7 +10,7 @@ from budgets.errors import InputError
 from planner.config.trainer import TrainerChoice
 from runner.ports.trial import TaskChoice, TrialConfig
 from runner.trainers.catalogue import driver_of
-from runner.trainers.driving import DecidedError
+from runner.trainers.keys import DecidedError
 from runner.trainers.script import Script, read_script, require_known, without
 from tests.runner.tasks.checkpoints import save_on_the_hub
 from tests.runner.trainers.scripts import SCRIPTS, written

@@ -1,4 +1,4 @@
-"""rlplan's reward in the interpreter of a named trainer, from the files that laying.py has laid; no torch is needed.
+"""rlplan's reward in the interpreter of a named trainer, from the files of launch.py; no torch is needed.
 
 An adapter beside the trial's `parts` puts that folder first in sys.path, and asks `judge_in` for its folder's judge.
 """

@@ -16,19 +16,18 @@ import ray
 from budgets.errors import InputError
 from runner.ports.trial import Machine
 from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_orphans, tagged
-from runner.trainers import ray_hosts
+from runner.trainers import hosts
 from runner.trainers.command.driver import driver
-from runner.trainers.hosts import LocalHost
-from runner.trainers.ray_hosts import hosts_of_this_trial
+from runner.trainers.hosts import LocalHost, hosts_of_this_trial
 from tests.runner.trainers.standins import attempt, trial
 
 CUT_OFF = """
 import sys, time
 from pathlib import Path
-from runner.trainers import ray_hosts
-ray_hosts._SILENT = 1
+from runner.trainers import hosts
+hosts._SILENT = 1
 folder = Path(sys.argv[2])
-holder = ray_hosts.Holder({"RLPLAN_SWEEP": sys.argv[1], "RLPLAN_WORKER": "a"})
+holder = hosts.Holder({"RLPLAN_SWEEP": sys.argv[1], "RLPLAN_WORKER": "a"})
 holder.start("name", ("sh", "-c", "setsid sleep 60 & echo up; exec sleep 60"), {}, folder, folder / "log")
 time.sleep(60)
 """
@@ -48,7 +47,7 @@ class Away:
 
     def __init__(self, *meets: Exception) -> None:
         self._meets = list(meets)
-        self._holder = ray_hosts.Holder({})
+        self._holder = hosts.Holder({})
 
     def __getattr__(self, name: str) -> Any:
         return Method(getattr(self._holder, name), self._meets)
@@ -75,11 +74,11 @@ def test_a_connection_that_drops_for_a_moment_starts_nothing_twice_and_ends_no_t
     cut = [ray.exceptions.ActorUnavailableError("the connection was reset", None) for _ in range(3)]
     monkeypatch.setattr(ray, "get", got)
     monkeypatch.setattr(ray, "wait", lambda answers, timeout: (answers, []))
-    monkeypatch.setattr(ray_hosts, "_SECONDS_BETWEEN_TRIES", 0.0)
-    monkeypatch.setattr(ray_hosts, "_SECONDS_OF_A_WAIT", 0.0)
-    monkeypatch.setattr(ray_hosts.RayHost, "_give_signs", lambda host: None)
-    monkeypatch.setattr(ray_hosts.Holder, "_listen", lambda holder: None)  # it would end this process
-    host = ray_hosts.RayHost(Away(*cut), "far", "")
+    monkeypatch.setattr(hosts, "_SECONDS_BETWEEN_TRIES", 0.0)
+    monkeypatch.setattr(hosts, "_SECONDS_OF_A_WAIT", 0.0)
+    monkeypatch.setattr(hosts.RayHost, "_give_signs", lambda host: None)
+    monkeypatch.setattr(hosts.Holder, "_listen", lambda holder: None)  # it would end this process
+    host = hosts.RayHost(Away(*cut), "far", "")
     process = host.start(("sh", "-c", "echo up; sleep 0.2; exit 3"), {}, tmp_path, tmp_path / "log")
     host._holder._meets.append(cut[0])
     while (code := process.poll()) is None:

@@ -23,7 +23,7 @@ _LORA_RANK = 32  # the least that verl's documentation recommends (docs/advance/
 _RANKS = ("rank", "lora_rank", "dim")  # as trainers call it
 
 
-class Split(Protocol):
+class SplitTraits(Protocol):
     """What the split of GPUs depends on of a driver."""
 
     equal_shares: bool
@@ -32,7 +32,7 @@ class Split(Protocol):
         """Whether it generates a recipe's batches on GPUs of their own while it trains."""
 
 
-def training_gpus(driver: Split, config: TrialConfig, options: Any) -> int:
+def training_gpus(driver: SplitTraits, config: TrialConfig, options: Any) -> int:
     """Return how many GPUs train; the others generate. InputError for a split that there is not.
 
     Options name them as `train_gpus`, or as `vllm_gpus` those that generate. Where neither is given, as many train of
@@ -63,7 +63,7 @@ def training_gpus(driver: Split, config: TrialConfig, options: Any) -> int:
     return training
 
 
-def _as_priced(driver: Split, config: TrialConfig, options: Any) -> int:
+def _as_priced(driver: SplitTraits, config: TrialConfig, options: Any) -> int:
     """Return how many GPUs train by the price, or the nearest that have whole nodes, engines and equal shares."""
     machine, engine_gpus = config.machine, getattr(options, "tensor_parallel", None) or 1
     wanted = machine.gpus * (_HALF if machine.training_share is None else machine.training_share)
@@ -106,7 +106,7 @@ def share_of(config: TrialConfig, training: int, engine_gpus: int) -> Share:
     )
 
 
-def fitted(
+def memory_plan_of(
     config: TrialConfig,
     task: Task,
     means: Means,

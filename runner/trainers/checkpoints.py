@@ -1,25 +1,61 @@
-"""The checkpoints in a trial's folder, whoever trained it: which there are, how many stay, and what room they take."""
+"""A trainer's checkpoints: which are complete, how many stay, and what room they take."""
 
 import os
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from budgets.errors import CheckpointError
 from planner.disk import room
-from runner.ports.trial import TrialConfig
-from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import Checkpoint
-from runner.training import checkpoints
-from runner.training.trial import METRICS
 
+STEP = "{step}"
 FOLDER = "trainer"  # in a trial's folder: everything of its trainer
 IDENTITY = "trial.json"  # in that: whose trial it is
 PRIVATE = 0o600  # of files with a trainer's variables, among which there may be secrets
 TO_KEEP = 2  # checkpoints of a trial: should one be torn, the one before is gone on from
 _UNSOUND = "unsound-"
 _MARGIN = 1.1
+
+
+def numbered(folder: Path, pattern: str) -> Iterator[tuple[str, Path]]:
+    """Yield what has a name such as `checkpoint-{step}`, relative to the folder, with its number as it is written.
+
+    `*` stands for any name.
+    """
+    before, _, after = pattern.partition(STEP)
+    expression = re.compile(f"{_glob(before)}(\\d+){_glob(after)}")
+    for path in folder.glob(pattern.replace(STEP, "*")):
+        if match := expression.fullmatch(str(path.relative_to(folder))):
+            yield match[1], path
+
+
+def complete(folder: Path, pattern: str, tracker: str | None = None, holds: Sequence[str] = ()) -> list[Checkpoint]:
+    """Return the complete checkpoints, the newest first: those that hold what they should, up to the tracker's step.
+
+    The tracker is written after a checkpoint, so that one beyond it is torn. One that is missing, empty or torn itself
+    counts for nothing: the newest that holds everything is then taken for complete. An attempt begins by writing the
+    step that it goes on from into it, else what an earlier one got to would vouch for what it writes anew.
+    """
+    newest = None
+    if tracker is not None:
+        with suppress(OSError, ValueError):
+            newest = int((folder / tracker).read_text(encoding="utf-8"))
+    found = [
+        Checkpoint(int(number), path)
+        for number, path in numbered(folder, pattern)
+        if all((path / name).exists() for name in holds) and (newest is None or int(number) <= newest)
+    ]
+    if newest is not None and tracker is not None:  # a copy of the checkpoint without it would be taken for torn
+        found = [replace(each, beside=(folder / tracker,)) for each in found]
+    return sorted(found, key=lambda each: -each.step)
+
+
+def _glob(text: str) -> str:
+    return "[^/]*".join(re.escape(part) for part in text.split("*"))
 
 
 def remove(saves: Sequence[Checkpoint]) -> None:
@@ -52,29 +88,6 @@ def _remove(path: Path) -> None:
     else:
         with suppress(OSError):
             path.unlink()
-
-
-def checkpoints_of(config: TrialConfig, folder: Path) -> list[tuple[int, tuple[Path, ...]]]:
-    """Return the complete checkpoints in a trial's folder, the newest first, each with all that it needs to go on."""
-    points = [path for path in (folder / METRICS,) if path.exists()]
-    if config.trainer is None:
-        return [(saved.step, (saved.path, *points)) for saved in checkpoints.saved(folder)]
-    own = folder / FOLDER
-    saves = driver_of(config).checkpoints(config, own) if own.is_dir() else ()
-    return [(save.step, (save.path, *save.beside, own / IDENTITY, *points)) for save in saves]
-
-
-def newest_step(config: TrialConfig, folder: Path) -> int | None:
-    """Return the step of the newest complete checkpoint in a trial's folder."""
-    return next((step for step, _ in checkpoints_of(config, folder)), None)
-
-
-def remove_checkpoints(config: TrialConfig, folder: Path) -> None:
-    """Remove a trial's checkpoints, whoever trained it; its points and logs stay."""
-    checkpoints.remove(folder)
-    own = folder / FOLDER
-    if config.trainer is not None and own.is_dir():
-        remove(driver_of(config).checkpoints(config, own))
 
 
 def require_room(newest: Checkpoint | None, folder: Path) -> None:

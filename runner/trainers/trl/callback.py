@@ -19,18 +19,17 @@ import torch
 from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
-from runner.trainers.inside import MARK, MetricsWriter, mark, write_whole
+from runner.trainers.trainer_process import MARK, MetricsWriter, mark, write_whole
 from runner.training.prompts import derive
 
 FOLDER = Path.cwd()  # the trial's, where start.py starts it
 GOING = "going.json"  # by the first process, for the others: up to which step they go on
 TO_KEEP = 2
 QUICK, SLOW = 0.02, 1.0  # seconds between looks at the gate, at first and in the end: a tenth of how long it waits
-
 Scores = Callable[[list[int]], list[float]]  # of the trainer's last rollouts, by the numbers of their problems
 
 
-class Follower(TrainerCallback):
+class RlplanCallback(TrainerCallback):
     """Follows the training of one process; the first one writes."""
 
     def __init__(self, run: dict[str, Any], trainer: Any, prompts: list[Any], scores: Scores) -> None:

@@ -12,7 +12,6 @@ from runner.ports.trial import Machine
 A_GPU = Machine(device="cuda", engine="vllm", weights="bfloat16")  # on which a trainer is asked unless one is named
 UNCLIPPED = 1e9
 _WHOLE = 1.0  # as a lower clip: ratios are not negative
-
 Degree = Literal["exact", "approximate", "refused"]
 
 
@@ -38,7 +37,7 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True)
-class Otherwise:
+class CommonDeviations:
     """What several trainers do otherwise; none retires a prompt."""
 
     stale: str | None = None  # why it does not train on older weights
@@ -114,7 +113,7 @@ class Judging(Protocol):
         """Return every key that it does otherwise on a machine; nothing where the recipe is done exactly."""
 
 
-def judged(recipe: Recipe, judge: Callable[[Recipe], Sequence[Difference]]) -> list[Difference]:
+def all_differences(recipe: Recipe, judge: Callable[[Recipe], Sequence[Difference]]) -> list[Difference]:
     """Return all that a trainer from outside does otherwise: what its driver says, and that none interrupts."""
     found = list(judge(recipe))
     if (earliest := recipe.interruptions.earliest) is not None:
@@ -154,18 +153,18 @@ def clip_bounds(objective: Objective, lowest: float = _WHOLE, highest: float = U
     return (low if clips and low is not None else lowest), (high if clips and high is not None else highest)
 
 
-def done_as(
+def as_trained(
     trainer: str, recipe: Recipe, judge: Callable[[Recipe], Sequence[Difference]], *, approximate: bool
 ) -> Recipe:
     """Return the recipe as the trainer does it; InputError where it does it otherwise and that is not wanted.
 
     `judge` says what it does otherwise. Of an approximated recipe these keys have the values that it does.
     """
-    differences = judged(recipe, judge)
+    differences = all_differences(recipe, judge)
     known = degree(differences)
     if known == "refused" or (known == "approximate" and not approximate):
         advice = "With --approximate it is run so, and marked. " if known == "approximate" else ""
-        exact = [name for name in recipe_names() if not judged(load_recipe(name), judge)]
+        exact = [name for name in recipe_names() if not all_differences(load_recipe(name), judge)]
         raise InputError(
             f"{trainer} cannot train recipe '{recipe.name}' as it is: {'; '.join(map(str, differences))}. {advice}"
             f"Recipes that it trains exactly: {', '.join(exact) or 'none'}; --trainer builtin trains them all"

@@ -1,4 +1,4 @@
-"""Files that grow while they are read, line by line, and what the lines of our own programs mean.
+"""Files that grow while they are read: what the lines of our own programs mean, and what our reward reports.
 
 `{"step", "at_seconds"}` alone says that start-up is over and where it stands. `logs` are the trainer's own numbers,
 `seconds` what was timed beside them, `scores` the validation: the scores of each problem's samples; `metrics` have our
@@ -6,15 +6,23 @@ names already.
 """
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from budgets.errors import TrainingError
 from planner.logs.series import ours_of
 from planner.logs.trainers import WHOLE_STEP, Trainer
 from planner.metrics import mean_over
+from runner.ports.backend import Point
+from runner.ports.task import FAILED_SHARE, summed
+from runner.ports.trial import TrialConfig
+from runner.tasks.rewards import require_judged
 from runner.trainers.driver import Reading
+from runner.trainers.trial_reward import REPORTS
 
 _POINT_FIELDS = ("response_tokens", "rollouts", "tokens_so_far", "output_tokens")  # fields of a point
 
@@ -64,7 +72,7 @@ def readings(line: str, trainer: Trainer, updates: int = 1) -> list[Reading]:
         score = error = None
         if groups := row.get("scores"):
             score, error = mean_over([sum(group) / len(group) for group in groups])
-            metrics |= further(groups)
+            metrics |= best_and_worst(groups)
         return [
             Reading(
                 int(row["step"]) * updates,
@@ -80,9 +88,56 @@ def readings(line: str, trainer: Trainer, updates: int = 1) -> list[Reading]:
     return []
 
 
-def further(groups: Sequence[Sequence[float]]) -> dict[str, float]:
+def best_and_worst(groups: Sequence[Sequence[float]]) -> dict[str, float]:
     """Return what else a validation says: the share of problems that one sample, and that every sample, got right."""
     return {
         "validation_best": sum(map(max, groups)) / len(groups),
         "validation_worst": sum(map(min, groups)) / len(groups),
     }
+
+
+class RewardReports:
+    """Those of one attempt, read as its points are made."""
+
+    def __init__(self, config: TrialConfig, folder: Path, from_step: int) -> None:
+        """Forget those of earlier attempts in the trial's folder."""
+        shutil.rmtree(folder / REPORTS, ignore_errors=True)
+        self._config, self._folder, self._step = config, folder / REPORTS, from_step
+        self._files: dict[Path, Lines] = {}
+
+    def counted(self, point: Point) -> Point:
+        """Return the point with what was reported since the last one; TrainingError where too many failed."""
+        reports = self._new()
+        self._require(reports)
+        failed = sum(each.get("failed", 0) for each in reports)
+        validation, made = self._config.validation, point.optimizer_step - self._step
+        scored = made * self._config.rollouts_per_step
+        if point.score is not None:
+            scored += validation.problems * validation.samples
+        self._step = point.optimizer_step
+        metrics: dict[str, Any] = summed(metric for each in reports for metric in each.get("metrics", ()))
+        if failed:
+            reason = next(each["reason"] for each in reports if each.get("failed"))
+            require_judged(failed, scored, reason)
+            share = failed / max(scored, failed)
+            metrics |= {"reward_failures": float(failed), FAILED_SHARE: share, "notes": [reason]}
+        return replace(point, metrics={**point.metrics, **metrics}) if metrics else point
+
+    def cause_of(self, error: TrainingError) -> TrainingError:
+        """Return why the trainer ended: the reward, where that could not be had."""
+        try:
+            self._require(self._new())
+        except TrainingError as cause:
+            return cause
+        return error
+
+    def _new(self) -> list[dict[str, Any]]:
+        for path in sorted(self._folder.glob("*.jsonl")):
+            self._files.setdefault(path, Lines(path))
+        return [json.loads(line) for lines in self._files.values() for line in lines.new()]
+
+    @staticmethod
+    def _require(reports: list[dict[str, Any]]) -> None:
+        for each in reports:
+            if "kind" in each:
+                raise TrainingError(each["kind"], each["reason"])

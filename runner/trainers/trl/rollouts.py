@@ -92,13 +92,13 @@ class _AnsweredError(Exception):
     """A validation needs nothing of what TRL would make of its rollouts for an update."""
 
 
-def loaded(option: str, reference: str) -> Any:
+def load_reference(option: str, reference: str) -> Any:
     """Return a class or function of the user's; ValueError where there is none."""
     try:
         return load(reference)
     except Exception as error:  # a module may raise anything when it is imported
         raise ValueError(
-            f"[trainer.options] {option} = '{reference}' cannot be loaded: {described(error)}. Give it as "
+            f"[trainer.options] {option} = '{reference}' cannot be load_reference: {described(error)}. Give it as "
             "package.module:name or path/to/file.py:name"
         ) from error
 

@@ -15,14 +15,14 @@ from runner.training.prompts import PromptStream
 SAVE_NOW = "save-now.json"  # written by the supervisor: it is to save after the update under way, and is then ended
 MARK = "complete.json"  # in a checkpoint, written when every process has written its part
 PARTS = (  # of rlplan, beside those of the reward
-    "runner/trainers/inside.py",
+    "runner/trainers/trainer_process.py",
     "runner/training/__init__.py",
     "runner/training/prompts.py",
 )
 
 
 class MetricsWriter:
-    """Writes a line of JSON for each thing that is to be known of a step; step_lines.py reads them.
+    """Writes a line of JSON for each thing that is to be known of a step; metric_lines.py reads them.
 
     It also knows when the trainer is to save within a segment.
     """
@@ -52,7 +52,7 @@ class MetricsWriter:
         return asked or time.monotonic() - self.saved_at > self._run["save_seconds"]
 
 
-class InOrder:
+class OrderedData:
     """A trainer's data set of each problem, as one that has them in the plan's order and as far as the horizon."""
 
     def __init__(self, problems: Any, run: Mapping[str, Any]) -> None:
@@ -79,7 +79,7 @@ def ordered_problems(run: Mapping[str, Any]) -> list[int]:
     return PromptStream(order["count"], order["seed"], pass_rates=order["pass_rates"]).take(order["rows"])
 
 
-def lay_model(folder: Path, run: Mapping[str, Any]) -> Path | str:
+def link_model(folder: Path, run: Mapping[str, Any]) -> Path | str:
     """Return a folder of the model's files with a tokenizer's beside them, which trainers expect to be in one.
 
     What is on the hub is in one already, and goes by its name where nothing stands for its own.
@@ -106,7 +106,7 @@ def problems_in(folder: Path) -> list[dict[str, Any]]:
 
 
 def write_data(folder: Path, run: Mapping[str, Any], row: Callable[[int, dict[str, Any]], dict[str, Any]]) -> None:
-    """Write the files to train (InOrder repeats and orders its rows) and to validate on.
+    """Write the files to train (OrderedData repeats and orders its rows) and to validate on.
 
     `row` makes a row of a problem and its place.
     """
@@ -126,7 +126,7 @@ def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     aside.replace(path)
 
 
-def grouped(scores: Iterable[tuple[Any, Any]]) -> list[list[float]]:
+def group_scores(scores: Iterable[tuple[Any, Any]]) -> list[list[float]]:
     """Return the scores of each problem's samples, from pairs of a problem's place and a score."""
     groups: dict[int, list[float]] = {}
     for number, score in scores:
@@ -134,7 +134,7 @@ def grouped(scores: Iterable[tuple[Any, Any]]) -> list[list[float]]:
     return [groups[number] for number in sorted(groups)]
 
 
-def answer_of(tokenizer: Any, ids: list[int], run: Mapping[str, Any]) -> str:
+def response_text(tokenizer: Any, ids: list[int], run: Mapping[str, Any]) -> str:
     """Return the text of a response up to the end of its turn."""
     end = run["end_id"]
     whole = ids[: ids.index(end)] if end in ids else ids
