@@ -24,6 +24,11 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _PASSWORD_IN_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s]+@", re.IGNORECASE)
+_TRAINABLE = re.compile(r"([\w.]+:\w+)(?::([\w/]+))?")  # of Ray Tune's: MODULE:NAME, or MODULE:NAME:SCORE
+_TRAINABLE_CONFIG = """{
+"rollouts_per_prompt": {rollouts_per_prompt}, "prompts_per_batch": {prompts_per_batch},
+"learning_rate": {learning_rate}, "warmup_steps": {warmup_steps}, "seed": {seed},
+"recipe": "{recipe}", "validate_every": {validate_every}}"""
 _OURS = ("CUDA_VISIBLE_DEVICES", "RAY_ADDRESS", "RLPLAN_ATTEMPT")
 _DETACHED = ("docker", "podman", "nerdctl")  # whose containers are children of a service
 _ROOTLESS = {"apptainer", "singularity"}  # whose containers see no GPU unless they are told so
@@ -168,7 +173,10 @@ def chosen_trainer(
     """
     own = TrainerChoice.model_validate(configured or {})
     source, where = "[trainer]", Path.cwd()
-    if given is not None and (given.endswith(".toml") or os.sep in given):
+    if given is not None and (named := _TRAINABLE.fullmatch(given)):
+        common = own.model_dump(include={"save_seconds", "patience", "environment", "secrets"})
+        own = _validated({"name": COMMAND, **common, "options": _trainable_options(*named.groups())}, "--trainer")
+    elif given is not None and (given.endswith(".toml") or os.sep in given):
         source, where = f"--trainer {given}", Path(given).expanduser().absolute().parent
         tables = read_tables(
             Path(given).expanduser(), "the trainer's file", f"--trainer takes one, or {', '.join(TRAINERS)}"
@@ -190,6 +198,17 @@ def chosen_trainer(
         python = os.path.abspath(where / Path(python).expanduser())
     changed = {"python": python, "options": options, "approximate": approximate or own.approximate}
     return own.model_copy(update=changed)
+
+
+def _trainable_options(name: str, score: str | None) -> dict[str, Any]:
+    """Return the command that trains with a class or function of Ray Tune's."""
+    return {
+        "command": ["{python}", "-m", "runner.trainers.command.tune_trainable", "{here}", name],
+        "resume": "{resume_from}",
+        "files": {"trainable.json": _TRAINABLE_CONFIG},
+        "metrics": {"columns": {"score": score or "score"}},
+        "gate": True,
+    }
 
 
 def _validated(tables: dict[str, Any], source: str) -> TrainerChoice:

@@ -112,8 +112,8 @@ weights = partial(flag, "Format in forward passes; bfloat16 on a GPU.", "float32
 micro_batch = partial(flag, "Tokens of one forward and backward pass.", least=1)
 trainer = partial(
     flag,
-    "Whose trainer: builtin, trl, verl, …, or a file on your own.",
-    "<name>|<file>.toml",
+    "Whose trainer: builtin, trl, verl, …, a file on your own, or a trainable of Ray Tune's.",
+    "<name>|<file>.toml|<module>:<trainable>",
     offer=completing.trainers,
 )
 rehearse = partial(toggle, "Try cluster, folder and trainer for a minute, and spend nothing.")

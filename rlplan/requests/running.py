@@ -61,7 +61,7 @@ class SweepRequest(StoredRequest):
     device: str | None = options.device()
     weights: str | None = options.weights()
     micro_batch_tokens: int | None = options.micro_batch()
-    trainer: str | None = options.trainer()
+    trainer: str | None = options.trainer(short="--trainable")
     script: Path | None = flag(
         "What starts the trainer already: what the plan leaves open is kept.", "<script>", name="--from"
     )

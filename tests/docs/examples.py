@@ -76,6 +76,7 @@ def _runs_of_trainers(folder: Path) -> None:
 
 
 MEASURED = Path(__file__).parents[2] / "bench" / "data" / "measured_steps.csv"
+TRAINABLES = Path(__file__).parents[1] / "runner" / "trainers" / "own" / "trainables.py"
 MORE: dict[str, Callable[[Path], object]] = {
     "adopting.md": _runs_of_trainers,
     "checking.md": lambda folder: (folder / "run_grpo.sh").write_text(SOUND, encoding="utf-8"),
@@ -85,4 +86,5 @@ MORE: dict[str, Callable[[Path], object]] = {
     "allocbench.md": table("sum-hard.csv"),
     "faq.md": table("runs.csv"),
     "README.md": table("runs.csv"),
+    "trainers.md": lambda folder: shutil.copy(TRAINABLES, folder / "train.py"),
 }
