@@ -18,7 +18,7 @@ from budgets.calibration import MeasuredStep, calibrate
 from budgets.coefficients import Coefficients
 from budgets.cost import Z90, StepCost
 from budgets.errors import InputError
-from planner.pricing.measured_runs import PHASE_COLUMNS, MeasuredRun, measured_run
+from planner.price.measured_runs import PHASE_COLUMNS, MeasuredRun, measured_run
 
 STEPS = 10
 CLEAR = 1.05  # measured steps that differ by less are not ordered

@@ -1,7 +1,7 @@
 """What following rlplan brings a run: the champion alone and ours on the same GPU-hours, families left out.
 
     python bench/champion.py [--champions usual random rates] [--plays 4] [--out FILE]
-    python bench/champion.py --fit     # writes planner/champion/pairs.toml from all families
+    python bench/champion.py --fit     # writes planner/policy/pairs.toml from all families
 
 Tables are AllocBench's (a family a task), PODS, and the unseen generators' (a family a generator). The terms by which
 a table is played were fitted on the families that it is not of. Everybody has the same GPU-hours in all: shares of what
@@ -21,10 +21,9 @@ import numpy as np
 from bench.deciding.ours import whole_score
 from bench.deciding.pairs import Pairs, as_toml, fit
 from bench.deciding.whole_tables import PARTS, WholeTable, whole_tables
-from planner.champion.choice import usual_among
-from planner.champion.rates import rate_octaves
-from planner.replaying.recorded import Recorded
-from planner.replaying.whole import play_whole
+from planner.policy.champion import rate_octaves, usual_among
+from planner.replay.play import play_whole
+from planner.replay.recorded import Recorded
 from planner.view import Champion, Configuration
 
 TERMS = Path(__file__).parent.parent / "planner" / "champion" / "pairs.toml"

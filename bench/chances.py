@@ -18,12 +18,12 @@ import numpy as np
 
 from bench.deciding import ours, tables
 from bench.deciding.statistics import estimated
+from planner.belief.draws import JointDraws, shares_of_best
+from planner.belief.pool import Pool
 from planner.curves.curve import Vector
 from planner.metrics import EQUIVALENCE_MARGIN
-from planner.pooling.draws import JointDraws, shares_of_best
-from planner.pooling.pool import Pool
-from planner.recommending.prospect import DRAWS
-from planner.replaying.recorded import AROUND, Recorded, RecordedRun
+from planner.recommend.prospect import DRAWS
+from planner.replay.recorded import AROUND, Recorded, RecordedRun
 from planner.view import View, has_curve
 
 SHARES = (0.05, 0.1, 0.2, 0.5)

@@ -6,7 +6,7 @@ Three quarters of a table's cells have a pilot up to the target over the distanc
 is held against what their runs score there. Then the policy is played with shares of the full grid's cost: of each run
 that it gave up, the interval at that moment; of all that it trained, those at the end. Of either the recommended runs,
 those expected to end the highest, stand by distance and last score: their intervals are what a sweep promises.
-Constants of planner/pooling were chosen on the simulated tables and AllocBench's sum-easy alone ("chosen on");
+Constants of planner/belief were chosen on the simulated tables and AllocBench's sum-easy alone ("chosen on");
 the others count. Its widths are those of all families, each of them left out in turn (bench/results/decisions.md).
 """
 
@@ -22,12 +22,12 @@ import numpy as np
 
 from bench.deciding import tables
 from bench.deciding.pilots import DRAWS, Belief, belief, beliefs, with_recommended
-from planner.pooling.draws import JointDraws
-from planner.pooling.pool import Pool
-from planner.replaying.game import Game
-from planner.replaying.recorded import Recorded
-from planner.sweeping.actions import Action, Policy, Prune
-from planner.sweeping.policies import open_policy
+from planner.belief.draws import JointDraws
+from planner.belief.pool import Pool
+from planner.policy.actions import Action, Policy, Prune
+from planner.policy.policies import open_policy
+from planner.replay.game import Game
+from planner.replay.recorded import Recorded
 from planner.view import View
 
 DISTANCES = (2.0, 5.0, 10.0, 20.0, 50.0)

@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from bench.deciding import ours, outcomes, tables, tasking
 from bench.deciding.outcomes import Method, Outcome
 from bench.deciding.printing import report
-from planner.replaying.recorded import Recorded
+from planner.replay.recorded import Recorded
 
 ROOT = Path(__file__).parent.parent
 SHARES = (0.02, 0.05, 0.10, 0.20, 0.50)

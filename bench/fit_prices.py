@@ -24,7 +24,7 @@ from budgets.coefficients import CONSTANTS, PRIOR_LOG_SD, Coefficients, Efficien
 from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE
 from budgets.errors import InputError
 from budgets.work import Driver, Phase
-from planner.pricing.measured_runs import PHASE_COLUMNS, MeasuredRun, measured_run
+from planner.price.measured_runs import PHASE_COLUMNS, MeasuredRun, measured_run
 
 ROWS = Path(__file__).parent / "data" / "measured_steps.csv"
 TARGET = Path(__file__).parent.parent / "budgets" / "catalogue" / "efficiencies.toml"

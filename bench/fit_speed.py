@@ -13,7 +13,7 @@ import numpy as np
 from baselines import published_grid
 
 from planner.curves.curve import Curve
-from planner.curves.fitting import fit_curves
+from planner.curves.fit import fit_curves
 
 REPEATS = 5
 CURVES, POINTS = 1000, 100

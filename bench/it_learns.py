@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from planner.curves.curve import Curve
-from planner.curves.fitting import fit_curves
+from planner.curves.fit import fit_curves
 
 N, B = 16, 16
 VALIDATIONS = 20

@@ -19,10 +19,10 @@ import numpy as np
 
 from bench.deciding import ours, tables
 from bench.deciding.pilots import scores_until
-from planner.pooling.pool import Pool
-from planner.sweeping.final import left_by
-from planner.trials import TrialState
-from planner.watching.left import EARLIEST_SHARE, RemainingGain
+from planner.belief.forecasts import EARLIEST_SHARE, RemainingGain
+from planner.belief.pool import Pool
+from planner.policy.final import left_by
+from planner.view import TrialState
 
 SHARE = 0.1  # of the full grid's cost
 SCORES = 40  # of a run

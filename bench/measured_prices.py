@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.fit_prices import Example, LeftOut, Widths, examples, left_out, widths
 from budgets.cost import Z90
-from planner.pricing.measured_runs import measured_run
+from planner.price.measured_runs import measured_run
 
 BOUNDS = Path(__file__).parent / "data" / "step_bounds.csv"
 GENERATIONS = {"a6000": "Ampere", "a100-80": "Ampere", "b200": "Blackwell", "gb200": "Blackwell"}  # else Hopper

@@ -26,13 +26,13 @@ if __package__ in (None, ""):
 
 import numpy as np
 
-from planner.pooling.pool import Pool
+from planner.belief.pool import Pool
+from planner.policy.actions import Action, Policy
+from planner.policy.policies import open_policy
 from planner.store import Store, open_store
-from planner.store.driving import Driver, take_lease
+from planner.store.control import Driver, take_lease
 from planner.store.schema import Candidate, Plan, Sweep, Trial
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
-from planner.sweeping.actions import Action, Policy
-from planner.sweeping.policies import open_policy
 from planner.view import Configuration, View
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
 from runner.sweep.concluding import Conclusions

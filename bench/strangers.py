@@ -23,7 +23,7 @@ from bench.commands import table
 from budgets.coefficients import Efficiencies, FittedFactor, shipped
 from budgets.cost import Z90
 from budgets.errors import InputError
-from planner.pricing.measured_runs import measured_run
+from planner.price.measured_runs import measured_run
 
 ROWS = Path(__file__).parent / "data" / "strangers.csv"
 # Steps that a fit has not seen miss by a Student t: a few are far off. Four degrees of freedom are what robust fits

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.config.trainer import BUILTIN, TrainerChoice
-from planner.recipes.loading import load_recipe
+from planner.recipes.library import load_recipe
 from runner.backends.opening import open_backend
 from runner.ports.simulation import Costs, SimulationChoice
 from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from budgets.errors import InputError
+from planner.belief.forecasts import remaining_gain_alone
 from planner.curves.curve import Curve, Vector
-from planner.curves.reading import read_curves
-from planner.watching import rules
-from planner.watching.left import remaining_gain_alone
-from planner.watching.rules import Scored, falls
+from planner.curves.files import read_curves
+from planner.logs import alarms as rules
+from planner.logs.alarms import Scored, falls
 
 CURVES = Path(__file__).parents[2] / "shared" / "curves"
 BAD = ("treerl", "ch07_5_kl")  # they slide, and die

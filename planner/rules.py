@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from planner.checking import Count, Section
+from planner.tables import Count, Section
 
 USUAL = ((8, 64), (8, 128))  # n and B as recipes have them: 512 to 1,024 rollouts an update (docs/concepts/recipes.md)
 CHALLENGER_SHARE = 0.05  # of all GPU-hours (cost a healthy champion .002 to .004 where it was measured)

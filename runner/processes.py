@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 if TYPE_CHECKING:  # workers need nothing of a database
-    from planner.store.driving import Driver
+    from planner.store.control import Driver
     from planner.store.schema import Sweep
 
 
@@ -194,14 +194,14 @@ def adopted(started: set[int]) -> set[int]:
 
 def this_driver() -> "Driver":
     """Return this process as a driver; the id holds its birth, since process numbers are used again."""
-    from planner.store.driving import Driver  # noqa: PLC0415
+    from planner.store.control import Driver  # noqa: PLC0415
 
     return Driver(f"{uuid.uuid4().hex}@{_birth(os.getpid())}/{_world()}", socket.gethostname(), os.getpid())
 
 
 def has_driver(sweep: "Sweep", now: datetime | None = None) -> bool:
     """Whether somebody drives a sweep: its driver's process lives, or was heard of lately where none can be seen."""
-    from planner.store.driving import is_driven  # noqa: PLC0415 (workers need nothing of a database)
+    from planner.store.control import is_driven  # noqa: PLC0415 (workers need nothing of a database)
 
     return is_driven(sweep, now or datetime.now(UTC), lives=driver_lives(sweep))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bench.deciding.held_out import MAKERS, Course, Draft, Vector
 from bench.deciding.measuring import measured, places, wandering
-from planner.replaying.recorded import Recorded
+from planner.replay.recorded import Recorded
 
 FALL = 0.03  # of the target: how fast a run that collapses does
 SEED_LIMIT = 2.0  # standard deviations: what is published of seeds is a largest difference

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from bench.deciding.measuring import measured, places
-from planner.replaying.recorded import Recorded
+from planner.replay.recorded import Recorded
 from planner.view import Configuration
 
 HARD_STARTS: Final = "hard-starts"

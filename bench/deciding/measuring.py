@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.replaying.recorded import RecordedRun
+from planner.replay.recorded import RecordedRun
 from planner.view import Configuration
 
 Vector = NDArray[np.float64]

@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from planner.pooling.pool import Pool
-from planner.replaying.play import Chooser, highest_last_score, open_chooser, play
-from planner.replaying.recorded import Recorded
-from planner.sweeping.actions import Policy
-from planner.sweeping.policies import open_policy
+from planner.belief.pool import Pool
+from planner.policy.actions import Policy
+from planner.policy.policies import open_policy
+from planner.replay.play import Chooser, highest_last_score, open_chooser, play
+from planner.replay.recorded import Recorded
 from planner.view import Configuration, View
 
 RLPLAN: Final = "rlplan"

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.deciding.whole_tables import PARTS, WholeTable
-from planner.champion.calibration import Calibration, quadratic_terms
-from planner.champion.choice import usual_among
-from planner.champion.rates import rate_octaves
-from planner.champion.reading import Reading, read_curve, scale
 from planner.curves.curve import Vector
-from planner.replaying.recorded import RecordedRun
+from planner.policy.calibration import Calibration, Reading, quadratic_terms, read_curve, scale
+from planner.policy.champion import rate_octaves, usual_among
+from planner.replay.recorded import RecordedRun
 from planner.view import Configuration, ScorePoint
 
 LOOKS: Final = (0.025, 0.05, 0.1, 0.2, 0.4)  # shares of the run

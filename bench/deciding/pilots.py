@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.belief.pool import joint_of
 from planner.curves.curve import Vector
-from planner.pooling.pool import joint_of
-from planner.replaying.recorded import Recorded, RecordedRun
-from planner.trials import TrialState
-from planner.view import ScorePoint, TrialView, View
+from planner.replay.recorded import Recorded, RecordedRun
+from planner.view import ScorePoint, TrialState, TrialView, View
 
 DRAWS = 1000
 MOST_SCORES = 8  # of a pilot: what a short segment is validated

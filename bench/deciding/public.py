@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.replaying.recorded import Recorded, RecordedRun
+from planner.replay.recorded import Recorded, RecordedRun
 from planner.view import Configuration
 
 FILE: Final = Path(__file__).parent.parent / "data" / "pods.csv.gz"

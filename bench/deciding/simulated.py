@@ -8,7 +8,7 @@ from typing import Final, Literal
 import numpy as np
 
 from bench.deciding.measuring import measured, places
-from planner.replaying.recorded import Recorded
+from planner.replay.recorded import Recorded
 from planner.view import Configuration
 from runner.ports.simulation import Pathologies, SimulationChoice
 from runner.simulation.surfaces import Surface

@@ -15,8 +15,8 @@ from bench.deciding.hard_starts import HARD_STARTS, hard_starts
 from bench.deciding.held_out import MAKERS
 from bench.deciding.public import pods
 from bench.deciding.simulated import SCENARIOS, simulated
-from planner.replaying.reading import read_recorded
-from planner.replaying.recorded import Recorded
+from planner.replay.recorded import Recorded
+from planner.replay.table import read_recorded
 
 DATA: Final = Path(__file__).parent.parent / "data"
 SHARES: Final = (1.0, 0.5)  # of the length that nearly all runs of AllocBench have: its targets

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from planner.replaying.recorded import Recorded
+from planner.replay.recorded import Recorded
 
 HERE: Final = Path(__file__).parent
 RULES: Final = ("last", "rung", "long")

@@ -10,7 +10,7 @@ from bench.deciding.drawn import drawn
 from bench.deciding.hard_starts import hard_starts
 from bench.deciding.held_out import MAKERS
 from bench.deciding.public import pods
-from planner.replaying.recorded import Recorded
+from planner.replay.recorded import Recorded
 
 PARTS: Final = (0.3, 0.4, 0.6, 1.0)  # of a table's length: what everybody has in all
 SEEDS: Final = (0, 1)  # of each generator

@@ -3,7 +3,7 @@
 from planner.config.layers import Resolved, embedded_tasks, file_layer, flag_layer, resolve, task_layers
 from planner.config.request import build_request, build_step, resolved_values
 from planner.config.schema import Config, template
-from planner.layering import Layer
+from planner.tables import Layer
 
 __all__ = [
     "Config",

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from planner.checking import Count, Positive, Section
 from planner.config.trainer import is_secret
+from planner.tables import Count, Positive, Section
 
 ACCELERATOR = "ray.io/accelerator-type"  # the label that Ray gives nodes with GPUs
 _RANGE = re.compile(r"(\d{1,5})-(\d{1,5})")

@@ -9,8 +9,8 @@ from budgets.coefficients import LOOPING_EXPERTS, PADDING, SENDING_ADAPTERS
 from budgets.errors import ConfigError
 from budgets.execution import RULE_SECONDS, SAVE_SECONDS, SAVE_SHARE, USUAL, Execution
 from budgets.hardware import Gpu
-from planner.checking import Count, NotNegative, Positive, Section
 from planner.logs.trainers import sharding
+from planner.tables import Count, NotNegative, Positive, Section
 
 # Seconds to score one rollout, and how many are scored at once. 256: what verl's example allows its sandbox
 # (docs/examples/sandbox_fusion_example.rst); the seconds are assumed, within a factor of 5 as for every reward.

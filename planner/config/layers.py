@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from budgets.errors import ConfigError, UnknownNameError
 from planner.axes import plain
-from planner.checking import explained
 from planner.config.schema import AxesSection, Config
-from planner.layering import Layer, Tables, merged, read_tables
+from planner.tables import Layer, Tables, explained, merged, read_tables
 
 DEFAULT = "default"
 LORA_RATE_TIMES = 10.0  # times that of all weights (Schulman et al., LoRA Without Regret, 2025)

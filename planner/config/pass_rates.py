@@ -9,7 +9,7 @@ from budgets.errors import InputError
 from budgets.signal import MeasuredPassRates
 
 if TYPE_CHECKING:
-    from planner.curves.reading import Table
+    from planner.curves.files import Table
 
 # What a column of pass rates is called, from the most to the least certain.
 RATE_NAMES = (
@@ -29,7 +29,7 @@ def read_pass_rates(path: Path) -> MeasuredPassRates:
         raise InputError(f"pass rates file {path} cannot be read ({reason}); give {READ}") from error
     column, plain = "", _numbers(text, path)
     if plain is None:
-        from planner.curves.reading.sources import read_table  # noqa: PLC0415 (numpy)
+        from planner.curves.files.sources import read_table  # noqa: PLC0415 (numpy)
 
         try:
             table = read_table(path)[0]
@@ -73,8 +73,8 @@ def _numbers(text: str, path: Path) -> list[float] | None:
 
 
 def _guessed(table: "Table", path: Path) -> str:
-    from planner.curves.reading.names import columns_like  # noqa: PLC0415 (numpy)
-    from planner.curves.reading.table import listing  # noqa: PLC0415
+    from planner.curves.files.names import columns_like  # noqa: PLC0415 (numpy)
+    from planner.curves.files.table import listing  # noqa: PLC0415
 
     for pattern in RATE_NAMES:
         if len(found := columns_like(pattern, table.columns)) == 1:

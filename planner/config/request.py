@@ -24,8 +24,8 @@ from planner.config.layers import DEFAULT, Resolved, collapse_single_values, has
 from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_hours, named_sizes
 from planner.config.trainer import BUILTIN
-from planner.pricing.one import PriceQuery
-from planner.pricing.open_facts import FACTS, opened
+from planner.price.open_facts import FACTS, opened
+from planner.price.step import PriceQuery
 from planner.proposals import LearningRateRule, Request, Variant
 from planner.proposals.request import TRIED_RATES, TRIED_RECIPES, ChampionChoice
 from planner.recipes import Recipe, load_recipe

@@ -12,13 +12,13 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from budgets.hardware import LARGEST_BUDGET_GPU_HOURS
-from planner.checking import Count, NotNegative, Positive, Section
 from planner.config.cluster import ClusterSection, SlurmSection, TrackingSection
 from planner.config.cost import CostSection
 from planner.config.task import TaskSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 from planner.rules import GridBounds, PilotRules
+from planner.tables import Count, NotNegative, Positive, Section
 
 SIZES = re.compile(r"\s*n\s*=\s*(\d{1,6})\s*,\s*B\s*=\s*(\d{1,6})\s*", re.IGNORECASE)
 

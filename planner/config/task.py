@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from planner.checking import Count, NotNegative, Positive, Section
+from planner.tables import Count, NotNegative, Positive, Section
 
 
 class ProblemSource(Section):

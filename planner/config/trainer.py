@@ -11,8 +11,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from budgets.errors import InputError, suggest
 from budgets.execution import SAVE_SECONDS, SAVE_SHARE
-from planner.checking import Positive, Section, explained
-from planner.layering import read_tables
+from planner.tables import Positive, Section, explained, read_tables
 
 BUILTIN = "builtin"
 COMMAND = "command"

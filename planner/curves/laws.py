@@ -10,8 +10,8 @@ from scipy.special import expit
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
+from planner.curves.files.table import Table, listing
 from planner.curves.gain_curve import CannotTellError, LawDraws, draw_sigmoid, least_ends
-from planner.curves.reading.table import Table, listing
 
 MOST_POINTS = 60  # of a curve; more are averaged in groups, as a law has but a few parameters
 GROUP_COLUMNS = ("rollouts_per_prompt", "n", "group_size", "num_generations")  # by which the law of n finds its own

@@ -10,8 +10,8 @@ import optuna
 from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial, TrialState
 
-from planner.integrations.stopping import Mode, Stopping, TrialForecast
-from planner.sweeping.chances import ALPHA
+from planner.integrations.stopper import Mode, Stopping, TrialForecast
+from planner.policy.chances import ALPHA
 
 REASON = "pruned_because"  # the user attribute of a pruned trial
 

@@ -14,9 +14,9 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.utils.util import flatten_dict
 
 from budgets.errors import InputError
-from planner.integrations.stopping import Mode, Stopping, TrialForecast
-from planner.sweeping.actions import Why
-from planner.sweeping.chances import ALPHA
+from planner.integrations.stopper import Mode, Stopping, TrialForecast
+from planner.policy.actions import Why
+from planner.policy.chances import ALPHA
 
 RESULTS = "result.json"  # where Ray Tune's own logger keeps what a trial reported
 ITERATION = "training_iteration"  # in every result

@@ -25,7 +25,7 @@ from planner.prior.draws import (
     prior_draws,
 )
 from planner.prior.laws import Circumstances
-from planner.prior.rates import at_rate
+from planner.prior.plan_prior import at_rate
 from planner.prior.studies import STUDIES, Values
 from planner.proposals.request import CellCost, Gap, GapToFirst, PricedCell, Request, StudyWeight, Variant
 from planner.view import Configuration

@@ -22,7 +22,7 @@ from planner.proposals.grid import PricedGrid, legal_cells, price_cell, price_ce
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES
 from planner.proposals.proposal import Deadline, Layout
 from planner.proposals.request import PricedCell, Request, Variant
-from planner.proposals.sharing import ALIKE, BudgetSplit, BudgetSplitter, smallest
+from planner.proposals.split import ALIKE, BudgetSplit, BudgetSplitter, smallest
 from planner.rules import PATIENCE_HOURS
 
 MORE_GPUS: Final = (2, 4, 8)  # times the machine, as what would meet a deadline

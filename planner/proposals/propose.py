@@ -37,7 +37,7 @@ from planner.proposals.layouts import (
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
 from planner.proposals.proposal import Candidate, ChampionPlan, OtherBudget, PriceSensitivity, Proposal, WhatIf
 from planner.proposals.request import CellCost, Gap, GapToFirst, PricedCell, Request
-from planner.proposals.sharing import ALIKE, BudgetSplit, BudgetSplitter, rounded_up, smallest
+from planner.proposals.split import ALIKE, BudgetSplit, BudgetSplitter, rounded_up, smallest
 from planner.view import Champion
 
 

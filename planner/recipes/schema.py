@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from budgets.workload import RecipeTraits
-from planner.checking import Count, NotNegative, OrNone, Positive, Section
+from planner.tables import Count, NotNegative, OrNone, Positive, Section
 
 Rate = Annotated[float, Field(gt=0, le=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]

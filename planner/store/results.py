@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
@@ -11,10 +12,32 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, StoreError
 from planner.store.base import values_of
-from planner.store.opening import RANKED_ALLOCATIONS
-from planner.store.records import RankedRow
+from planner.store.database import RANKED_ALLOCATIONS
 from planner.store.schema import Decision, Point, Ranking, Recommendation, Segment, SegmentOutcome
 from planner.store.sweeps import plan_named, sweep_named, trial_with
+from planner.view import Axes
+
+WHOLE = "step"  # what a cost record calls the seconds of a whole step, without validations and saving
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedRow:
+    """One row of a ranked list, as it is stored under a recommendation and read again."""
+
+    rank: int
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    update_steps: int
+    learning_rate: float
+    recipe: str
+    expected_score: float | None = None
+    score_low: float | None = None
+    score_high: float | None = None
+    probability_best: float | None = None
+    gpu_hours_spent: float
+    gpu_hours_to_target: float
+    status: str
+    axes: Axes = ()
 
 
 def open_segment(session: Session, trial_id: int, segment: Segment, started_at: datetime) -> int:

@@ -8,7 +8,7 @@ from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from planner.store.base import Base, FurtherAxes, Large, LongText, PrimaryKey, child_of, may_refer_to, one_of
-from planner.trials import TrialState
+from planner.view import TrialState
 
 
 class Plan(Base):

@@ -27,8 +27,7 @@ from planner.store.schema import (
     Transition,
     Trial,
 )
-from planner.trials import TrialState, move
-from planner.view import FINAL_POLICY
+from planner.view import FINAL_POLICY, TrialState, move
 
 
 @dataclass(slots=True)

@@ -10,10 +10,10 @@ from itertools import pairwise
 from budgets.calibration import priced_phases, priced_whole
 from budgets.coefficients import Coefficients
 from budgets.work import Phase, total
-from planner.adopting.records import LoggedRun
-from planner.adopting.together import Entry
 from planner.proposals import Request
-from planner.store.records import WHOLE
+from planner.scripts.differences import Entry
+from planner.scripts.records import LoggedRun
+from planner.store.results import WHOLE
 from planner.store.schema import CostRecord
 from rlplan.actions.calibrating import measured_steps
 

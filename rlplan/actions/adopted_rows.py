@@ -13,19 +13,18 @@ from sqlalchemy.orm import Session
 from budgets.allocation import Allocation
 from budgets.cost import step_cost
 from budgets.errors import BudgetError, InputError
-from planner.adopting.records import gpu_hours
-from planner.adopting.together import Entry
+from planner.belief.pool import Pool
 from planner.config import Resolved
-from planner.pooling.pool import Pool
 from planner.proposals import Request, propose
+from planner.scripts.differences import Entry
+from planner.scripts.records import gpu_hours
 from planner.store import Store
 from planner.store.costs import replace_costs
 from planner.store.results import add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.state import sweep_state
 from planner.store.sweeps import add_cost_records, move_trial, save_plan
-from planner.trials import TrialState
-from planner.view import Configuration
+from planner.view import Configuration, TrialState
 from rlplan.actions.adopted_costs import source_of
 from rlplan.actions.calibrating import calibration_of
 from rlplan.actions.given_plan import given_candidate, given_plan

@@ -12,15 +12,15 @@ from typing import Any
 from budgets import catalogue
 from budgets.coefficients import prior
 from budgets.errors import BudgetError, InputError, MissingFileError
-from planner.adopting.configuration import configuration_of
-from planner.adopting.facts import facts_of, of_columns
-from planner.adopting.records import read_run, timed
-from planner.adopting.settings import SETTINGS
-from planner.adopting.together import ComparableRuns, Entry, compare_runs, missing_flags
 from planner.axes import LEARNING_RATE, RECIPE, value_of
 from planner.config import Resolved, build_request
 from planner.config.layers import DEFAULT, with_base_rate
 from planner.config.trainer import BUILTIN
+from planner.scripts.configuration import configuration_of
+from planner.scripts.differences import ComparableRuns, Entry, compare_runs, missing_flags
+from planner.scripts.facts import facts_of, of_columns
+from planner.scripts.records import read_run, timed
+from planner.scripts.settings import SETTINGS
 from planner.store import open_store
 from planner.store.schema import SweepStatus
 from rlplan.actions.adopted_costs import cost_rows, times_their_price

@@ -21,7 +21,7 @@ from planner.proposals import Request
 from planner.recipes import load_recipe, recipe_names
 from planner.store import Store, open_store
 from planner.store.costs import base_scores, counted_costs, forget_costs, sweeps_of
-from planner.store.records import WHOLE
+from planner.store.results import WHOLE
 from planner.store.schema import CostRecord
 from rlplan.actions.configuring import absent
 from rlplan.wording.numbers import plural, some_of

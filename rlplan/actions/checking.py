@@ -7,14 +7,14 @@ from budgets import catalogue
 from budgets.errors import InputError
 from budgets.hardware import NODE_GPUS
 from budgets.memory import fewest_gpus
-from planner.adopting.settings import GpuSplit, ScriptFacts, Settings
 from planner.config import Resolved
 from planner.config.layers import DEFAULT
-from planner.pricing import PriceQuery
+from planner.price import PriceQuery
 from planner.rules import USUAL
-from planner.vetting.changes import Checked, check
-from planner.vetting.launch import Launch, configured, launch_of
-from planner.vetting.verdict import Memory, memory_of
+from planner.scripts.changes import Checked, check
+from planner.scripts.launch import Launch, configured, launch_of
+from planner.scripts.settings import GpuSplit, ScriptFacts, Settings
+from planner.scripts.verdict import Memory, memory_of
 from rlplan.actions.configuring import flag_of, flagged, load_configuration
 from rlplan.actions.fixing import Fixed, fixed_copy
 from rlplan.actions.from_script import CAP, facts_of, known_name, model_of, name_in, overrides_of

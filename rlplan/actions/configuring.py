@@ -7,7 +7,7 @@ from typing import Any
 from budgets.errors import InputError
 from planner.config import Resolved, file_layer, flag_layer, resolve, task_layers
 from planner.config.layers import DEFAULT, with_base_rate
-from planner.pricing.open_facts import MEAN_RESPONSE
+from planner.price.open_facts import MEAN_RESPONSE
 from rlplan.actions.own_gpus import gpu_layers
 from rlplan.requests.request import Request, flags_of
 from rlplan.wording.typed_numbers import names_in
@@ -72,7 +72,7 @@ def _with_log(
     """Return flags with the mean response length of a trainer's log, refused where both are given; and its step 0."""
     if log is None:
         return flags, None
-    from planner.adopting.records import read_run  # noqa: PLC0415 (for a log alone)
+    from planner.scripts.records import read_run  # noqa: PLC0415 (for a log alone)
 
     if flags.get(MEAN_RESPONSE, ("", None))[1] is not None:
         raise InputError(

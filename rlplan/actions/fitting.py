@@ -12,10 +12,10 @@ import numpy as np
 
 from budgets.errors import InputError, MissingFileError
 from planner.curves.curve import Curve
-from planner.curves.fitting import CurveFit, Prediction, cut_before, fit_curves
-from planner.curves.reading import read_curves
-from planner.curves.reading.assembly import curves_of
-from planner.curves.reading.tabular import ARRAYS, paths_of, table_in_memory
+from planner.curves.files import read_curves
+from planner.curves.files.assembly import curves_of
+from planner.curves.files.tabular import ARRAYS, paths_of, table_in_memory
+from planner.curves.fit import CurveFit, Prediction, cut_before, fit_curves
 from planner.metrics import Interval
 from rlplan.actions.fit_window import Target, require_sound, targets_of
 from rlplan.requests.foreign import FitRequest

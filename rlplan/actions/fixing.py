@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from planner.adopting.settings import ScriptFacts
 from planner.disk import unwritten
-from planner.vetting.changes import WRITABLE, Checked, Improvement
-from planner.vetting.launch import Launch
+from planner.scripts.changes import WRITABLE, Checked, Improvement
+from planner.scripts.launch import Launch
+from planner.scripts.settings import ScriptFacts
 
 # Beside which a new key can stand: they are settings of the training itself.
 BESIDE = ("rollouts_per_prompt", "learning_rate", "response_tokens", "update_steps", "prompts_per_batch")

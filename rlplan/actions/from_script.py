@@ -7,10 +7,10 @@ from typing import Any
 
 from budgets import catalogue
 from budgets.errors import InputError, NotFoundError, UnknownNameError
-from planner.adopting.script import read_script
-from planner.adopting.settings import ScriptFacts
 from planner.config.request import SCRIPT
-from planner.vetting.launch import MEAN_PROMPT, configured
+from planner.scripts.launch import MEAN_PROMPT, configured
+from planner.scripts.script import read_script
+from planner.scripts.settings import ScriptFacts
 from runner.tasks.hub import is_hub_name
 from runner.tasks.opening import SUFFIXES
 

@@ -10,19 +10,18 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, CheckpointError, InputError, NotFoundError
 from planner.axes import named_configuration, rate_factor
-from planner.champion.verdict import longest_of
-from planner.pooling.pool import joint_of
-from planner.recommending.facts import seed_sd
-from planner.recommending.promise import Promise, promise, promise_from_studies, score_share
-from planner.recommending.prospect import DRAWS
+from planner.belief.pool import joint_of
+from planner.policy.champion_first import longest_of
+from planner.recommend.facts import seed_sd
+from planner.recommend.promise import Promise, promise, promise_from_studies, score_share
+from planner.recommend.prospect import DRAWS
 from planner.store import Store, open_store
-from planner.store.driving import Driver
+from planner.store.control import Driver
 from planner.store.finals import ENDED, Final, add_final, end_of_run, finals_of, spent_beside, switch_of
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import move_trial, plan_named, spent_gpu_hours, sweep_named
-from planner.trials import TrialState
-from planner.view import FINAL_POLICY, Configuration, View
+from planner.view import FINAL_POLICY, Configuration, TrialState, View
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.new_sweep import create
 from rlplan.actions.sweep_request import machine, spending_text

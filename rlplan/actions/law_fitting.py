@@ -10,12 +10,12 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.comparison import ComparedRecipe, Comparison, Difference, compare
 from planner.curves.curve import Curve
+from planner.curves.files import Table, read_table
+from planner.curves.files.assembly import curves_of
+from planner.curves.files.names import resolve
+from planner.curves.files.tabular import paths_of, table_in_memory
 from planner.curves.gain_curve import CannotTellError, LawDraws, draw_power_law, draw_sigmoid
 from planner.curves.laws import Law, averaged, draw_group_law, group_column, parts_by
-from planner.curves.reading import Table, read_table
-from planner.curves.reading.assembly import curves_of
-from planner.curves.reading.names import resolve
-from planner.curves.reading.tabular import paths_of, table_in_memory
 from planner.metrics import Interval
 from rlplan.actions.fit_window import require_sound, targets_of
 from rlplan.actions.fitting import fit_jobs, gathered

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from planner.metrics import Interval
-from planner.pricing import Price
+from planner.price import Price
 from rlplan.wording.answers import Answer
 from rlplan.wording.documents import Key
 from rlplan.wording.row_columns import columns

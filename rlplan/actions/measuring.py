@@ -23,11 +23,11 @@ from planner.config import Resolved, embedded_tasks
 from planner.config.request import difficulty_and_rates
 from planner.config.trainer import BUILTIN, STANDIN, chosen_trainer
 from planner.disk import why
-from planner.pricing import PriceQuery
+from planner.price import PriceQuery
 from planner.proposals import Request
 from planner.store import open_store
 from planner.store.costs import replace_costs
-from planner.store.records import WHOLE
+from planner.store.results import WHOLE
 from planner.store.schema import CostRecord
 from planner.store.sweeps import add_cost_records
 from planner.view import Configuration

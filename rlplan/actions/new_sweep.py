@@ -9,8 +9,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import InputError
-from planner.champion.terms import KEY
-from planner.store.driving import Driver, take_lease
+from planner.policy.champion import KEY
+from planner.store.control import Driver, take_lease
 from planner.store.finals import Final
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial

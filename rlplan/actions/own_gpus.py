@@ -8,7 +8,7 @@ from pathlib import Path
 
 from budgets import catalogue
 from budgets.hardware import whole_share
-from planner.layering import Layer
+from planner.tables import Layer
 
 THIS_MACHINE, CLUSTER = "the GPUs of this machine", "the GPUs at RAY_ADDRESS"
 ACCELERATOR = "accelerator_type:"

@@ -10,23 +10,22 @@ from pydantic import ValidationError
 
 from budgets.errors import BudgetError, StoreError
 from planner.axes import RECIPE, text_of
-from planner.champion.terms import most_of_a_sweep
 from planner.config import Config, Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.percent import percent
-from planner.pricing.open_facts import MEAN_RESPONSE
+from planner.policy.champion import most_of_a_sweep
+from planner.policy.grants import idle_gpu_hours
+from planner.price.open_facts import MEAN_RESPONSE
 from planner.prior.laws import Circumstances, Run
-from planner.prior.plan_prior import Priced, prior_of_plan
-from planner.prior.rates import at_rate, of_its_own
+from planner.prior.plan_prior import Priced, at_rate, of_its_own, prior_of_plan
 from planner.prior.studies import STUDIES, Values
 from planner.proposals import Candidate, Proposal, Request, propose
 from planner.proposals.grid import PricedGrid, price_cells
 from planner.proposals.pilots import validation_every
 from planner.proposals.request import PricedCell
-from planner.replaying.game import PilotTerms
+from planner.replay.game import PilotTerms
 from planner.store import Store
 from planner.store.schema import Plan
-from planner.sweeping.grants import idle_gpu_hours
 from planner.view import Configuration, PlanPrior
 from rlplan.actions.calibrating import CostSource, with_measured
 from runner.simulation.drawn import APART, DrawnCell, Setting

@@ -9,15 +9,14 @@ from statistics import fmean, stdev
 from typing import Any, Final, Literal
 
 from budgets.errors import BudgetError, InputError
-from planner.champion.policy import ChampionPolicy
-from planner.champion.terms import KEY
+from planner.belief.pool import Pool
 from planner.metrics import EQUIVALENCE_MARGIN
-from planner.pooling.pool import Pool
+from planner.policy.champion import KEY
+from planner.policy.champion_first import ChampionPolicy
+from planner.policy.policies import open_policy
 from planner.proposals import propose
-from planner.replaying.play import open_chooser, play
-from planner.replaying.whole import play_whole
+from planner.replay.play import open_chooser, play, play_whole
 from planner.store import open_store
-from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.actions.preview_plan import Split, assumptions_of, request_of, setting_of, splits_of
 from rlplan.reading.row_choice import chosen_data

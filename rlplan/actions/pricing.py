@@ -14,9 +14,9 @@ from planner.config import Resolved, build_step
 from planner.config.layers import DEFAULT
 from planner.config.request import length_name, stated_facts
 from planner.config.schema import named_sizes
-from planner.pricing import Change, Price, PriceQuery, changes, price
-from planner.pricing.measured_runs import PricedRun, priced_runs
-from planner.pricing.open_facts import MEAN_RESPONSE, OpenFact, facts_of
+from planner.price import Change, Price, PriceQuery, changes, price
+from planner.price.measured_runs import PricedRun, priced_runs
+from planner.price.open_facts import MEAN_RESPONSE, OpenFact, facts_of
 from rlplan.actions.configuring import absent
 from rlplan.wording.assumptions import Assumption, asked_for_lengths, lengths_text, measured_lengths, width_and_evidence
 from rlplan.wording.numbers import count

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from budgets.errors import InputError
-from planner.champion.terms import KEY, champion_data
 from planner.config import Resolved, build_request, resolved_values
 from planner.config.cost import TokenPrices
 from planner.config.layers import DEFAULT
-from planner.pricing import PriceQuery
-from planner.pricing.open_facts import MEAN_RESPONSE
+from planner.policy.champion import KEY, champion_data
+from planner.price import PriceQuery
+from planner.price.open_facts import MEAN_RESPONSE
 from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
 from planner.store.schema import Plan

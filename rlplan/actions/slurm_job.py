@@ -13,7 +13,7 @@ from typing import Any
 from budgets.errors import InputError, StoreError
 from planner.config.cluster import SlurmSection
 from planner.store import Store, open_store
-from planner.store.driving import GRACE
+from planner.store.control import GRACE
 from planner.store.engine import locate
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import sweep_named

@@ -9,20 +9,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from budgets.errors import BudgetError, InputError
-from planner.adopting.starting import Start
 from planner.axes import named_configuration
-from planner.champion.terms import champion_of, most_of_a_sweep
-from planner.checking import explained
 from planner.config import Resolved
 from planner.config.trainer import COMMAND, ENVIRONMENT
 from planner.logs.trainers import load_trainer
-from planner.proposals.sharing import side_by_side
+from planner.policy.champion import champion_of, most_of_a_sweep
+from planner.policy.policies import open_policy
+from planner.proposals.split import side_by_side
 from planner.rules import LOOK_SHARE
+from planner.scripts.arguments import Start
 from planner.store import Store, open_store
 from planner.store.engine import locate
 from planner.store.finals import spent_beside
 from planner.store.schema import Plan
-from planner.sweeping.policies import open_policy
+from planner.tables import explained
 from planner.view import CHAMPION_POLICY
 from rlplan.actions.configuring import flag_of, flagged, load_configuration
 from rlplan.actions.proposing import Require, draft_plan, make_plan

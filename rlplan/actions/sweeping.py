@@ -15,14 +15,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, StoreError, UnknownNameError
-from planner.checking import explained
 from planner.store import Store, open_store
-from planner.store.driving import Driver, end_lease, is_driven, take_lease
+from planner.store.control import Driver, end_lease, is_driven, take_lease
 from planner.store.finals import at_work
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import move_trial, plan_named, sweep_named
-from planner.trials import TrialState
+from planner.tables import explained
+from planner.view import TrialState
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.new_sweep import add_gpu_hours, create, require_alone

@@ -6,10 +6,10 @@ from pathlib import Path
 from sqlalchemy import select
 
 from budgets.errors import BudgetError, InputError, NotFoundError
-from planner.champion.terms import champion_of
+from planner.policy.champion import champion_of
 from planner.proposals.propose import STOPS_EARLY
-from planner.recommending.choosing import Choice
-from planner.recommending.facts import facts_of
+from planner.recommend.choice import Choice
+from planner.recommend.facts import facts_of
 from planner.store import Store
 from planner.store.finals import BEST, ENDED, finals_of, pilots_of
 from planner.store.schema import Candidate, Plan, Sweep, SweepStatus, Trial

@@ -10,17 +10,16 @@ import numpy as np
 
 from budgets import catalogue
 from budgets.errors import InputError
-from planner.adopting.records import read_run
+from planner.belief.forecasts import RemainingGain, remaining_gain_alone
 from planner.curves.curve import Curve, Vector
-from planner.curves.reading import Table, read_table
-from planner.curves.reading.assembly import curves_of
-from planner.curves.reading.table import rows_of
+from planner.curves.files import Table, read_table
+from planner.curves.files.assembly import curves_of
+from planner.curves.files.table import rows_of
+from planner.logs.alarms import Scored, UpdateWatch, Warned, falls
 from planner.logs.consoles import planned_steps
 from planner.logs.series import known_to, matching, ours_of, trainer_of
 from planner.metrics import Interval
-from planner.watching.left import RemainingGain, remaining_gain_alone
-from planner.watching.progress import Progress, progress_of
-from planner.watching.rules import Scored, UpdateWatch, Warned, falls
+from planner.scripts.records import Progress, progress_of, read_run
 from rlplan.requests.foreign import WatchRequest
 from rlplan.wording.documents import Key, View
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_type_hints, overload
 
 from budgets.errors import suggest
-from planner.curves.reading.tabular import Tabular
+from planner.curves.files.tabular import Tabular
 from rlplan.actions import launching, sweeping
 from rlplan.actions.adopting import Adopted
 from rlplan.actions.fitting import Fits

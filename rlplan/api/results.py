@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from budgets.errors import InputError, StoreError
-from planner.layering import flattened
 from planner.store import Store, open_store
 from planner.store.curves import Memory, every_point
 from planner.store.engine import masked
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
+from planner.tables import flattened
 from rlplan.commands.plan import Plan, stored_document
 from rlplan.commands.status import Standing
 from rlplan.reading.story import story

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
-from planner.adopting.records import Step
+from planner.logs.alarms import Scored, UpdateWatch, Warned, fall
 from planner.logs.series import choose_score, matching, ours_of
 from planner.logs.trainers import WHOLE_STEP, load_trainer
-from planner.watching.progress import progress_of
-from planner.watching.rules import Scored, UpdateWatch, Warned, fall
+from planner.scripts.records import Step, progress_of
 from rlplan.wording.progress import lines_of
 
 EVERY = 20  # steps, at which the progress of a run without validations is said

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.axes import named_configuration
-from planner.recommending.answer import FinalAnswer
-from planner.recommending.choosing import Choice
-from planner.store.records import RankedRow
+from planner.recommend.answer import FinalAnswer
+from planner.recommend.choice import Choice
+from planner.store.results import RankedRow
 from planner.store.schema import Candidate
 from planner.view import Configuration, ScorePoint
 from rlplan.reading.story import Beliefs, Story

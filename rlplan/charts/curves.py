@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.axes import suffix
-from planner.pooling.bands import Band
+from planner.belief.forecasts import Band
 from planner.store.schema import SegmentOutcome
-from planner.trials import TrialState
-from planner.view import ScorePoint
+from planner.view import ScorePoint, TrialState
 from rlplan.charts.chart import (
     BAD,
     MIND,

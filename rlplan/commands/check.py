@@ -8,10 +8,10 @@ from budgets.workload import Turns
 from planner.axes import named_configuration
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import chance, percent
-from planner.pricing.one import Interval
+from planner.price.step import Interval
 from planner.rules import USUAL
-from planner.vetting.changes import WRITABLE, Improvement
-from planner.vetting.verdict import Memory, Verdict
+from planner.scripts.changes import WRITABLE, Improvement
+from planner.scripts.verdict import Memory, Verdict
 from planner.view import Configuration
 from rlplan.actions.checking import CheckedScript, check_script
 from rlplan.commands.check_data import Check

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.metrics import EQUIVALENCE_MARGIN, Interval
-from planner.vetting.changes import Improvement
-from planner.vetting.verdict import Flag, Memory, Verdict
+from planner.scripts.changes import Improvement
+from planner.scripts.verdict import Flag, Memory, Verdict
 from rlplan.actions.checking import CheckedScript
 from rlplan.actions.fixing import Fixed
 from rlplan.exits import ExitCode

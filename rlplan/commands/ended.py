@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.store import open_store
-from planner.store.records import RankedRow
+from planner.store.results import RankedRow
 from planner.store.schema import SegmentOutcome
 from planner.store.sweeps import plan_named
 from rlplan.actions.sweeping import Finished

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from planner.curves.fitting import Prediction
+from planner.curves.fit import Prediction
 from planner.curves.verdicts import MOST_OF_THE_SCALE
 from planner.metrics import Interval
 from rlplan.actions.fitting import Fit, Fits, fit_curves_of

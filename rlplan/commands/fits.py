@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.vetting.launch import Launch
-from planner.vetting.verdict import Memory
+from planner.scripts.launch import Launch
+from planner.scripts.verdict import Memory
 from rlplan.actions.checking import room_for
 from rlplan.commands.check import ROWS, fit_line, part_line
 from rlplan.commands.check_data import PartsData

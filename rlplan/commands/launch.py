@@ -7,7 +7,7 @@ from typing import Any
 
 from budgets.errors import InputError
 from planner.axes import format_axes, named_configuration
-from planner.watching.left import PredictedScore
+from planner.belief.forecasts import PredictedScore
 from rlplan.actions import launching
 from rlplan.actions.launching import Planned
 from rlplan.actions.slurm_job import Submitted, for_slurm, rehearses, submit_job

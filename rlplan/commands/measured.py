@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from planner.pricing import Price
+from planner.price import Price
 from rlplan.actions.measured_steps import STEPS, MeasuredPhase, MeasuredSteps
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours

@@ -13,8 +13,8 @@ from budgets.memory_plan import MemoryPlan
 from planner.config.trainer import COMMAND
 from planner.metrics import Interval
 from planner.percent import percent
-from planner.pricing import Change, PhasePrice, Price
-from planner.pricing.measured_runs import PricedRun, Summary, summary
+from planner.price import Change, PhasePrice, Price
+from planner.price.measured_runs import PricedRun, Summary, summary
 from rlplan.actions.configuring import flag_of, flagged, load_configuration
 from rlplan.actions.measured_steps import MeasuredSteps
 from rlplan.actions.pricing import Priced, price_one, price_table

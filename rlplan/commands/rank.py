@@ -5,8 +5,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from planner.store.records import RankedRow
-from planner.trials import TrialState
+from planner.store.results import RankedRow
+from planner.view import TrialState
 from rlplan.reading.rank_reading import Ranking, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
 from rlplan.reading.sweep_picture import Source

@@ -5,9 +5,8 @@ from operator import attrgetter
 
 from planner.axes import named_configuration
 from planner.percent import chance
-from planner.recommending.answer import FinalAnswer
-from planner.recommending.choosing import Choice
-from planner.recommending.succession import Succession
+from planner.recommend.answer import FinalAnswer
+from planner.recommend.choice import Choice, Succession
 from planner.store.schema import SweepStatus
 from rlplan.reading.recommend_reading import Recommended as Answer
 from rlplan.reading.recommend_reading import outlook, recommended, usual_sentence

@@ -9,13 +9,13 @@ from typing import Any
 
 from budgets.errors import BudgetError, InputError
 from planner.axes import named_configuration
-from planner.curves.reading.tabular import NAME, is_path, table_of
+from planner.belief.pool import Pool
+from planner.curves.files.tabular import NAME, is_path, table_of
 from planner.percent import percent
-from planner.pooling.pool import Pool
-from planner.replaying.play import ChoiceMark, Played, open_chooser, play
-from planner.replaying.reading import ReadTable, read_recorded, recorded_in
-from planner.replaying.recorded import AROUND, Recorded
-from planner.sweeping.policies import open_policy
+from planner.policy.policies import open_policy
+from planner.replay.play import ChoiceMark, Played, open_chooser, play
+from planner.replay.recorded import AROUND, Recorded
+from planner.replay.table import ReadTable, read_recorded, recorded_in
 from planner.view import Configuration
 from rlplan.commands.replay_whole import POLICY, WholeReplay, answer_whole
 from rlplan.reading.row_choice import chosen_data

@@ -9,11 +9,11 @@ from typing import Any
 
 from budgets.errors import InputError
 from planner.axes import named_configuration
-from planner.champion.choice import named_champion, usual_among, usual_champion
-from planner.curves.reading.tabular import NAME, is_path
-from planner.replaying.reading import ReadTable
-from planner.replaying.recorded import AROUND, Recorded
-from planner.replaying.whole import WholePlayed, play_whole
+from planner.curves.files.tabular import NAME, is_path
+from planner.policy.champion import named_champion, usual_among, usual_champion
+from planner.replay.play import WholePlayed, play_whole
+from planner.replay.recorded import AROUND, Recorded
+from planner.replay.table import ReadTable
 from planner.view import Champion, Configuration
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.foreign import ReplayRequest

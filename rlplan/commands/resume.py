@@ -10,7 +10,7 @@ from functools import partial
 
 from budgets.errors import InputError
 from planner.store import open_store
-from planner.store.driving import in_force, request, unended
+from planner.store.control import in_force, request, unended
 from planner.store.finals import at_work
 from planner.store.schema import Request, RequestKind
 from planner.store.sweeps import sweep_named

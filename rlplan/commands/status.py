@@ -10,7 +10,7 @@ from budgets.errors import InputError, NotFoundError
 from planner.store import open_store
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import missing
-from planner.trials import TrialState
+from planner.view import TrialState
 from rlplan.commands.trial import TrialStanding, trial_standing
 from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep, going_on
 from rlplan.printing.sweep_screen import SHOWN_DECISIONS, budget_bar, chosen, decision_lines, table, title

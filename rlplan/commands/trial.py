@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from planner.axes import format_axes
 from planner.store.schema import Decision, Fit, Segment, Transition, Trial
 from planner.store.sweeps import sweep_named
-from planner.trials import TrialState
+from planner.view import TrialState
 from rlplan.reading.decisions import decisions_of
 from rlplan.reading.sweep_picture import ScoreData, SegmentRow, TrialRow
 from rlplan.reading.sweep_reading import read_picture, segments_of, without_variables

@@ -11,7 +11,7 @@ from typing import Any
 
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.percent import percent
-from planner.watching.progress import Progress
+from planner.scripts.records import Progress
 from rlplan.actions.watching import WatchEvent, followed
 from rlplan.exits import ExitCode
 from rlplan.requests.foreign import WatchRequest

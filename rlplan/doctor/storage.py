@@ -15,8 +15,8 @@ from sqlalchemy import func, select
 from budgets.errors import NotFoundError, RlplanError, StoreError, StoreUnavailableError
 from planner.logs.trainers import trainer_names
 from planner.store import open_store
+from planner.store.database import VERSION
 from planner.store.engine import filesystem_of, locate, masked
-from planner.store.opening import VERSION
 from planner.store.schema import Sweep
 from rlplan.doctor.machine import Finding, bad, check_disk, mind, ok
 from rlplan.wording.numbers import plural

@@ -8,8 +8,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from planner.store.schema import Decision, Recommendation, Segment, SegmentOutcome, Transition, Trial
-from planner.trials import TrialState
-from planner.view import ScorePoint
+from planner.view import ScorePoint, TrialState
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_words import forecast_text, sentence, with_error
 from rlplan.wording.numbers import aligned_hours, probability, steps

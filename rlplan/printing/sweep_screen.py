@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from planner.axes import format_axes
-from planner.trials import TrialState
+from planner.view import TrialState
 from rlplan.reading.decisions import Decision
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow
 from rlplan.reading.sweep_words import forecast_text, last_line, reached, remains, sentence, tally, time_of, with_error

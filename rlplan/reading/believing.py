@@ -7,9 +7,9 @@ from sqlalchemy import BindParameter, Select, bindparam, case, func, select, tru
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError, StoreError, StoreUnavailableError
-from planner.pooling.bands import bands_of
-from planner.pooling.pool import joint_of
-from planner.recommending.prospect import DRAWS
+from planner.belief.forecasts import bands_of
+from planner.belief.pool import joint_of
+from planner.recommend.prospect import DRAWS
 from planner.store import Store
 from planner.store.finals import ForecastOfFinal, pilots_of
 from planner.store.schema import (

@@ -10,10 +10,10 @@ from typing import IO, Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from planner.layering import flattened
 from planner.store.curves import counting, every_point, present_attempts
 from planner.store.schema import Decision, Fit, Segment, Sweep, Trial
 from planner.store.sweeps import totals_of
+from planner.tables import flattened
 from rlplan.reading.row_choice import axis_cells
 from rlplan.reading.sweep_picture import ScoreData
 from rlplan.reading.sweep_reading import read_picture

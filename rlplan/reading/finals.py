@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
+from planner.belief.forecasts import PredictedScore, promised_at
 from planner.metrics import Metric
 from planner.store.curves import points_of
 from planner.store.finals import (
@@ -29,7 +30,6 @@ from planner.store.finals import (
 )
 from planner.store.schema import Decision, Sweep, Trial
 from planner.store.sweeps import totals_of
-from planner.watching.left import PredictedScore, promised_at
 from rlplan.wording.documents import Key
 from runner.sweep.planned import configuration_of
 from runner.training.trial import read_points
@@ -67,7 +67,7 @@ class Left:
 
 
 def _is_won(chance: float) -> bool:
-    from planner.watching.left import LEAST_CHANCE  # noqa: PLC0415 (drags in what fits curves)
+    from planner.belief.forecasts import LEAST_CHANCE  # noqa: PLC0415 (drags in what fits curves)
 
     return chance < LEAST_CHANCE
 

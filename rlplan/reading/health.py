@@ -13,10 +13,9 @@ from planner.axes import LEARNING_RATE, without
 from planner.curves.verdicts import before_collapse
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
-from planner.recommending.cautions import FAR_TIMES
+from planner.recommend.cautions import FAR_TIMES
 from planner.store.schema import SegmentOutcome, SweepStatus
-from planner.trials import TrialState
-from planner.view import Configuration, ScorePoint
+from planner.view import Configuration, ScorePoint, TrialState
 from rlplan.reading.sweep_picture import Money, Picture, SegmentRow, TrialRow, overrun
 from rlplan.reading.sweep_words import last_line
 from rlplan.wording.commands import command

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, RlplanError
-from planner.trials import TrialState
-from planner.view import Configuration
+from planner.view import Configuration, TrialState
 from rlplan.wording.commands import SECRET, typed_here
 from rlplan.wording.formats import DEFAULT_DATABASE
 from rlplan.wording.numbers import hours

@@ -12,8 +12,7 @@ from budgets.errors import BudgetError, InputError, NotFoundError, StoreError
 from planner.axes import from_text
 from planner.store import Store, open_store
 from planner.store.finals import Final, pilots_of
-from planner.store.records import RankedRow
-from planner.store.results import ranked_allocations
+from planner.store.results import RankedRow, ranked_allocations
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import missing, plan_named
 from rlplan.reading.sweep_picture import Source

@@ -12,21 +12,20 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.axes import named_configuration
-from planner.champion.terms import champion_of
+from planner.belief.draws import JointDraws
 from planner.config.schema import named_sizes
 from planner.percent import percent
-from planner.pooling.draws import JointDraws
-from planner.recommending.answer import FinalAnswer, RunnerUp, answer_data, choice_data, restored
-from planner.recommending.cautions import Caution
-from planner.recommending.choosing import Choice
-from planner.recommending.facts import ConfigurationFacts
+from planner.policy.champion import champion_of
+from planner.recommend.answer import FinalAnswer, RunnerUp, answer_data, choice_data, restored
+from planner.recommend.cautions import Caution
+from planner.recommend.choice import Choice
+from planner.recommend.facts import ConfigurationFacts
 from planner.store import Store, open_store
 from planner.store.finals import ENDED, finals_of, pilots_of
-from planner.store.records import RankedRow
+from planner.store.results import RankedRow
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
-from planner.trials import TrialState
-from planner.view import Configuration
+from planner.view import Configuration, TrialState
 from rlplan.reading.launching import Final, Launch, Pilot, launch
 from rlplan.reading.sweep_picture import Source, StoredAnswer
 from rlplan.reading.sweep_reading import stored_answer

@@ -7,16 +7,16 @@ from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
 from budgets.hardware import SECONDS_PER_HOUR, fewest_nodes
 from budgets.workload import Validation
-from planner.adopting.starting import Start, launcher_of, line_of, note_of, starters
 from planner.axes import MODEL, RECIPE, text_of
-from planner.champion.terms import champion_of
 from planner.config.request import SCRIPT
+from planner.policy.champion import champion_of
 from planner.recipes import load_recipe, recipe_names
 from planner.recipes.schema import Schedule
+from planner.scripts.arguments import Start, launcher_of, line_of, note_of, starters
+from planner.scripts.launch import SERVER
 from planner.store import open_store
-from planner.store.records import RankedRow
+from planner.store.results import RankedRow
 from planner.store.schema import Plan
-from planner.vetting.launch import SERVER
 from planner.view import Configuration
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import row_with, sizes_in

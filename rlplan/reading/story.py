@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from planner.pooling.bands import Band
+from planner.belief.forecasts import Band
 from planner.store import Store
 from planner.store.curves import Memory
 from planner.store.schema import Candidate, Charge, Plan, Segment, Sweep, Trial

@@ -9,11 +9,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from planner.store.records import RankedRow
-from planner.store.results import SO_FAR
+from planner.store.results import SO_FAR, RankedRow
 from planner.store.schema import RequestKind, SegmentOutcome, SweepStatus
-from planner.trials import TrialState
-from planner.view import Axes, ScorePoint
+from planner.view import Axes, ScorePoint, TrialState
 from rlplan.reading.decisions import Decision
 from rlplan.reading.sweeps import state_of
 from rlplan.wording.documents import Key, Read, View

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import format_axes
 from planner.store.schema import RequestKind
-from planner.trials import TrialState
-from planner.view import ScorePoint
+from planner.view import ScorePoint, TrialState
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, interval, moment, rate, steps

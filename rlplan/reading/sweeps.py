@@ -8,11 +8,10 @@ from typing import Any
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
-from planner.store.driving import pausing
+from planner.store.control import pausing
 from planner.store.schema import Candidate, Plan, Recommendation, Segment, SegmentOutcome, Sweep, SweepStatus, Trial
 from planner.store.sweeps import spent_gpu_hours
-from planner.trials import TrialState
-from planner.view import Axes
+from planner.view import Axes, TrialState
 from runner.processes import has_driver
 from runner.sweep.planned import workload_name
 

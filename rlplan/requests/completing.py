@@ -76,7 +76,7 @@ def _known(module: str, function: str, *given: str, several: bool = False) -> Of
     return offer
 
 
-recipes = _known("planner.recipes.loading", "recipe_names", several=True)
+recipes = _known("planner.recipes.library", "recipe_names", several=True)
 models = _known("budgets.catalogue", "names", "models", several=True)
 gpus = _known("budgets.catalogue", "names", "gpus")
 tasks = _known("planner.config", "embedded_tasks")

@@ -18,8 +18,8 @@ from budgets.workload import RecipeTraits, Workload
 from planner.config.layers import DEFAULT, Resolved, collapse_single_values
 from planner.config.request import counted_prompts, length_name, stated_facts
 from planner.percent import percent
-from planner.pricing import PriceQuery
-from planner.pricing.open_facts import MEAN_RESPONSE, OpenFact, facts_of
+from planner.price import PriceQuery
+from planner.price.open_facts import MEAN_RESPONSE, OpenFact, facts_of
 from planner.proposals import PricedCell, Proposal, Request
 from planner.rules import ALARM_SHARE
 from rlplan.wording.draw import Cells, Column

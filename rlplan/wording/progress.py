@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.percent import percent
-from planner.watching.progress import Progress
+from planner.scripts.records import Progress
 from rlplan.wording.numbers import duration
 
 

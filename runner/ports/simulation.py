@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from planner.checking import Count, NotNegative, Positive, Section
+from planner.tables import Count, NotNegative, Positive, Section
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 

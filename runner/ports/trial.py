@@ -5,10 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from budgets.growth import Growth
-from planner.checking import Count, Positive, Section
 from planner.config.task import TaskSection
 from planner.config.trainer import TrainerChoice
 from planner.recipes.schema import Recipe
+from planner.tables import Count, Positive, Section
 from runner.ports.simulation import SimulationChoice
 
 

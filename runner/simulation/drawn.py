@@ -17,7 +17,7 @@ from planner.axes import as_text, suffix
 from planner.prior.draws import Places, Weights
 from planner.prior.laws import MOST_GAIN
 from planner.prior.studies import Values
-from planner.replaying.recorded import Recorded, RecordedRun
+from planner.replay.recorded import Recorded, RecordedRun
 from planner.view import Axes, Configuration
 from runner.ports.simulation import Pathologies, SimulationChoice
 from runner.simulation.chance import mixed, uniform

@@ -5,17 +5,17 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from planner.champion.verdict import longest_of, verdict
-from planner.pooling.draws import JointDraws
-from planner.pooling.pool import Pool
-from planner.recommending.answer import FinalAnswer, answer
-from planner.recommending.facts import ConfigurationFacts, facts_of, require_choice, seed_sd
-from planner.recommending.promise import promise, score_share
-from planner.recommending.prospect import DRAWS
-from planner.recommending.succession import Decided
+from planner.belief.draws import JointDraws
+from planner.belief.forecasts import PredictedScore
+from planner.belief.pool import Pool
+from planner.policy.champion_first import longest_of, verdict
+from planner.recommend.answer import FinalAnswer, answer
+from planner.recommend.choice import Decided
+from planner.recommend.facts import ConfigurationFacts, facts_of, require_choice, seed_sd
+from planner.recommend.promise import promise, score_share
+from planner.recommend.prospect import DRAWS
 from planner.store.state import sweep_state
 from planner.view import Configuration
-from planner.watching.left import PredictedScore
 from runner.sweep.board import Board
 from runner.sweep.finals import final_price
 from runner.sweep.planned import rate_of

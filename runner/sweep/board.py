@@ -13,13 +13,12 @@ from typing import Any
 
 from budgets.work import Phase
 from planner.axes import LEARNING_RATE, without
+from planner.policy.final import LAST_MARGIN, measured_price
+from planner.policy.grants import MARGIN, Account, idle_gpu_hours
 from planner.store.schema import Candidate, Trial
 from planner.store.schema import Point as StoredPoint
 from planner.store.state import SweepState, failures_since_success
-from planner.sweeping.final import LAST_MARGIN, measured_price
-from planner.sweeping.grants import MARGIN, Account, idle_gpu_hours
-from planner.trials import TrialState
-from planner.view import FINAL_POLICY, Axes, Configuration, ScorePoint, TrialView, View
+from planner.view import FINAL_POLICY, Axes, Configuration, ScorePoint, TrialState, TrialView, View
 from runner.ports.backend import Point
 from runner.sweep.cells import Cells
 from runner.sweep.planned import configuration_of, plan_forecast, start_up_gpu_hours, start_ups

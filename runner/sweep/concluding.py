@@ -5,15 +5,14 @@ from dataclasses import asdict
 from typing import Any
 
 from budgets.errors import BudgetError, NotFoundError
+from planner.belief.pool import DRAWS as FEWER_DRAWS
+from planner.belief.pool import Pool
 from planner.metrics import INTERVAL_LEVEL
-from planner.pooling.pool import DRAWS as FEWER_DRAWS
-from planner.pooling.pool import Pool
-from planner.recommending.answer import FinalAnswer, answer_data
-from planner.recommending.prospect import DRAWS
-from planner.store.records import RankedRow
-from planner.store.results import SO_FAR, save_recommendation
+from planner.policy.chances import beliefs_of
+from planner.recommend.answer import FinalAnswer, answer_data
+from planner.recommend.prospect import DRAWS
+from planner.store.results import SO_FAR, RankedRow, save_recommendation
 from planner.store.schema import Fit, Recommendation
-from planner.sweeping.beliefs import beliefs_of
 from planner.view import has_curve
 from runner.sweep.answering import answer_of
 from runner.sweep.board import Board

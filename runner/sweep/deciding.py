@@ -7,14 +7,14 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
-from planner.champion.policy import ChampionPolicy
-from planner.pooling.pool import Pool
+from planner.belief.pool import Pool
+from planner.policy.actions import Policy
+from planner.policy.champion_first import ChampionPolicy
+from planner.policy.final import FinalPolicy, left_by
+from planner.policy.policies import open_policy
 from planner.store.finals import Final, final_of, finals_of
 from planner.store.schema import Recommendation, Sweep
 from planner.store.sweeps import sweep_named
-from planner.sweeping.actions import Policy
-from planner.sweeping.final import FinalPolicy, left_by
-from planner.sweeping.policies import open_policy
 from planner.view import CHAMPION_POLICY, Configuration, View
 from runner.sweep.answering import stored_board
 from runner.sweep.board import Board

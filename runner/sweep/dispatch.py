@@ -9,14 +9,13 @@ from itertools import pairwise
 from sqlalchemy.orm import Session
 
 from budgets.errors import IllegalTransitionError, InputError
-from planner.champion.terms import most_of_challengers
 from planner.config.trainer import BUILTIN, Patience
+from planner.policy.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop, Why
+from planner.policy.champion import most_of_challengers
+from planner.policy.grants import Grant, time_limit
 from planner.store import results, sweeps
 from planner.store.schema import Segment, Trial
-from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop, Why
-from planner.sweeping.grants import Grant, time_limit
-from planner.trials import TrialState
-from planner.view import FINAL_POLICY, READY, Configuration, TrialView
+from planner.view import FINAL_POLICY, READY, Configuration, TrialState, TrialView
 from runner.ports.executor import Executor, Failed, NoRoomError, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board, OpenSegment

@@ -11,14 +11,13 @@ from pathlib import Path
 from sqlalchemy import func, select
 
 from budgets.errors import CheckpointError, ClusterLostError, NotFoundError, RlplanError, StoreUnavailableError
+from planner.policy.actions import Policy
 from planner.store import ReplacedError, Store, open_store
-from planner.store.driving import Driver, LeaseLostError, hold_lease
+from planner.store.control import Driver, LeaseLostError, hold_lease
 from planner.store.schema import Decision, SweepStatus
 from planner.store.state import SweepState, sweep_state
 from planner.store.sweeps import sweep_named
-from planner.sweeping.actions import Policy
-from planner.trials import TrialState
-from planner.view import READY
+from planner.view import READY, TrialState
 from runner.ports.executor import Clock, Executor
 from runner.sweep.board import Board
 from runner.sweep.deciding import Concluding

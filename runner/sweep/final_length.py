@@ -2,8 +2,8 @@
 
 from sqlalchemy import update
 
+from planner.policy.final import last_spacing, paid_steps
 from planner.store.schema import Trial
-from planner.sweeping.final import last_spacing, paid_steps
 from planner.view import FINAL_POLICY, READY, TrialView
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError
 from planner.axes import named_configuration
-from planner.recommending.length import VALIDATIONS, FinalLength, FinalPrice
+from planner.recommend.facts import VALIDATIONS, FinalLength, FinalPrice
 from planner.store import results
 from planner.store.base import values_of
 from planner.store.curves import points_of

@@ -8,7 +8,7 @@ from functools import partial
 
 from budgets.errors import CheckpointError, NotFoundError, StoreUnavailableError
 from planner.disk import AILING, DISK_IS_FULL, has_no_room
-from planner.store import driving
+from planner.store import control
 from planner.store.schema import RequestKind
 from runner.ports.executor import OF_FOLDER, Clock, Event, Executor, Failed
 from runner.sweep.board import Board
@@ -43,10 +43,10 @@ class Requests:
             return
         self._looked_at = now
         with suppress(StoreUnavailableError), self._journal.store.read() as session:  # the next look may find it back
-            for request in driving.waiting(session, self._journal.sweep_id):
+            for request in control.waiting(session, self._journal.sweep_id):
                 self.paused = request.kind is RequestKind.PAUSE
                 self.stopping = request.kind is RequestKind.STOP
-                self._journal.add(partial(driving.take, taken=request, now=self._clock.now()))
+                self._journal.add(partial(control.take, taken=request, now=self._clock.now()))
                 reason = f"on request of {request.by}: {_MEANS[request.kind]}"
                 self._journal.note(str(request.kind), None, reason, request=request.id)
 

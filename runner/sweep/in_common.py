@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 from budgets import catalogue
 from budgets.errors import InputError
-from planner.checking import explained
 from planner.config import embedded_tasks
 from planner.config.trainer import COMMAND, TrainerChoice
 from planner.recipes import load_recipe
 from planner.store.schema import Plan
+from planner.tables import explained
 from runner.sweep.planned import (
     absolute,
     checkpoints,

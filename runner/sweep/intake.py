@@ -8,14 +8,14 @@ from pathlib import Path
 from sqlalchemy import update
 
 from budgets.errors import RlplanError
+from planner.policy.actions import Why
 from planner.store import results, sweeps
 from planner.store.schema import Charge, SegmentOutcome
 from planner.store.schema import Point as StoredPoint
 from planner.store.schema import Segment as SegmentRow
 from planner.store.state import RETRY
 from planner.store.sweeps import add_cost_records
-from planner.sweeping.actions import Why
-from planner.trials import TrialState
+from planner.view import TrialState
 from runner.ports.backend import Point
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
 from runner.ports.trial import TrialConfig

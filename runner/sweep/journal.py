@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from budgets.errors import StoreError, StoreUnavailableError
+from planner.policy.actions import Why
 from planner.store import Store
 from planner.store.base import Base
-from planner.store.driving import Driver, end_lease, hold_lease
+from planner.store.control import Driver, end_lease, hold_lease
 from planner.store.results import add_points
 from planner.store.schema import Decision, Point, SweepStatus
-from planner.sweeping.actions import Why
 from runner.ports.executor import Clock
 
 Write = Callable[[Session], object]

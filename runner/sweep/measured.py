@@ -8,7 +8,7 @@ from typing import Any
 from budgets.work import Phase
 from planner.axes import MODEL, text_of
 from planner.config.trainer import STANDIN
-from planner.store.records import WHOLE
+from planner.store.results import WHOLE
 from planner.store.schema import CostRecord
 from planner.view import TrialView
 from runner.ports.backend import Point

@@ -7,11 +7,14 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
-from planner.champion.standing import LEAST_SCORES
+from planner.belief.forecasts import PredictedScore, RemainingGain, promised_at
+from planner.belief.pool import DRAWS, Pool
+from planner.logs.alarms import Scored, UpdateWatch, Warned, fall
 from planner.metrics import EQUIVALENCE_MARGIN
 from planner.percent import percent
-from planner.pooling.pool import DRAWS, Pool
-from planner.recommending.promise import BROKEN, EndForecast, ForecastQuery, SwitchTarget, outlook
+from planner.policy.final import end_of, nothing_to_win
+from planner.policy.gains import LEAST_SCORES
+from planner.recommend.promise import BROKEN, EndForecast, ForecastQuery, SwitchTarget, outlook
 from planner.store.curves import points_of
 from planner.store.finals import (
     BEST,
@@ -29,10 +32,7 @@ from planner.store.finals import (
     switch_of,
 )
 from planner.store.schema import Decision, Point, Sweep
-from planner.sweeping.final import end_of, nothing_to_win
 from planner.view import TrialView, View, has_curve
-from planner.watching.left import PredictedScore, RemainingGain, promised_at
-from planner.watching.rules import Scored, UpdateWatch, Warned, fall
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board
 from runner.sweep.journal import Journal

@@ -10,11 +10,11 @@ from pydantic import BeforeValidator, Field, ValidationError
 from budgets import catalogue
 from budgets.errors import BudgetError, InputError
 from planner.axes import RECIPE, suffix, text_of
-from planner.champion.terms import KEY, champion_of, most_of_a_sweep
-from planner.checking import Section, explained
 from planner.config.layers import DEFAULT
 from planner.config.trainer import COMMAND, TrainerChoice, chosen_trainer
+from planner.policy.champion import KEY, champion_of, most_of_a_sweep
 from planner.store.schema import Candidate, Plan, Trial
+from planner.tables import Section, explained
 from planner.view import CHAMPION_POLICY, EXPLORING_POLICY, Axes, Configuration
 from runner.ports.trial import TrialConfig
 from runner.sweep.in_common import training_of

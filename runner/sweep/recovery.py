@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from planner.store import results, sweeps
 from planner.store.schema import Charge, Segment, SegmentOutcome, Trial
 from planner.store.state import SweepState, sweep_state
-from planner.trials import TrialState
+from planner.view import TrialState
 from runner.ports.executor import Clock
 from runner.sweep.spec import SweepSpec
 from runner.sweep.worker_records import CLOCK_MARGIN_SECONDS, WorkerRecord, refused, worker_records

@@ -7,12 +7,12 @@ from pydantic import Field, model_validator
 from budgets.hardware import SECONDS_PER_HOUR
 from budgets.workload import Validation
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE, suffix, text_of, without
-from planner.champion.terms import KEY, champion_of
-from planner.checking import Count, Positive, Section
 from planner.config.cluster import TrackingSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
+from planner.policy.champion import KEY, champion_of
 from planner.recipes.schema import Recipe
+from planner.tables import Count, Positive, Section
 from planner.view import Axes, Champion, Configuration
 from runner.ports.trial import Machine, TaskChoice, TrialConfig
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from budgets.errors import RlplanError
-from planner.trials import TrialState
+from planner.view import TrialState
 from runner.ports.trial import TrialConfig
 from runner.storage.place import Place
 from runner.sweep.board import Board

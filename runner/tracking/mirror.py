@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from planner.store import Store
 from planner.store.schema import Point, Recommendation, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
-from planner.trials import TrialState
+from planner.view import TrialState
 from runner.sweep.home import token_of
 from runner.tracking.loggers import LoggedRun, result_of
 from runner.training.trial import COLUMNS, replace_file

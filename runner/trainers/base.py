@@ -13,10 +13,9 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from budgets.errors import InputError
 from budgets.memory_plan import Means, MemoryPlan
-from planner.checking import Section
-from planner.layering import flattened
 from planner.logs.trainers import Trainer, load_trainer
 from planner.recipes.schema import Recipe
+from planner.tables import Section, flattened
 from runner.ports.task import Prompt, Task
 from runner.ports.trial import Machine, TrialConfig
 from runner.tasks.embedded import EMBEDDED

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from budgets.errors import InputError
-from planner.checking import Count, Positive, Section, explained
+from planner.tables import Count, Positive, Section, explained
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from planner.adopting.configuration import SUFFIXES, words_set
-from planner.adopting.script import what_it_sets
-from planner.adopting.shell import Shell, read_shell
 from planner.config.trainer import TrainerChoice
 from planner.logs.trainers import load_trainer
+from planner.scripts.configuration import SUFFIXES, words_set
+from planner.scripts.script import what_it_sets
+from planner.scripts.shell import Shell, read_shell
 from runner.trainers.base import Driver
 from runner.trainers.catalogue import NAMED, named_driver
 from runner.trainers.keys import folder_of, is_known, stands_with

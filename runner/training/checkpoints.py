@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.disk import why
-from planner.layering import flattened
+from planner.tables import flattened
 from runner.ports.backend import Saved
 from runner.ports.trial import TrialConfig
 

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from budgets.hardware import SECONDS_PER_HOUR
+from planner.logs.alarms import Scored, UpdateWatch, fall
 from planner.metrics import further_scores, mean_over
-from planner.watching.rules import Scored, UpdateWatch, fall
 from runner.ports.backend import Point
 from runner.ports.engine import RolloutEngine
 from runner.ports.rollouts import Interruption, Sampling

@@ -7,11 +7,10 @@ from pathlib import Path
 from sqlalchemy import update
 
 from planner.store import Store, open_store, results, sweeps
-from planner.store.driving import Driver, end_lease, take_lease
+from planner.store.control import Driver, end_lease, take_lease
 from planner.store.schema import Decision, Point, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
-from planner.trials import TrialState
-from planner.view import TrialView
+from planner.view import TrialState, TrialView
 from tests.planner.store import samples
 from tests.rlplan.recommend_sweeps import ended, trials
 from tests.rlplan.sweep_rows import NOON, SETTINGS, STEPS, Seeder, seed

@@ -16,7 +16,7 @@ from budgets.models import ModelShape
 from budgets.training import WAKE_SECONDS, forward_seconds, sync_seconds, train_seconds
 from budgets.work import Driver, StepLoad, reward_seconds, total
 from budgets.workload import RecipeTraits, Workload
-from planner.pricing.measured_runs import measured_run
+from planner.price.measured_runs import measured_run
 from tests.budgets.traits import TRAITS
 from tests.budgets.workloads import workload_of
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from planner.store import Store, open_store
-from planner.store.driving import Driver, take_lease
+from planner.store.control import Driver, take_lease
 from tests.conformance.postgres import postgres_server, postgres_url
 from tests.planner.store.samples import NOON, started_sweep
 

@@ -6,13 +6,12 @@ import pytest
 
 from budgets.errors import StoreError
 from planner.store import Store, results, sweeps
+from planner.store.control import GRACE, LeaseLostError, end_lease, hold_lease, take_lease
 from planner.store.curves import Trained, points_of
-from planner.store.driving import GRACE, LeaseLostError, end_lease, hold_lease, take_lease
 from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
 from planner.store.state import failures_since_success, sweep_state
 from planner.store.sweeps import sweep_named
-from planner.trials import TrialState
-from planner.view import ScorePoint
+from planner.view import ScorePoint, TrialState
 from tests.conformance.conftest import FIRST, SECOND
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at

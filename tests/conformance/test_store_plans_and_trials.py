@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from budgets.errors import IllegalTransitionError, InputError, NotFoundError, StoreError
 from planner.store import Store, results, sweeps
 from planner.store.schema import Candidate, Plan, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Transition, Trial
-from planner.trials import TrialState
+from planner.view import TrialState
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at, count
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import delete, select
 
 from planner.store import Store, sweeps
-from planner.store.driving import (
+from planner.store.control import (
     GRACE,
     RequestRefusedError,
     end_lease,

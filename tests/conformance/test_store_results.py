@@ -5,9 +5,9 @@ from sqlalchemy import select, text
 
 from budgets.errors import NotFoundError
 from planner.store import Store, results, sweeps
-from planner.store.records import RankedRow
+from planner.store.results import RankedRow
 from planner.store.schema import Decision, Ranking, Recommendation, SegmentOutcome
-from planner.trials import TrialState
+from planner.view import TrialState
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 

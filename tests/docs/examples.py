@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.synthetic import draw
 from tests.planner.curves.family_samples import EASY, group_curve
-from tests.planner.replaying.tables import grid
+from tests.planner.replay.tables import grid
 from tests.rlplan.adopted_runs import FIVE, folders
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded

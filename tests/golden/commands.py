@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rlplan.cli import app
-from tests.planner.replaying.tables import grid
+from tests.planner.replay.tables import grid
 from tests.rlplan.adopted_runs import FIVE, verl_folder
 from tests.rlplan.fit_samples import write as write_curve
 from tests.rlplan.test_check_command import KNOWN, SCRIPT

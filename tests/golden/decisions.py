@@ -4,9 +4,9 @@ import json
 from itertools import product
 
 from bench.deciding.tables import table
-from planner.pooling.pool import Pool
-from planner.replaying.play import open_chooser, play
-from planner.sweeping.policies import open_policy
+from planner.belief.pool import Pool
+from planner.policy.policies import open_policy
+from planner.replay.play import open_chooser, play
 
 TABLES = ("allocbench/sum-hard@1", "allocbench/recipes-sum-hard@0.5", "simulated/easy", "public/pods")
 SHARES = (0.05, 0.2)  # of the full grid's cost

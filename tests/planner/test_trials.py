@@ -1,7 +1,7 @@
 import pytest
 
 from budgets.errors import IllegalTransitionError
-from planner.trials import TrialState, move
+from planner.view import TrialState, move
 
 
 def test_the_message_says_what_is_allowed() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import select
 
+from planner.policy.policies import open_policy
 from planner.store import open_store
 from planner.store.schema import Sweep, Trial
-from planner.sweeping.policies import open_policy
 from planner.view import TrialView
 from runner.sweep.answering import stored_board
 from runner.sweep.home import mark_folder

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import inspect
 
 from planner.store import open_store
-from planner.store.driving import Driver, take_lease
+from planner.store.control import Driver, take_lease
 from planner.store.schema import Sweep
 from planner.store.state import sweep_state
 

@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from planner.store import Store, open_store, results, sweeps
-from planner.store.driving import Driver, end_lease, take_lease
+from planner.store.control import Driver, end_lease, take_lease
 from planner.store.schema import Charge, Fit, Point, SegmentOutcome, SweepStatus
 from planner.store.sweeps import sweep_named
-from planner.trials import TrialState
+from planner.view import TrialState
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 

@@ -13,7 +13,7 @@ import pytest
 import rlplan
 from planner.store import open_store
 from planner.store.schema import Candidate, CostRecord, Plan, Point, Sweep, SweepStatus, Trial
-from planner.trials import TrialState
+from planner.view import TrialState
 from tests.rlplan.adopted_runs import (
     FIVE,
     MODEL,

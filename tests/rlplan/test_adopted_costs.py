@@ -10,12 +10,12 @@ import pytest
 
 from budgets.calibration import priced_phases
 from budgets.work import Phase, total
-from planner.adopting.records import LoggedRun, Step
-from planner.adopting.settings import GpuSplit, Settings
-from planner.adopting.together import Entry
 from planner.config import build_request, resolve
 from planner.config.layers import flag_layer
 from planner.proposals import Request
+from planner.scripts.differences import Entry
+from planner.scripts.records import LoggedRun, Step
+from planner.scripts.settings import GpuSplit, Settings
 from planner.store.schema import CostRecord
 from rlplan.actions.adopted_costs import cost_rows, times_their_price
 from rlplan.actions.calibrating import calibration_of, measured_steps

@@ -10,7 +10,7 @@ import pytest
 
 import rlplan.commands.resume
 from planner.store import open_store
-from planner.store.driving import Driver, take, waiting
+from planner.store.control import Driver, take, waiting
 from planner.store.schema import RequestKind
 from rlplan.commands.resume import ask_driver
 from tests.rlplan.conftest import Run

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.champion.policy import ChampionPolicy
+from planner.policy.champion_first import ChampionPolicy
 from planner.store.schema import Sweep
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import ended, trials

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from planner.config.trainer import TRAINERS
+from planner.policy.policies import POLICIES
 from planner.store import sweeps
-from planner.sweeping.policies import POLICIES
-from planner.trials import TrialState
+from planner.view import TrialState
 from rlplan.requests import completing
 from tests.planner.store import samples
 from tests.planner.store.samples import at

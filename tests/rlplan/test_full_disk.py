@@ -13,7 +13,7 @@ from budgets.errors import CheckpointError, TrainingError
 from planner.config.trainer import Patience
 from planner.disk import room, unwritten
 from planner.store.schema import SweepStatus
-from planner.trials import TrialState
+from planner.view import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.sweeping import start
 from runner.ports.executor import Ended, Event, Failed

@@ -19,7 +19,7 @@ from planner.store.results import ranked_allocations
 from planner.store.schema import Decision, Plan, Sweep, SweepStatus, Trial
 from planner.store.state import sweep_state
 from planner.store.sweeps import sweep_named
-from planner.trials import TrialState
+from planner.view import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.launching import describe, launch
 from rlplan.actions.sweep_request import describe as sweeping_as_asked

@@ -20,9 +20,9 @@ import pytest
 from sqlalchemy import select
 
 import rlplan
+from planner.policy.policies import open_policy
 from planner.store import open_store
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
-from planner.sweeping.policies import open_policy
 from rlplan.web.report import write_report
 from runner.ports.simulation import SimulationChoice
 from runner.sweep.concluding import GROWTH

@@ -7,10 +7,9 @@ import pytest
 from sqlalchemy import delete
 
 from planner.store import open_store
-from planner.store.records import RankedRow
+from planner.store.results import RankedRow
 from planner.store.schema import Recommendation, SweepStatus
-from planner.trials import TrialState
-from planner.view import Axes
+from planner.view import Axes, TrialState
 from rlplan.commands.rank import chosen_rows
 from rlplan.reading.recommend_reading import recommended
 from rlplan.requests.reading import RankRequest

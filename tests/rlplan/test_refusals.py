@@ -9,7 +9,7 @@ import pytest
 from planner.store import open_store
 from planner.store.finals import Final
 from planner.store.schema import Plan, Sweep
-from tests.planner.replaying.tables import grid
+from tests.planner.replay.tables import grid
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run

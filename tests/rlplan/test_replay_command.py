@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.replaying.recorded import Recorded
-from tests.planner.replaying.tables import grid
+from planner.replay.recorded import Recorded
+from tests.planner.replay.tables import grid
 from tests.rlplan.conftest import Run
 
 ARGUMENTS = ("--budget", "100", "--target", "100")

@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from rlplan.cli import app
-from tests.planner.replaying.tables import grid
+from tests.planner.replay.tables import grid
 from tests.rlplan.adopted_runs import FIVE, folders
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import write

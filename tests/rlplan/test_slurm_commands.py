@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from planner.store import open_store
-from planner.store.driving import Driver
+from planner.store.control import Driver
 from planner.store.schema import Sweep, SweepStatus, Trial
-from planner.trials import TrialState
+from planner.view import TrialState
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.proposing import make_plan
 from tests.rlplan.conftest import Run

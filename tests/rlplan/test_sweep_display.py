@@ -24,8 +24,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from planner.store.schema import Decision, SegmentOutcome, SweepStatus, Trial
-from planner.trials import TrialState
-from planner.view import ScorePoint
+from planner.view import ScorePoint, TrialState
 from rlplan.actions.sweeping import start
 from rlplan.live.sweep_display import READY, STOPPING, Lines, Terminal
 from rlplan.live.sweep_running import Follower, followed

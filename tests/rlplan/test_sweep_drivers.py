@@ -11,7 +11,7 @@ import pytest
 
 from budgets.errors import StoreError
 from planner.store import open_store
-from planner.store.driving import GRACE, Driver, hold_lease
+from planner.store.control import GRACE, Driver, hold_lease
 from planner.store.sweeps import sweep_named
 from rlplan.actions import sweeping
 from rlplan.actions.sweeping import go_on

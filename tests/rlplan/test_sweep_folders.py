@@ -11,7 +11,7 @@ from budgets.errors import InputError
 from planner.store import open_store
 from planner.store.schema import Charge, Decision, Plan, Segment, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
-from planner.trials import TrialState
+from planner.view import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.sweeping import go_on, start
 from rlplan.commands import status

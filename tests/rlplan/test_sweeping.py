@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import select, text
 
 from budgets.errors import ClusterLostError, InputError, NotFoundError, UnknownNameError
-from planner.champion.terms import champion_of
 from planner.config import build_request
+from planner.policy.champion import champion_of
 from planner.proposals import propose
 from planner.store import open_store
 from planner.store.schema import Charge, Plan, Sweep, SweepStatus, Trial
-from planner.trials import TrialState
+from planner.view import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.interrupts import Interrupts

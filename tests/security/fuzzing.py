@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from rlplan.cli import app
 from tests.planner.logs import printed
-from tests.planner.replaying.tables import grid
+from tests.planner.replay.tables import grid
 from tests.rlplan.adopted_runs import rising, verl_folder
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.test_replay_command import write as write_table

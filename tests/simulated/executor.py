@@ -13,8 +13,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from budgets.errors import InputError
-from planner.checking import explained
-from planner.replaying.game import Fleet, SimulatedWorker
+from planner.replay.game import Fleet, SimulatedWorker
+from planner.tables import explained
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, NoRoomError, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.simulation.world import Course, course_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from budgets.hardware import SECONDS_PER_HOUR
-from planner.replaying.game import SimulatedWorker
+from planner.replay.game import SimulatedWorker
 from runner.ports.backend import Point
 from runner.ports.executor import Work
 from runner.simulation.chance import uniform

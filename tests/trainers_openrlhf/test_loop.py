@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 import torch
 
-from planner.curves.reading.formats import table_of_printed
+from planner.curves.files.formats import table_of_printed
 from planner.logs.consoles import read_printed
 from runner.trainers.openrlhf.driver import DRIVER
 from runner.trainers.openrlhf.start import NEEDED, Imagined, actor_class, followed

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from budgets.errors import TrainingError
 from planner.config.trainer import TrainerChoice
-from planner.recipes.loading import load_recipe
+from planner.recipes.library import load_recipe
 from planner.recipes.schema import Recipe
 from runner.ports.backend import Point
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan

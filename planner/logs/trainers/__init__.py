@@ -13,7 +13,7 @@ from typing import Any
 
 from budgets.errors import ConfigError, UnknownNameError, suggest
 from budgets.execution import Sharding
-from planner.layering import read_tables
+from planner.tables import read_tables
 
 SHIPPED = Path(__file__).resolve().parent
 WHOLE_STEP = "step"  # seconds of a whole step, where the trainer times it

@@ -10,8 +10,7 @@ from typing import Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from budgets.errors import InputError, suggest
-from planner.checking import Section
-from planner.layering import flattened
+from planner.tables import Section, flattened
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED, embedded_task, model_folder
 from runner.trainers.driver import Attempt

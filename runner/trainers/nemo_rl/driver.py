@@ -15,8 +15,8 @@ from pydantic import Field
 from budgets.errors import InputError
 from budgets.memory import CHUNKED, WHOLE
 from budgets.memory_plan import Means, MemoryPlan
-from planner.checking import Count
 from planner.recipes.schema import Recipe
+from planner.tables import Count
 from runner.ports.task import Prompt, Task, turns_of
 from runner.ports.trial import Machine
 from runner.trainers.base import Driver, Keys, Layout, ScriptForm

@@ -13,8 +13,8 @@ from pydantic import Field
 
 from budgets.memory import FUSED
 from budgets.memory_plan import Means, MemoryPlan
-from planner.checking import Count
 from planner.recipes.schema import Recipe
+from planner.tables import Count
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm
 from runner.trainers.capabilities import CommonDeviations, Deviation, Loss

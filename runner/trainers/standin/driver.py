@@ -16,8 +16,8 @@ from pydantic import Field, ValidationError
 
 import runner
 from budgets.errors import InputError
-from planner.checking import Count, NotNegative, Section, explained
 from planner.config.trainer import TrainerChoice
+from planner.tables import Count, NotNegative, Section, explained
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.simulation.world import course_of

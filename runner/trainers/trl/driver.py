@@ -12,8 +12,8 @@ from pydantic import Field
 from budgets.errors import InputError
 from budgets.memory import FUSED
 from budgets.memory_plan import Means, MemoryPlan
-from planner.checking import Count, Positive
 from planner.recipes.schema import Recipe
+from planner.tables import Count, Positive
 from runner.ports.task import Task
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm

@@ -16,8 +16,8 @@ from pydantic import Field
 
 from budgets.memory import FUSED, WHOLE
 from budgets.memory_plan import Means, MemoryPlan
-from planner.checking import Count, Positive
 from planner.recipes.schema import Recipe
+from planner.tables import Count, Positive
 from runner.machine import cpu_cores
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.base import Keys, Layout, Rehearsed, ScriptForm

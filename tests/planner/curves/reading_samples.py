@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.curves.curve import Curve
-from planner.curves.reading import read_curves
+from planner.curves.files import read_curves
 
 
 def write(path: Path, text: str, *, encoding: str = "utf-8") -> Path:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench import synthetic
-from planner.curves.fitting import fit_curves
+from planner.curves.fit import fit_curves
 from tests.planner.curves.family_samples import Sigmoid, curve_of
 
 

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from bench import synthetic
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.fitting import CurveFit, cut_before, fit_curves
+from planner.curves.fit import CurveFit, cut_before, fit_curves
 
 anything = st.one_of(
     st.floats(),

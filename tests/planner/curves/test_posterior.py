@@ -10,10 +10,9 @@ from scipy import stats
 from bench import synthetic
 from planner.curves import posterior as posterior_module
 from planner.curves.curve import Curve
-from planner.curves.fitting import fit_curves
-from planner.curves.posterior import Posterior, over_chunks
+from planner.curves.fit import fit_curves
+from planner.curves.posterior import Posterior, Prior, over_chunks
 from planner.curves.preparation import prepare
-from planner.curves.prior import Prior
 
 SMALL = Prior(
     exponents=(1.8,),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from planner.curves.reading import read_curves
+from planner.curves.files import read_curves
 from tests.planner.curves.reading_samples import csv_file
 
 

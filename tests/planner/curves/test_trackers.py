@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from planner.curves.reading import read_table
+from planner.curves.files import read_table
 from tests.planner.curves.reading_samples import write
 
 

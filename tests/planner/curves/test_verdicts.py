@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.curves.curve import Curve
-from planner.curves.fitting import fit_curves
+from planner.curves.fit import fit_curves
 from planner.curves.preparation import prepare
 from planner.curves.verdicts import State, Verdict, before_collapse, judge, states
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.fitting import fit_curves
-from planner.integrations.stopping import Stopping
+from planner.curves.fit import fit_curves
+from planner.integrations.stopper import Stopping
 from tests.planner.integrations.crossing import STEPS, Run
 
 GOOD, FAIR, BAD = Run(0.9, 5.0, 2.0, seed=1), Run(0.7, 5.0, 2.0, seed=2), Run(0.5, 5.0, 2.0, seed=3)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from planner.curves.reading import read_curves, read_table
-from planner.curves.reading.formats import table_of_printed
-from planner.curves.reading.table import rows_of
+from planner.curves.files import read_curves, read_table
+from planner.curves.files.formats import table_of_printed
+from planner.curves.files.table import rows_of
 from planner.logs.consoles import Printed, read_printed
 from tests.planner.curves.reading_samples import jsonl, noted, only, points, write
 from tests.planner.logs import printed

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from budgets.errors import BudgetError, InputError
-from planner.champion.terms import champion_data, champion_of
 from planner.config import build_request
+from planner.policy.champion import champion_data, champion_of
 from planner.proposals import Proposal, Request, propose
 from planner.proposals.proposal import ChampionPlan
 from planner.proposals.request import ChampionChoice

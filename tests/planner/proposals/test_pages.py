@@ -9,7 +9,7 @@ from budgets.errors import BudgetError
 from planner.config import build_request, flag_layer, resolve
 from planner.prior.draws import LEAST_CHANCE_AHEAD, chances_ahead, noise_between
 from planner.proposals import Proposal, propose
-from planner.proposals.sharing import ALIKE
+from planner.proposals.split import ALIKE
 
 BUDGETS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 MACHINES = (("qwen3-4b", 8), ("qwen3-8b", 64), ("llama-3.1-70b", 128))

@@ -8,8 +8,7 @@ import pytest
 
 from planner.config import build_request, flag_layer, resolve
 from planner.prior.laws import Circumstances, Run
-from planner.prior.plan_prior import Priced, prior_of_plan
-from planner.prior.rates import at_rate
+from planner.prior.plan_prior import Priced, at_rate, prior_of_plan
 from planner.proposals import Candidate, Proposal, propose
 from planner.proposals.request import TRIED_RATES, Request
 from planner.rules import PilotRules

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.recipes import Recipe, explain, load_recipe, recipe_names
-from planner.recipes.loading import SHIPPED
+from planner.recipes.library import SHIPPED
 
 RECIPES = (Path(__file__).parents[3] / "docs" / "concepts" / "recipes.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"```toml\n# my\.toml\n(.*?)```", re.DOTALL)

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import ConfigError, InputError, UnknownNameError
-from planner.checking import dotted_keys
-from planner.layering import flattened
 from planner.recipes import Recipe, explain, load_recipe, recipe_names
-from planner.recipes.loading import SHIPPED
+from planner.recipes.library import SHIPPED
+from planner.tables import dotted_keys, flattened
 
 Write = Callable[[str, str], str]
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from planner.store import Store, results, sweeps
-from planner.store.records import RankedRow
+from planner.store.results import RankedRow
 from planner.store.schema import Candidate, CostRecord, Fit, Plan, Point, Recommendation, Segment, Sweep, Trial
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

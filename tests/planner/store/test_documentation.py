@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from planner.store import open_store
 from planner.store.base import Base
-from planner.store.opening import RANKED_ALLOCATIONS
+from planner.store.database import RANKED_ALLOCATIONS
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "database.md").read_text(encoding="utf-8")
 

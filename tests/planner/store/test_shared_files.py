@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from budgets.errors import StoreError
 from planner.store import open_store
-from planner.store.driving import Driver, take_lease
+from planner.store.control import Driver, take_lease
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 from tests.planner.store.test_concurrency import WRITE, killed_writer, spawned

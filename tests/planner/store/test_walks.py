@@ -11,7 +11,7 @@ from sqlalchemy import select
 from budgets.errors import IllegalTransitionError
 from planner.store import Store, open_store, sweeps
 from planner.store.schema import Transition, Trial
-from planner.trials import MOVES, TrialState
+from planner.view import MOVES, TrialState
 from tests.planner.store import samples
 from tests.planner.store.samples import at
 

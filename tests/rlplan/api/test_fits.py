@@ -12,7 +12,7 @@ import pytest
 
 import rlplan
 from bench.synthetic import draw
-from tests.planner.replaying.tables import grid
+from tests.planner.replay.tables import grid
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import write
 from tests.rlplan.test_replay_command import write as write_runs

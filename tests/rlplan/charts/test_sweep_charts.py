@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from planner.pooling.bands import Band
+from planner.belief.forecasts import Band
 from planner.store.schema import SegmentOutcome
-from planner.trials import TrialState
-from planner.view import Configuration, ScorePoint
+from planner.view import Configuration, ScorePoint, TrialState
 from rlplan.charts.budget import budget_chart, uses
 from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import curve_panels

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.pooling.bands import PLACES, Band
+from planner.belief.forecasts import PLACES, Band
 from planner.store import open_store
 from planner.view import ScorePoint, has_curve
 from rlplan.reading.believing import beliefs, believed

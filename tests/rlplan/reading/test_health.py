@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from planner.store.schema import Plan, SegmentOutcome, Sweep, SweepStatus
-from planner.trials import TrialState
-from planner.view import Configuration, ScorePoint
+from planner.view import Configuration, ScorePoint, TrialState
 from rlplan.reading.health import Flag, Priced, collapsed_from, evidence, flags, measured_price
 from rlplan.reading.story import story
 from rlplan.reading.sweep_picture import Forecast, SegmentRow, TrialRow

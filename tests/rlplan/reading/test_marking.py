@@ -5,10 +5,10 @@ from datetime import datetime
 
 import pytest
 
-from planner.store.driving import hold_lease, request, take, waiting
+from planner.store.control import hold_lease, request, take, waiting
 from planner.store.schema import RequestKind, Segment, SegmentOutcome, SweepStatus
 from planner.store.sweeps import sweep_named
-from planner.trials import TrialState
+from planner.view import TrialState
 from rlplan.reading.believing import mark
 from tests.rlplan.sweep_rows import DRIVER, STEPS, Seeder, later
 

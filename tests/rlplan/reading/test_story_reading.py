@@ -5,8 +5,7 @@ from sqlalchemy import event
 from planner.store import Store, sweeps
 from planner.store.curves import Memory
 from planner.store.schema import SegmentOutcome
-from planner.trials import TrialState
-from planner.view import ScorePoint
+from planner.view import ScorePoint, TrialState
 from rlplan.reading.story import story
 from rlplan.reading.sweep_picture import ScoreData
 from rlplan.wording.documents import plain

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from planner.store.driving import request, take, take_lease
+from planner.store.control import request, take, take_lease
 from planner.store.schema import RequestKind
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweeps import listed_sweeps

@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from planner.belief.pool import Pool
 from planner.config import build_request, resolved_values
-from planner.pooling.pool import Pool
+from planner.policy.actions import Policy
+from planner.policy.policies import open_policy
 from planner.proposals import propose
 from planner.store import Store, open_store
-from planner.store.driving import Driver, take_lease
+from planner.store.control import Driver, take_lease
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
-from planner.sweeping.actions import Policy
-from planner.sweeping.policies import open_policy
 from rlplan.actions.configuring import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.ports.executor import Executor

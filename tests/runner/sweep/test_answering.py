@@ -9,14 +9,13 @@ import pytest
 from sqlalchemy import select
 
 from budgets.errors import NotFoundError
-from planner.pooling.pool import Pool, joint_of
-from planner.replaying.play import open_chooser, play
-from planner.replaying.recorded import RecordedRun
+from planner.belief.pool import Pool, joint_of
+from planner.policy.chances import beliefs_of
+from planner.policy.policies import open_policy
+from planner.replay.play import open_chooser, play
+from planner.replay.recorded import RecordedRun
 from planner.store.schema import Fit, Ranking, Recommendation, SweepStatus
-from planner.sweeping.beliefs import beliefs_of
-from planner.sweeping.policies import open_policy
-from planner.trials import TrialState
-from planner.view import Configuration
+from planner.view import Configuration, TrialState
 from runner.ports.simulation import SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import select
 
 from budgets.errors import InputError
-from planner.champion.policy import ChampionPolicy
-from planner.champion.terms import KEY, champion_data
+from planner.policy.champion import KEY, champion_data
+from planner.policy.champion_first import ChampionPolicy
 from planner.rules import LOOK_SHARE
 from planner.store import Store
 from planner.store.schema import Decision, Plan, Recommendation

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.policy.policies import open_policy
 from planner.store.schema import Decision
-from planner.sweeping.policies import open_policy
 from runner.ports.executor import Event
 from runner.sweep.worker_records import process_seconds
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep

@@ -9,13 +9,13 @@ import pytest
 from budgets.errors import IllegalTransitionError, InputError, UnknownNameError
 from planner.axes import LEARNING_RATE, MODEL, rate_factor, value_of
 from planner.config import Layer, build_request, resolve, resolved_values
+from planner.policy.actions import Action, Propose, Stop, Why
+from planner.policy.grants import grant
+from planner.policy.policies import open_policy
 from planner.proposals import propose
 from planner.store import open_store, results
 from planner.store.schema import Decision, Plan, Ranking, Recommendation, SweepStatus, Trial
 from planner.store.state import sweep_state
-from planner.sweeping.actions import Action, Propose, Stop, Why
-from planner.sweeping.grants import grant
-from planner.sweeping.policies import open_policy
 from planner.view import View
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.sweep.board import Board

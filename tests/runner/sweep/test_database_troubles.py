@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from budgets.errors import StoreError, StoreUnavailableError
-from planner.pooling.pool import Pool
+from planner.belief.pool import Pool
+from planner.policy.policies import open_policy
 from planner.store import Store, open_store
-from planner.store.driving import LeaseLostError, take_lease
+from planner.store.control import LeaseLostError, take_lease
 from planner.store.schema import Segment, SegmentOutcome, Sweep, SweepStatus
-from planner.sweeping.policies import open_policy
 from runner.sweep import journal
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver

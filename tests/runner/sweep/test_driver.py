@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
+from planner.policy.actions import Action, Stop
+from planner.policy.informed import InformedPolicy
+from planner.policy.policies import POLICIES, open_policy
 from planner.store.schema import (
     Charge,
     Decision,
@@ -24,11 +27,7 @@ from planner.store.schema import (
     Trial,
 )
 from planner.store.state import sweep_state
-from planner.sweeping.actions import Action, Stop
-from planner.sweeping.informed import InformedPolicy
-from planner.sweeping.policies import POLICIES, open_policy
-from planner.trials import MOVES, TrialState
-from planner.view import View
+from planner.view import MOVES, TrialState, View
 from runner.ports.executor import Event, NoRoomError, Work
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep

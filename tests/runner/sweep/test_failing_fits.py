@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.pooling.draws import JointDraws
-from planner.pooling.pool import Pool
+from planner.belief.draws import JointDraws
+from planner.belief.pool import Pool
+from planner.policy.policies import open_policy
 from planner.store.schema import Decision, Fit, Point, SweepStatus, Trial
-from planner.sweeping.policies import open_policy
-from planner.trials import TrialState
+from planner.view import TrialState
 from runner.sweep.concluding import Conclusions
 from tests.runner.sweep.test_driver import ROOM, rows, sweep
 

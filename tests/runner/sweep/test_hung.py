@@ -11,8 +11,8 @@ import pytest
 
 from budgets.errors import InputError
 from planner.config.trainer import Patience
+from planner.policy.policies import open_policy
 from planner.store.schema import Decision, Segment, SegmentOutcome, SweepStatus
-from planner.sweeping.policies import open_policy
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
 from runner.sweep.board import OpenSegment

@@ -5,9 +5,9 @@ from itertools import accumulate
 import pytest
 from sqlalchemy import select
 
-from planner.recommending.facts import facts_of
+from planner.policy.policies import open_policy
+from planner.recommend.facts import facts_of
 from planner.store.schema import Fit, Plan, Point, Recommendation, Segment, Trial
-from planner.sweeping.policies import open_policy
 from runner.ports.simulation import SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
 from runner.sweep.finals import final_price

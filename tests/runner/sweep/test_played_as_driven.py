@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from planner.replaying.game import PilotTerms
-from planner.replaying.play import Played, highest_last_score, play
-from planner.replaying.recorded import Recorded, RecordedRun
+from planner.policy.grants import idle_gpu_hours
+from planner.policy.policies import open_policy
+from planner.replay.game import PilotTerms
+from planner.replay.play import Played, highest_last_score, play
+from planner.replay.recorded import Recorded, RecordedRun
 from planner.store.schema import Candidate
-from planner.sweeping.grants import idle_gpu_hours
-from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from runner.ports.simulation import Costs, SimulationChoice
 from runner.simulation.world import course_of

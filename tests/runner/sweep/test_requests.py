@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import select
 
 from budgets.errors import StoreUnavailableError
-from planner.store import Store, driving
-from planner.store.driving import request
+from planner.policy.policies import open_policy
+from planner.store import Store, control
+from planner.store.control import request
 from planner.store.schema import Decision, Request, RequestKind, Segment, SegmentOutcome, Sweep, SweepStatus
-from planner.sweeping.policies import open_policy
 from runner.ports.executor import Event, Work
 from runner.sweep.driver import SweepOutcome
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
@@ -179,7 +179,7 @@ def test_a_request_that_a_killed_driver_did_not_carry_out_is_told_and_holds_nobo
 
 
 def test_a_request_that_cannot_be_read_is_looked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given, failures, read = sweep(tmp_path), [StoreUnavailableError("locked")] * 5, driving.waiting
+    given, failures, read = sweep(tmp_path), [StoreUnavailableError("locked")] * 5, control.waiting
     with given.store() as store:
         executor = asking(given, store, {15.0: STOP})
 
@@ -188,6 +188,6 @@ def test_a_request_that_cannot_be_read_is_looked_for_again(tmp_path: Path, monke
                 raise failures.pop()
             return read(*asked)
 
-        monkeypatch.setattr(driving, "waiting", waiting)
+        monkeypatch.setattr(control, "waiting", waiting)
         outcome = given.driver(executor, open_policy("full"), store).run()
     assert (outcome.status, failures) == (SweepStatus.INTERRUPTED, [])

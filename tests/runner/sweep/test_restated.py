@@ -3,8 +3,8 @@ from typing import Any, cast
 
 import pytest
 
+from planner.logs.alarms import Scored
 from planner.store.finals import ForecastOfFinal
-from planner.watching.rules import Scored
 from runner.sweep.monitoring import restated
 
 RUN = cast("Any", SimpleNamespace(most_steps=100))

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from budgets.errors import NotFoundError
+from planner.policy.policies import open_policy
 from planner.store.schema import Decision, Recommendation, Segment, SegmentOutcome, SweepStatus, Transition, Trial
-from planner.sweeping.policies import open_policy
-from planner.trials import TrialState
+from planner.view import TrialState
 from runner.ports.executor import Began, Event, Failed, Progress, Work
 from runner.sweep.home import MARK, require_mark
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from planner.policy.policies import open_policy
 from planner.store.schema import Decision, Segment, SegmentOutcome
 from planner.store.state import sweep_state
-from planner.sweeping.policies import open_policy
 from runner.ports.simulation import SimulationChoice
 from runner.sweep.board import Board
 from runner.sweep.prices import StartUps

@@ -6,9 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from planner.policy.policies import open_policy
 from planner.store.schema import Decision, Segment, SegmentOutcome, SweepStatus, Trial
-from planner.sweeping.policies import open_policy
-from planner.trials import TrialState
+from planner.view import TrialState
 from runner.ports.executor import Ended, Event
 from runner.ports.simulation import SimulationChoice
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep

@@ -9,8 +9,7 @@ import pytest
 from planner.config.trainer import TRAINERS as NAMES
 from planner.config.trainer import TrainerChoice
 from planner.recipes import load_recipe
-from planner.trials import TrialState
-from planner.view import TrialView
+from planner.view import TrialState, TrialView
 from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice
 from runner.sweep import fingerprint
@@ -51,7 +50,7 @@ MODULE = '"""A room."""\n\nx = 1  # one\n\n\ndef f():\n    """Return it."""\n   
         (None, "runner/training/room.py", MODULE.replace("x = 1", "x = 2"), True),
         (None, "runner/training/room.py", MODULE.replace("  # one", "").replace("it", "x").replace("(x)", "x"), False),
         (None, "planner/recipes/room.py", MODULE, True),
-        (None, "planner/sweeping/room.py", MODULE, False),
+        (None, "planner/policy/room.py", MODULE, False),
         (None, "runner/sweep/room.py", MODULE, False),
         (None, "runner/trainers/verl/driver.py", MODULE, False),
         ("prime-rl", "runner/trainers/prime_rl/driver.py", MODULE, True),

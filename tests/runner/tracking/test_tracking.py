@@ -13,7 +13,7 @@ from ray.tune.logger import LoggerCallback
 from planner.config.cluster import TrackingSection
 from planner.store import Store, open_store
 from planner.store.schema import SegmentOutcome
-from planner.trials import TrialState
+from planner.view import TrialState
 from runner.tracking.beside import beside, follow, mirrored
 from runner.tracking.loggers import STEP, SWEEP_TAG, LoggedRun, open_logger
 from runner.tracking.mirror import Mirror

@@ -9,7 +9,7 @@ import pytest
 
 from budgets.errors import CheckpointError
 from planner.disk import DISK_IS_FULL
-from planner.trials import TrialState
+from planner.view import TrialState
 from runner.ports.backend import Segment
 from runner.sweep.tidying import Tidying
 from runner.trainers.backend import DrivenBackend

@@ -1,5 +1,0 @@
-"""What one configuration costs a step, what limits it, and what one change would do; pure."""
-
-from planner.pricing.one import Change, PhasePrice, Price, PriceQuery, changes, price
-
-__all__ = ["Change", "PhasePrice", "Price", "PriceQuery", "changes", "price"]
