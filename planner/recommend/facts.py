@@ -133,8 +133,11 @@ def alike(level: int, undecided: int) -> str:
     return f"{'two' if undecided == 2 else undecided} are not told apart yet" if level == 0 and undecided > 1 else ""
 
 
-def require_choice(facts: Facts, target_gpu_hours: float) -> None:
-    """Raise unless some configuration has been seen, and one that has not failed can be afforded."""
+def require_choice(facts: Facts, target_gpu_hours: float, *, further: bool = False) -> None:
+    """Raise unless some configuration has been seen, and one that has not failed can be afforded.
+
+    A pilot may be all of the final run, unless a `further` update is asked for.
+    """
     if not any(each.has_own_curve for each in facts.values()):
         failed = sum(each.failed for each in facts.values())
         remedy = (
@@ -151,7 +154,8 @@ def require_choice(facts: Facts, target_gpu_hours: float) -> None:
             f"no recommendation: all {len(facts)} configurations have failed; `rlplan retry` runs them again"
         )
     cheapest = min(each.gpu_hours_per_step for each in able)
-    if all(each.steps(target_gpu_hours) < 1 for each in able):
+    begun = [facts.final.begun if further and facts.final else 0 for facts in able]
+    if all(facts.steps(target_gpu_hours) <= made for facts, made in zip(able, begun, strict=True)):
         raise BudgetError(
             f"{target_gpu_hours:.3g} GPU-hours do not pay for one update step of any configuration: the cheapest takes "
             f"{cheapest:.3g}"

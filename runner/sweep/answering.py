@@ -49,13 +49,12 @@ def answer_of(
     # A champion's target is all there is, the sweep's GPU-hours among them.
     left_over = (0.0 if board.champion is not None else board.ledger.budget) - board.ledger.charged
     facts, target = facts_of(view, planned_of(board)), target_gpu_hours or spec.target_gpu_hours + left_over
-    longest = {each: longest_of(view, each) for each in facts}
-    own = target_gpu_hours is None  # the run that is launched, not one that somebody asks about
-    for each, trial in longest.items() if own else ():
+    longest = {configuration: longest_of(view, configuration) for configuration in facts}
+    for configuration, trial in longest.items():
         scores, begun = (trial.scores, trial.step if spec.goes_on else 0) if trial else ((), 0)
-        priced = final_price(board, each, facts[each].gpu_hours_per_step, scores, begun)
-        facts[each] = replace(facts[each], final=priced)
-    require_choice(facts, target)  # a joint belief needs a curve
+        priced = final_price(board, configuration, facts[configuration].gpu_hours_per_step, scores, begun)
+        facts[configuration] = replace(facts[configuration], final=priced)
+    require_choice(facts, target, further=target_gpu_hours is not None)  # a joint belief needs a curve
     drawn = (pool or Pool()).joint_draws(view, draws) if joint is None else joint
     between_seeds, share = seed_sd(view.trials.values()), score_share(view.trials.values())
 
@@ -70,10 +69,10 @@ def answer_of(
         target,
         seed_sd=between_seeds,
         prompt_set_size=board.plan.workload.get("prompt_set_size"),
-        paid=own and spec.continues_pilot,
+        paid=spec.continues_pilot,
         decided=None if board.champion is None else Decided(verdict(view), board.champion.total_gpu_hours),
         promised=promised,
-        goes_on=spec.goes_on or not own,
+        goes_on=spec.goes_on,
     )
 
 

@@ -57,6 +57,8 @@ def test_what_is_stored_in_the_end_is_what_is_answered_afterwards(ended: Simulat
     assert row.expected_score == pytest.approx(chosen.expected_score)
     assert row.probability_best == pytest.approx(chosen.probability_best)
     assert row.update_steps == chosen.update_steps
+    # Who asks for the same final run by its GPU-hours gets the same.
+    assert answer_of(board, again.target_gpu_hours).chosen == chosen
     # This sweep decides how much its pilots take: the final run has the rest of the whole budget.
     spent = ended.spec.pilot_gpu_hours + ended.spec.target_gpu_hours - row.gpu_hours_to_target
     assert 0 < spent <= ended.spec.pilot_gpu_hours + row.gpu_hours_to_target / row.update_steps
