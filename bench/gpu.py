@@ -163,7 +163,7 @@ def trl_side(work: dict[str, Any], folder: Path) -> dict[str, Any]:
 def trained(work: dict[str, Any], folder: Path, engine: str = "torch", trainer: Any = None) -> dict[str, Any]:
     """Train a few updates and return the median seconds of their phases, without the first update, beside the price."""
     from planner.recipes import load_recipe
-    from runner.backends.opening import open_backend
+    from runner.backends import open_backend
     from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
     from runner.training.trial import OpenTrial
 

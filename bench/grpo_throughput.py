@@ -150,8 +150,8 @@ def rlplan(folder: Path, work: dict[str, Any]) -> None:
     from runner.ports.task import Problem, Scores, Task
     from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
     from runner.tasks.tokenizers import CharacterTokenizer, load_tokenizer
-    from runner.training.building import assemble, open_engine, use_threads
-    from runner.training.stopwatch import Stopwatch
+    from runner.training.components import assemble, open_engine, use_threads
+    from runner.training.trial import Stopwatch
 
     class Right:
         """The other side's reward."""

@@ -34,7 +34,7 @@ from planner.store.control import Driver, take_lease
 from planner.store.schema import Candidate, Plan, Sweep, Trial
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from planner.view import Configuration, View
-from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
+from runner.ports.trial import Costs, Failures, Pathologies, SimulationChoice
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver
 from runner.sweep.planning import SweepChoice, sweep_spec, trial_name

@@ -10,9 +10,8 @@ from typing import Any
 
 from planner.config.trainer import BUILTIN, TrainerChoice
 from planner.recipes.library import load_recipe
-from runner.backends.opening import open_backend
-from runner.ports.simulation import Costs, SimulationChoice
-from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
+from runner.backends import open_backend
+from runner.ports.trial import Costs, SimulationChoice, TaskChoice, TrialConfig, ValidationPlan
 from runner.training.trial import OpenTrial
 
 BAR = 0.90

@@ -12,7 +12,7 @@ PACKAGES = ("budgets", "planner", "runner", "rlplan")
 UPWARDS = {
     "budgets/ledger.py": ("import planner.view", "budgets.ledger -> planner.view"),
     "planner/view.py": ("import rlplan.exits", "planner.view -> rlplan.exits"),
-    "runner/grpo/clips.py": ("import runner.training.trainer", ".grpo -> .training"),
+    "runner/grpo/objective.py": ("import runner.training.trainer", ".grpo -> .training"),
     "rlplan/wording/numbers.py": ("import rlplan.reading.story", "rlplan.wording.numbers -> rlplan.reading.story"),
     "planner/store/store.py": ("import torch", "planner.store.store -> torch"),
 }

@@ -10,7 +10,7 @@ import numpy as np
 from bench.deciding.measuring import measured, places
 from planner.replay.recorded import Recorded
 from planner.view import Configuration
-from runner.ports.simulation import Pathologies, SimulationChoice
+from runner.ports.trial import Pathologies, SimulationChoice
 from runner.simulation.surfaces import Surface
 
 CELLS: Final = tuple(itertools.product((8, 16, 32, 64, 128, 256, 512), (32, 64, 128, 256, 512)))

@@ -11,8 +11,8 @@ from planner.config.request import SCRIPT
 from planner.scripts.launch import MEAN_PROMPT, configured
 from planner.scripts.script import read_script
 from planner.scripts.settings import ScriptFacts
-from runner.tasks.hub import is_hub_name
-from runner.tasks.opening import SUFFIXES
+from runner.tasks.task_loader import SUFFIXES
+from runner.tasks.tokenizers import is_hub_name
 
 Overrides = dict[str, tuple[str, Any]]  # by key of the configuration: who says it, and what
 

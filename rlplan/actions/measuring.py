@@ -38,7 +38,7 @@ from rlplan.actions.pricing import price_one
 from rlplan.actions.sweep_request import machine, own_folder
 from rlplan.doctor.machine import list_gpus
 from rlplan.wording.terminal import tell
-from runner.backends.opening import open_backend
+from runner.backends import open_backend
 from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
 from runner.sweep.planned import CPU

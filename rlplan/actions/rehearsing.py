@@ -24,9 +24,8 @@ from rlplan.wording.numbers import duration, hours, plural, some_of
 from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig
 from runner.processes import sweep_orphans, sweep_tag
-from runner.rehearsal.first_step import take_first_step
 from runner.rehearsal.node_files import try_folder
-from runner.rehearsal.playing import Played, Playing, standin_spec
+from runner.rehearsal.trials import RehearsalOutcome, RehearsalRun, standin_spec, take_first_step
 from runner.storage.place import Place
 from runner.sweep.planned import configuration_of
 from runner.sweep.planning import shortfall, trial_name
@@ -191,7 +190,7 @@ def _played(asked: _Asked, folder: Path, url: str | None) -> Iterator[Finding]:
         if address is not None and (lacking := shortfall(spec, plan, *executor.resources().largest(nodes))):
             yield bad("cluster", address, lacking, "join a larger one, or make a plan that fits")
             return
-        playing = Playing(executor, standing_in, _trials(standing_in, asked.candidates), folder, url)
+        playing = RehearsalRun(executor, standing_in, _trials(standing_in, asked.candidates), folder, url)
         played = playing.play(seconds)
         final = _final_run(playing, standing_in, plan, seconds) if address is not None else None
     except RlplanError as error:
@@ -205,7 +204,7 @@ def _played(asked: _Asked, folder: Path, url: str | None) -> Iterator[Finding]:
         yield final
 
 
-def _final_run(playing: Playing, spec: SweepSpec, plan: Plan, seconds: float) -> Finding | None:
+def _final_run(playing: RehearsalRun, spec: SweepSpec, plan: Plan, seconds: float) -> Finding | None:
     """Place the final run of the plan's first row, where its layout is another than that of the pilots."""
     first = next((each for each in plan.candidates if each.update_steps), None)
     if spec.final_gpus is None or first is None:
@@ -218,7 +217,7 @@ def _final_run(playing: Playing, spec: SweepSpec, plan: Plan, seconds: float) ->
     return bad("final run", layout, reason, "join a larger cluster, or make a plan with fewer --gpus-per-trial")
 
 
-def _judged(played: Played, spec: SweepSpec, plan: Plan) -> Iterator[Finding]:
+def _judged(played: RehearsalOutcome, spec: SweepSpec, plan: Plan) -> Iterator[Finding]:
     for trial, reason in played.failures.items():
         yield bad("stand-in", trial, reason, "its trainer would fare no better")
     if played.waiting:

@@ -37,7 +37,7 @@ from runner.sweep.planned import configuration_of
 from runner.sweep.planning import SweepChoice, new_trials, piloted, shortfall, sweep_spec
 from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import without_gpus
-from runner.tasks.opening import open_task, user_problems
+from runner.tasks.task_loader import open_task, user_problems
 
 
 @dataclass(frozen=True, slots=True)

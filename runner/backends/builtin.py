@@ -9,9 +9,9 @@ from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.ports.backend import Point, Saved, Segment
 from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
-from runner.training.building import Parts, build, warm_up
-from runner.training.stopwatch import Stopwatch
-from runner.training.updating import is_out_of_memory
+from runner.training.components import TrialParts, build, warm_up
+from runner.training.trial import Stopwatch
+from runner.training.updater import is_out_of_memory
 
 
 class BuiltinBackend:
@@ -20,7 +20,7 @@ class BuiltinBackend:
     saves_itself = False
 
     def __init__(self) -> None:
-        self._parts: Parts | None = None
+        self._parts: TrialParts | None = None
         self._config: TrialConfig | None = None
         self._folder = Path()
         self.notes: tuple[str, ...] = ()  # what `restore` passed over
@@ -81,7 +81,7 @@ class BuiltinBackend:
         parts = build(config, Stopwatch())
         self._config, self._folder, self._parts = config, folder, parts
 
-    def _opened(self) -> Parts:
+    def _opened(self) -> TrialParts:
         if self._parts is None:
             raise InputError("no trial is open: start or restore one first")
         return self._parts

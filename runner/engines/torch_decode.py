@@ -4,10 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runner.engines.decoding import Noise, draw
-from runner.engines.torch_traits import Traits
-from runner.engines.torch_waves import Wave, Written
-from runner.ports.rollouts import Interruption
+from runner.engines.torch_sampling import Noise, Traits, Wave, Written, draw
+from runner.ports.engine import Interruption
 
 if TYPE_CHECKING:
     import torch

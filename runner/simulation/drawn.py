@@ -19,9 +19,8 @@ from planner.prior.laws import MOST_GAIN
 from planner.prior.studies import Values
 from planner.replay.recorded import Recorded, RecordedRun
 from planner.view import Axes, Configuration
-from runner.ports.simulation import Pathologies, SimulationChoice
-from runner.simulation.chance import mixed, uniform
-from runner.simulation.surfaces import Shape, departed, of_one_run
+from runner.ports.trial import Pathologies, SimulationChoice
+from runner.simulation.surfaces import Shape, departed, mixed, of_one_run, uniform
 
 EXPONENTS: Final = (0.3, 3.0)
 # What the public runs that we have read show now and then; the rates themselves are an assumption.

@@ -6,17 +6,23 @@ published frontier, which gives C_mid. Small n therefore rise early and end low,
 
 The frontier that drawn surfaces meet, how far the best n gets with some rollouts, is that of Qwen2.5-7B-Instruct with
 GRPO, held-out avg@4; read off the figures; B = 32, easy problems.
+
+Random numbers follow from what they are for, at a microsecond each: they are mixed as SplitMix64 does it (Steele, Lea
+and Flood, 2014), so that any draw of a trial can be had without those before it.
 """
 
 import itertools
 import math
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Final
 
 from planner.prior.studies import STUDIES, OptimalGroupLaw
-from runner.ports.simulation import Pathologies, SimulationChoice
-from runner.simulation.chance import log_uniform, mixed, normal, uniform
+from runner.ports.trial import Pathologies, SimulationChoice
 
+_WORD: Final = (1 << 64) - 1
+_STANDARD: Final = NormalDist()
+ROUGH: Final = 25.0  # variance from which a binomial is drawn as the Gaussian that it resembles
 BASE_SCORES: Final = {"easy": 0.45, "hard": 0.03}  # of the models whose frontier is published
 EXPONENT: Final = 1.92  # ScaleRL, 16 generations for each prompt
 EXPONENT_PER_GROUP_OCTAVE: Final = -0.1  # log2; ScaleRL's Table 1 from 8 to 32 generations
@@ -29,6 +35,51 @@ NEVER: Final = math.inf
 FALL: Final = 0.02  # share of its life so far in which a collapsing run loses everything
 ROUGH_ASYMPTOTE, ROUGH_MIDDLE = 0.006, 0.08  # standard deviations between neighbouring cells; the latter of a log
 RUN_MIDDLE: Final = 0.05  # log standard deviation of C_mid between seeds
+
+
+def mixed(*numbers: int) -> int:
+    """Return 64 bits that look random and follow from the numbers and their order."""
+    state = 0
+    for number in numbers:
+        state = (state ^ number) + 0x9E3779B97F4A7C15 & _WORD
+        state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _WORD
+        state = (state ^ state >> 27) * 0x94D049BB133111EB & _WORD
+        state ^= state >> 31
+    return state
+
+
+def uniform(*numbers: int) -> float:
+    """Return a number between 0 and 1, neither included."""
+    return ((mixed(*numbers) >> 11) + 0.5) / (1 << 53)
+
+
+def normal(*numbers: int) -> float:
+    """Return a standard normal number."""
+    return _STANDARD.inv_cdf(uniform(*numbers))
+
+
+def log_uniform(low: float, high: float, *numbers: int) -> float:
+    """Return a number whose logarithm is uniform."""
+    return low * math.pow(high / low, uniform(*numbers))
+
+
+def binomial(chance: float, draws: int, *numbers: int) -> int:
+    """Return how many of so many draws succeed."""
+    if chance <= 0 or chance >= 1:
+        return draws if chance >= 1 else 0
+    if chance > 0.5:
+        return draws - binomial(1 - chance, draws, *numbers)
+    mean, variance = draws * chance, draws * chance * (1 - chance)
+    if variance > ROUGH:
+        return min(draws, max(0, round(mean + math.sqrt(variance) * normal(*numbers))))
+    level, odds = uniform(*numbers), chance / (1 - chance)  # the distribution is inverted
+    probability = math.exp(draws * math.log1p(-chance))
+    below, successes = probability, 0
+    while below < level and successes < draws:
+        probability *= odds * (draws - successes) / (successes + 1)
+        successes += 1
+        below += probability
+    return successes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +110,13 @@ class FrontierPrior:
 
 
 _STUDIED = next(study for study in STUDIES if study.name == "IsoCompute, Qwen2.5-7B")
+
+
 assert _STUDIED.group is not None
+
+
 assert _STUDIED.group_hard is not None
+
 
 FRONTIERS: Final[dict[str, FrontierPrior]] = {
     # Gain: least squares of R0 + (A−R0)/(1+(C_mid/C)^b) on the frontier's readings .54/.59/.61/.645/.68 at

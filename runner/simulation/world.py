@@ -13,10 +13,8 @@ from typing import Final
 from budgets.errors import InputError
 from budgets.hardware import SECONDS_PER_HOUR
 from runner.ports.backend import Point
-from runner.ports.simulation import Failures, SimulationChoice
-from runner.ports.trial import TrialConfig
-from runner.simulation.chance import binomial, mixed, normal, uniform
-from runner.simulation.surfaces import Surface
+from runner.ports.trial import Failures, SimulationChoice, TrialConfig
+from runner.simulation.surfaces import Surface, binomial, mixed, normal, uniform
 
 PERIOD: Final = 4096  # updates after which the spread between steps repeats itself
 

@@ -30,7 +30,7 @@ from runner.sweep.planned import (
 )
 from runner.sweep.spec import Resources, SweepSpec, cell_name
 from runner.sweep.standing_in import in_its_own_time
-from runner.tasks.hub import is_hub_name
+from runner.tasks.tokenizers import is_hub_name
 from runner.trainers.catalogue import driver_of
 
 if TYPE_CHECKING:

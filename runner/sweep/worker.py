@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from planner.percent import percent
-from runner.backends.opening import open_backend
+from runner.backends import open_backend
 from runner.ports.backend import Point, TrainerBackend, UnreadableError
 from runner.ports.executor import OF_FOLDER, Began, Ended, Event, Failed, Progress, Work
 from runner.ports.task import FAILED_SHARE, SPENT

@@ -2,6 +2,9 @@
 
 math-verify's own time limits rest on signals, which neither interrupt C code nor work outside the main thread. They
 are off here: whoever calls this holds the limit from outside.
+
+What its LaTeX parser chose before is chosen again for text of the same kinds of tokens. Which rules fit is nearly all
+that it takes to parse "(3, 7)". They follow from the kinds of the tokens alone: "(12, 5)" has the same.
 """
 
 import logging
@@ -12,22 +15,58 @@ from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
+from latex2sympy2_extended import latex2sympy2  # type: ignore[import-untyped]
 from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
 from sympy import Derivative, Eq, Expr, FiniteSet, Float, Limit, Subs, Symbol, Tuple, UnevaluatedExpr
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 
-from runner.tasks.latex_choices import remember_choices
-
-remember_choices()
-logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns that its time limits are off
-
+_REMEMBERED_KINDS = 16_384
+_DEFAULT_CHANNEL = 0
 _END_OF_THOUGHT = "</think>"
 _MOST_EXPONENT = 30  # numbers beyond are not written out as digits
 _EXTRACTION = [LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig()]
 _REMEMBERED = 65_536
 _DIGITS = 15  # with which math-verify compares
 _FAR = 0.01
+logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns that its time limits are off
+
+
+@lru_cache(_REMEMBERED_KINDS)
+def _choices(kinds: tuple[int, ...]) -> list[int]:
+    """Return the list of what was chosen for these kinds of tokens, which is filled by whoever parses them first."""
+    del kinds
+    return []
+
+
+def remember_choices() -> None:
+    """Have math-verify parse by a parser that remembers; nothing changes where its version has another one."""
+    usual: Any = getattr(latex2sympy2, "PSParser", None)
+    if usual is None or not hasattr(usual, "math"):
+        return
+
+    class RememberingParser(usual):  # type: ignore[misc]
+        def math(self) -> Any:
+            """Parse all of the text, the grammar's first rule."""
+            self._input.fill()
+            kinds = tuple(token.type for token in self._input.tokens if token.channel == _DEFAULT_CHANNEL)
+            choices, predict = _choices(kinds), self._interp.adaptivePredict
+            if choices:
+                again = iter(choices)
+                self._interp.adaptivePredict = lambda *_: next(again)
+                return super().math()
+            chosen: list[int] = []
+
+            def predicted(*given: Any) -> int:
+                chosen.append(predict(*given))
+                return chosen[-1]
+
+            self._interp.adaptivePredict = predicted
+            tree = super().math()  # raises where the text is no mathematics: then nothing is remembered
+            choices.extend(chosen)
+            return tree
+
+    latex2sympy2.PSParser = RememberingParser
 
 
 def score(problem: dict[str, Any], response: str) -> float:
@@ -113,3 +152,6 @@ def _gold(answer: str) -> list[Any]:
             text = f"{number:f}"
     parsed: list[Any] = parse(text if "\\boxed" in text else f"\\boxed{{{text}}}", parsing_timeout=None)
     return parsed
+
+
+remember_choices()

@@ -18,7 +18,7 @@ from typing import Any
 from budgets.errors import InputError
 from planner.config.task import ProblemSource
 from runner.ports.task import Messages, Problem, Prompt, turns_of
-from runner.tasks.hub import is_hub_name
+from runner.tasks.tokenizers import is_hub_name
 
 LARGEST_HELD_OUT_SHARE = 0.25
 _OWN_FIELDS = ("id", "prompt", "answer")

@@ -93,7 +93,7 @@ class Driver(Generic[J]):
     argv: ClassVar[tuple[str, ...]] = ("start.py",)  # what its interpreter is given
     rehearses: ClassVar[tuple[str, ...]] = ()  # words by which its own parser is asked
     own_ray = False  # whether it runs in a Ray of the trial's own
-    everywhere = False  # whether it is trainer_launch on every host, and given the host's rank
+    everywhere = False  # whether it is started on every host, and given the host's rank
     counts_batches = False  # whether each of its steps is a batch, which may be several updates
     saves_on_request = False  # whether its program looks for save-now.json
     asynchronous: ClassVar[Literal["never", "by staleness", "always"]] = "never"  # generates beside the training
@@ -188,7 +188,7 @@ class Driver(Generic[J]):
         by_staleness = self.asynchronous == "by staleness"
         return self.asynchronous == "always" or (by_staleness and recipe.schedule.staleness_bound > 0)
 
-    # What is trainer_launch.
+    # What is started.
 
     def check(self, config: TrialConfig) -> None:
         """Refuse a recipe, a layout, options or a task that it cannot run."""

@@ -15,7 +15,7 @@ from budgets.memory_plan import Demand, Means, MemoryPlan, plan_memory
 from planner.recipes.schema import Recipe
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
-from runner.tasks.hub import model_files
+from runner.tasks.tokenizers import model_files
 
 _HALF = 0.5  # of the GPUs train where no plan has priced a split
 _MOST_GPUS, _LEAST_TOKENS = 1024, 256  # that are offered

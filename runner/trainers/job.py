@@ -11,12 +11,11 @@ from budgets.memory_plan import MemoryPlan
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
-from runner.tasks.hub import is_hub_name
-from runner.tasks.tokenizers import ChatTokenizer
+from runner.tasks.tokenizers import ChatTokenizer, is_hub_name
 from runner.trainers.capabilities import clip_bounds
 from runner.trainers.driver import Attempt
 from runner.trainers.gpu_split import Share, SplitTraits, share_of, training_gpus
-from runner.training.building import rates_in_order
+from runner.training.components import prompt_pass_rates
 
 # Prompts that there are for each prompt of an update: some are left out where groups without signal are replaced.
 _SPARE = {"keep": 1, "drop": 1, "refill": 4}
@@ -122,7 +121,7 @@ class Job:
             "count": len(self.task.train),
             "seed": self.seed,
             "rows": horizon_updates * self.prompts_per_batch,
-            "pass_rates": rates_in_order(self.config, self.task),
+            "pass_rates": prompt_pass_rates(self.config, self.task),
         }
         return {"batches": batches, "horizon_updates": horizon_updates, "order": order}
 

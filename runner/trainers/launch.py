@@ -17,10 +17,9 @@ from planner.config.trainer import Patience
 from runner.ports.task import Prompt, Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
-from runner.tasks.hub import is_hub_name
-from runner.tasks.opening import open_task, without_problems
 from runner.tasks.rewards import EXACT, HTTP, MATH, reference
-from runner.tasks.tokenizers import character_tokenizer_files
+from runner.tasks.task_loader import open_task, without_problems
+from runner.tasks.tokenizers import character_tokenizer_files, is_hub_name
 from runner.trainers.driver import Attempt, Launch
 from runner.trainers.in_own_ray import port_range
 from runner.trainers.job import run_names
@@ -39,7 +38,6 @@ _REWARD_PARTS = (  # of rlplan, which mean the same wherever they run; each impo
     "runner/ports/__init__.py",
     "runner/ports/task.py",
     "runner/tasks/__init__.py",
-    "runner/tasks/latex_choices.py",
     "runner/tasks/math_answers.py",
     "runner/tasks/reward_child.py",
     "runner/tasks/reward_judge.py",

@@ -9,15 +9,13 @@ from budgets.hardware import SECONDS_PER_HOUR
 from planner.logs.alarms import Scored, UpdateWatch, fall
 from planner.metrics import further_scores, mean_over
 from runner.ports.backend import Point
-from runner.ports.engine import RolloutEngine
-from runner.ports.rollouts import Interruption, Sampling
+from runner.ports.engine import Interruption, RolloutEngine, Sampling
 from runner.ports.task import FAILED_SHARE, Task, spent_in, summed
 from runner.ports.trial import TrialConfig, ValidationPlan
-from runner.training.answering import interruption_of, scored
-from runner.training.collecting import BatchSource
+from runner.training.collector import BatchSource, interruption_of, score_rollouts
 from runner.training.prompts import derive
-from runner.training.stopwatch import Stopwatch
-from runner.training.updating import Updater
+from runner.training.trial import Stopwatch
+from runner.training.updater import Updater
 
 if TYPE_CHECKING:
     from torch import nn
@@ -110,7 +108,7 @@ def validate(
     sampling = Sampling(task.max_response_tokens, temperature, interruption)
     prompts = [task.tokenizer.encode_prompt(problem.prompt) for problem in problems]
     rollouts = engine.generate(prompts, samples, sampling, derive(seed, "validation", step))
-    judged = scored(task, problems, rollouts)
+    judged = score_rollouts(task, problems, rollouts)
     scores = judged.values
     groups = [scores[i * samples : (i + 1) * samples] for i in range(len(problems))]
     mean, error = mean_over([sum(group) / samples for group in groups])

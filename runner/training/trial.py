@@ -1,4 +1,4 @@
-"""A trial that is in memory, for a sweep's worker: trained, recorded point by point, saved."""
+"""A trial that is in memory, for a sweep's worker: trained, timed by phase, recorded point by point, saved."""
 
 import json
 import math
@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from budgets.errors import CheckpointError
@@ -15,6 +16,30 @@ from runner.ports.backend import Point, Segment, TrainerBackend, never
 METRICS = "metrics.jsonl"
 COLUMNS = ("rollouts", "tokens", "seconds", "gpu_hours", "score", "score_standard_error")
 _ASIDE = (".writing", ".cutting")  # endings of files that are renamed once they are whole
+
+
+class Stopwatch:
+    """Adds up the seconds of each phase since it was last read."""
+
+    def __init__(self) -> None:
+        self._phases: dict[str, float] = {}
+        self._since = monotonic()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Charge the time spent inside to a phase."""
+        began = monotonic()
+        try:
+            yield
+        finally:
+            self._phases[name] = self._phases.get(name, 0.0) + monotonic() - began
+
+    def read(self) -> tuple[float, dict[str, float]]:
+        """Return the seconds since the last reading, those of each phase among them, and begin anew."""
+        now = monotonic()
+        elapsed, phases = now - self._since, self._phases
+        self._since, self._phases = now, {}
+        return elapsed, phases
 
 
 class PointsFile:

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from budgets.errors import InputError
-from runner.ports.engine import RolloutEngine
-from runner.ports.rollouts import Interruption, Rollouts, Sampling
+from runner.ports.engine import Interruption, RolloutEngine, Rollouts, Sampling
 from tests.conformance.tiny_llama import (
     CONTEXT,
     END,

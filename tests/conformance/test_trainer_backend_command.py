@@ -11,7 +11,7 @@ import pytest
 from budgets.errors import InputError, TrainingError
 from planner.config.trainer import TrainerChoice
 from planner.recipes.schema import Recipe
-from runner.backends.opening import open_backend
+from runner.backends import open_backend
 from runner.ports.backend import Point, TrainerBackend
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.backend import DrivenBackend

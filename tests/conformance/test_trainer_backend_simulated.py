@@ -3,8 +3,7 @@
 import pytest
 
 from runner.backends.simulated import SimulatedBackend
-from runner.ports.simulation import SimulationChoice
-from runner.ports.trial import TrialConfig
+from runner.ports.trial import SimulationChoice, TrialConfig
 from tests.conformance.trainer_backend import *  # noqa: F403
 from tests.runner.trainers.standins import standin_config
 

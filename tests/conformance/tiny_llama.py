@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from runner.ports.rollouts import Rollouts
+from runner.ports.engine import Rollouts
 
 PAD, END, VOCABULARY = 0, 1, 32
 CONTEXT = 320  # room for a prompt of several blocks of a paged key-value cache

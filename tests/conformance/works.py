@@ -11,8 +11,7 @@ import pytest
 from planner.recipes.schema import Recipe
 from runner.ports.backend import Point
 from runner.ports.executor import Ended, Event, Executor, Failed, Progress, Work
-from runner.ports.simulation import Failures, SimulationChoice
-from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.trial import Failures, SimulationChoice, TaskChoice, TrialConfig, ValidationPlan
 
 NewExecutor = Callable[[int], Executor]
 

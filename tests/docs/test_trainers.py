@@ -10,7 +10,7 @@ import pytest
 
 from planner.config.trainer import TRAINERS, Patience, chosen_trainer
 from planner.recipes import load_recipe
-from runner.backends.opening import open_backend
+from runner.backends import open_backend
 from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.command.driver import driver

@@ -12,7 +12,7 @@ import numpy as np
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import go_on, start
 from rlplan.requests.running import ResumeRequest, SweepRequest
-from runner.ports.simulation import Costs, SimulationChoice
+from runner.ports.trial import Costs, SimulationChoice
 from runner.sweep import concluding
 
 UPDATE_SECONDS = 0.02

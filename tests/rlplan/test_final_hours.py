@@ -16,7 +16,7 @@ from rlplan.commands.status import Standing
 from rlplan.requests.reading import StatusRequest
 from rlplan.requests.running import LaunchRequest, ResumeRequest
 from runner.ports.executor import Work
-from runner.ports.simulation import Costs, SimulationChoice
+from runner.ports.trial import Costs, SimulationChoice
 from tests.rlplan.stored_rows import rows, spent_of
 from tests.rlplan.test_launching import open_plan
 from tests.rlplan.test_sweeping import Simulated, Stopping

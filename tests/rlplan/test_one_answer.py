@@ -24,7 +24,7 @@ from planner.policy.policies import open_policy
 from planner.store import open_store
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from rlplan.web.report import write_report
-from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import SimulationChoice
 from runner.sweep.concluding import GROWTH
 from tests.rlplan.conftest import Run
 from tests.rlplan.web.visits import visiting

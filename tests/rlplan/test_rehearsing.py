@@ -19,7 +19,7 @@ from rlplan.wording.formats import Format
 from runner.ports.trial import TrialConfig
 from runner.rehearsal import node_files
 from runner.rehearsal.node_files import try_folder
-from runner.rehearsal.playing import Played
+from runner.rehearsal.trials import RehearsalOutcome
 from runner.sweep.tune.cluster import Node
 from runner.sweep.tune.placing import ClusterResources
 from tests.rlplan.stored_rows import rows
@@ -89,10 +89,10 @@ def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: 
         def __init__(self, *_: Any) -> None:
             """Take what it is given."""
 
-        def play(self, seconds: float) -> Played:
-            return Played([], {"n8-B64-s0": "out-of-memory: CUDA out of memory"}, ["n16-B32-s0"])
+        def play(self, seconds: float) -> RehearsalOutcome:
+            return RehearsalOutcome([], {"n8-B64-s0": "out-of-memory: CUDA out of memory"}, ["n16-B32-s0"])
 
-    monkeypatch.setattr(rehearsing, "Playing", Failing)
+    monkeypatch.setattr(rehearsing, "RehearsalRun", Failing)
     request = SweepRequest(task="sum-easy", budget=0.5, db=str(tmp_path / "rlplan.db"))
     said = [each for each in rehearsing.rehearse(request) if each.health is Health.BAD]
     assert [(each.found, each.why) for each in said] == [

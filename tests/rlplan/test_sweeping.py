@@ -24,7 +24,7 @@ from rlplan.exits import ExitCode, exit_code
 from rlplan.requests.running import ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording import extras
 from runner.ports.executor import Event
-from runner.ports.simulation import Costs, Failures, SimulationChoice
+from runner.ports.trial import Costs, Failures, SimulationChoice
 from runner.simulation.world import course_of
 from runner.sweep.fingerprint import configuration_fingerprint
 from runner.sweep.planned import configuration_of

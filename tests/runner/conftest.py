@@ -4,7 +4,7 @@ import pytest
 
 from runner.ports.task import Task
 from runner.ports.trial import TaskChoice
-from runner.training import building
+from runner.training import components
 from tests.runner.tiny import save_tiny_model, tiny_task
 
 
@@ -21,7 +21,7 @@ def tiny_trials(monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: str) -> Task:
     def opened(_choice: TaskChoice, _seed: int, _validation_problems: int) -> Task:
         return task
 
-    monkeypatch.setattr(building, "open_task", opened)
+    monkeypatch.setattr(components, "open_task", opened)
     return task
 
 

@@ -9,7 +9,7 @@ from budgets.hardware import SECONDS_PER_HOUR
 from planner.replay.game import SimulatedWorker
 from runner.ports.backend import Point
 from runner.ports.executor import Work
-from runner.simulation.chance import uniform
+from runner.simulation.surfaces import uniform
 from runner.simulation.world import Breakdown, Course
 
 ROUNDING: Final = 1e-12  # of a time: at the very end of an update the next one is under way

@@ -16,8 +16,7 @@ from verl.workers.config import FSDPActorConfig
 from planner.recipes import load_recipe
 from planner.recipes.schema import Advantage
 from runner.grpo import advantages as ours
-from runner.grpo.clips import k3
-from runner.grpo.objective import Tokens, objective, token_weights
+from runner.grpo.objective import Tokens, k3, objective, token_weights
 from runner.trainers.trainer_process import SAVE_NOW
 from tests.trainers_verl import trials
 

@@ -6,7 +6,7 @@ import torch
 from planner.recipes.schema import Advantage, Objective
 from runner.grpo.advantages import advantages
 from runner.grpo.objective import Tokens, objective, token_weights
-from runner.policy.scoring import Rows, Scorer
+from runner.policy.scorer import Rows, Scorer
 from tests.trl.harness import (
     COUNT,
     GROUPS,

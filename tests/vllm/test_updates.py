@@ -8,7 +8,7 @@ from torch import Tensor
 
 from budgets.errors import InputError
 from runner.engines.vllm_engine import VllmEngine
-from runner.ports.rollouts import Rollouts, Sampling
+from runner.ports.engine import Rollouts, Sampling
 from tests.conformance.tiny_llama import PROMPTS, expected_logprobs, logits_after, responses, tiny_llama
 
 # On these peaked weights FP32 itself is no finer: both vLLM and transformers are up to 1.5e-5 away from FP64.

@@ -9,7 +9,7 @@ import torch
 
 from budgets.errors import InputError
 from runner.engines.vllm_engine import VllmEngine
-from runner.ports.rollouts import Sampling
+from runner.ports.engine import Sampling
 from tests.conformance.tiny_llama import CONTEXT, END, PAD, PROMPTS, expected_logprobs, saved, tiny_llama
 from tests.vllm.conftest import Shared
 

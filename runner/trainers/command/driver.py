@@ -11,7 +11,7 @@ from pathlib import Path
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED, embedded_task
-from runner.tasks.opening import Asked, user_problems
+from runner.tasks.task_loader import Asked, user_problems
 from runner.trainers.checkpoints import numbered
 from runner.trainers.command.options import (
     PROBLEMS,

@@ -18,8 +18,7 @@ import runner
 from budgets.errors import InputError
 from planner.config.trainer import TrainerChoice
 from planner.tables import Count, NotNegative, Section, explained
-from runner.ports.simulation import SimulationChoice
-from runner.ports.trial import TrialConfig
+from runner.ports.trial import SimulationChoice, TrialConfig
 from runner.simulation.world import course_of
 from runner.trainers.checkpoints import complete
 from runner.trainers.command.options import CLOCK, MetricsOptions

@@ -24,7 +24,7 @@ from runner.trainers.keys import OMIT
 from runner.trainers.launch import meeting_port
 from runner.trainers.options import Options
 from runner.trainers.trainer_process import MARK
-from runner.training.building import rates_in_order
+from runner.training.components import prompt_pass_rates
 
 _AVERAGES = {"cispo": "token", "soft": "sample", "gamma": "token"}
 _LOSSES = {"cispo": "cispo", "soft": "sapo", "gamma": "vespo"}
@@ -59,7 +59,7 @@ class TrlJob(Job):
         self.hosts, self.port = self.attempt.hosts, meeting_port(self.attempt)
         self.threads = int(driven_by.environment.get("OMP_NUM_THREADS", self.machine.threads))
         self.accelerate = accelerate and str(accelerate)
-        self.pass_rates = rates_in_order(self.config, self.task)
+        self.pass_rates = prompt_pass_rates(self.config, self.task)
         self.saved_length = mark and mark["response_tokens"]
         self.environment = options.environment and _reference("environment", options.environment)
         self.tools = [_reference("tools", tool) for tool in options.tools or ()]

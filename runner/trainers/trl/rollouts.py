@@ -98,7 +98,7 @@ def load_reference(option: str, reference: str) -> Any:
         return load(reference)
     except Exception as error:  # a module may raise anything when it is imported
         raise ValueError(
-            f"[trainer.options] {option} = '{reference}' cannot be load_reference: {described(error)}. Give it as "
+            f"[trainer.options] {option} = '{reference}' cannot be loaded: {described(error)}. Give it as "
             "package.module:name or path/to/file.py:name"
         ) from error
 

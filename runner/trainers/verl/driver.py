@@ -28,7 +28,7 @@ from runner.trainers.job import Job
 from runner.trainers.keys import OMIT
 from runner.trainers.options import SplitOptions, require_chat
 from runner.trainers.verl.log import VerlLog, scored_steps
-from runner.training.building import open_stream
+from runner.training.components import open_stream
 
 _LOSSES = {"ppo": "vanilla", "none": "vanilla", "cispo": "cispo", "soft": "sapo"}
 _AVERAGES = {

@@ -11,7 +11,7 @@ from rlplan.actions.sweeping import Finished
 from rlplan.api.results import Book
 from rlplan.live.sweep_running import Began
 from rlplan.requests.running import SweepRequest
-from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import SimulationChoice
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import ready
 from tests.rlplan.test_sweeping import COSTS, simulate

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engines.decoding import Noise, draw, invert
+from runner.engines.torch_sampling import Noise, draw, invert
 
 CPU = torch.device("cpu")
 

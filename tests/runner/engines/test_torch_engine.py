@@ -7,7 +7,7 @@ import torch
 
 from runner.engines import torch_decode
 from runner.engines.torch_engine import TorchEngine
-from runner.ports.rollouts import Interruption, Rollouts, Sampling
+from runner.ports.engine import Interruption, Rollouts, Sampling
 from tests.conformance.tiny_llama import expected_logprobs
 from tests.runner.engines.models import END, PAD, PROMPTS, VOCABULARY, build
 

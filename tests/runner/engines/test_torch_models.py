@@ -6,7 +6,7 @@ from transformers import MambaConfig, MambaForCausalLM, T5Config, T5ForCondition
 
 from budgets.errors import InputError
 from runner.engines.torch_engine import TorchEngine
-from runner.ports.rollouts import Sampling
+from runner.ports.engine import Sampling
 from tests.conformance.tiny_llama import expected_logprobs
 from tests.runner.engines.models import CONFIGS, END, PAD, PROMPTS, build
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.recipes.schema import Objective
-from runner.grpo.clips import k3, probability_ratio, truncated_importance
-from runner.grpo.objective import objective
+from runner.grpo.objective import k3, objective, probability_ratio, truncated_importance
 from tests.runner.grpo.samples import gradients, one, tokens
 
 DOUBLED = math.log(2)

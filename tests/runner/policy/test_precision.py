@@ -4,7 +4,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from runner.policy.model import Head, decoder_of
-from runner.policy.scoring import Rows, Scorer
+from runner.policy.scorer import Rows, Scorer
 
 
 def peaked_model(seed: int = 0) -> LlamaForCausalLM:

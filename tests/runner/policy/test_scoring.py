@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import PreTrainedModel
 
-from runner.policy import scoring
-from runner.policy.scoring import Rows, Scorer, split
+from runner.policy import scorer as scoring
+from runner.policy.scorer import Rows, Scorer, split
 from tests.runner.engines.models import build
 
 

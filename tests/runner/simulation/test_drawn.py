@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from planner.view import Configuration
-from runner.ports.simulation import Pathologies
+from runner.ports.trial import Pathologies
 from runner.simulation.drawn import DrawnCell, DrawnWorld, Setting, curve_through
 from runner.simulation.surfaces import Shape
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from runner.ports.executor import Work
-from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
-from runner.ports.trial import Machine
-from runner.simulation import chance
+from runner.ports.trial import Costs, Failures, Machine, Pathologies, SimulationChoice
+from runner.simulation import surfaces
 from runner.simulation.surfaces import BASE_SCORES, FRONTIERS, NEVER, Shape, Surface
 from runner.simulation.world import PERIOD, Course, course_of
 from tests.runner.simulation.worlds import trial
@@ -27,7 +26,7 @@ CHOICE = SimulationChoice(seed=3, pathologies=Pathologies(collapse=0.2, late_sta
 
 @pytest.mark.parametrize(("share", "draws"), [(0.01, 300), (0.97, 300), (0.4, 2000), (0.0, 40), (1.0, 40)])
 def test_binomial_draws_have_the_binomials_moments(share: float, draws: int) -> None:
-    values = [chance.binomial(share, draws, 5, i) for i in range(4000)]
+    values = [surfaces.binomial(share, draws, 5, i) for i in range(4000)]
     law = binom(draws, share)
     assert statistics.mean(values) == pytest.approx(law.mean(), abs=4 * law.std() / 4000**0.5)
     assert statistics.pstdev(values) == pytest.approx(law.std(), rel=0.06)

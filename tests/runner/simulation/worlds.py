@@ -3,8 +3,7 @@
 from typing import Any
 
 from planner.recipes.schema import Recipe
-from runner.ports.simulation import SimulationChoice
-from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.trial import SimulationChoice, TaskChoice, TrialConfig, ValidationPlan
 
 
 def trial(

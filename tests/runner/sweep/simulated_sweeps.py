@@ -19,7 +19,7 @@ from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from rlplan.actions.configuring import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.ports.executor import Executor
-from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import SimulationChoice
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.planning import SweepChoice, new_trials, sweep_spec

@@ -29,7 +29,7 @@ from planner.store.schema import (
 from planner.store.state import sweep_state
 from planner.view import MOVES, TrialState, View
 from runner.ports.executor import Event, NoRoomError, Work
-from runner.ports.simulation import Costs, Failures, SimulationChoice
+from runner.ports.trial import Costs, Failures, SimulationChoice
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.simulated.executor import SimulatedClock, SimulatedExecutor
 from tests.simulated.faulty import FaultyExecutor

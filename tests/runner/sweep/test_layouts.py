@@ -8,7 +8,7 @@ from sqlalchemy import select
 from planner.policy.policies import open_policy
 from planner.recommend.facts import facts_of
 from planner.store.schema import Fit, Plan, Point, Recommendation, Segment, Trial
-from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
 from runner.sweep.finals import final_price
 from runner.sweep.planned import nodes_of

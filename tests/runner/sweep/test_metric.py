@@ -12,8 +12,7 @@ from planner.store.schema import Fit
 from planner.store.state import sweep_state
 from rlplan.reading.sweep_reading import picture
 from runner.ports.backend import Point
-from runner.ports.simulation import SimulationChoice
-from runner.ports.trial import TrialConfig
+from runner.ports.trial import SimulationChoice, TrialConfig
 from runner.simulation.surfaces import Surface
 from runner.simulation.world import Course
 from runner.sweep.board import Board

@@ -14,7 +14,7 @@ from planner.replay.play import Played, highest_last_score, play
 from planner.replay.recorded import Recorded, RecordedRun
 from planner.store.schema import Candidate
 from planner.view import Configuration
-from runner.ports.simulation import Costs, SimulationChoice
+from runner.ports.trial import Costs, SimulationChoice
 from runner.simulation.world import course_of
 from runner.sweep.planned import configuration_of
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep

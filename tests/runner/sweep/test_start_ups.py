@@ -9,7 +9,7 @@ from sqlalchemy import select
 from planner.policy.policies import open_policy
 from planner.store.schema import Decision, Segment, SegmentOutcome
 from planner.store.state import sweep_state
-from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import SimulationChoice
 from runner.sweep.board import Board
 from runner.sweep.prices import StartUps
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep

@@ -10,7 +10,7 @@ from planner.policy.policies import open_policy
 from planner.store.schema import Decision, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.view import TrialState
 from runner.ports.executor import Ended, Event
-from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import SimulationChoice
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS, rows, sweep
 from tests.simulated.executor import SimulatedExecutor

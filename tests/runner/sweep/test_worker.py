@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
-from runner.backends.opening import open_backend
+from runner.backends import open_backend
 from runner.ports.backend import Point, Saved, Segment, TrainerBackend
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig

@@ -9,7 +9,7 @@ from budgets.errors import InputError, UnknownNameError
 from runner.ports.task import Task
 from runner.ports.trial import TaskChoice
 from runner.tasks.embedded import embedded_task
-from runner.tasks.opening import open_task, user_task
+from runner.tasks.task_loader import open_task, user_task
 from tests.runner.tasks.checkpoints import IDS, TEMPLATE, save_checkpoint, save_on_the_hub
 
 PROBLEMS = [{"id": f"p{i}", "prompt": "what is " + "2 + " * (i % 5) + f"2 be-{i}", "answer": i} for i in range(20)]

@@ -7,8 +7,7 @@ from typing import Any
 from planner.config.trainer import Patience, TrainerChoice
 from planner.recipes import load_recipe
 from planner.recipes.schema import Recipe
-from runner.ports.simulation import Costs, SimulationChoice
-from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.trial import Costs, Machine, SimulationChoice, TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import Attempt, Launch
 

@@ -15,8 +15,7 @@ import pytest
 from budgets.errors import NotFoundError, TrainingError
 from planner.config.trainer import Patience
 from runner.ports.backend import Point, Segment
-from runner.ports.simulation import SimulationChoice
-from runner.ports.trial import TrialConfig
+from runner.ports.trial import SimulationChoice, TrialConfig
 from runner.processes import SWEEP_TAG, tagged
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.standin.driver import driver

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from budgets.errors import TrainingError
 from planner.config.trainer import TrainerChoice, chosen_trainer
 from planner.recipes import load_recipe
-from runner.backends.opening import open_backend
+from runner.backends import open_backend
 from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.command.options import CheckpointOptions

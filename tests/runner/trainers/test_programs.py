@@ -24,7 +24,7 @@ from runner.trainers.launch import opened_task
 from runner.trainers.metric_lines import readings
 from runner.trainers.trainer_process import PARTS, SAVE_NOW, OrderedData, ordered_problems, write_data
 from runner.trainers.trl.driver import DRIVER
-from runner.training.building import open_stream
+from runner.training.components import open_stream
 from tests.runner.trainers.standins import attempt, launched, trial
 from tests.runner.waiting import lives, until
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from budgets.errors import TrainingError
-from runner.backends.opening import open_backend
+from runner.backends import open_backend
 from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
 from runner.training.trial import OpenTrial

@@ -8,7 +8,7 @@ import pytest
 from budgets.errors import NotFoundError, TrainingError
 from planner.config.trainer import chosen_trainer
 from planner.recipes import load_recipe
-from runner.backends.opening import open_backend
+from runner.backends import open_backend
 from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
 from runner.training.trial import OpenTrial

@@ -2,8 +2,7 @@
 
 import torch
 
-from runner.policy.scoring import Rows, Scorer
-from runner.training.batches import Batch
+from runner.policy.scorer import Batch, Rows, Scorer
 from tests.runner.tiny import VOCABULARY, tiny_model
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from runner.ports.engine import Weights
-from runner.ports.rollouts import Rollouts, Sampling
+from runner.ports.engine import Rollouts, Sampling, Weights
 from tests.runner.tiny import END, PAD
 
 Answer = Callable[[Sequence[int], int], list[int]]

@@ -9,15 +9,14 @@ import torch
 from budgets.errors import InputError, TrainingError
 from planner.recipes import load_recipe
 from planner.recipes.schema import Interruptions, Recipe
-from runner.ports.rollouts import Interruption
+from runner.ports.engine import Interruption
 from runner.ports.task import Closing, Problem, Scores, Task
 from runner.ports.trial import TrialConfig, ValidationPlan
 from runner.tasks.embedded import EMBEDDED, embedded_task
-from runner.training.answering import interruption_of
-from runner.training.collecting import Collector
+from runner.training.collector import Collector, interruption_of
 from runner.training.prompts import PromptStream
-from runner.training.stopwatch import Stopwatch
 from runner.training.trainer import validate
+from runner.training.trial import Stopwatch
 from tests.runner.tiny import DIGITS, END, Digits, tiny_config, tiny_task
 from tests.runner.training.scripted import ScriptedEngine
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from planner.recipes.schema import Filters, Recipe, Rewards, Schedule
-from runner.training.batches import Batch
-from runner.training.collecting import Collector
+from runner.policy.scorer import Batch
+from runner.training.collector import Collector
 from runner.training.prompts import PromptStream
-from runner.training.stopwatch import Stopwatch
+from runner.training.trial import Stopwatch
 from tests.runner.tiny import tiny_config, tiny_task
 from tests.runner.training.scripted import Answer, ScriptedEngine, right, wrong
 

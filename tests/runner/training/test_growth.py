@@ -7,10 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from planner.recipes.schema import Optimizer, Recipe, Schedule
-from runner.training.collecting import Collector
+from runner.training.collector import Collector
 from runner.training.prompts import PromptStream
-from runner.training.stopwatch import Stopwatch
-from runner.training.updating import Updater
+from runner.training.trial import Stopwatch
+from runner.training.updater import Updater
 from tests.runner.tiny import tiny_config, tiny_model, tiny_task
 from tests.runner.training.batches import made_up_batch
 from tests.runner.training.scripted import ScriptedEngine, right

@@ -7,11 +7,10 @@ import torch
 from budgets.errors import TrainingError
 from planner.recipes.schema import Advantage, Objective, Optimizer, Recipe, Schedule
 from runner.grpo.objective import Tokens, objective, token_weights
-from runner.policy.scoring import MicroBatch, Scorer
+from runner.policy.scorer import Batch, MicroBatch, Scorer
 from runner.ports.trial import Machine
-from runner.training.batches import Batch
-from runner.training.stopwatch import Stopwatch
-from runner.training.updating import Updater
+from runner.training.trial import Stopwatch
+from runner.training.updater import Updater
 from tests.runner.tiny import tiny_config, tiny_model
 from tests.runner.training.batches import made_up_batch
 

@@ -1,18 +1,22 @@
 """A minute of a sweep with stand-ins: a segment of each trial in turn, on as many workers as there are."""
 
 import statistics
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from budgets.errors import InputError
+from budgets.errors import CheckpointError, InputError
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.config.trainer import STANDIN, Patience, TrainerChoice
 from planner.store.schema import Candidate
+from runner.backends import open_backend
+from runner.ports.backend import Segment
 from runner.ports.executor import Began, Ended, Event, Executor, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import in_its_own_time
+from runner.trainers.command.driver import driver
 
 STEPS = 6  # of each trial
 _SECONDS_PER_STEP = 1.0  # real ones, about
@@ -20,8 +24,39 @@ _PATIENCE = 60.0  # seconds beyond the minute for what is under way
 _TICK = 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class FirstStep:
+    """What came of it."""
+
+    seconds: float  # with its start-up
+    score: float | None  # the last that was read
+    checkpoint: str  # its name
+
+
+def take_first_step(config: TrialConfig, folder: Path) -> FirstStep:
+    """Start the command of a trial for one update and its validation; TrainingError says what of it cannot be read.
+
+    A command that is told when to validate does so after this update.
+    """
+    options = driver(config).options
+    if options.names("validate_every"):
+        often = config.validation.model_copy(update={"every_rollouts": config.rollouts_per_step})
+        config = config.model_copy(update={"validation": often})
+    began, backend = time.monotonic(), open_backend(config)
+    try:
+        backend.start(config, folder)
+        scores = [point.score for point in backend.advance(Segment(1)) if point.score is not None]
+        saved = backend.checkpoint()
+    finally:
+        backend.close()
+    if not saved.step:
+        pattern = options.checkpoints.pattern
+        raise CheckpointError(f"after its first update there is no checkpoint by the pattern '{pattern}'")
+    return FirstStep(time.monotonic() - began, scores[-1] if scores else None, saved.path.name)
+
+
 @dataclass
-class Played:
+class RehearsalOutcome:
     """What was seen."""
 
     trials: list[str] = field(default_factory=list)  # whose segment ended well
@@ -46,7 +81,7 @@ def standin_spec(spec: SweepSpec, candidates: Sequence[Candidate]) -> SweepSpec:
     return in_its_own_time(spec.model_copy(update={"training": training}), candidates)
 
 
-class Playing:
+class RehearsalRun:
     """Gives the trials to an executor, one after the other."""
 
     def __init__(
@@ -64,9 +99,9 @@ class Playing:
         self._asked_at: dict[int, float] = {}
         self._began_at: dict[int, float] = {}
         self._under_way: set[int] = set()
-        self.outcome = Played()
+        self.outcome = RehearsalOutcome()
 
-    def play(self, seconds: float) -> Played:
+    def play(self, seconds: float) -> RehearsalOutcome:
         """Have each trial train a few steps, in so many seconds."""
         clock = self._executor.clock
         end = clock.seconds() + seconds

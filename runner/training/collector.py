@@ -1,22 +1,70 @@
 """From prompts to batches: generate, score, filter, and cut into the updates that the batch is for."""
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from budgets.errors import InputError
+from planner.recipes.schema import Recipe
 from runner.grpo.advantages import advantages, has_signal, loss_mask, shaped_rewards
-from runner.ports.engine import RolloutEngine
-from runner.ports.rollouts import Rollouts, Sampling
-from runner.ports.task import FAILED_SHARE, Ids, Scores, Task, spent_in, summed
+from runner.policy.scorer import Batch, Prepare
+from runner.ports.engine import Interruption, RolloutEngine, Rollouts, Sampling
+from runner.ports.task import FAILED_SHARE, Ids, Problem, Scores, Task, spent_in, summed
 from runner.ports.trial import TrialConfig
-from runner.training.answering import interruption_of, scored
-from runner.training.batches import Batch, Prepare
+from runner.tasks.rewards import require_judged
 from runner.training.prompts import PromptStream, derive
-from runner.training.stopwatch import Stopwatch
+from runner.training.trial import Stopwatch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+def interruption_of(recipe: Recipe, task: Task) -> Interruption | None:
+    """Return where a task's responses are interrupted and by which tokens; None: nowhere."""
+    settings, longest = recipe.interruptions, task.max_response_tokens
+    if settings.earliest is None or task.closing is None:
+        return None
+    phrase, closed_by = (tuple(task.tokenizer.encode(text)) for text in recipe.closing(task.name))
+    if task.tokenizer.end_id in phrase:
+        raise InputError(
+            f"recipe '{recipe.name}': interruptions.phrase has the end token of the model of task '{task.name}', which "
+            "nothing could follow: take it out of the phrase"
+        )
+    share = settings.latest or settings.earliest
+    earliest = math.ceil(settings.earliest * longest)
+    latest = max(earliest, math.floor(share * longest))
+    if latest + len(phrase) >= longest:
+        needed = math.ceil((len(phrase) + 2) / (1 - share))
+        raise InputError(
+            f"recipe '{recipe.name}' interrupts responses of at most {longest} tokens after {earliest} to {latest}, "
+            f"with a phrase of {len(phrase)} and no room to answer behind it: allow at least {needed} tokens "
+            "(task.max_response_tokens), or set interruptions.earliest = 'none'"
+        )
+    return Interruption(phrase, earliest, latest, closed_by)
+
+
+def score_rollouts(task: Task, problems: Sequence[Problem], rollouts: Rollouts) -> Scores:
+    """Return the score of each response, where `problems` has one for each prompt; TrainingError if too many failed.
+
+    Of an interrupted response the reward sees what follows the phrase, and the task says which answer is right there;
+    a user's function sees all of it.
+    """
+    import torch
+
+    asked, texts, forced, lengths = [], [], rollouts.forced, rollouts.mask.sum(dim=1).tolist()
+    # Where each row's closing phrase ends; 0 where it has none.
+    places = torch.arange(1, forced.shape[1] + 1)
+    ends = (forced * places).amax(dim=1).tolist() if places.numel() else [0] * len(forced)
+    for row, (tokens, length, end) in enumerate(zip(rollouts.tokens.tolist(), lengths, ends, strict=True)):
+        problem = problems[row // rollouts.per_prompt]
+        alone = task.closing if end and task.closing and task.closing.alone else None
+        asked.append(replace(problem, answer=alone.answer(problem.answer)) if alone else problem)
+        texts.append(task.tokenizer.decode(tokens[end if alone else 0 : length]))
+    judged = task.reward.score(asked, texts)
+    require_judged(judged.failed, len(texts), judged.reason)
+    return judged
 
 
 @dataclass(slots=True, eq=False)
@@ -91,7 +139,7 @@ class Collector:
         with watch.phase("generate"):
             rollouts = self._engine.generate(prompts, n, self._sampling, seed)
         with watch.phase("reward"):
-            judged = scored(self._task, [self._task.train[index] for index in indices], rollouts)
+            judged = score_rollouts(self._task, [self._task.train[index] for index in indices], rollouts)
         scores = torch.tensor(judged.values, dtype=torch.float32)
         self._stream.record(indices, n, scores.view(count, n).mean(dim=1).tolist())
         stats.add(rollouts, scores, self._shaped(rollouts.mask, scores), judged)
@@ -191,7 +239,7 @@ class _Stats:
     notes: list[str] = field(default_factory=list)
     reward_metrics: list[Mapping[str, float]] = field(default_factory=list)
 
-    def add(self, rollouts: Rollouts, scores: "Tensor", rewards: "Tensor", scored: Scores) -> None:
+    def add(self, rollouts: Rollouts, scores: "Tensor", rewards: "Tensor", judged: Scores) -> None:
         self.rollouts += rollouts.count
         self.groups += len(rollouts.prompts)
         self.rounds += 1
@@ -201,10 +249,10 @@ class _Stats:
         self.interrupted += int(rollouts.forced.any(dim=1).sum())
         self.score += float(scores.double().sum())
         self.reward += float(rewards.double().sum())
-        self.failures += sum(scored.failures.values())
-        self.failed += scored.failed
-        self.notes += scored.notes
-        self.reward_metrics += scored.metrics
+        self.failures += sum(judged.failures.values())
+        self.failed += judged.failed
+        self.notes += judged.notes
+        self.reward_metrics += judged.metrics
 
     def metrics(self, updates: int, *, interrupting: bool) -> dict[str, float]:
         totals = summed(self.reward_metrics)

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 from budgets.errors import TrainingError
 from planner.recipes.schema import Objective, Recipe
 from runner.grpo.objective import Statistics, Tokens, objective, token_weights
-from runner.policy.scoring import MicroBatch, Scorer
+from runner.policy.scorer import Batch, MicroBatch, Scorer
 from runner.ports.trial import TrialConfig
-from runner.training.batches import Batch
-from runner.training.stopwatch import Stopwatch
+from runner.training.trial import Stopwatch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
 MOST_SKIPPED = 3  # updates in a row whose gradient is not finite
 
 

@@ -8,19 +8,19 @@ from runner.policy.model import load_model
 from runner.ports.engine import RolloutEngine
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
-from runner.tasks.opening import open_task
-from runner.training.collecting import BatchSource, Collector
+from runner.tasks.task_loader import open_task
+from runner.training.collector import BatchSource, Collector
 from runner.training.prompts import PromptStream
-from runner.training.stopwatch import Stopwatch
 from runner.training.trainer import Trainer
-from runner.training.updating import Updater
+from runner.training.trial import Stopwatch
+from runner.training.updater import Updater
 
 if TYPE_CHECKING:
     from torch import nn
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class TrialParts:
     """A trainer with what has to be closed after it."""
 
     trainer: Trainer
@@ -39,7 +39,7 @@ def warm_up() -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM  # noqa: F401
 
 
-def build(config: TrialConfig, watch: Stopwatch) -> Parts:
+def build(config: TrialConfig, watch: Stopwatch) -> TrialParts:
     """Load task, model and engine of a trial, and put its trainer together."""
     use_threads(config)
     if config.task.top_p < 1 or config.task.validation_sampling[1] < 1:
@@ -48,7 +48,7 @@ def build(config: TrialConfig, watch: Stopwatch) -> Parts:
     with watch.phase("start"):
         model = load_model(task.model_path, device=config.machine.device)
         engine = open_engine(config, task, model)
-    return Parts(assemble(config, task, model, engine, watch), task, engine)
+    return TrialParts(assemble(config, task, model, engine, watch), task, engine)
 
 
 def assemble(config: TrialConfig, task: Task, model: "nn.Module", engine: RolloutEngine, watch: Stopwatch) -> Trainer:
@@ -87,10 +87,10 @@ def open_engine(config: TrialConfig, task: Task, model: "nn.Module") -> RolloutE
 def open_stream(config: TrialConfig, task: Task) -> PromptStream:
     """Return the order of the task's prompts under the recipe's filters."""
     retire_at = config.recipe.filters.retire_at
-    return PromptStream(len(task.train), config.seed, retire_at=retire_at, pass_rates=rates_in_order(config, task))
+    return PromptStream(len(task.train), config.seed, retire_at=retire_at, pass_rates=prompt_pass_rates(config, task))
 
 
-def rates_in_order(config: TrialConfig, task: Task) -> list[float] | None:
+def prompt_pass_rates(config: TrialConfig, task: Task) -> list[float] | None:
     """Return the pass rates by which a recipe orders the prompts, if it does; InputError where they are not known."""
     if config.recipe.filters.curriculum != "easy-to-hard":
         return None

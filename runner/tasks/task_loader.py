@@ -12,10 +12,9 @@ from runner.policy.model import require_checkpoint
 from runner.ports.task import Closing, Problem, Task
 from runner.ports.trial import TaskChoice
 from runner.tasks.embedded import EMBEDDED, embedded_task
-from runner.tasks.hub import is_hub_name, model_files
 from runner.tasks.problems import apart, hold_out, in_fixed_order, mixed, read_problems
 from runner.tasks.rewards import EXACT, MATH, ExactReward, make_reward
-from runner.tasks.tokenizers import ChatTokenizer, load_tokenizer
+from runner.tasks.tokenizers import ChatTokenizer, is_hub_name, load_tokenizer, model_files
 
 VALIDATION_PROBLEMS = 128
 SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
