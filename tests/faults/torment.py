@@ -138,7 +138,9 @@ def _torment(sweep: Tormented, most: int, chance: random.Random) -> int:
         if code == 130:
             process = sweep.drive()
             continue
-        assert code == 0, (sweep.folder / "driver.log").read_text()[-3000:]
+        said = (sweep.folder / "driver.log").read_text()[-3000:]
+        # The driver before may have been killed between its last word and its exit.
+        assert code == 0 or "has ended (finished): nothing is left to do" in said, said
         return sum(sweep.kills.values())
 
 
