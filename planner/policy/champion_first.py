@@ -1,5 +1,6 @@
 """The policy `champion`: train the champion, look, try challengers where that pays, and say who goes on."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from planner.policy.table import advance, hours
 from planner.rules import LOOK_SHARE
 from planner.view import Champion, Configuration, TrialState, TrialView, View, has_curve
 
+MOST_START_UP_SHARE = 0.1  # of a segment's updates, beside a challenger
 RACE_SHARE = 0.02  # of all GPU-hours, for each of several candidates (base models' order is known by then)
 NEARLY = 0.9  # of the race's length: scores lie where they lie
 
@@ -173,9 +175,11 @@ class ChampionPolicy:
         if Standing(view, view.champion, trial, self._fitted or calibration()).alarm:
             return []
         goal = step_at(trial, MOST_LOOK_SHARE * view.champion.total_gpu_hours)
-        granted = (
-            grant(trial, min(goal, trial.step + trial.segment_steps), view.gpu_hours_left) if trial.ready else None
-        )
+        # One whose process starts anew for each segment has few of them.
+        updates = math.ceil(trial.start_up_gpu_hours / (MOST_START_UP_SHARE * trial.gpu_hours_per_step))
+        segments = max(1, math.ceil(updates / trial.segment_steps))
+        to_step = min(goal, trial.step + segments * trial.segment_steps)
+        granted = grant(trial, to_step, view.gpu_hours_left) if trial.ready else None
         if granted is None or trial.step >= goal:
             return []
         return [advance(view, trial, granted.to_step, "the champion goes on while a challenger runs", {}, [])]

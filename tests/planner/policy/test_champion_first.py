@@ -38,3 +38,19 @@ def test_a_challenger_without_a_score_takes_the_place_only_where_none_can_be_pai
     assert ("by its settings alone" in found.why) is found.switched
     assert isinstance(ChampionPolicy().decide(view)[-1], Stop if found.switched else Advance)
     assert not verdict(replace(view, champion=replace(terms, challenger_share=0.0))).switched
+
+
+@pytest.mark.parametrize(("start_up", "to_step"), [(0.0, 15), (0.4, 15), (0.8, 20), (5.0, 50)])
+def test_a_champion_goes_on_beside_a_challenger_in_segments_that_are_worth_their_start(
+    start_up: float, to_step: int
+) -> None:
+    rising = tuple(ScorePoint(step, float(step), 0.1 + step / 50, 0.01) for step in range(0, 11, 5))
+    champion = replace(CHAMPION, segment_steps=5, state=TrialState.PAUSED, step=10, gpu_hours_spent=10.0, scores=rising)
+    champion = replace(champion, start_up_gpu_hours=start_up)
+    beside = replace(CHAMPION, trial=2, name="n16-B32-s0", rollouts_per_prompt=16, state=TrialState.RUNNING)
+    view = View(
+        {1: champion, 2: beside}, 60.0, 1000.0, free_workers=1, seed=0, champion=replace(TERMS, total_gpu_hours=250.0)
+    )
+    (action,) = ChampionPolicy().decide(view)
+    assert isinstance(action, Advance)
+    assert (action.trial, action.to_step) == (1, to_step)
