@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from budgets.errors import InputError
-from planner.scripts.script import ScriptFacts, read_script
+from planner.scripts.script import read_script
+from planner.scripts.settings import ScriptFacts
 
 ENDINGS = (".sh", ".yaml", ".yml", ".toml", ".py", ".sbatch")
 NEEDED = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "model", "gpus", "response_tokens")

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from budgets.errors import TrainingError as TrainingError
     from budgets.errors import UnknownNameError as UnknownNameError
     from planner.metrics import Interval as Interval
-    from rlplan.actions.fitting import Fit as Fit
-    from rlplan.actions.fitting import Fits as Fits
-    from rlplan.actions.law_fitting import FittedLaws as FittedLaws
-    from rlplan.actions.law_fitting import LawFit as LawFit
-    from rlplan.actions.law_fitting import RecipeComparison as RecipeComparison
     from rlplan.api.functions import adopt as adopt
     from rlplan.api.functions import check as check
     from rlplan.api.functions import compare as compare
@@ -42,6 +37,11 @@ if TYPE_CHECKING:
     from rlplan.api.results import Book as Book
     from rlplan.api.results import Sweep as Sweep
     from rlplan.api.results import open as open
+    from rlplan.commands.compare import RecipeComparison as RecipeComparison
+    from rlplan.commands.fit_curves import Fit as Fit
+    from rlplan.commands.fit_curves import Fits as Fits
+    from rlplan.commands.fit_law import FittedLaws as FittedLaws
+    from rlplan.commands.fit_law import LawFit as LawFit
     from rlplan.commands.plan import Candidate as Candidate
     from rlplan.commands.plan import Plan as Plan
     from rlplan.commands.recommend import Answer as Answer
@@ -56,8 +56,9 @@ _NAMES = {
         StoreError StoreUnavailableError TrainingError UnknownNameError
     """,
     "planner.metrics": "Interval",
-    "rlplan.actions.fitting": "Fit Fits",
-    "rlplan.actions.law_fitting": "FittedLaws LawFit RecipeComparison",
+    "rlplan.commands.fit_curves": "Fit Fits",
+    "rlplan.commands.compare": "RecipeComparison",
+    "rlplan.commands.fit_law": "FittedLaws LawFit",
     "rlplan.commands.plan": "Candidate Plan",
     "rlplan.commands.recommend": "Answer",
     "rlplan.commands.replay": "Replay",

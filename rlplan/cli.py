@@ -14,9 +14,8 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
-from rlplan.exits import ExitCode, exit_code
-from rlplan.requests.request import command
-from rlplan.wording.extras import extra_with
+from rlplan.exits import ExitCode, exit_code, extra_with
+from rlplan.requests.flags import command
 from rlplan.wording.terminal import tell
 
 EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 failures or warnings, 130 interrupted."
@@ -26,10 +25,10 @@ REFUSED = (EACCES, EPERM, EROFS, ENOTDIR, ENAMETOOLONG, ELOOP)  # what a system 
 PANELS: dict[str, dict[str, str]] = {
     "Plan": {
         "propose": "rlplan.requests.planning",
-        "check": "rlplan.requests.checking",
+        "check": "rlplan.requests.planning",
         "preview": "rlplan.requests.planning",
         "price": "rlplan.requests.planning",
-        "fits": "rlplan.requests.checking",
+        "fits": "rlplan.requests.planning",
     },
     "Run": dict.fromkeys(("sweep", "resume", "retry", "pause", "stop", "launch"), "rlplan.requests.running"),
     "Read": {
@@ -39,7 +38,7 @@ PANELS: dict[str, dict[str, str]] = {
         "export": "rlplan.requests.reading",
     },
     "Runs made elsewhere": dict.fromkeys(("fit", "compare", "watch", "adopt", "replay"), "rlplan.requests.foreign"),
-    "Set up": {"doctor": "rlplan.requests.checking", "init": "rlplan.commands.plain", "mcp": "rlplan.commands.plain"},
+    "Set up": {"doctor": "rlplan.requests.planning", "init": "rlplan.commands.plain", "mcp": "rlplan.commands.plain"},
 }
 NAMES = [name for panel in PANELS.values() for name in panel]
 

@@ -17,11 +17,11 @@ from playwright.sync_api import sync_playwright
 from bench.synthetic import draw
 from planner.curves.curve import Curve
 from planner.curves.verdicts import Verdict
-from rlplan.actions.fitting import fit_curves_of
 from rlplan.charts.chart import Chart
-from rlplan.charts.fit_charts import fit_charts
+from rlplan.commands.fit import fit_page
+from rlplan.commands.fit_charts import fit_charts
+from rlplan.commands.fit_curves import fit_curves_of
 from rlplan.requests.foreign import FitRequest
-from rlplan.web.fits import fit_page
 
 LEVEL = 0.9
 COLOURS = 128  # of the palette: flat areas need few, and the file is a third as large

@@ -23,7 +23,7 @@ from planner.store import Store, open_store
 from planner.store.costs import base_scores, counted_costs, forget_costs, sweeps_of
 from planner.store.results import WHOLE
 from planner.store.schema import CostRecord
-from rlplan.actions.configuring import absent
+from rlplan.actions.configuration import absent
 from rlplan.wording.numbers import plural, some_of
 
 if TYPE_CHECKING:
@@ -110,17 +110,17 @@ def known_of(
 def with_measured(sources: Sequence[CostSource], request: Request, *, given_mean: bool) -> Request:
     """Price from the steps that were measured with this GPU and each model; by the prior where there are none."""
     known: dict[str, tuple[Coefficients, Workload]] = {}
-    for each in request.all_variants:
-        if (name := each.workload.model.name) not in known:
-            terms = (each.workload, request.hardware.gpu, each.traits, each.coefficients)
+    for variant in request.all_variants:
+        if (name := variant.workload.model.name) not in known:
+            terms = (variant.workload, request.hardware.gpu, variant.traits, variant.coefficients)
             known[name] = known_of(sources, *terms, given_mean=given_mean)
 
     def mean(workload: Workload) -> Workload:
         return workload.with_mean_response(known[workload.model.name][1].responses.mean)
 
     variants = (
-        replace(each, coefficients=known[each.workload.model.name][0], workload=mean(each.workload))
-        for each in request.variants
+        replace(variant, coefficients=known[variant.workload.model.name][0], workload=mean(variant.workload))
+        for variant in request.variants
     )
     return replace(
         request,

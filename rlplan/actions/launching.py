@@ -23,8 +23,7 @@ from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import move_trial, plan_named, spent_gpu_hours, sweep_named
 from planner.view import FINAL_POLICY, Configuration, TrialState, View
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.new_sweep import create
-from rlplan.actions.sweep_request import machine, spending_text
+from rlplan.actions.sweep_request import create, machine, spending_text
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive
 from rlplan.actions.wanted_final import (
     Wanted,
@@ -35,9 +34,9 @@ from rlplan.actions.wanted_final import (
     wanted_of,
     wanted_of_sweep,
 )
-from rlplan.reading.plans import plan_meant
 from rlplan.reading.recommend_reading import Stored, stored
 from rlplan.reading.row_choice import sizes_in
+from rlplan.reading.sweeps import plan_meant
 from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.terminal import tell
 from runner.ports.trial import TrialConfig

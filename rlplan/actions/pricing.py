@@ -17,7 +17,7 @@ from planner.config.schema import named_sizes
 from planner.price import Change, Price, PriceQuery, changes, price
 from planner.price.measured_runs import PricedRun, priced_runs
 from planner.price.open_facts import MEAN_RESPONSE, OpenFact, facts_of
-from rlplan.actions.configuring import absent
+from rlplan.actions.configuration import absent
 from rlplan.wording.assumptions import Assumption, asked_for_lengths, lengths_text, measured_lengths, width_and_evidence
 from rlplan.wording.numbers import count
 
@@ -65,10 +65,10 @@ def measured_in(database: str, resolved: Resolved) -> Iterator[tuple[Resolved, C
     with open_store(database, read_only=True) as store:
         sources, given_mean = [CostSource(store)], resolved.source(MEAN_RESPONSE) != DEFAULT
 
-        def measured(asked: PriceQuery) -> PriceQuery:
-            terms = (asked.workload, asked.hardware.gpu, asked.traits, asked.coefficients)
+        def measured(query: PriceQuery) -> PriceQuery:
+            terms = (query.workload, query.hardware.gpu, query.traits, query.coefficients)
             coefficients, workload = known_of(sources, *terms, given_mean=given_mean)
-            return replace(asked, coefficients=coefficients, workload=workload)
+            return replace(query, coefficients=coefficients, workload=workload)
 
         yield with_adopted_rate(sources, resolved), measured
 
@@ -124,7 +124,7 @@ def assumptions_of(found: Price, resolved: Resolved, facts: Sequence[OpenFact] =
     ]
 
 
-def _seconds(asked: PriceQuery, times: float) -> float:
+def _seconds(query: PriceQuery, times: float) -> float:
     """Return the price of a step whose responses are so many times as long."""
-    mean = asked.workload.responses.mean
-    return price(replace(asked, workload=asked.workload.with_mean_response(times * mean))).seconds[0]
+    mean = query.workload.responses.mean
+    return price(replace(query, workload=query.workload.with_mean_response(times * mean))).seconds[0]

@@ -17,7 +17,7 @@ from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
 from planner.store.schema import Plan
 from rlplan.actions.calibrating import cost_sources, with_adopted_rate, with_measured
-from rlplan.actions.configuring import absent, flagged, load_configuration
+from rlplan.actions.configuration import absent, flagged, load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 from rlplan.requests.planning import ProposeRequest
 from rlplan.wording.assumptions import Assumption, assumptions
@@ -36,14 +36,14 @@ class StoredPlan:
     dollars: tuple[float, ...] = ()  # of a step's tokens, of each candidate, where the file says what they cost
 
 
-def asked_configuration(asked: ProposeRequest) -> Resolved:
+def asked_configuration(request: ProposeRequest) -> Resolved:
     """Return the configuration of what a plan is asked for: defaults, task, file, script and flags."""
-    flags = flagged(asked)
-    if asked.script is not None:
+    flags = flagged(request)
+    if request.script is not None:
         from rlplan.actions.from_script import with_script  # noqa: PLC0415 (reads what no other plan needs)
 
-        flags = dict(with_script(flags, asked.script, task=asked.task))
-    return load_configuration(asked.config, asked.task, flags, asked.from_log)
+        flags = dict(with_script(flags, request.script, task=request.task))
+    return load_configuration(request.config, request.task, flags, request.from_log)
 
 
 def make_plan(
@@ -98,8 +98,8 @@ def _draft(
 
 def _dollars(proposal: Proposal, prices: TokenPrices) -> Iterator[float]:
     """Yield what the tokens of a step of each candidate cost; nothing where none are charged."""
-    for each in proposal.candidates:
-        cell, request = each.cell, proposal.request
+    for candidate in proposal.candidates:
+        cell, request = candidate.cell, proposal.request
         asked = PriceQuery(cell.variant.workload, request.hardware, cell.variant.traits, *cell.key)
         if (dollars := prices.dollars(asked.tokens)) is not None:
             yield dollars

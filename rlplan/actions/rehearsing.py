@@ -15,10 +15,10 @@ from planner.axes import named_configuration
 from planner.config.trainer import COMMAND
 from planner.store.schema import Candidate, Plan
 from planner.view import FINAL_POLICY, Configuration
-from rlplan.actions.configuring import load_configuration
+from rlplan.actions.configuration import load_configuration
 from rlplan.actions.launching import describe
+from rlplan.actions.machine import Finding, Health, bad, mind, ok, verdict
 from rlplan.actions.sweep_request import machine, plan_meant, spec_of
-from rlplan.doctor.machine import Finding, Health, bad, mind, ok, verdict
 from rlplan.requests.running import LaunchRequest, SweepRequest
 from rlplan.wording.numbers import duration, hours, plural, some_of
 from runner.machine import cpu_cores
@@ -46,7 +46,7 @@ def rehearse(request: SweepRequest, seconds: float = SECONDS) -> Iterator[Findin
     """Yield what was found, as it is found; nothing is stored."""
     plan = plan_meant(request)
     spec = spec_of(request, plan)  # refused where a trial's configuration is not accepted
-    pilots = [each for each in plan.candidates if each.pilot_steps]
+    pilots = [row for row in plan.candidates if row.pilot_steps]
     yield ok("plan", f"{plan.name}: {plural(len(pilots), 'trial')}, {spec.workers} at once, {_layout(spec)} each")
     yield from _tried(_Asked(spec, plan, pilots, request.ray_address, seconds, request.config))
 
@@ -57,7 +57,7 @@ def rehearse_final(request: LaunchRequest, seconds: float = SECONDS) -> Iterator
     run, spec, candidates = planned.run, planned.spec, planned.plan.candidates
     summary = f"{named_configuration(run.configuration)}, {run.length.steps:,} updates on {_layout(spec)}"
     yield ok("final run", summary)
-    sizes = [(each, Configuration(each.rollouts_per_prompt, each.prompts_per_batch, each.axes)) for each in candidates]
+    sizes = [(row, Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)) for row in candidates]
     own = [each for each, configuration in sizes if configuration == run.configuration]
     yield from _tried(_Asked(spec, planned.plan, own, request.ray_address, seconds))
 
@@ -101,7 +101,7 @@ def _tried(asked: _Asked) -> Iterator[Finding]:
 
 
 def _trials(spec: SweepSpec, candidates: Sequence[Candidate]) -> dict[str, TrialConfig]:
-    rates = {configuration_of(each): each.learning_rate for each in candidates}
+    rates = {configuration_of(row): row.learning_rate for row in candidates}
     return {trial_name(each, spec.seed): spec.trial(each, rate, spec.seed) for each, rate in rates.items()}
 
 
@@ -206,7 +206,7 @@ def _played(asked: _Asked, folder: Path, url: str | None) -> Iterator[Finding]:
 
 def _final_run(playing: RehearsalRun, spec: SweepSpec, plan: Plan, seconds: float) -> Finding | None:
     """Place the final run of the plan's first row, where its layout is another than that of the pilots."""
-    first = next((each for each in plan.candidates if each.update_steps), None)
+    first = next((row for row in plan.candidates if row.update_steps), None)
     if spec.final_gpus is None or first is None:
         return None
     config = spec.trial(configuration_of(first), first.learning_rate, spec.seed)

@@ -17,14 +17,13 @@ from planner.store.control import GRACE
 from planner.store.engine import locate
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import sweep_named
-from rlplan.actions.configuring import load_configuration
+from rlplan.actions.configuration import load_configuration
 from rlplan.actions.launching import store_only as store_final
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
 from rlplan.requests.running import GoOnRequest, LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
-from rlplan.wording.answers import Answer
+from rlplan.wording.answers import Answer, columns
 from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps
 from rlplan.wording.numbers import plural
-from rlplan.wording.row_columns import columns
 from runner.processes import has_driver
 from runner.slurm.job import SCRIPT, Job, is_ending, nodes_for, require_sbatch, submit, text_of
 from runner.sweep.home import home_of, token_of
@@ -79,28 +78,28 @@ class Submitted(Answer):
         yield from next_steps([follows, ends], canvas)
 
 
-def rehearses(asked: SweepRequest | LaunchRequest) -> bool:
+def rehearses(request: SweepRequest | LaunchRequest) -> bool:
     """Whether it is only to be tried; refused beside what would do something else."""
-    if asked.rehearse and (asked.slurm or asked.sbatch or asked.dry_run):
+    if request.rehearse and (request.slurm or request.sbatch or request.dry_run):
         raise InputError("--rehearse tries it here and now: leave out --slurm, --sbatch and --dry-run")
-    return asked.rehearse
+    return request.rehearse
 
 
-def for_slurm(asked: SweepRequest | LaunchRequest | GoOnRequest) -> bool:
+def for_slurm(request: SweepRequest | LaunchRequest | GoOnRequest) -> bool:
     """Whether a job is to be submitted; refused is what makes no sense with it, or without it."""
-    of_job = isinstance(asked, GoOnRequest) and asked.dry_run
-    if not asked.slurm and (asked.sbatch or of_job):
-        raise InputError(f"{'--sbatch' if asked.sbatch else '--dry-run'} is about a job: give --slurm too")
-    if asked.slurm and isinstance(asked, ResumeRequest) and asked.wait:
+    of_job = isinstance(request, GoOnRequest) and request.dry_run
+    if not request.slurm and (request.sbatch or of_job):
+        raise InputError(f"{'--sbatch' if request.sbatch else '--dry-run'} is about a job: give --slurm too")
+    if request.slurm and isinstance(request, ResumeRequest) and request.wait:
         raise InputError("--wait is for a driver here; a job waits for the one before by itself: leave it out")
-    if asked.slurm and isinstance(asked, ResumeRequest) and asked.add is not None:
+    if request.slurm and isinstance(request, ResumeRequest) and request.add is not None:
         raise InputError("--add and --slurm are both given, and a job that begins again would add again: add first")
-    if asked.slurm and asked.ray_address is not None:
+    if request.slurm and request.ray_address is not None:
         raise InputError(
-            f"--slurm and --ray-address {asked.ray_address} are both given: a job starts a Ray of its own; leave one "
+            f"--slurm and --ray-address {request.ray_address} are both given: a job starts a Ray of its own; leave one "
             "out"
         )
-    return asked.slurm
+    return request.slurm
 
 
 def submit_job(request: SweepRequest | LaunchRequest | GoOnRequest) -> Submitted:

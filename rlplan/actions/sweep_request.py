@@ -1,100 +1,44 @@
-"""What is asked of `rlplan sweep`, by flags or from Python, and what it would run."""
+"""What is asked of `rlplan sweep`, by flags or from Python, and the sweep that is stored for it."""
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError
-from planner.axes import named_configuration
 from planner.config import Resolved
 from planner.config.trainer import COMMAND, ENVIRONMENT
 from planner.logs.trainers import load_trainer
-from planner.policy.champion import champion_of, most_of_a_sweep
+from planner.policy.champion import KEY, champion_of, most_of_a_sweep
 from planner.policy.policies import open_policy
-from planner.proposals.split import side_by_side
-from planner.rules import LOOK_SHARE
 from planner.scripts.arguments import Start
 from planner.store import Store, open_store
+from planner.store.control import Driver, take_lease
 from planner.store.engine import locate
-from planner.store.finals import spent_beside
-from planner.store.schema import Plan
+from planner.store.finals import Final, spent_beside
+from planner.store.results import record_decision
+from planner.store.schema import Plan, Sweep, SweepStatus, Trial
+from planner.store.sweeps import add_trial, create_sweep, plan_named, sweep_named
 from planner.tables import explained
 from planner.view import CHAMPION_POLICY
-from rlplan.actions.configuring import flag_of, flagged, load_configuration
+from rlplan.actions.configuration import flag_of, flagged, load_configuration
 from rlplan.actions.proposing import Require, draft_plan, make_plan
+from rlplan.exits import require_tracker
 from rlplan.reading.sweep_data import approximated
 from rlplan.requests.running import SweepRequest
-from rlplan.wording.answers import Answer
-from rlplan.wording.extras import require_tracker
-from rlplan.wording.row_columns import columns
 from runner.machine import cpu_cores
+from runner.processes import has_driver
 from runner.storage.place import Place
-from runner.sweep.planned import configuration_of
-from runner.sweep.planning import SweepChoice, new_trials, piloted, shortfall, sweep_spec
+from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
+from runner.sweep.home import mark_folder, mark_storage, new_folder, token_of
+from runner.sweep.planning import SweepChoice, piloted, sweep_spec
 from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import without_gpus
 from runner.tasks.task_loader import open_task, user_problems
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedTrial:
-    """A trial that a sweep would run."""
-
-    name: str
-    rollouts_per_prompt: int
-    prompts_per_batch: int
-    pilot_steps: int
-    segment_steps: int
-    gpu_hours: float
-
-
-@dataclass(frozen=True, repr=False)
-class DryRun(Answer):
-    """What a sweep would do."""
-
-    DRAWN = "rlplan.commands.sweep"
-    ROWS = "trials"
-    COLUMNS = columns("name rollouts_per_prompt prompts_per_batch pilot_steps segment_steps gpu_hours")
-
-    plan: str
-    trials: tuple[PlannedTrial, ...]
-    workers: int
-    pilot_gpu_hours: float
-    wall_hours: float
-    shortfall: str | None
-    notes: tuple[str, ...] = ()  # what is done otherwise than was asked for
-    champion: tuple[str, ...] | None = field(default=None, repr=False)  # whose run becomes the final run
-
-
-def describe(request: SweepRequest) -> DryRun:
-    """Say what a sweep would run; nothing is stored and no worker started."""
-    plan = plan_meant(request)
-    spec, others = spec_of(request, plan), list[str]()
-    if not _makes_a_plan(request):
-        with open_store(request.db, read_only=True) as store:
-            spec, others = within_plan(store, plan, spec)
-    champion, trials = spec.champion_terms, tuple(_planned_trials(spec, plan))
-    lacking = shortfall(spec, plan, *machine()) if request.ray_address is None else None
-    wall = side_by_side([trial.gpu_hours for trial in trials], spec.workers) / spec.resources.slots
-    notes = (*notes_of(request, spec, plan), *others)
-    own = None if champion is None else tuple(map(named_configuration, champion.candidates))
-    return DryRun(plan.name, trials, spec.workers, spec.pilot_gpu_hours, wall, lacking, notes, own)
-
-
-def _planned_trials(spec: SweepSpec, plan: Plan) -> Iterator[PlannedTrial]:
-    """Return the trials that a sweep begins with; a champion's look is the final run's, at no price in the plan."""
-    champion = spec.champion_terms
-    for trial, row in zip(new_trials(spec, plan), piloted(spec, plan), strict=True):
-        steps, price = row.pilot_steps, row.pilot_gpu_hours
-        if champion is not None and configuration_of(trial) in champion.candidates:
-            steps = steps or math.ceil(LOOK_SHARE * champion.total_gpu_hours / row.gpu_hours_per_step)
-            price = steps * row.gpu_hours_per_step
-        sizes = row.rollouts_per_prompt, row.prompts_per_batch
-        yield PlannedTrial(trial.name, *sizes, steps, row.segment_steps or max(1, steps // 4), price)
 
 
 def within_plan(store: Store, plan: Plan, spec: SweepSpec) -> tuple[SweepSpec, list[str]]:
@@ -163,7 +107,7 @@ def _left_out(spec: SweepSpec) -> tuple[str, ...]:
 
 def plan_to_run(request: SweepRequest) -> str | None:
     """Return the plan to run: the one that is named, one made for the given budget, or None for the newest."""
-    if not _makes_a_plan(request):
+    if not makes_a_plan(request):
         return request.plan
     resolved, require = _asked_plan(request)
     return make_plan(resolved, request.db, require=require).name
@@ -171,7 +115,7 @@ def plan_to_run(request: SweepRequest) -> str | None:
 
 def plan_meant(request: SweepRequest) -> Plan:
     """Return the plan that would be run; one that would be made is not stored."""
-    if _makes_a_plan(request):
+    if makes_a_plan(request):
         resolved, require = _asked_plan(request)
         return draft_plan(resolved, request.db, require=require)
     with open_store(request.db, read_only=True) as store:
@@ -199,7 +143,7 @@ def _asked_plan(request: SweepRequest) -> tuple[Resolved, Require]:
     return load_configuration(request.config, request.task, given), lambda draft: spec_of(request, draft)
 
 
-def _makes_a_plan(request: SweepRequest) -> bool:
+def makes_a_plan(request: SweepRequest) -> bool:
     """Whether anything is given that a plan is made of."""
     given = (value for _, value in flagged(request).values())
     return bool(request.further) or request.task is not None or any(value is not None for value in given)
@@ -245,3 +189,90 @@ def own_folder(given: Path | None, database: str) -> Path | None:
 def machine() -> tuple[float, float]:
     """Return how many CPU cores and GPUs this machine has."""
     return float(cpu_cores()), float(len(list(Path("/dev").glob("nvidia[0-9]*"))))
+
+
+def create(
+    session: Session,
+    plan: str,
+    spec: SweepSpec,
+    trials: Callable[[SweepSpec], Sequence[Trial]],
+    driver: Driver | None,
+    now: datetime,
+    database: str,
+    *,
+    name: str | None = None,
+) -> tuple[Sweep, SweepSpec, list[int]]:
+    """Store a sweep with its trials, whose ids come back, in a folder and a place of storage of its own.
+
+    Both are made below those that the settings name, and marked as the sweep's. A driver, if there is one already,
+    holds it from its first moment.
+    """
+    require_alone(session, plan_named(session, plan).id)
+    code = code_fingerprint(spec.training.trainer)
+    new = Sweep(policy=spec.policy, seed=spec.seed, config={}, config_hash="", code_hash=code)
+    row = sweep_named(session, create_sweep(session, plan, new, now, name=name))
+    place = spec.storage and f"{spec.storage.rstrip('/')}/{row.name}-{token_of(row)[:8]}"
+    own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), row.name, database)), "storage": place})
+    row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
+    stored = [add_trial(session, row.name, trial, now) for trial in trials(own)]
+    if driver is not None:
+        take_lease(session, row.name, driver, now)
+    if own.storage is not None:
+        mark_storage(own.storage, Path(own.folder), row, database)
+    mark_folder(Path(own.folder), row, database)
+    return row, own, stored
+
+
+def require_alone(session: Session, plan_id: int, own: int | None = None) -> None:
+    """Refuse what would spend a plan's budget beside another that does: they would know nothing of each other."""
+    for row in session.scalars(select(Sweep).where(Sweep.plan_id == plan_id, Sweep.id != (own or 0))):
+        if has_driver(row):
+            plan = session.get_one(Plan, plan_id).name
+            raise InputError(
+                f"{row.name} of {plan} is running, and one plan has one budget: follow it with `rlplan status "
+                f"{row.name} --watch`, stop it with `rlplan stop {row.name}`, or make another plan for another sweep"
+            )
+
+
+def add_gpu_hours(session: Session, row: Sweep, gpu_hours: float, now: datetime) -> None:
+    """Raise a sweep's GPU-hours and its plan's by as many; one that has ended may go on then.
+
+    With a champion all GPU-hours are one sum, of which challengers may have as many more.
+    """
+    if has_driver(row):
+        raise InputError(f"{row.name} is running: stop it first (`rlplan stop {row.name}`), then add to it")
+    final = session.scalar(
+        select(Sweep.name).join(Final, Final.sweep_id == Sweep.id).where(Final.of_sweep_id == row.id)
+    )
+    if final is not None or session.scalar(select(Final.id).where(Final.sweep_id == row.id)) is not None:
+        raise InputError(
+            f"the final run of {row.name} has begun: pilots that come after it change nothing. `rlplan launch "
+            "--from-best` trains it on"
+        )
+    plan = session.get_one(Plan, row.plan_id)
+    unchanged = row.config_hash == configuration_fingerprint(SweepSpec.model_validate(row.config))
+    row.config = _with_more(row.config, gpu_hours)
+    if unchanged:
+        row.config_hash = configuration_fingerprint(SweepSpec.model_validate(row.config))
+    plan.config = _champions_share(plan.config, plan.budget_gpu_hours, gpu_hours)
+    plan.budget_gpu_hours += gpu_hours
+    plan.pilot_gpu_hours += gpu_hours
+    row.status, row.finished_at = SweepStatus.INTERRUPTED, None
+    record_decision(session, row.name, now, "add", f"{gpu_hours:g} GPU-hours were added to it and to {plan.name}")
+
+
+def _with_more(config: dict[str, Any], gpu_hours: float) -> dict[str, Any]:
+    more = {**config, "pilot_gpu_hours": config["pilot_gpu_hours"] + gpu_hours}
+    if config.get(KEY) is None:
+        return more
+    total = config["target_gpu_hours"]
+    return {**_champions_share(more, total, gpu_hours), "target_gpu_hours": total + gpu_hours}
+
+
+def _champions_share(config: dict[str, Any], total: float, gpu_hours: float) -> dict[str, Any]:
+    """Return settings whose challengers may have so many GPU-hours more, of so many more in all."""
+    champion = config.get(KEY)
+    if champion is None:
+        return config
+    share = (champion["challenger_share"] * total + gpu_hours) / (total + gpu_hours)
+    return {**config, KEY: {**champion, "challenger_share": share}}

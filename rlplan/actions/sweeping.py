@@ -23,12 +23,20 @@ from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import move_trial, plan_named, sweep_named
 from planner.tables import explained
 from planner.view import TrialState
-from rlplan.actions.configuring import load_configuration
+from rlplan.actions.configuration import load_configuration
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.new_sweep import add_gpu_hours, create, require_alone
-from rlplan.actions.sweep_request import machine, notes_of, plan_to_run, spec_of, within_plan
+from rlplan.actions.sweep_request import (
+    add_gpu_hours,
+    create,
+    machine,
+    notes_of,
+    plan_to_run,
+    require_alone,
+    spec_of,
+    within_plan,
+)
+from rlplan.exits import require_for_sweeps
 from rlplan.requests.running import GoOnRequest, ResumeRequest, RetryRequest, SweepRequest
-from rlplan.wording.extras import require_for_sweeps
 from rlplan.wording.terminal import tell
 from runner.processes import driver_lives, has_driver, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.deciding import deciding

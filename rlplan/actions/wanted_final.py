@@ -43,21 +43,21 @@ class Wanted:
     most_steps: int | None = None  # None: as many as its GPU-hours pay for
 
 
-def wanted_of_sweep(known: Stored, allocation: str | None) -> Wanted:
+def wanted_of_sweep(stored: Stored, allocation: str | None) -> Wanted:
     """Return the recommended final run, or the best of the allocation that is named."""
-    choice = _choice(known, allocation)
-    pilot, note = beginning(known.board, choice.configuration, choice.update_steps, known.astray)
+    choice = _choice(stored, allocation)
+    pilot, note = beginning(stored.board, choice.configuration, choice.update_steps, stored.astray)
     start = most = None
     if pilot is not None:
         start = FromPilot(pilot.number, Path(pilot.folder), pilot.step)
-        most = horizon_of(TrialConfig.model_validate(known.board.facts[pilot.number].config))
-    price = facts_of(known.board.view(0), planned_of(known.board))[choice.configuration].gpu_hours_per_step
+        most = horizon_of(TrialConfig.model_validate(stored.board.facts[pilot.number].config))
+    price = facts_of(stored.board.view(0), planned_of(stored.board))[choice.configuration].gpu_hours_per_step
     return Wanted(choice.configuration, choice.learning_rate, price, start, (note,), most)
 
 
-def _choice(known: Stored, allocation: str | None) -> Choice:
+def _choice(stored: Stored, allocation: str | None) -> Choice:
     """Return what is to be run: the recommended choice, or the best with the n and B that are named."""
-    answer, sizes = recommended_for(known).answer, sizes_in(allocation)
+    answer, sizes = recommended_for(stored).answer, sizes_in(allocation)
     if sizes is None:
         return answer.chosen
     for choice in answer.ranked:
@@ -65,23 +65,23 @@ def _choice(known: Stored, allocation: str | None) -> Choice:
             if choice.update_steps < 1:
                 raise BudgetError(f"--allocation {allocation}: the final run's budget pays for no update of it")
             return choice
-    raise no_such_allocation(sizes, answer.ranked, known.sweep.name)
+    raise no_such_allocation(sizes, answer.ranked, stored.sweep.name)
 
 
-def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> Wanted:
+def best_of_former(store: Store, stored: Stored, learning_rate: float | None) -> Wanted:
     """Return what a final run goes on from that begins at the best checkpoint of the one before."""
     with store.read() as session:
-        launched = finals_of(session, known.sweep.id)
+        launched = finals_of(session, stored.sweep.id)
         if not launched:
-            raise NotFoundError(f"{known.sweep.name} has no final run to go back in: launch one without --from-best")
+            raise NotFoundError(f"{stored.sweep.name} has no final run to go back in: launch one without --from-best")
         final, row = launched[-1]
         if has_driver(row):
             raise InputError(f"{row.name} is still running: `rlplan stop {row.name}` first, which saves it")
         trial = session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one()
         folder, totals = home_of(row, store.location).folder / trial.name / BEST, totals_of(session, row.id)
-    if known.board.spec.storage is not None:
+    if stored.board.spec.storage is not None:
         raise InputError(
-            f"--from-best: what {row.name} has saved lies in {known.board.spec.storage}, where the last two saves are "
+            f"--from-best: what {row.name} has saved lies in {stored.board.spec.storage}, where the last two saves are "
             f"kept and not the best: `rlplan resume {row.name}` goes on from the last"
         )
     config = TrialConfig.model_validate(trial.config)
@@ -110,7 +110,7 @@ def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> 
 def known_there(view: View, pilot: FromPilot) -> View:
     """Return what was known at a best checkpoint: what its run did later is no part of one that goes on from it."""
     run = view.trials[pilot.trial]
-    upto = replace(run, scores=tuple(each for each in run.scores if each.step <= pilot.step))
+    upto = replace(run, scores=tuple(score for score in run.scores if score.step <= pilot.step))
     return replace(view, trials={**view.trials, pilot.trial: upto})
 
 
@@ -146,7 +146,7 @@ def row_named(plan: Plan, row: int | None, sizes: tuple[int, int] | None) -> Can
     """Return the row that is named, by its number or its n and B; without either the champion's, else the first."""
     champion = champion_of(plan.config, plan.budget_gpu_hours)
     starts = () if champion is None or row is not None or sizes is not None else champion.candidates
-    ranked = sorted(plan.candidates, key=lambda each: (configuration_of(each) not in starts, each.rank))
+    ranked = sorted(plan.candidates, key=lambda row: (configuration_of(row) not in starts, row.rank))
     taken = row_with(ranked, row, sizes, plan.name)
     if taken.update_steps < 1:
         n, B, _ = configuration_of(taken)

@@ -9,30 +9,30 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_type_hints, over
 from budgets.errors import suggest
 from planner.curves.files.tabular import Tabular
 from rlplan.actions import launching, sweeping
-from rlplan.actions.adopting import Adopted
-from rlplan.actions.fitting import Fits
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.law_fitting import FittedLaws, compare_recipes
-from rlplan.actions.previewing import Preview
 from rlplan.actions.sweeping import Finished
 from rlplan.api.results import Book, Sweep, arguments_named
+from rlplan.commands.adopt import Adopted
 from rlplan.commands.adopt import answer as answer_adopt
 from rlplan.commands.check import answer as answer_check
+from rlplan.commands.compare import answer as compare_recipes
 from rlplan.commands.fit import answer as answer_fit
+from rlplan.commands.fit_curves import Fits
+from rlplan.commands.fit_law import FittedLaws
 from rlplan.commands.fits import answer as answer_fits
 from rlplan.commands.plan import Plan
+from rlplan.commands.preview import Preview
 from rlplan.commands.preview import answer as answer_preview
 from rlplan.commands.price import answer as answer_price
 from rlplan.commands.propose import answer as answer_propose
 from rlplan.commands.replay import answer as answer_replay
 from rlplan.commands.watch import answer as answer_watch
 from rlplan.live.sweep_running import Began, followed
-from rlplan.requests.checking import CheckRequest, FitsRequest
+from rlplan.requests.flags import Request, StoredRequest, flags_of
 from rlplan.requests.foreign import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest
-from rlplan.requests.planning import PreviewRequest, PriceRequest, ProposeRequest
-from rlplan.requests.request import Request, StoredRequest, flags_of
+from rlplan.requests.planning import CheckRequest, FitsRequest, PreviewRequest, PriceRequest, ProposeRequest
 from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
-from rlplan.wording.formats import database_at
+from rlplan.wording.command_lines import database_at
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -3,14 +3,12 @@
 import shlex
 from importlib import import_module
 
-from rlplan.requests.request import flags_of
-from rlplan.wording.commands import COMMENT
-from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.requests.flags import flags_of
+from rlplan.wording.command_lines import COMMENT, DEFAULT_DATABASE
 
 METHODS = {"rank": "ranked()", "recommend": "recommend()", "decisions": "decisions()", "status": "trials()"}
 FUNCTIONS = {
-    "planning": ("propose", "preview", "price"),
-    "checking": ("check", "fits"),
+    "planning": ("propose", "preview", "price", "check", "fits"),
     "foreign": ("fit", "compare", "watch", "adopt", "replay"),
     "running": ("sweep", "resume", "retry", "launch"),
 }

@@ -20,10 +20,9 @@ from rlplan.reading.story import story
 from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import tally
 from rlplan.reading.sweeps import listed_plans, listed_sweeps
-from rlplan.wording.documents import Read, plain
-from rlplan.wording.formats import database_at
+from rlplan.wording.answers import DECISIONS, TRIALS, Read, columns, plain, spread
+from rlplan.wording.command_lines import database_at
 from rlplan.wording.numbers import hours
-from rlplan.wording.row_columns import DECISIONS, TRIALS, columns, spread
 
 if TYPE_CHECKING:
     from rlplan.reading.recommend_reading import Recommended as Answer

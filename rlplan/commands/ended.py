@@ -9,22 +9,19 @@ from planner.store.results import RankedRow
 from planner.store.schema import SegmentOutcome
 from planner.store.sweeps import plan_named
 from rlplan.actions.sweeping import Finished
-from rlplan.commands.rank import ranked_table
 from rlplan.exits import ExitCode
 from rlplan.live.sweep_running import stopped
-from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep, going_on
-from rlplan.reading.finals import FinalStanding
+from rlplan.reading.finals import FinalStanding, failure_lines, final_lines, final_of_sweep, going_on
+from rlplan.reading.rank_reading import ranked_table
 from rlplan.reading.recommend_reading import usual_among, usual_sentence
 from rlplan.reading.sweep_data import StatusData
-from rlplan.reading.sweep_picture import Picture
+from rlplan.reading.sweep_picture import Picture, sentence
 from rlplan.reading.sweep_reading import picture
-from rlplan.reading.sweep_words import remains, sentence, time_of
-from rlplan.wording.answers import Answer
-from rlplan.wording.commands import command
+from rlplan.reading.sweep_words import remains, time_of
+from rlplan.wording.answers import RANKED, Answer, columns
+from rlplan.wording.command_lines import Format, command
 from rlplan.wording.draw import ROWS, Canvas, Invocation, Part, next_steps
-from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, hours
-from rlplan.wording.row_columns import RANKED, columns
 from rlplan.wording.terminal import tell
 
 LEAST_SHARE = 0.001  # of what was spent, that is worth a word
@@ -78,7 +75,6 @@ class Ended(Answer):
 class SweepEnd(Answer):
     """A sweep when it has ended."""
 
-    DRAWN = "rlplan.commands.ended"
     COLUMNS = RANKED
 
     picture: Picture
@@ -103,6 +99,35 @@ class SweepEnd(Answer):
         broken = {SegmentOutcome.FAILED.value, SegmentOutcome.LOST.value} & self.picture.money.by_use.keys()
         return ExitCode.FINISHED_WITH_FAILURES if broken else ExitCode.BUDGET_TOO_SMALL
 
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw the answer, what it cost, the ranking that it heads, what failed, and how it is run."""
+        picture = self.picture
+        if picture.answer is None:
+            nothing = f"{picture.sweep} ended without a recommendation: no trial has a score after its start."
+            yield from canvas.lines(nothing, "bold")
+            yield from canvas.lines(_spending(picture))
+            yield from failure_lines(picture, canvas)
+            again = [("retry", "runs what failed again")] if picture.failures else []
+            steps = [*again, ("decisions", "why each trial ended so")]
+            yield from next_steps([invocation.step(verb, picture.sweep, does) for verb, does in steps], canvas)
+            return
+        yield from canvas.lines(sentence(picture.answer), "bold")
+        for each in self.usual:
+            yield from canvas.lines(usual_sentence(each, picture.answer.ranking[0]))
+        yield from canvas.lines(_spending(picture))
+        yield ""
+        yield ranked_table(picture.answer.ranking[:ROWS], canvas)
+        if (hidden := len(picture.answer.ranking) - ROWS) > 0:
+            yield from canvas.lines(f"{hidden:,} more rows: `{invocation.command('rank', picture.sweep)}`", "dim")
+        yield from failure_lines(picture, canvas)
+        yield from next_steps(
+            [
+                invocation.step("recommend", picture.sweep, "how sure this is"),
+                invocation.step("launch", picture.sweep, "runs it in full"),
+            ],
+            canvas,
+        )
+
 
 @dataclass(frozen=True, repr=False)
 class FinalEnd(Answer):
@@ -118,7 +143,7 @@ class FinalEnd(Answer):
         super().emit(format, invocation)
         if not self.final.goes_wrong:
             return ExitCode.DONE
-        tell(f"{self.final.sweep} ended with a warning: {'; '.join(each.rule for each in self.final.warnings)}")
+        tell(f"{self.final.sweep} ended with a warning: {'; '.join(warning.rule for warning in self.final.warnings)}")
         return ExitCode.FINISHED_WITH_FAILURES
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
@@ -130,36 +155,6 @@ class FinalEnd(Answer):
         ]
         yield from final_lines(self.final, canvas)
         yield from next_steps(steps, canvas)
-
-
-def parts(end: SweepEnd, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Draw the answer, what it cost, the ranking that it heads, what failed, and how it is run."""
-    picture = end.picture
-    if picture.answer is None:
-        nothing = f"{picture.sweep} ended without a recommendation: no trial has a score after its start."
-        yield from canvas.lines(nothing, "bold")
-        yield from canvas.lines(_spending(picture))
-        yield from failure_lines(picture, canvas)
-        again = [("retry", "runs what failed again")] if picture.failures else []
-        steps = [*again, ("decisions", "why each trial ended so")]
-        yield from next_steps([invocation.step(verb, picture.sweep, does) for verb, does in steps], canvas)
-        return
-    yield from canvas.lines(sentence(picture.answer), "bold")
-    for each in end.usual:
-        yield from canvas.lines(usual_sentence(each, picture.answer.ranking[0]))
-    yield from canvas.lines(_spending(picture))
-    yield ""
-    yield ranked_table(picture.answer.ranking[:ROWS], canvas)
-    if (hidden := len(picture.answer.ranking) - ROWS) > 0:
-        yield from canvas.lines(f"{hidden:,} more rows: `{invocation.command('rank', picture.sweep)}`", "dim")
-    yield from failure_lines(picture, canvas)
-    yield from next_steps(
-        [
-            invocation.step("recommend", picture.sweep, "how sure this is"),
-            invocation.step("launch", picture.sweep, "runs it in full"),
-        ],
-        canvas,
-    )
 
 
 def _spending(picture: Picture) -> str:

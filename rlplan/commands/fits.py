@@ -6,16 +6,13 @@ from typing import Any
 
 from planner.scripts.launch import Launch
 from planner.scripts.verdict import Memory
-from rlplan.actions.checking import room_for
-from rlplan.commands.check import ROWS, fit_line, part_line
-from rlplan.commands.check_data import PartsData
+from rlplan.actions.script_check import PartsData, room_for
+from rlplan.commands.check_screen import ROWS, fit_line, part_line
 from rlplan.exits import ExitCode
-from rlplan.requests.checking import FitsRequest
-from rlplan.wording.answers import Answer
-from rlplan.wording.documents import Key
+from rlplan.requests.planning import FitsRequest
+from rlplan.wording.answers import Answer, Columns, Key
 from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import some_of
-from rlplan.wording.row_columns import Columns
 
 MOST_KINDS = 8  # of GPUs, on the screen
 
@@ -55,6 +52,6 @@ class ModelRoom(Answer):
         yield from next_steps([invocation.step("price", f"--model {model}", "prices a step")], canvas)
 
 
-def answer(asked: FitsRequest) -> ModelRoom:
+def answer(request: FitsRequest) -> ModelRoom:
     """Look for room."""
-    return ModelRoom(*room_for(asked))
+    return ModelRoom(*room_for(request))

@@ -5,23 +5,138 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
-from budgets.errors import InputError
-from planner.axes import format_axes, named_configuration
+from budgets import catalogue
+from budgets.errors import InputError, UnknownNameError
+from budgets.hardware import SECONDS_PER_HOUR, fewest_nodes
+from budgets.workload import Validation
+from planner.axes import MODEL, RECIPE, format_axes, named_configuration, text_of
 from planner.belief.forecasts import PredictedScore
+from planner.config.request import SCRIPT
+from planner.policy.champion import champion_of
+from planner.recipes import load_recipe, recipe_names
+from planner.recipes.schema import Schedule
+from planner.scripts.arguments import Start, launcher_of, line_of, note_of, starters
+from planner.scripts.launch import SERVER
+from planner.store import open_store
+from planner.store.results import RankedRow
+from planner.store.schema import Plan
+from planner.view import Configuration
 from rlplan.actions import launching
 from rlplan.actions.launching import Planned
+from rlplan.actions.machine import Findings, rehearsal
 from rlplan.actions.slurm_job import Submitted, for_slurm, rehearses, submit_job
-from rlplan.commands.doctor import Findings, rehearsal
 from rlplan.commands.ended import Ended
 from rlplan.live.sweep_running import followed
-from rlplan.reading.starting import ByHand, by_hand
+from rlplan.reading.rank_reading import ranking
+from rlplan.reading.row_choice import row_with, sizes_in
+from rlplan.reading.sweep_picture import Source
 from rlplan.requests.running import LaunchRequest
-from rlplan.wording.answers import Answer
-from rlplan.wording.documents import AxisValues, Key
+from rlplan.wording.answers import Answer, AxisValues, Key, View, columns
 from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, unbroken
 from rlplan.wording.numbers import hours, interval, rate
-from rlplan.wording.row_columns import columns
 from rlplan.wording.terminal import capital
+from runner.sweep.planned import configuration_of, row_of
+
+
+class RowData(View[RankedRow]):
+    """A row, with its axes also where there are none."""
+
+    WHOLE = RankedRow
+    axes = Key[AxisValues](lambda row: dict(row.of.axes))
+
+
+KEPT = 2  # checkpoints: the newest, and the one before it while that is written
+CADENCE = ("problems", "samples", "every_steps", "every_rollouts")  # of a plan's validation
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """One ranked allocation, and how a trainer is given it."""
+
+    of: str  # plan or sweep
+    row: RankedRow = field(repr=False)
+    trainer: str
+    arguments: tuple[str, ...]
+    note: str | None  # what to mind besides
+    launcher: str | None = None  # what stands before the arguments, where its trainer needs a launcher
+
+    taken = Key[RowData](lambda line: RowData(line.row), name="row")
+
+
+def by_hand(
+    database: str, name: str | None, trainer: str, row: int | None = None, allocation: str | None = None
+) -> ByHand:
+    """Return how an allocation is given to a trainer, by default the first of the newest sweep, a plan's champion."""
+    if trainer not in starters():
+        raise UnknownNameError("trainer", trainer, starters())
+    found = ranking(database, name)
+    with open_store(database, read_only=True) as store:
+        plan = store.plan(found.plan)
+    if row is None and allocation is None and found.sweep is None:
+        row = _champion_rank(plan)
+    taken = row_with(found.every, row, sizes_in(allocation), found.sweep or found.plan)
+    schedule = load_recipe(taken.recipe).schedule if taken.recipe in recipe_names() else Schedule()
+    updates = schedule.updates_per_batch
+    start = Start(
+        taken.rollouts_per_prompt,
+        taken.prompts_per_batch,
+        taken.update_steps,
+        taken.learning_rate,
+        updates,
+        text_of(taken.axes, RECIPE),
+        _of_plan(plan, taken, updates),
+    )
+    model, stale, launcher = start.further.get("model"), schedule.staleness_bound, launcher_of(trainer, start)
+    if stale and launcher:
+        raise InputError(
+            f"--print {trainer}: recipe '{taken.recipe}' generates while it trains, on GPUs of its own, and {trainer} "
+            "takes turns. Print it for verl, or plan with --recipe grpo"
+        )
+    if trainer == "trl" and plan.config.get("sources", {}).get("trainer.name") == SERVER:
+        script = plan.config["sources"].get("proposal.baseline", SCRIPT).removeprefix(SCRIPT) or "the script"
+        raise InputError(
+            f"--print trl: {script} has vLLM on GPUs of its own, and {plan.name} is priced with vLLM on those that "
+            f"train. Set n, B and the learning rate in {script}, or plan without --from to print vllm_mode=colocate"
+        )
+    notes = [f"for {model} give a folder or a name of the hub"] if model in catalogue.names("models") else []
+    unmeasured = found.sweep is not None and found.source is Source.PROPOSED
+    notes += ["as proposed: the sweep recommends nothing yet"] if unmeasured else []
+    notes += [f"engines have GPUs of their own, up to {stale} updates ahead: split them"] if stale else []
+    notes += [note] if (note := note_of(trainer, start)) else []
+    arguments, note = tuple(line_of(trainer, start)), "; ".join(notes) or None
+    return ByHand(found.sweep or found.plan, taken, trainer, arguments, note, launcher)
+
+
+def _champion_rank(plan: Plan) -> int | None:
+    """Return the rank of a plan's champion, which `launch` starts; None where the grid is explored."""
+    champion = champion_of(plan.config, plan.budget_gpu_hours)
+    starts = () if champion is None else champion.candidates
+    return next((row.rank for row in plan.candidates if configuration_of(row) in starts), None)
+
+
+def _of_plan(plan: Plan, row: RankedRow, updates: int) -> dict[str, Any]:
+    """Return what the plan took for granted beside the row, by our names: `check` of the line then agrees with it."""
+    if plan.config.get("workload", {"task": "adopted"})["task"] is not None:  # whose model and lengths no trainer has
+        return {}
+    gpus = plan.hardware["gpus_per_trial"]
+    nodes = fewest_nodes(gpus, plan.hardware["gpus_per_node"])
+    validation = Validation(**{name: plan.config["validation"][name] for name in CADENCE})
+    named = Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
+    batch_seconds = row_of(plan, named).gpu_hours_per_step * updates / gpus * SECONDS_PER_HOUR
+    every = validation.steps_between(row.rollouts_per_prompt * row.prompts_per_batch, updates)
+    seconds = plan.hardware.get("save_every_seconds")
+    return {
+        "model": text_of(row.axes, MODEL) or plan.config["workload"]["model"],
+        "response_tokens": plan.config["workload"]["response_tokens"],
+        "nodes": nodes,
+        "gpus_per_node": gpus // nodes,
+        "validation_every": every // updates,
+        "validation_samples": validation.samples,
+        "keep_checkpoints": KEPT,
+        "dataset_problems": plan.config["workload"]["prompt_set_size"],
+        **({"save_every": max(1, int(seconds / batch_seconds))} if seconds else {}),
+    }
+
 
 PRINTED = ("db", "sweep", "print_for", "row", "allocation", "dry_run")  # what --print goes by
 
@@ -42,7 +157,7 @@ class Line(Answer):
     @property
     def listed(self) -> Sequence[Any]:
         """A row for each argument."""
-        return [{"trainer": self.found.trainer, "argument": each} for each in self.found.arguments]
+        return [{"trainer": self.found.trainer, "argument": argument} for argument in self.found.arguments]
 
     def parts(self, _: Invocation, __: Canvas) -> Iterator[Part]:
         """Return the lines as they are, however long: they are to be pasted."""
@@ -63,15 +178,14 @@ class Line(Answer):
 class LaunchPlan(Answer):
     """A final run as it would be launched; rows are the promise along the way."""
 
-    DRAWN = "rlplan.commands.launch"
     COLUMNS = columns("share score low high")
 
     planned: Planned = field(repr=False)
 
     sweep = Key[str]("planned.sweep")
-    rollouts_per_prompt = Key[int](lambda each: each.planned.run.configuration.rollouts_per_prompt)
-    prompts_per_batch = Key[int](lambda each: each.planned.run.configuration.prompts_per_batch)
-    axes = Key[AxisValues](lambda each: dict(each.planned.run.configuration.axes))
+    rollouts_per_prompt = Key[int](lambda plan: plan.planned.run.configuration.rollouts_per_prompt)
+    prompts_per_batch = Key[int](lambda plan: plan.planned.run.configuration.prompts_per_batch)
+    axes = Key[AxisValues](lambda plan: dict(plan.planned.run.configuration.axes))
     update_steps = Key[int]("planned.run.length.steps")
     segment_steps = Key[int]("planned.run.length.segment_steps")
     from_step = Key[int]("planned.run.from_step")
@@ -88,57 +202,56 @@ class LaunchPlan(Answer):
         """The promise along the way."""
         return [dict(zip(self.COLUMNS, row, strict=True)) for row in self.planned.promise.band]
 
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw what would be launched and what is promised of it."""
+        planned = self.planned
+        run, end = planned.run, planned.promise.end
+        yield from canvas.lines(
+            f"{planned.sweep}: {named_configuration(run.configuration)} for {run.length.steps:,} steps at learning "
+            f"rate {rate(run.learning_rate)}.",
+            "bold",
+        )
+        yield from canvas.lines(
+            f"Expected score at its end {interval(end.score, end.low, end.high)}: the run is held to that forecast."
+        )
+        every = run.length.segment_steps
+        yield from canvas.lines(
+            f"It takes about {hours(run.length.gpu_hours)} of the {hours(run.budget_gpu_hours)} GPU-hours left. "
+            f"It is validated and saved every {'step' if every == 1 else f'{every:,} steps'}."
+        )
+        for note in planned.notes:
+            yield from canvas.lines(f"{capital(note)}.")
+        if planned.shortfall is not None:
+            yield from canvas.lines(f"It cannot run here: {planned.shortfall}", "yellow")
+        yield from canvas.lines("Nothing was started.", "dim")
+        if planned.shortfall is None:
+            steps = [invocation.without("starts it", "--dry-run")]
+        else:
+            steps = [invocation.step("recommend", planned.sweep, "what it rests on")]
+        yield from next_steps(steps, canvas)
 
-def answer(asked: LaunchRequest) -> LaunchPlan | Line | Findings | Submitted | Ended:
+
+def answer(request: LaunchRequest) -> LaunchPlan | Line | Findings | Submitted | Ended:
     """Launch it, or do what else is asked for."""
-    if asked.print_for is not None:
-        _require_only_printed(asked)
-        return Line(by_hand(asked.db, asked.sweep, asked.print_for, asked.row, asked.allocation))
-    if rehearses(asked):
+    if request.print_for is not None:
+        _require_only_printed(request)
+        return Line(by_hand(request.db, request.sweep, request.print_for, request.row, request.allocation))
+    if rehearses(request):
         from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
 
-        return rehearsal(rehearse_final(asked))
-    if for_slurm(asked):
-        return submit_job(asked)
-    if asked.dry_run:
-        return LaunchPlan(launching.describe(asked))
-    return Ended(followed(partial(launching.launch, asked), asked.db), asked.db)
+        return rehearsal(rehearse_final(request))
+    if for_slurm(request):
+        return submit_job(request)
+    if request.dry_run:
+        return LaunchPlan(launching.describe(request))
+    return Ended(followed(partial(launching.launch, request), request.db), request.db)
 
 
-def _require_only_printed(asked: LaunchRequest) -> None:
+def _require_only_printed(request: LaunchRequest) -> None:
     """Refuse what --print would pass over."""
     others = (each for each in fields(LaunchRequest) if each.name not in PRINTED)
-    if beside := next((each.name for each in others if getattr(asked, each.name) != each.default), None):
+    if beside := next((other.name for other in others if getattr(request, other.name) != other.default), None):
         raise InputError(
             f"{{print}}: it prints a row and runs nothing, and {{{beside}}} is for a run: leave one of them out",
-            **{"print": asked.print_for, beside: None},
+            **{"print": request.print_for, beside: None},
         )
-
-
-def parts(found: LaunchPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Draw what would be launched and what is promised of it."""
-    planned = found.planned
-    run, end = planned.run, planned.promise.end
-    yield from canvas.lines(
-        f"{planned.sweep}: {named_configuration(run.configuration)} for {run.length.steps:,} steps at learning rate "
-        f"{rate(run.learning_rate)}.",
-        "bold",
-    )
-    yield from canvas.lines(
-        f"Expected score at its end {interval(end.score, end.low, end.high)}: the run is held to that forecast."
-    )
-    every = run.length.segment_steps
-    yield from canvas.lines(
-        f"It takes about {hours(run.length.gpu_hours)} of the {hours(run.budget_gpu_hours)} GPU-hours left. "
-        f"It is validated and saved every {'step' if every == 1 else f'{every:,} steps'}."
-    )
-    for note in planned.notes:
-        yield from canvas.lines(f"{capital(note)}.")
-    if planned.shortfall is not None:
-        yield from canvas.lines(f"It cannot run here: {planned.shortfall}", "yellow")
-    yield from canvas.lines("Nothing was started.", "dim")
-    if planned.shortfall is None:
-        steps = [invocation.without("starts it", "--dry-run")]
-    else:
-        steps = [invocation.step("recommend", planned.sweep, "what it rests on")]
-    yield from next_steps(steps, canvas)

@@ -7,7 +7,7 @@ import typer
 
 from rlplan.requests import options
 from rlplan.requests.completing import plans_and_sweeps
-from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.command_lines import DEFAULT_DATABASE
 from rlplan.wording.terminal import tell
 
 
@@ -29,7 +29,7 @@ def report(
     Example: rlplan report report.html sweep-1
     """
     from rlplan.web.report import write_report  # noqa: PLC0415
-    from rlplan.wording.commands import command  # noqa: PLC0415
+    from rlplan.wording.command_lines import command  # noqa: PLC0415
     from rlplan.wording.draw import NextStep, next_steps, print_drawn  # noqa: PLC0415
 
     path = write_report(out, db, sweep)

@@ -10,11 +10,9 @@ from typing import Any
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.metrics import Interval
 from planner.store import schema as tables
-from rlplan.wording.answers import Answer
+from rlplan.wording.answers import Answer, Read, columns
 from rlplan.wording.assumptions import Assumption
-from rlplan.wording.documents import Read
 from rlplan.wording.numbers import hours
-from rlplan.wording.row_columns import columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +80,11 @@ class Plan(Answer):
     def listed(self) -> Sequence[Any]:
         """A row for each candidate."""
         rows = []
-        for each in self.candidates:
-            row = asdict(each)
+        for candidate in self.candidates:
+            row = asdict(candidate)
             score = row["expected_score"] or dict.fromkeys(("median", "low", "high"))
             own = {"expected_score": score["median"], "score_low": score["low"], "score_high": score["high"]}
-            rows.append(row | own | {"notes": "; ".join(each.notes)})
+            rows.append(row | own | {"notes": "; ".join(candidate.notes)})
         return rows
 
     def report(self, path: str | Path) -> Path:
@@ -128,14 +126,14 @@ _PLAIN = columns("""
 
 def stored_document(plan: tables.Plan) -> dict[str, Any]:
     """Return what the database keeps of a plan, named as `rlplan propose --format json` names it."""
-    axes: dict[str, Any] = dict(values_by_axis(each.axes for each in plan.candidates))
+    axes: dict[str, Any] = dict(values_by_axis(candidate.axes for candidate in plan.candidates))
     if between := (plan.config.get("axes") or {}).get("learning_rate_range"):
         axes[LEARNING_RATE] = {"low": between[0], "high": between[1]}
     return {
         "plan": plan.name,
         **{name: getattr(plan, name) for name in _SHARED},
         **({"axes": axes} if axes else {}),
-        "candidates": [_stored_candidate(each) for each in plan.candidates],
+        "candidates": [_stored_candidate(candidate) for candidate in plan.candidates],
         "outlook": plan.outlook,
         "assumptions": plan.assumptions,
     }

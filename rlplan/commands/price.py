@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from budgets.coefficients import shipped
 from budgets.errors import InputError
@@ -15,16 +15,16 @@ from planner.metrics import Interval
 from planner.percent import percent
 from planner.price import Change, PhasePrice, Price
 from planner.price.measured_runs import PricedRun, Summary, summary
-from rlplan.actions.configuring import flag_of, flagged, load_configuration
-from rlplan.actions.measured_steps import MeasuredSteps
+from rlplan.actions.configuration import flag_of, flagged, load_configuration
 from rlplan.actions.pricing import Priced, price_one, price_table
 from rlplan.requests.planning import PriceRequest
-from rlplan.wording.answers import Answer
+from rlplan.wording.answers import Answer, Key, View, columns
 from rlplan.wording.assumptions import ASSUMPTIONS, Assumption, narrowing
-from rlplan.wording.documents import Key, View
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, plural, some_of
-from rlplan.wording.row_columns import columns
+
+if TYPE_CHECKING:
+    from rlplan.commands.price_measure import MeasuredSteps
 
 SET_UP = ("model", "gpu", "gpus", "response_tokens", "mean_response_tokens", "from_log", "prompts")
 # The flags that a plan can be asked for with too, and all that a price depends on.
@@ -33,61 +33,63 @@ SIZES = ("rollouts_per_prompt", "prompts_per_batch")
 PRICED = (*SIZES, *SET_UP, "prompt_tokens", "recipe", "trainer", "difficulty", "task", "config")
 
 
-def answer(asked: PriceRequest) -> "StepPrice | RunPrices | ForgottenPrices | MeasuredSteps":
+def answer(request: PriceRequest) -> "StepPrice | RunPrices | ForgottenPrices | MeasuredSteps":
     """Price a step or a table of runs, train some steps to know it, or forget what was measured."""
-    if asked.forget is not None:
-        _require_alone(asked, "forget", "--forget")
+    if request.forget is not None:
+        _require_alone(request, "forget", "--forget")
         from rlplan.actions.calibrating import forget_prices  # noqa: PLC0415 (opens the store, which takes long)
 
-        return ForgottenPrices(*forget_prices(asked.forget, asked.db))
-    if asked.runs is not None:
-        _require_alone(asked, "runs", "a table of runs")
-        return RunPrices(tuple(price_table(Path(asked.runs))))
-    described = asked.trainer is not None and asked.trainer.endswith(".toml")
+        return ForgottenPrices(*forget_prices(request.forget, request.db))
+    if request.runs is not None:
+        _require_alone(request, "runs", "a table of runs")
+        return RunPrices(tuple(price_table(Path(request.runs))))
+    described = request.trainer is not None and request.trainer.endswith(".toml")
     flags = {
-        **flagged(asked),
-        "trainer.name": ("--trainer", COMMAND if described else asked.trainer),
+        **flagged(request),
+        "trainer.name": ("--trainer", COMMAND if described else request.trainer),
     }
-    resolved = load_configuration(asked.config, asked.task, flags, asked.from_log)
-    n, B = asked.rollouts_per_prompt, asked.prompts_per_batch
-    if not asked.measure:
-        return StepPrice(price_one(resolved, n, B, asked.db), asked)
-    from rlplan.actions.measuring import measure  # noqa: PLC0415 (what trains)
+    resolved = load_configuration(request.config, request.task, flags, request.from_log)
+    n, B = request.rollouts_per_prompt, request.prompts_per_batch
+    if not request.measure:
+        return StepPrice(price_one(resolved, n, B, request.db), request)
+    from rlplan.commands.price_measure import measure  # noqa: PLC0415 (what trains)
     from runner.sweep.planning import SweepChoice  # noqa: PLC0415
 
-    file = asked.trainer if described else None
-    choice = SweepChoice(problems=asked.problems, model=asked.checkpoint, reward=asked.reward, trainer=file)
-    return replace(measure(resolved, n, B, choice, asked.db), given=given(asked, PRICED))
+    file = request.trainer if described else None
+    choice = SweepChoice(problems=request.problems, model=request.checkpoint, reward=request.reward, trainer=file)
+    return replace(measure(resolved, n, B, choice, request.db), given=given(request, PRICED))
 
 
-def _require_alone(asked: PriceRequest, own: str, what: str) -> None:
+def _require_alone(request: PriceRequest, own: str, what: str) -> None:
     """Refuse flags beside what takes none of them."""
-    others = [flag_of(name) for name, value in vars(asked).items() if name not in (own, "db") and value]
+    others = [flag_of(name) for name, value in vars(request).items() if name not in (own, "db") and value]
     if others:
         raise InputError(f"{what} takes no {', '.join(others)}: leave {'it' if len(others) == 1 else 'them'} out")
 
 
-def given(asked: PriceRequest, names: Sequence[str]) -> list[str]:
+def given(request: PriceRequest, names: Sequence[str]) -> list[str]:
     """Return those flags that were given, as words."""
-    values = ((name, getattr(asked, name)) for name in names)
+    values = ((name, getattr(request, name)) for name in names)
     typed = ((name, f"{value:.12g}" if isinstance(value, float) else str(value)) for name, value in values)
-    return [word for name, text in typed if getattr(asked, name) is not None for word in (flag_of(name), text)]
+    return [word for name, text in typed if getattr(request, name) is not None for word in (flag_of(name), text)]
 
 
 class PhaseData(View[PhasePrice]):
     """What a phase takes, and what limits it."""
 
     phase = Key[str]("of.phase")
-    seconds = Key[Interval](lambda each: Interval(each.of.median, each.of.low, each.of.high))
+    seconds = Key[Interval](lambda phase: Interval(phase.of.median, phase.of.low, phase.of.high))
     limit = Key[str]("of.limit")
 
 
 class MemoryData(View[Price]):
     """What training takes of a GPU, and what a trainer is given of it."""
 
-    training_bytes_per_gpu = Key[float](lambda each: each.of.memory_used * each.of.asked.hardware.gpu.usable_bytes)
+    training_bytes_per_gpu = Key[float](
+        lambda memory: memory.of.memory_used * memory.of.asked.hardware.gpu.usable_bytes
+    )
     usable_bytes_per_gpu = Key[float]("of.asked.hardware.gpu.usable_bytes")
-    head_room = Key[float](lambda each: 1 - each.of.memory_used)
+    head_room = Key[float](lambda memory: 1 - memory.of.memory_used)
     plan = Key[MemoryPlan]("of.memory")
 
 
@@ -102,8 +104,10 @@ class ChangeData(View[Change]):
     """What one change would do."""
 
     what = Key[str]("of.what")
-    seconds_per_step = Key[float | None](lambda each: each.of.price and _of_batch(each.of.price, "seconds")[0])
-    gpu_hours_per_step = Key[float | None](lambda each: each.of.price and _of_batch(each.of.price, "gpu_hours")[0])
+    seconds_per_step = Key[float | None](lambda change: change.of.price and _of_batch(change.of.price, "seconds")[0])
+    gpu_hours_per_step = Key[float | None](
+        lambda change: change.of.price and _of_batch(change.of.price, "gpu_hours")[0]
+    )
     gpu_seconds_per_rollout_saved = Key[float | None]("of.saved", "as a share")
     rollouts_per_second_ratio = Key[float | None]("of.faster")
     refused = Key[str | None]("of.refused", "why it cannot be done")
@@ -113,11 +117,11 @@ class RunData(View[PricedRun]):
     """What a run is priced at, beside what was measured."""
 
     row_id = Key[str]("of.row_id")
-    predicted_seconds = Key[Interval | None](lambda each: each.of.predicted and Interval(*each.of.predicted))
+    predicted_seconds = Key[Interval | None](lambda run: run.of.predicted and Interval(*run.of.predicted))
     measured_seconds = Key[float | None]("of.measured")
     ratio = Key[float | None]("of.ratio")
     phases = Key[Mapping[str, Interval]](
-        lambda each: {name: Interval(*seconds) for name, seconds in each.of.phases.items()}
+        lambda run: {name: Interval(*seconds) for name, seconds in run.of.phases.items()}
     )
     notes = Key[Sequence[str]]("of.notes")
 
@@ -134,10 +138,10 @@ class StepPrice(Answer):
     @property
     def listed(self) -> Sequence[Any]:
         """Its phases."""
-        return [asdict(each) | {"seconds": each.median} for each in _phases(self.priced.price)]
+        return [asdict(phase) | {"seconds": phase.median} for phase in _phases(self.priced.price)]
 
     rollouts_per_prompt = Key[int]("priced.price.asked.rollouts_per_prompt")
-    prompts_per_batch = Key[int](lambda each: each.updates_per_batch * each.prompts_per_update)
+    prompts_per_batch = Key[int](lambda price: price.updates_per_batch * price.prompts_per_update)
     updates_per_batch = Key[int]("priced.price.asked.traits.updates_per_batch")
     prompts_per_update = Key[int]("priced.price.asked.prompts_per_batch")
     seconds_per_step = Key[Interval](lambda each: Interval(*_of_batch(each.priced.price, "seconds")), "of a batch")
@@ -148,13 +152,13 @@ class StepPrice(Answer):
         lambda each: {kind: each.updates_per_batch * count for kind, count in each.priced.price.asked.tokens.items()}
     )
     dollars_by_tokens = Key[float | None](
-        lambda each: each.priced.dollars and each.updates_per_batch * each.priced.dollars
+        lambda price: price.priced.dollars and price.updates_per_batch * price.priced.dollars
     )
     tokens_per_second_per_gpu = Key[float]("priced.price.tokens_per_second_per_gpu")
     gpu_seconds_per_rollout = Key[float]("priced.price.gpu_seconds_per_rollout")
     memory = Key[MemoryData](lambda each: MemoryData(each.priced.price))
     layout = Key[LayoutData](lambda each: LayoutData(each.priced.price.cost.placement))
-    changes = Key[Sequence[ChangeData]](lambda each: list(map(ChangeData, each.priced.changes)))
+    changes = Key[Sequence[ChangeData]](lambda price: list(map(ChangeData, price.priced.changes)))
     assumptions = Key[Sequence[Assumption]]("priced.assumptions")
 
     def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
@@ -188,8 +192,8 @@ class RunPrices(Answer):
 
     runs: tuple[PricedRun, ...] = field(repr=False)
 
-    rows = Key[Sequence[RunData]](lambda each: list(map(RunData, each.runs)))
-    totals = Key[Summary](lambda each: summary(each.runs), name="summary")
+    rows = Key[Sequence[RunData]](lambda prices: list(map(RunData, prices.runs)))
+    totals = Key[Summary](lambda prices: summary(prices.runs), name="summary")
 
     @property
     def listed(self) -> Sequence[Any]:
@@ -269,7 +273,8 @@ def _phases(price: Price) -> list[PhasePrice]:
     """Return the phases of a batch."""
     times = price.asked.traits.updates_per_batch
     return [
-        replace(each, median=times * each.median, low=times * each.low, high=times * each.high) for each in price.phases
+        replace(phase, median=times * phase.median, low=times * phase.low, high=times * phase.high)
+        for phase in price.phases
     ]
 
 
@@ -307,8 +312,8 @@ def _answer(priced: Priced, canvas: Canvas, *, in_full: bool) -> Iterator[Part]:
     yield from canvas.lines(f"Known within × {price.factor:.2g} (90 %): {measured}.")
     yield ""
     phases = _phases(price)
-    worth = 0.0 if in_full else LEAST_SHARE * sum(each.median for each in phases)
-    yield table_of([each for each in phases if each.median >= worth], PHASE_COLUMNS, canvas)
+    worth = 0.0 if in_full else LEAST_SHARE * sum(phase.median for phase in phases)
+    yield table_of([phase for phase in phases if phase.median >= worth], PHASE_COLUMNS, canvas)
     yield ""
     used = f"; training takes {percent(price.memory_used)} of the memory."
     placement = price.cost.placement
@@ -321,17 +326,17 @@ def _answer(priced: Priced, canvas: Canvas, *, in_full: bool) -> Iterator[Part]:
 
 
 PHASE_COLUMNS: Sequence[Column[PhasePrice]] = (
-    Column("phase", lambda each: each.phase, Cells.NAMES),
-    Column("seconds", lambda each: aligned_hours(each.median)),
-    Column("90 %", lambda each: f"{aligned_hours(each.low)}–{aligned_hours(each.high)}"),
-    Column("limited by", lambda each: each.limit, Cells.TEXTS),
+    Column("phase", lambda price: price.phase, Cells.NAMES),
+    Column("seconds", lambda price: aligned_hours(price.median)),
+    Column("90 %", lambda price: f"{aligned_hours(price.low)}–{aligned_hours(price.high)}"),
+    Column("limited by", lambda price: price.limit, Cells.TEXTS),
 )
 CHANGES: Sequence[Column[Change]] = (
-    Column("change", lambda each: each.what, Cells.NAMES),
-    Column("s/step", lambda each: _first(each, "seconds")),
-    Column("GPU-h/step", lambda each: _first(each, "gpu_hours")),
-    Column("price of a rollout", lambda each: UNKNOWN if each.saved is None else f"{-100 * each.saved:+.0f} %"),
-    Column("rollouts a second", lambda each: UNKNOWN if each.faster is None else f"× {each.faster:.2f}"),
+    Column("change", lambda change: change.what, Cells.NAMES),
+    Column("s/step", lambda change: _first(change, "seconds")),
+    Column("GPU-h/step", lambda change: _first(change, "gpu_hours")),
+    Column("price of a rollout", lambda change: UNKNOWN if change.saved is None else f"{-100 * change.saved:+.0f} %"),
+    Column("rollouts a second", lambda change: UNKNOWN if change.faster is None else f"× {change.faster:.2f}"),
 )
 
 

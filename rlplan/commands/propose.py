@@ -13,25 +13,24 @@ from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, STOPS_EARLY, US
 from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
 from rlplan.commands.plan import Plan
-from rlplan.exits import ExitCode
-from rlplan.printing.champion_screen import champion_lines
-from rlplan.printing.plan_screen import (
+from rlplan.commands.propose_screen import (
     LEVEL_ENOUGH,
     candidates_table,
+    champion_lines,
     deadline_lines,
     next_after,
     plan_screen,
     standing_of,
     title,
 )
+from rlplan.exits import ExitCode
 from rlplan.reading.plan_data import PlanData, csv_rows
 from rlplan.requests.planning import ProposeRequest
-from rlplan.wording.answers import Answer
+from rlplan.wording.answers import Answer, plain
 from rlplan.wording.assumptions import ASSUMPTIONS
-from rlplan.wording.documents import plain
+from rlplan.wording.command_lines import Format
 from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, listed, table_of
 from rlplan.wording.file_writing import write_csv
-from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours, layout_text, listing, plural, steps
 from rlplan.wording.terminal import tell
 
@@ -52,8 +51,6 @@ LEVEL_WITH_CHAMPION = "Level: better than the champion (*) with a probability of
 @dataclass(frozen=True, eq=False, repr=False)
 class ProposedPlan(Plan):
     """A plan that was made here."""
-
-    DRAWN = "rlplan.commands.propose"
 
     proposed: StoredPlan
     top: int | None  # how many rows its screen has
@@ -81,21 +78,20 @@ class ProposedPlan(Plan):
     def __str__(self) -> str:
         return Answer.__str__(self)
 
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw a self that was made here: the first screen, or all of it."""
+        drawn = _explained if invocation.explain else plan_screen
+        return drawn(self.proposed, self.top, replace(invocation, database=self.database), canvas)
 
-def answer(asked: ProposeRequest) -> ProposedPlan:
+
+def answer(request: ProposeRequest) -> ProposedPlan:
     """Make a plan, and store it."""
-    stored = make_plan(asked_configuration(asked), asked.db, learn_from=asked.learn_from)
-    return ProposedPlan(asked.db, plain(_document(stored)), stored, asked.top)
+    stored = make_plan(asked_configuration(request), request.db, learn_from=request.learn_from)
+    return ProposedPlan(request.db, plain(_document(stored)), stored, request.top)
 
 
 def _document(stored: StoredPlan) -> PlanData:
     return PlanData(stored.proposal, stored.name, stored.assumptions, stored.dollars)
-
-
-def parts(plan: ProposedPlan, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Draw a plan that was made here: the first screen, or all of it."""
-    drawn = _explained if invocation.explain else plan_screen
-    return drawn(plan.proposed, plan.top, replace(invocation, database=plan.database), canvas)
 
 
 def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
@@ -103,9 +99,7 @@ def _explained(plan: StoredPlan, top: int | None, invocation: Invocation, canvas
 
     proposal = plan.proposal
     # The top of the ranking, every candidate that gets a pilot, however low it ranks, and the usual choices.
-    shown = [
-        each for each in proposal.candidates if each.rank <= (top or ROWS) or each.pilot.steps or each.standing.usual
-    ]
+    shown = [row for row in proposal.candidates if row.rank <= (top or ROWS) or row.pilot.steps or row.standing.usual]
     yield Text(title(plan), style="bold")
     if proposal.champion is not None:
         yield from map(Text, champion_lines(proposal, proposal.champion))
@@ -213,7 +207,7 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
         f"In {'row' if len(ranks) == 1 else 'rows'} {listing(ranks)} {REMINDERS[note]}." for note, ranks in rows.items()
     ]
     # Values of an axis that no pilot has, so that nothing is learnt of them.
-    offered = [each.axes for each in candidates if each.pilot.steps or not each.cell.variant.of_first_row]
+    offered = [row.axes for row in candidates if row.pilot.steps or not row.cell.variant.of_first_row]
     piloted = values_by_axis(candidate.axes for candidate in candidates if candidate.pilot.steps)
     lines += [
         f"No pilot of {format_axes(((name, value),))}: the pilot budget, or pilot.most_pilots, allows no more."
@@ -231,18 +225,18 @@ def layouts_table(proposal: Proposal, canvas: Canvas) -> Part:
     """Lay out what row 1 takes on each number of GPUs; the plan's own is marked."""
     split = proposal.request.traits.asynchronous
     columns: Sequence[Column[Layout]] = (
-        Column("GPUs", lambda each: f"{'> ' if each.chosen else ''}{each.gpus_per_trial}"),
-        Column("at once", lambda each: each.at_once, gives_way=True),
-        Column("GPU-h/step", lambda each: aligned_hours(each.gpu_hours_per_step)),
-        Column("s/step", lambda each: aligned_hours(each.step_seconds), gives_way=True),
-        Column("steps", lambda each: steps(each.update_steps)),
-        Column("final run", lambda each: duration(each.final_wall_hours)),
+        Column("GPUs", lambda layout: f"{'> ' if layout.chosen else ''}{layout.gpus_per_trial}"),
+        Column("at once", lambda layout: layout.at_once, gives_way=True),
+        Column("GPU-h/step", lambda layout: aligned_hours(layout.gpu_hours_per_step)),
+        Column("s/step", lambda layout: aligned_hours(layout.step_seconds), gives_way=True),
+        Column("steps", lambda layout: steps(layout.update_steps)),
+        Column("final run", lambda layout: duration(layout.final_wall_hours)),
         Column(
             "GPU-h/step in turn" if split else "GPU-h/step split",
-            lambda each: aligned_hours(each.otherwise_gpu_hours_per_step),
+            lambda layout: aligned_hours(layout.otherwise_gpu_hours_per_step),
         ),
     )
-    return table_of(proposal.layouts, columns, canvas, dim=lambda each: not each.chosen)
+    return table_of(proposal.layouts, columns, canvas, dim=lambda row: not row.chosen)
 
 
 def layout_notes(proposal: Proposal) -> list[str]:

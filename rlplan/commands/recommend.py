@@ -10,10 +10,10 @@ from planner.recommend.choice import Choice, Succession
 from planner.store.schema import SweepStatus
 from rlplan.reading.recommend_reading import Recommended as Answer
 from rlplan.reading.recommend_reading import outlook, recommended, usual_sentence
-from rlplan.reading.sweep_picture import overrun
-from rlplan.reading.sweep_words import level_with_it
+from rlplan.reading.sweep_picture import level_with_it, overrun
 from rlplan.requests.reading import RecommendRequest
-from rlplan.wording.commands import wrapped_command
+from rlplan.wording.answers import SIZE, axes_column
+from rlplan.wording.command_lines import wrapped_command
 from rlplan.wording.draw import (
     Canvas,
     Column,
@@ -27,7 +27,6 @@ from rlplan.wording.draw import (
     unbroken,
 )
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, rate, steps
-from rlplan.wording.row_columns import SIZE, axes_column
 from rlplan.wording.terminal import capital
 
 __all__ = ["Answer", "answer", "parts"]
@@ -38,9 +37,9 @@ SHOWN_CAUTIONS = 2
 IN_THE_FIRST_LINES = ("unsure",)  # cautions that need no line of their own
 
 
-def answer(asked: RecommendRequest) -> Answer:
+def answer(request: RecommendRequest) -> Answer:
     """Return the answer of a stored sweep."""
-    return recommended(asked.db, asked.sweep, budget=asked.budget, target=asked.target)
+    return recommended(request.db, request.sweep, budget=request.budget, target=request.target)
 
 
 def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
@@ -67,7 +66,7 @@ def parts(found: Answer, invocation: Invocation, canvas: Canvas) -> Iterator[Par
         yield from _in_full(found, beside, canvas)
         yield from next_steps([_run(found, invocation)], canvas)
         return
-    cautions = [each.text for each in answer.cautions if each.kind not in IN_THE_FIRST_LINES][:SHOWN_CAUTIONS]
+    cautions = [caution.text for caution in answer.cautions if caution.kind not in IN_THE_FIRST_LINES][:SHOWN_CAUTIONS]
     below: list[Part] = [""]
     for text in (*beside, *(f"{capital(text)}." for text in cautions)):
         below += canvas.lines(text)
@@ -127,14 +126,14 @@ def _choices(answer: FinalAnswer, rows: int, canvas: Canvas) -> Part:
     rival = [answer.runner_up.choice] if answer.runner_up is not None else []
     wanted = [answer.chosen, *rival, *answer.equivalent, *answer.ranked]
     first = list({choice.configuration: choice for choice in wanted}.values())[:rows]
-    shown = sorted(first, key=lambda each: (each.configuration != answer.chosen.configuration, -each.expected_score))
+    shown = sorted(first, key=lambda row: (row.configuration != answer.chosen.configuration, -row.expected_score))
     columns: Sequence[Column[Choice]] = (
         *SIZE,
         axes_column(shown),
-        Column("expected score", lambda each: interval(each.expected_score, each.score_low, each.score_high)),
-        Column("within 0.02", lambda each: chance(each.probability_within_002)),
-        Column("best", lambda each: chance(each.probability_best), gives_way=True),
-        Column("trained GPU-h", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
+        Column("expected score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
+        Column("within 0.02", lambda row: chance(row.probability_within_002)),
+        Column("best", lambda row: chance(row.probability_best), gives_way=True),
+        Column("trained GPU-h", lambda row: aligned_hours(row.reached_gpu_hours) if row.seeds_seen else UNKNOWN),
     )
     return table_of(shown, columns, canvas)
 
@@ -178,11 +177,11 @@ def _alike(answer: FinalAnswer, canvas: Canvas) -> Part:
     columns: Sequence[Column[Choice]] = (
         *SIZE,
         # Three digits, since a hundredth is what the best differ by.
-        Column("expected", lambda each: f"{each.expected_score:.3f} ({each.score_low:.3f}–{each.score_high:.3f})"),
+        Column("expected", lambda row: f"{row.expected_score:.3f} ({row.score_low:.3f}–{row.score_high:.3f})"),
         Column("P(best)", lambda choice: probability(choice.probability_best)),
         Column("P(0.02)", lambda choice: probability(choice.probability_within_002)),
         Column("short", lambda choice: f"{choice.expected_regret:.3f}"),
-        Column("trained", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
+        Column("trained", lambda row: aligned_hours(row.reached_gpu_hours) if row.seeds_seen else UNKNOWN),
         Column("seeds", attrgetter("seeds_seen"), shown=wide),
         Column("collapse", lambda choice: f"{choice.collapse_risk:.2f}", shown=wide),
         Column("learning rate", lambda choice: f"{choice.learning_rate:.2g}", shown=wide),

@@ -21,13 +21,10 @@ from rlplan.commands.replay_whole import POLICY, WholeReplay, answer_whole
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.foreign import ReplayRequest
 from rlplan.wording import draw
-from rlplan.wording.answers import Answer
-from rlplan.wording.documents import AxisValues, Key, Read, View
+from rlplan.wording.answers import Answer, AxisValues, Key, Read, View, columns
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part
-from rlplan.wording.numbers import aligned_hours, duration, hours, plural
-from rlplan.wording.row_columns import columns
+from rlplan.wording.numbers import aligned_hours, duration, hours, plain_number, plural
 from rlplan.wording.terminal import Progress, progress_shown
-from rlplan.wording.typed_numbers import plain_number
 
 RESULT = ("gpu_hours_spent", "score_at_target", "best_at_target", "regret")
 
@@ -36,25 +33,26 @@ class TraceData(View[ChoiceMark]):
     """What would have been chosen once so much was spent."""
 
     gpu_hours = Key[float]("of.gpu_hours")
-    chosen = Key[AxisValues](lambda each: chosen_data(each.of.chosen))
+    chosen = Key[AxisValues](lambda trace: chosen_data(trace.of.chosen))
     regret = Key[float]("of.regret")
 
 
 class RepeatsData(View["Replay"]):
     """What all seeds came to."""
 
-    seeds = Key[Sequence[int]](lambda each: [each.of.request.seed + turn for turn in range(len(each.of.played))])
-    regrets = Key[Sequence[float]](lambda each: [one.regret for one in each.of.played])
+    seeds = Key[Sequence[int]](
+        lambda repeats: [repeats.of.request.seed + turn for turn in range(len(repeats.of.played))]
+    )
+    regrets = Key[Sequence[float]](lambda repeats: [one.regret for one in repeats.of.played])
     mean_regret = Key[float]("of.mean_regret")
     regret_standard_error = Key[float | None]("of.regret_error")
-    mean_gpu_hours_spent = Key[float](lambda each: fmean(one.gpu_hours_spent for one in each.of.played))
+    mean_gpu_hours_spent = Key[float](lambda repeats: fmean(one.gpu_hours_spent for one in repeats.of.played))
 
 
 @dataclass(frozen=True)
 class Replay(Answer):
     """What came of a policy with one seed after another; where one is meant, the first seed's."""
 
-    DRAWN = "rlplan.commands.replay"
     COLUMNS = columns("""
         policy seed rollouts_per_prompt prompts_per_batch gpu_hours_spent score_at_target best_at_target regret
         decisions
@@ -74,15 +72,17 @@ class Replay(Answer):
     first = property(lambda self: self.played[0])
     chosen = Read[Configuration]("first.chosen", "(rollouts_per_prompt, prompts_per_batch, axes).")
     chosen_axes = Key[AxisValues](
-        lambda each: chosen_data(each.first.chosen), "with a key for each axis", name="chosen"
+        lambda replay: chosen_data(replay.first.chosen), "with a key for each axis", name="chosen"
     )
     gpu_hours_spent = Key[float]("first.gpu_hours_spent", "What the pilots took.")
     score_at_target = Key[float]("first.score_at_target", "What the chosen configuration scores at the target.")
     best_at_target = Key[float]("first.best_at_target")
     regret = Key[float]("first.regret", "How much the best scores more than what was chosen.")
-    trace = Key[Sequence[TraceData]](lambda each: list(map(TraceData, each.first.trace)))
+    trace = Key[Sequence[TraceData]](lambda replay: list(map(TraceData, replay.first.trace)))
     decisions = Key[int]("first.decisions")
-    repeats = Key[RepeatsData | None](lambda each: RepeatsData(each) if len(each.played) > 1 else None, optional=True)
+    repeats = Key[RepeatsData | None](
+        lambda replay: RepeatsData(replay) if len(replay.played) > 1 else None, optional=True
+    )
 
     @property
     def mean_regret(self) -> float:
@@ -103,6 +103,27 @@ class Replay(Answer):
             {name: getattr(one, name) for name in named} | one.chosen._asdict() | {"seed": seed}
             for seed, one in enumerate(self.played, start=self.request.seed)
         ]
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw what was chosen, what the best would have been, and the trace or a row for each seed."""
+        several = len(self.played) > 1
+        yield from _heading(self, canvas)
+        yield ""
+        if several:
+            yield draw.table_of(enumerate(self.played, start=self.request.seed), SEEDS, canvas)
+            yield ""
+            yield from canvas.lines(
+                f"Mean regret {self.mean_regret:.4f} ± {self.regret_error or 0.0:.4f} (standard error) over "
+                f"{len(self.played)} seeds; the best is {named_configuration(self.best)} with "
+                f"{self.best_at_target:.3f}."
+            )
+        else:
+            yield from canvas.lines(_summary(self, self.first))
+            if self.first.trace:
+                yield ""
+                yield draw.table_of(self.first.trace, MARKS, canvas)
+        further = ("each seed's trace", "--format", "json") if several else ("with other seeds too", "--repeat", "5")
+        yield from draw.next_steps([invocation.with_flags(*further)], canvas)
 
 
 def answer(request: ReplayRequest) -> Replay | WholeReplay:
@@ -216,28 +237,6 @@ def _notes(target: float, recorded: Recorded, played: tuple[Played, ...]) -> lis
     if guessed:
         notes.append(f"in {guessed} of {len(played)} replays the budget paid for no score, and the choice is a guess")
     return notes
-
-
-def parts(replays: Replay, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Draw what was chosen, what the best would have been, and the trace or a row for each seed."""
-    several = len(replays.played) > 1
-    yield from _heading(replays, canvas)
-    yield ""
-    if several:
-        yield draw.table_of(enumerate(replays.played, start=replays.request.seed), SEEDS, canvas)
-        yield ""
-        yield from canvas.lines(
-            f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
-            f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
-            f"{replays.best_at_target:.3f}."
-        )
-    else:
-        yield from canvas.lines(_summary(replays, replays.first))
-        if replays.first.trace:
-            yield ""
-            yield draw.table_of(replays.first.trace, MARKS, canvas)
-    further = ("each seed's trace", "--format", "json") if several else ("with other seeds too", "--repeat", "5")
-    yield from draw.next_steps([invocation.with_flags(*further)], canvas)
 
 
 def _heading(replays: Replay, canvas: Canvas) -> Iterator[Part]:

@@ -18,11 +18,9 @@ from planner.view import Champion, Configuration
 from rlplan.reading.row_choice import chosen_data
 from rlplan.requests.foreign import ReplayRequest
 from rlplan.wording import draw
-from rlplan.wording.answers import Answer
-from rlplan.wording.documents import AxisValues, Key, View
+from rlplan.wording.answers import Answer, AxisValues, Key, View, columns
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part
 from rlplan.wording.numbers import aligned_hours, hours
-from rlplan.wording.row_columns import columns
 from rlplan.wording.terminal import progress_shown
 
 POLICY = "champion"
@@ -42,7 +40,6 @@ class WholeRepeatsData(View["WholeReplay"]):
 class WholeReplay(Answer):
     """What all of the money came to with one seed after another; where one is meant, the first seed's."""
 
-    DRAWN = "rlplan.commands.replay_whole"
     COLUMNS = columns("""
         policy seed rollouts_per_prompt prompts_per_batch gpu_hours_spent score_at_target best_at_target regret
         decisions reached champion_alone best_known switched challenger_gpu_hours
@@ -105,6 +102,30 @@ class WholeReplay(Answer):
             for seed, played in enumerate(self.played, start=self.request.seed)
         ]
 
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw what was reached beside the champion alone, and a row for each seed."""
+        request, first = self.request, self.first
+        name = Path(request.table).name if is_path(request.table) else NAME
+        champion, chosen = named_configuration(first.champion), named_configuration(first.chosen)
+        yield canvas.line(f"{champion} over {name}, {hours(float(request.total or 0))} GPU-hours in all", "bold")
+        yield ""
+        gain = first.reached - first.champion_alone
+        against = "level with it" if abs(gain) < LEVEL else f"{abs(gain):.3f} {'above' if gain > 0 else 'below'} it"
+        went_on = f"{chosen} took its place and" if first.switched else f"{chosen} went on and"
+        yield from canvas.lines(
+            f"The champion alone ends at {first.champion_alone:.3f}. {went_on} reached {first.reached:.3f}, {against}. "
+            f"The best of the table has {first.best_known:.3f}. Challengers took {hours(first.challenger_gpu_hours)} "
+            "GPU-hours."
+        )
+        yield from canvas.lines(f"Why: {first.verdict.why}.", "dim")
+        if len(self.played) > 1:
+            yield ""
+            yield draw.table_of(enumerate(self.played, start=request.seed), SEEDS, canvas)
+            yield from canvas.lines(
+                f"Mean gain {self.mean_gain:+.4f} ± {self.gain_error or 0.0:.4f} (standard error) over "
+                f"{len(self.played)} seeds."
+            )
+
 
 SAME = (
     *("gpu_hours_spent", "decisions", "reached", "champion_alone", "best_known", "switched", "challenger_gpu_hours"),
@@ -149,31 +170,6 @@ def champion_of_table(request: ReplayRequest, recorded: Recorded) -> tuple[Confi
         return named
     alike = {choice.axes: choice for choice in usual_among(recorded.configurations)}
     return tuple(alike[choice.axes] for choice in named)
-
-
-def parts(replays: WholeReplay, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
-    """Draw what was reached beside the champion alone, and a row for each seed."""
-    request, first = replays.request, replays.first
-    name = Path(request.table).name if is_path(request.table) else NAME
-    champion, chosen = named_configuration(first.champion), named_configuration(first.chosen)
-    yield canvas.line(f"{champion} over {name}, {hours(float(request.total or 0))} GPU-hours in all", "bold")
-    yield ""
-    gain = first.reached - first.champion_alone
-    against = "level with it" if abs(gain) < LEVEL else f"{abs(gain):.3f} {'above' if gain > 0 else 'below'} it"
-    went_on = f"{chosen} took its place and" if first.switched else f"{chosen} went on and"
-    yield from canvas.lines(
-        f"The champion alone ends at {first.champion_alone:.3f}. {went_on} reached {first.reached:.3f}, {against}. "
-        f"The best of the table has {first.best_known:.3f}. Challengers took {hours(first.challenger_gpu_hours)} "
-        "GPU-hours."
-    )
-    yield from canvas.lines(f"Why: {first.verdict.why}.", "dim")
-    if len(replays.played) > 1:
-        yield ""
-        yield draw.table_of(enumerate(replays.played, start=request.seed), SEEDS, canvas)
-        yield from canvas.lines(
-            f"Mean gain {replays.mean_gain:+.4f} ± {replays.gain_error or 0.0:.4f} (standard error) over "
-            f"{len(replays.played)} seeds."
-        )
 
 
 SEEDS: Sequence[Column[tuple[int, WholePlayed]]] = (

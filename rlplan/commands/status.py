@@ -11,22 +11,28 @@ from planner.store import open_store
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import missing
 from planner.view import TrialState
-from rlplan.commands.trial import TrialStanding, trial_standing
-from rlplan.printing.final_output import failure_lines, final_lines, final_of_sweep, going_on
-from rlplan.printing.sweep_screen import SHOWN_DECISIONS, budget_bar, chosen, decision_lines, table, title
-from rlplan.reading.finals import FinalStanding, Record, record_of, record_text
+from rlplan.commands.trial import TrialName, TrialStanding, sweep_or_trial, trial_standing
+from rlplan.live.sweep_screen import SHOWN_DECISIONS, budget_bar, chosen, decision_lines, table, title
+from rlplan.reading.finals import (
+    FinalStanding,
+    Record,
+    failure_lines,
+    final_lines,
+    final_of_sweep,
+    going_on,
+    record_of,
+    record_text,
+)
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_data import StatusData, approximated, taken
-from rlplan.reading.sweep_picture import Picture
+from rlplan.reading.sweep_picture import Picture, sentence
 from rlplan.reading.sweep_reading import picture
-from rlplan.reading.sweep_words import ALL, TrialChoice, sentence, tally, time_of
+from rlplan.reading.sweep_words import ALL, TrialChoice, tally, time_of
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
-from rlplan.reading.trials import TrialName, sweep_or_trial
 from rlplan.requests.reading import StatusRequest
-from rlplan.wording.answers import Answer
+from rlplan.wording.answers import TRIALS, Answer, axes_column, columns
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import aligned_hours, interval, plural, some_of, steps
-from rlplan.wording.row_columns import TRIALS, axes_column, columns
 
 SHOWN, NAMED = 14, 8  # sweeps, and plans, that fit one screen
 WIDE = 100  # columns from which the policy, the seed and the time of its making are shown
@@ -163,26 +169,26 @@ class Standing(Answer):
         )
 
 
-def answer(asked: StatusRequest) -> Standing | TrialStanding | SweepList:
+def answer(request: StatusRequest) -> Standing | TrialStanding | SweepList:
     """Return how a sweep or a trial stands, after it was followed where that is wanted, or list all sweeps."""
-    choice = TrialChoice(asked.state, asked.sort, asked.reverse, asked.top)
-    if asked.all_sweeps:
-        if asked.sweep is not None or asked.watch:
+    choice = TrialChoice(request.state, request.sort, request.reverse, request.top)
+    if request.all_sweeps:
+        if request.sweep is not None or request.watch:
             raise InputError("--all lists every sweep: leave out the name of one and --watch")
-        return listed_in(asked.db, choice)
-    with open_store(asked.db, read_only=True) as store, store.read() as session:
-        name = sweep_or_trial(session, asked.sweep)
+        return listed_in(request.db, choice)
+    with open_store(request.db, read_only=True) as store, store.read() as session:
+        name = sweep_or_trial(session, request.sweep)
         if isinstance(name, TrialName):
-            if asked.watch or choice != ALL:
+            if request.watch or choice != ALL:
                 raise InputError(f"{name.trial} is a trial: --watch, --status, --sort and the like are for a sweep")
             return trial_standing(session, name)
-    if asked.watch:
+    if request.watch:
         from rlplan.live.sweep_running import watch  # noqa: PLC0415 (what drives sweeps, too)
 
         if choice != ALL:
             raise InputError("--watch shows what finds room: leave out --status, --sort, --reverse and --top")
-        watch(asked.db, name)
-    with open_store(asked.db, read_only=True) as store:
+        watch(request.db, name)
+    with open_store(request.db, read_only=True) as store:
         return Standing(picture(store, name), final_of_sweep(store, name), choice)
 
 

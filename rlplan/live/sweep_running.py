@@ -12,11 +12,10 @@ from planner.store import Store, open_store
 from planner.store.curves import Memory
 from planner.store.sweeps import sweep_named
 from rlplan.actions.interrupts import Interrupts
-from rlplan.live.sweep_display import Lines, choose_display
-from rlplan.live.sweep_events import Position, news, position
+from rlplan.live.sweep_display import Lines, Position, choose_display, news, position
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import read_picture
-from rlplan.wording.commands import command
+from rlplan.wording.command_lines import command
 from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:

@@ -71,14 +71,14 @@ def _unknown(error: InputError | StoreError) -> Beliefs:
     return Beliefs(None, f"no recommendation: {error}", {}, {})
 
 
-def believed(known: Stored, pilots: Stored | None = None) -> Beliefs:
+def believed(stored: Stored, pilots: Stored | None = None) -> Beliefs:
     """Return what is believed of a sweep that was read, of a final run with its pilots; curves are fitted once."""
-    view = known.board.view(0)
+    view = stored.board.view(0)
     scored = [trial for trial in view.trials.values() if has_curve(trial)]
     found, why_not = None, None
     try:
         joint = joint_of(view, DRAWS) if scored else None
-        found = recommended_for(known, joint=joint) if pilots is None else recommended_for(pilots)
+        found = recommended_for(stored, joint=joint) if pilots is None else recommended_for(pilots)
     except (NotFoundError, BudgetError) as error:
         why_not = str(error)
     except InputError as error:
@@ -139,6 +139,6 @@ def _newest() -> Select[*tuple[object, ...]]:
         select(func.max(Fit.id)),
         select(func.max(ForecastOfFinal.id)),
     )
-    columns = (*segments.c, *trials.c, *requests.c, *(each.scalar_subquery() for each in singles))
+    columns = (*segments.c, *trials.c, *requests.c, *(single.scalar_subquery() for single in singles))
     joined = segments.join(trials, true()).join(requests, true())
     return select(*columns).select_from(joined)

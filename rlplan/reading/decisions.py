@@ -13,7 +13,7 @@ from budgets.errors import InputError, UnknownNameError
 from planner.store.schema import Decision as Row
 from planner.store.schema import Trial
 from rlplan.reading.row_choice import chosen_names
-from rlplan.wording.formats import ACTIONS
+from rlplan.wording.command_lines import ACTIONS
 
 UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 

@@ -1,6 +1,6 @@
 """How a final run stands: how far it is, against what was promised, what was warned of, and how it ended."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 from planner.axes import named_configuration
 from planner.belief.forecasts import PredictedScore, promised_at
 from planner.metrics import Metric
+from planner.percent import percent
+from planner.store import Store
 from planner.store.curves import points_of
 from planner.store.finals import (
     BEST,
@@ -29,8 +31,13 @@ from planner.store.finals import (
     switch_of,
 )
 from planner.store.schema import Decision, Sweep, Trial
-from planner.store.sweeps import totals_of
-from rlplan.wording.documents import Key
+from planner.store.sweeps import sweep_named, totals_of
+from rlplan.reading.sweep_picture import Picture
+from rlplan.reading.sweep_words import last_line
+from rlplan.wording.answers import Key
+from rlplan.wording.draw import Canvas, Invocation, NextStep, Part
+from rlplan.wording.numbers import hours, some_of
+from rlplan.wording.terminal import capital
 from runner.sweep.planned import configuration_of
 from runner.training.trial import read_points
 
@@ -63,7 +70,7 @@ class Left:
     expected: float
     chance: float
 
-    won = Key[bool](lambda each: _is_won(each.chance), "Whether nothing is left that is worth going on for.")
+    won = Key[bool](lambda left: _is_won(left.chance), "Whether nothing is left that is worth going on for.")
 
 
 def _is_won(chance: float) -> bool:
@@ -117,7 +124,7 @@ class FinalStanding:
     @property
     def best(self) -> Validated | None:
         """The validation with the highest score."""
-        return max(self.scores, key=lambda each: each.score, default=None)
+        return max(self.scores, key=lambda row: row.score, default=None)
 
     @property
     def ended(self) -> bool:
@@ -127,7 +134,7 @@ class FinalStanding:
     @property
     def goes_wrong(self) -> bool:
         """Whether a warning stands that is about the run itself, and not about what was promised of it."""
-        return any(each.rule != PROMISE for each in self.warnings)
+        return any(warning.rule != PROMISE for warning in self.warnings)
 
 
 def final_standing(session: Session, sweep: Sweep) -> FinalStanding | None:
@@ -145,7 +152,7 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
     of_sweep = Decision.sweep_id == sweep.id, Decision.action.in_(KINDS)
     events = session.scalars(select(Decision).where(*of_sweep).order_by(Decision.number)).all()
     scores = _scores(session, sweep, trial)
-    newest = {each.action: each for each in events}
+    newest = {event.action: event for event in events}
     validated, ended = newest.get(VALIDATION), newest.get(ENDING)
     now = next(reversed(forecasts_of(session, final.id)), None)
     folder = Path(str(sweep.config.get("folder", ""))) / trial.name / BEST
@@ -193,11 +200,11 @@ def _scores(session: Session, sweep: Sweep, trial: Trial) -> tuple[Validated, ..
 def _warnings(events: Sequence[Decision]) -> tuple[Warning, ...]:
     """Return the warnings that were not taken back."""
     standing: dict[str, Warning] = {}
-    for each in events:
-        if each.action == WARNING:
-            standing[each.seen["rule"]] = Warning(each.seen["rule"], each.reason)
-        elif each.action == CLEARED:
-            standing.pop(each.seen["rule"], None)
+    for event in events:
+        if event.action == WARNING:
+            standing[event.seen["rule"]] = Warning(event.seen["rule"], event.reason)
+        elif event.action == CLEARED:
+            standing.pop(event.seen["rule"], None)
     return tuple(standing.values())
 
 
@@ -209,7 +216,9 @@ class Record:
     held: int
     prices: tuple[float, ...]  # GPU-hours that were taken, by those that were predicted for as much of the run
 
-    typical_price = Key[float | None](lambda each: median(each.prices) if each.prices else None, "The median factor.")
+    typical_price = Key[float | None](
+        lambda record: median(record.prices) if record.prices else None, "The median factor."
+    )
 
 
 def record_of(session: Session) -> Record | None:
@@ -218,8 +227,8 @@ def record_of(session: Session) -> Record | None:
     ends = list(session.scalars(wanted))
     if not ends:
         return None
-    prices = [each["gpu_hours"] / each["priced_so_far"] for each in ends if each["priced_so_far"] > 0]
-    return Record(len(ends), sum(bool(each["held"]) for each in ends), tuple(prices))
+    prices = [end["gpu_hours"] / end["priced_so_far"] for end in ends if end["priced_so_far"] > 0]
+    return Record(len(ends), sum(bool(end["held"]) for end in ends), tuple(prices))
 
 
 def record_text(record: Record) -> str:
@@ -233,3 +242,52 @@ def record_text(record: Record) -> str:
         return text.rpartition(";")[0]
     times = f"{record.typical_price:.2f} times the GPU-hours that were predicted"
     return f"{text} took {times}" if record.finals == 1 else f"{text} took more than {times}"
+
+
+def final_lines(final: FinalStanding, canvas: Canvas) -> Iterator[Part]:
+    """Return the lines about a final run, the first thing that is shown of a sweep that has one."""
+    spent = f", {hours(final.gpu_hours_spent)} of {hours(final.budget_gpu_hours)} GPU-hours spent"
+    yield from canvas.lines(
+        f"Final run {final.sweep} of {final.of_sweep}: {final.name}, {final.status}, step {final.step:,} of "
+        f"{final.update_steps:,}{'' if final.ending else spent}",  # which its ending names
+        "bold",
+    )
+    if (where := final.ending if final.ended else final.line) is not None:
+        yield from canvas.lines(f"{capital(where)}.")
+    for warning in final.warnings:
+        yield from canvas.lines(f"WARNING, {warning.said}", "red")
+    if final.left is not None and not final.ended:
+        left = f"The last {percent(final.left.share)} should add {final.left.expected:.2g}"
+        yield from canvas.lines(f"Little left to gain: {left[:1].lower()}{left[1:]}." if final.left.won else f"{left}.")
+    if final.switch is not None and not final.ended:
+        yield from canvas.lines(capital(final.switch), "yellow")
+    if final.best is not None:
+        where = f", kept in {final.best_folder}" if final.best_folder else ""
+        if final.kept is not None and final.kept != final.best:
+            other = f"that of update {final.kept.step:,}, {final.kept.score:.3f}"
+            where = f"; its checkpoint is gone, and {other}, is kept in {final.best_folder}"
+        so_far = "" if final.ended else " so far"
+        yield from canvas.lines(f"Best{so_far}: {final.best.score:.3f} at update {final.best.step:,}{where}", "dim")
+
+
+def going_on(final: FinalStanding, invocation: Invocation) -> Iterator[NextStep]:
+    """Name what goes on with the GPU-hours that a final run has left over."""
+    if (unused := final.unused_gpu_hours) is not None:
+        yield invocation.step("launch --from-best", final.of_sweep, f"trains on with the {hours(unused)} left")
+
+
+NAMED_FAILURES = 3  # trials of a class that are named
+
+
+def final_of_sweep(store: Store, sweep: str) -> FinalStanding | None:
+    """Return how a sweep's final run stands; None where none was launched."""
+    with store.read() as session:
+        return final_standing(session, sweep_named(session, sweep))
+
+
+def failure_lines(picture: Picture, canvas: Canvas) -> Iterator[Part]:
+    """Name what failed, by class, with the last line of one log each."""
+    for kind, trials in picture.failures.items():
+        names = some_of([trial.name for trial in trials], NAMED_FAILURES)
+        log = last_line(trials[0].failure_tail or "")
+        yield from canvas.lines(f"Failed, {kind}: {names}{f' ({log})' if log else ''}", "red")

@@ -18,7 +18,7 @@ from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.view import Configuration, ScorePoint, TrialState
 from rlplan.reading.sweep_picture import Money, Picture, SegmentRow, TrialRow, overrun
 from rlplan.reading.sweep_words import last_line
-from rlplan.wording.commands import command
+from rlplan.wording.command_lines import command
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, some_of
 
 SILENT_SECONDS = 20.0  # a driver gives a sign of life every five

@@ -8,8 +8,7 @@ from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, RlplanError
 from planner.view import Configuration, TrialState
-from rlplan.wording.commands import SECRET, typed_here
-from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.command_lines import DEFAULT_DATABASE, SECRET, typed_here
 from rlplan.wording.numbers import hours
 from runner.ports.trial import Machine, TrialConfig
 from runner.storage.mirror import Mirror

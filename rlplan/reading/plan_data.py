@@ -13,15 +13,15 @@ from planner.proposals.proposal import ChampionPlan, Layout
 from planner.proposals.request import Gap, StudyWeight
 from planner.store import schema
 from planner.view import Configuration
+from rlplan.wording.answers import AxisValues, Key, View, plain
 from rlplan.wording.assumptions import Assumption
-from rlplan.wording.documents import AxisValues, Key, View, plain
 
 
 class WorkloadData(View[Request]):
     """What is trained, on what."""
 
     model = Key[str]("of.workload.model.name")
-    models = Key[Sequence[str] | None](lambda each: _several_models(each.of), optional=True)
+    models = Key[Sequence[str] | None](lambda workload: _several_models(workload.of), optional=True)
     parameters = Key[float]("of.workload.model.parameters")
     experts = Key[int | None]("of.workload.model.experts")
     prompt_tokens = Key[float]("of.workload.prompt_tokens")
@@ -58,18 +58,18 @@ class BaselineData(View[Candidate]):
     """The row that stands for a usual choice, and which that was."""
 
     rank = Key[int]("of.rank")
-    rollouts_per_prompt = Key[int](lambda each: each.of.cell.key[0])
-    prompts_per_batch = Key[int](lambda each: each.of.cell.key[1])
-    asked = Key[ConfigurationData](lambda each: ConfigurationData(*each.of.standing.usual))
+    rollouts_per_prompt = Key[int](lambda baseline: baseline.of.cell.key[0])
+    prompts_per_batch = Key[int](lambda baseline: baseline.of.cell.key[1])
+    asked = Key[ConfigurationData](lambda baseline: ConfigurationData(*baseline.of.standing.usual))
 
 
 class CellData(View[PricedCell | None]):
     """The cell that other circumstances would put first, each key null where there is none."""
 
-    rollouts_per_prompt = Key[int | None](lambda each: each.of and each.of.allocation.rollouts_per_prompt)
-    prompts_per_batch = Key[int | None](lambda each: each.of and each.of.allocation.prompts_per_batch)
-    update_steps = Key[int | None](lambda each: each.of and each.of.allocation.update_steps)
-    expected_score = Key[Interval | None](lambda each: each.of and each.of.expected_score)
+    rollouts_per_prompt = Key[int | None](lambda cell: cell.of and cell.of.allocation.rollouts_per_prompt)
+    prompts_per_batch = Key[int | None](lambda cell: cell.of and cell.of.allocation.prompts_per_batch)
+    update_steps = Key[int | None](lambda cell: cell.of and cell.of.allocation.update_steps)
+    expected_score = Key[Interval | None](lambda cell: cell.of and cell.of.expected_score)
 
 
 @dataclass(frozen=True)
@@ -85,19 +85,21 @@ class OutlookData(CellData):
 
     outlook: OtherBudget = field(repr=False)
 
-    axes = Key[AxisValues | None](lambda each: dict(each.of.variant.axes) or None if each.of else None, optional=True)
+    axes = Key[AxisValues | None](
+        lambda outlook: dict(outlook.of.variant.axes) or None if outlook.of else None, optional=True
+    )
     budget_factor = Key[float]("outlook.factor")
     budget_gpu_hours = Key[float]("outlook.budget_gpu_hours")
-    published_rollouts_per_prompt = Key[int | None](lambda each: _whole(each.outlook.published_rollouts_per_prompt))
+    published_rollouts_per_prompt = Key[int | None](lambda answer: _whole(answer.outlook.published_rollouts_per_prompt))
 
 
 class ChallengerData(View[Candidate]):
     """A row that is to challenge the champion: what a look at it costs, and what it may bring."""
 
     rank = Key[int]("of.rank")
-    rollouts_per_prompt = Key[int](lambda each: each.of.cell.key[0])
-    prompts_per_batch = Key[int](lambda each: each.of.cell.key[1])
-    axes = Key[AxisValues | None](lambda each: dict(each.of.axes) or None, optional=True)
+    rollouts_per_prompt = Key[int](lambda challenger: challenger.of.cell.key[0])
+    prompts_per_batch = Key[int](lambda challenger: challenger.of.cell.key[1])
+    axes = Key[AxisValues | None](lambda challenger: dict(challenger.of.axes) or None, optional=True)
     look_gpu_hours = Key[float]("of.pilot.gpu_hours")
     chance_ahead = Key[float]("of.against_champion.chance", "of ending above the champion, by the studies")
     reason = Key[str]("of.pilot.reason")
@@ -107,14 +109,14 @@ class ChampionData(View[ChampionPlan]):
     """The row that is trained first, and what is tried beside it."""
 
     rank = Key[int]("of.row.rank")
-    rollouts_per_prompt = Key[int](lambda each: each.of.row.cell.key[0])
-    prompts_per_batch = Key[int](lambda each: each.of.row.cell.key[1])
-    axes = Key[AxisValues | None](lambda each: dict(each.of.row.axes) or None, optional=True)
+    rollouts_per_prompt = Key[int](lambda champion: champion.of.row.cell.key[0])
+    prompts_per_batch = Key[int](lambda champion: champion.of.row.cell.key[1])
+    axes = Key[AxisValues | None](lambda champion: dict(champion.of.row.axes) or None, optional=True)
     source = Key[str]("of.source", "script, flag, usual or advised")
     look_gpu_hours = Key[float]("of.look_gpu_hours", "of its own run, before it is looked at")
-    challengers = Key[Sequence[ChallengerData]](lambda each: list(map(ChallengerData, each.of.challengers)))
+    challengers = Key[Sequence[ChallengerData]](lambda champion: list(map(ChallengerData, champion.of.challengers)))
     usual_ahead = Key[Interval | None](
-        lambda each: each.of.usual_ahead and _interval(each.of.usual_ahead),
+        lambda champion: champion.of.usual_ahead and _interval(champion.of.usual_ahead),
         "how far studies put the usual choice ahead, where they are sure of it",
     )
 
@@ -122,11 +124,11 @@ class ChampionData(View[ChampionPlan]):
 class DoubtData(View[PriceSensitivity]):
     """What the interval of the price means for the steps and for the ranking."""
 
-    update_steps = Key[Mapping[str, int]](lambda each: {"low": each.of.fewest_steps, "high": each.of.most_steps})
+    update_steps = Key[Mapping[str, int]](lambda doubt: {"low": doubt.of.fewest_steps, "high": doubt.of.most_steps})
     rows_that_do_not_depend_on_it = Key[int]("of.firm")
     score_lost_by_the_first = Key[float | None]("of.lost")
-    first_if_dear = Key[ConfigurationData | None](lambda each: _named(each.of.first_if_dear))
-    first_if_cheap = Key[ConfigurationData | None](lambda each: _named(each.of.first_if_cheap))
+    first_if_dear = Key[ConfigurationData | None](lambda doubt: _named(doubt.of.first_if_dear))
+    first_if_cheap = Key[ConfigurationData | None](lambda doubt: _named(doubt.of.first_if_cheap))
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class CandidateData(View[Candidate]):
     dollars: float | None = field(default=None, repr=False)
 
     rank = Key[int]("of.rank")
-    axes = Key[AxisValues | None](lambda each: dict(each.of.axes) or None, optional=True)
+    axes = Key[AxisValues | None](lambda candidate: dict(candidate.of.axes) or None, optional=True)
     rollouts_per_prompt = Key[int]("of.cell.allocation.rollouts_per_prompt")
     prompts_per_batch = Key[int]("of.cell.allocation.prompts_per_batch")
     update_steps = Key[int]("of.cell.allocation.update_steps", "of the final run")
@@ -151,12 +153,12 @@ class CandidateData(View[Candidate]):
     notes = Key[Sequence[str]]("of.notes")
     level_with_first = Key[bool]("of.standing.level")
     against_first = Key[Interval](
-        lambda each: Interval(each.of.standing.median, each.of.standing.low, each.of.standing.high)
+        lambda candidate: Interval(candidate.of.standing.median, candidate.of.standing.low, candidate.of.standing.high)
     )
     against_champion = Key[Interval | None](
-        lambda each: each.of.against_champion and _interval(each.of.against_champion), optional=True
+        lambda candidate: candidate.of.against_champion and _interval(candidate.of.against_champion), optional=True
     )
-    baseline = Key[bool](lambda each: each.of.standing.usual is not None, "whether it is a usual choice")
+    baseline = Key[bool](lambda candidate: candidate.of.standing.usual is not None, "whether it is a usual choice")
     gpu_hours_per_step_low = Key[float]("of.cell.cost.gpu_hours_per_step_low")
     gpu_hours_per_step_high = Key[float]("of.cell.cost.gpu_hours_per_step_high")
     rollouts = Key[int]("of.cell.allocation.rollouts")
@@ -164,7 +166,7 @@ class CandidateData(View[Candidate]):
     segment_steps = Key[int]("of.pilot.segment_steps")
     pilot_reason = Key[str]("of.pilot.reason")
     seconds_per_step = Key[Mapping[str, float]](
-        lambda each: {phase.value: seconds for phase, seconds in each.of.cell.cost.seconds_by_phase.items()}
+        lambda candidate: {phase.value: seconds for phase, seconds in candidate.of.cell.cost.seconds_by_phase.items()}
     )
     generator_gpus = Key[int]("of.cell.cost.placement.generator_gpus")
     trainer_gpus = Key[int]("of.cell.cost.placement.trainer_gpus")
@@ -183,26 +185,26 @@ class PlanData(View[Proposal]):
     pilot_gpu_hours = Key[float]("of.pilot_gpu_hours")
     final_gpu_hours = Key[float]("of.final_gpu_hours")
     spent_gpu_hours = Key[float]("of.spent_gpu_hours", "of these: less where more passes over the prompts do harm")
-    workload = Key[WorkloadData](lambda each: WorkloadData(each.of.request))
-    hardware = Key[HardwareData](lambda each: _hardware(each.of))
-    recipe = Key[str](lambda each: recipe_names(each.of))
+    workload = Key[WorkloadData](lambda plan: WorkloadData(plan.of.request))
+    hardware = Key[HardwareData](lambda plan: _hardware(plan.of))
+    recipe = Key[str](lambda plan: recipe_names(plan.of))
     updates_per_batch = Key[int]("of.request.traits.updates_per_batch", "B and steps of a plan are an update's")
     difficulty = Key[str]("of.request.difficulty")
-    axes = Key[Mapping[str, Any] | None](lambda each: _axes(each.of) or None, optional=True)
+    axes = Key[Mapping[str, Any] | None](lambda plan: _axes(plan.of) or None, optional=True)
     ranked_by = Key[str](lambda _: "expected score")
-    baselines = Key[Sequence[BaselineData]](lambda each: list(map(BaselineData, each.of.usual)))
+    baselines = Key[Sequence[BaselineData]](lambda plan: list(map(BaselineData, plan.of.usual)))
     rests_on = Key[Sequence[StudyWeight]]("of.grounds")
-    elsewhere = Key[Sequence[WhatIfData]](lambda each: [WhatIfData(one.best, one.what) for one in each.of.elsewhere])
-    champion = Key[ChampionData | None](lambda each: each.of.champion and ChampionData(each.of.champion))
+    elsewhere = Key[Sequence[WhatIfData]](lambda plan: [WhatIfData(one.best, one.what) for one in plan.of.elsewhere])
+    champion = Key[ChampionData | None](lambda plan: plan.of.champion and ChampionData(plan.of.champion))
     pilots = Key[Mapping[str, Any] | None](
-        lambda each: None if each.of.champion else {"fraction": each.of.request.pilot_fraction}
+        lambda plan: None if plan.of.champion else {"fraction": plan.of.request.pilot_fraction}
     )
-    candidates = Key[Sequence[CandidateData]](lambda each: each.rows)
-    outlook = Key[Sequence[OutlookData]](lambda each: [OutlookData(one.best, one) for one in each.of.outlooks])
+    candidates = Key[Sequence[CandidateData]](lambda plan: plan.rows)
+    outlook = Key[Sequence[OutlookData]](lambda plan: [OutlookData(one.best, one) for one in plan.of.outlooks])
     layouts = Key[Sequence[Layout]]("of.layouts")
-    price_of_doubt = Key[DoubtData](lambda each: DoubtData(each.of.doubt))
+    price_of_doubt = Key[DoubtData](lambda plan: DoubtData(plan.of.doubt))
     deadline = Key[Mapping[str, Any] | None](
-        lambda each: each.of.deadline and plain(each.of.deadline) | {"cost": each.of.deadline.cost}
+        lambda plan: plan.of.deadline and plain(plan.of.deadline) | {"cost": plan.of.deadline.cost}
     )
 
     @property

@@ -1,8 +1,9 @@
 """The ranked allocations of a sweep or a plan: as they were stored last, or as they are believed to be now."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import select
@@ -17,15 +18,17 @@ from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import missing, plan_named
 from rlplan.reading.sweep_picture import Source
 from rlplan.reading.sweep_reading import stored_answer
-from rlplan.wording.answers import Answer
-from rlplan.wording.row_columns import RANKED
+from rlplan.wording.answers import RANK, RANKED, SIZE, Answer, axes_column
+from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, moment, plural, probability
+
+WIDE = 100  # columns from which learning rate and recipe are shown
 
 
 @dataclass(frozen=True)
 class Ranking(Answer):
     """Ranked allocations, and what they are of."""
 
-    DRAWN = "rlplan.commands.rank"
     COLUMNS = RANKED
     ROWS = "ranking"
     KEYS = ("plan", "sweep")
@@ -47,6 +50,34 @@ class Ranking(Answer):
     def stderr(self) -> Sequence[str]:
         """Why it is not what one might expect."""
         return (f"{self.sweep}: {self.note}",) if self.note else ()
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw a title, what the numbers mean, the rows, and how many are not among them."""
+        counted = "one allocation" if self.allocations == 1 else plural(self.allocations, "allocation")
+        shown = self.ranking if self.top or invocation.explain else self.ranking[:ROWS]
+        when = {
+            Source.NOW: "as they look now",
+            Source.PROPOSED: "as proposed",
+            Source.STORED: "as ranked so far" if self.so_far else "as ranked at its end",
+        }[self.source]
+        when += "" if self.made_at is None else f", {moment(self.made_at)}"
+        title = f"{self.sweep} of {self.plan}, {self.status}: {counted} {when}"
+        if self.sweep is None:
+            title = f"{self.plan}: {counted} as proposed; no sweep has run them yet"
+        yield from canvas.lines(title, "bold")
+        yield from canvas.lines(_legend(self), "dim")
+        yield ""
+        if shown:
+            yield ranked_table(shown, canvas)
+        if not self.chosen:
+            yield from canvas.lines(f"None of {counted} is what --status and --where ask for.", "dim")
+        if len(shown) < self.chosen:
+            more = f"{self.chosen - len(shown):,} more rows: --top {self.chosen}, or --format csv"
+            yield from canvas.lines(more, "dim")
+        if 0 < self.chosen < self.allocations:
+            yield from canvas.lines(f"{self.chosen:,} of {counted} are what --status and --where ask for", "dim")
+        further = [] if len(shown) == self.chosen else [invocation.explained("every row")]
+        yield from next_steps([_next(self, invocation), *further], canvas)
 
 
 def ranking(database: str, name: str | None = None, *, stored: bool = False) -> Ranking:
@@ -111,3 +142,42 @@ def _rows(found: list[dict[str, Any]], sweep: str | None) -> tuple[RankedRow, ..
     names = [name for name in RankedRow.__dataclass_fields__ if name != "axes"]
     of_sweep = [row for row in found if row["sweep"] == sweep]
     return tuple(RankedRow(**{name: row[name] for name in names}, axes=from_text(row["axes"])) for row in of_sweep)
+
+
+def _next(found: Ranking, invocation: Invocation) -> NextStep:
+    """Name what this ranking is for: the plan that it heads, or the answer that rests on it."""
+    if found.sweep is None:
+        return invocation.step("preview", found.plan, "simulates its pilots")
+    if found.source is Source.PROPOSED:
+        return invocation.step("status", found.sweep, "how its pilots stand")
+    return invocation.step("recommend", found.sweep, "which one to run, and how sure that is")
+
+
+def _legend(found: Ranking) -> str:
+    final = "Steps are those of a final run. " if any(row.gpu_hours_to_target for row in found.every) else ""
+    if all(row.expected_score is None for row in found.every):
+        return f"{final}No published study gives their scores: they are ranked by updates that carry signal."
+    if found.source is Source.PROPOSED:
+        return f"{final}Scores come from published studies, with 90 % intervals, until pilots measure them."
+    return f"{final}Scores have 90 % intervals; spent is what the pilots took."
+
+
+def ranked_table(rows: Sequence[RankedRow], canvas: Canvas) -> Part:
+    """Lay out ranked allocations."""
+    wide = canvas.width >= WIDE
+    axes = axes_column(rows)
+    columns: Sequence[Column[RankedRow]] = (
+        RANK,
+        *SIZE,
+        Column("expected score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
+        Column("P(best)", lambda row: probability(row.probability_best)),
+        Column(
+            "spent", lambda row: aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN, gives_way=True
+        ),
+        Column("to target", lambda row: aligned_hours(row.gpu_hours_to_target), shown=wide),
+        Column("learning rate", lambda row: f"{row.learning_rate:.2g}", shown=wide),
+        Column("status", attrgetter("status"), Cells.NAMES, gives_way=True),
+        axes,
+        Column("recipe", attrgetter("recipe"), Cells.TEXTS, shown=wide and not axes.shown),
+    )
+    return table_of(rows, columns, canvas, dim=lambda row: row.expected_score is None)

@@ -29,12 +29,9 @@ from planner.view import Configuration, TrialState
 from rlplan.reading.launching import Final, Launch, Pilot, launch
 from rlplan.reading.sweep_picture import Source, StoredAnswer
 from rlplan.reading.sweep_reading import stored_answer
-from rlplan.wording.answers import Answer
-from rlplan.wording.commands import typed_here
-from rlplan.wording.documents import Key, Read, View
-from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.answers import Answer, Key, Read, View, columns
+from rlplan.wording.command_lines import DEFAULT_DATABASE, typed_here
 from rlplan.wording.numbers import hours, interval, moment, probability, steps
-from rlplan.wording.row_columns import columns
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.home import AstrayError, home_of
@@ -56,7 +53,7 @@ def usual_among(ranked: Iterable[Ranked], config: Mapping[str, Any]) -> tuple[Ra
     for each in sorted(ranked, key=lambda row: len(row.axes)):
         if each.expected_score is not None:
             by_sizes.setdefault((each.rollouts_per_prompt, each.prompts_per_batch), each)
-    return tuple(by_sizes[each] for each in sizes if each in by_sizes)
+    return tuple(by_sizes[size] for size in sizes if size in by_sizes)
 
 
 def usual_sentence(usual: Choice | RankedRow, chosen: Choice | RankedRow) -> str:
@@ -76,7 +73,7 @@ Data = Mapping[str, Any]
 
 def _of_answer(name: str) -> Callable[[Any], Any]:
     """Return what reads a part of an answer as the planner has it, also in the database."""
-    return lambda each: each.data[name]
+    return lambda row: row.data[name]
 
 
 class LaunchData(View[Launch]):
@@ -87,8 +84,8 @@ class LaunchData(View[Launch]):
     gpu_hours = Key[float]("of.gpu_hours", "still to be paid")
     continues = Key[Pilot | None]("of.continues")
     note = Key[str]("of.note")
-    gpus = Key[int | None](lambda each: each.of.machine and each.of.machine.gpus, optional=True)
-    nodes = Key[int | None](lambda each: each.of.machine and each.of.machine.nodes, optional=True)
+    gpus = Key[int | None](lambda answer: answer.of.machine and answer.of.machine.gpus, optional=True)
+    nodes = Key[int | None](lambda answer: answer.of.machine and answer.of.machine.nodes, optional=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,9 +126,9 @@ class Recommended(Answer):
     cautions = Read[tuple[Caution, ...]]("answer.cautions", "What to mind.")
     command = Read[str | None]("launch.line", "The line that runs it; None where there is none.")
 
-    source = Key[Source](lambda each: Source.NOW if each.kept is None else Source.STORED)
-    made_at = Key[datetime | None](lambda each: each.kept and each.kept.made_at)
-    so_far = Key[bool](lambda each: each.kept is not None and each.kept.so_far)
+    source = Key[Source](lambda answer: Source.NOW if answer.kept is None else Source.STORED)
+    made_at = Key[datetime | None](lambda answer: answer.kept and answer.kept.made_at)
+    so_far = Key[bool](lambda answer: answer.kept is not None and answer.kept.so_far)
     target_gpu_hours = Key[float]("answer.target_gpu_hours", "GPU-hours of the final run that it is for.")
     recommendation = Key[Data](_of_answer("recommendation"))
     sentences = Key[Sequence[str]](_of_answer("sentences"))
@@ -143,7 +140,7 @@ class Recommended(Answer):
         _of_answer("equivalent"), "what the evidence does not tell from the best", name="equivalent"
     )
     beside = Key[Sequence[Data]](
-        lambda each: list(map(choice_data, each.usual)), "the usual choices, with the same GPU-hours", name="usual"
+        lambda answer: list(map(choice_data, answer.usual)), "the usual choices, with the same GPU-hours", name="usual"
     )
     budgets = Key[Sequence[Data]](_of_answer("budgets"))
     frontier = Key[Sequence[Data]](_of_answer("frontier"))
@@ -154,11 +151,11 @@ class Recommended(Answer):
     seed_sd = Key[float](_of_answer("seed_sd"))
     draws = Key[int](_of_answer("draws"))
     champion = Key[Data | None](
-        lambda each: each.data.get("champion"),
+        lambda answer: answer.data.get("champion"),
         "whose run it was from the start, whether another goes on, why",
         optional=True,
     )
-    started = Key[LaunchData](lambda each: LaunchData(each.launch), name="launch")
+    started = Key[LaunchData](lambda answer: LaunchData(answer.launch), name="launch")
 
     @cached_property
     def data(self) -> Mapping[str, Any]:

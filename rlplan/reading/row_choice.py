@@ -7,8 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from budgets.errors import InputError, UnknownNameError
 from planner.view import Axes, Configuration
-from rlplan.wording.numbers import some_of
-from rlplan.wording.typed_numbers import names_in, whole_number
+from rlplan.wording.numbers import names_in, some_of, whole_number
 
 Row = TypeVar("Row")
 NAMED = 4  # allocations, in a refusal

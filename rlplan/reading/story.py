@@ -23,8 +23,7 @@ from rlplan.reading.recommend_reading import Recommended
 from rlplan.reading.sweep_picture import Picture, SegmentRow
 from rlplan.reading.sweep_reading import read_picture, segments_of
 from rlplan.wording.assumptions import Assumption
-from rlplan.wording.commands import typed_here
-from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.command_lines import DEFAULT_DATABASE, typed_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +107,10 @@ def _segments(session: Session, sweep_id: int, memory: Memory) -> tuple[SegmentR
     """Return the segments of a sweep in the order of their start; those that had ended are not read again."""
     upto, known = _remembered(memory, "segments", sweep_id)
     found = segments_of(session, Trial.sweep_id == sweep_id, Segment.id > upto)
-    ended = list(takewhile(lambda each: each[1].ended_at is not None, found.items()))
+    ended = list(takewhile(lambda row: row[1].ended_at is not None, found.items()))
     if ended:
         memory["segments"] = (sweep_id, ended[-1][0]), (*known, *(segment for _, segment in ended))
-    return tuple(sorted((*known, *found.values()), key=lambda each: each.started_at))
+    return tuple(sorted((*known, *found.values()), key=lambda row: row.started_at))
 
 
 def _decisions(session: Session, sweep_id: int, memory: Memory) -> tuple[Decision, ...]:

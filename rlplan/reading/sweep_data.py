@@ -12,7 +12,7 @@ from planner.config.trainer import STANDIN, TrainerChoice
 from planner.recipes import Recipe
 from rlplan.reading.finals import FinalStanding
 from rlplan.reading.sweep_picture import Picture
-from rlplan.wording.documents import Key, View
+from rlplan.wording.answers import Key, View
 from runner.ports.trial import Machine
 from runner.trainers.capabilities import Judging
 from runner.trainers.catalogue import named_driver
@@ -41,12 +41,12 @@ class Taken:
 def taken(picture: Picture) -> Taken | None:
     """Return what lies in a sweep's folder; None where it cannot be looked into from here, or takes too long."""
     folder = str(picture.config.get("folder", ""))
-    found: list[Taken | None] = []
-    thread = threading.Thread(target=lambda: found.append(_looked(Path(folder))), daemon=True)
+    takens: list[Taken | None] = []
+    thread = threading.Thread(target=lambda: takens.append(_looked(Path(folder))), daemon=True)
     if folder:
         thread.start()
         thread.join(LONGEST)
-    return found[0] if found else None
+    return takens[0] if takens else None
 
 
 def _looked(folder: Path) -> Taken | None:
@@ -87,7 +87,7 @@ def approximated(config: Mapping[str, Any]) -> list[str]:
         recipe = Recipe.model_validate(tables)
         differences = judge.differences(recipe, machine) if isinstance(judge, Judging) else []
         if differences:
-            done = "; ".join(each.done for each in differences)
+            done = "; ".join(difference.done for difference in differences)
             found.append(f"{trainer.name} does recipe '{recipe.name}' approximately: {done}")
     return found
 
@@ -99,6 +99,6 @@ class StatusData(View[Picture]):
     WHOLE = Picture
     run: FinalStanding | None = field(repr=False)
 
-    approximated = Key[Sequence[str]](lambda each: approximated(each.of.config))
-    storage = Key[Taken | None](lambda each: taken(each.of))
+    approximated = Key[Sequence[str]](lambda status: approximated(status.of.config))
+    storage = Key[Taken | None](lambda status: taken(status.of))
     final = Key[FinalStanding | None]("run")

@@ -9,12 +9,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from planner.axes import format_axes
 from planner.store.results import SO_FAR, RankedRow
 from planner.store.schema import RequestKind, SegmentOutcome, SweepStatus
 from planner.view import Axes, ScorePoint, TrialState
 from rlplan.reading.decisions import Decision
 from rlplan.reading.sweeps import state_of
-from rlplan.wording.documents import Key, Read, View
+from rlplan.wording.answers import Key, Read, View
+from rlplan.wording.numbers import hours, interval, moment, rate, steps
+from rlplan.wording.terminal import capital
 
 AT_REST = frozenset({SweepStatus.INTERRUPTED, SweepStatus.FINISHED, SweepStatus.FAILED})
 # Trials in which nothing happens any more, and that tell nothing about the allocation.
@@ -78,15 +81,15 @@ class Money:
     start_ups: int = 0  # segments of somebody else's trainer of which it is known what they took beside their updates
     start_up_gpu_hours: float = 0.0  # of all of those, which are a part of what is spent
 
-    spent = Key[float](lambda each: sum(each.by_use.values()), "Gone, whatever for.", name="spent_gpu_hours")
+    spent = Key[float](lambda money: sum(money.by_use.values()), "Gone, whatever for.", name="spent_gpu_hours")
     overrun = Key[float](
-        lambda each: overrun(each.spent, each.pilot_gpu_hours),
+        lambda money: overrun(money.spent, money.pilot_gpu_hours),
         "Used beyond the pilot budget, by a worker that outran its grant.",
         name="overrun_gpu_hours",
     )
     left = Key[float](
-        lambda each: max(
-            0.0, each.pilot_gpu_hours - each.spent - max(each.reserved_gpu_hours, each.used_of_reserved_gpu_hours)
+        lambda money: max(
+            0.0, money.pilot_gpu_hours - money.spent - max(money.reserved_gpu_hours, money.used_of_reserved_gpu_hours)
         ),
         "Neither spent nor reserved.",
         name="left_gpu_hours",
@@ -147,7 +150,7 @@ class TrialRow:
     failure_tail: str | None = None
     axes: Axes = ()
 
-    last = Read[ScorePoint | None](lambda each: each.scores[-1] if each.scores else None, "The newest score.")
+    last = Read[ScorePoint | None](lambda row: row.scores[-1] if row.scores else None, "The newest score.")
     trial = Key[str]("name")
     score = Key[float | None](_of("last", "score"))
     score_standard_error = Key[float | None](_of("last", "standard_error"))
@@ -159,7 +162,7 @@ class TrialRow:
     level = Key[float | None](_of("forecast", "level"))
     target_gpu_hours = Key[float | None](_of("forecast", "target_gpu_hours"))
     expected_at = Key[datetime | None](_of("forecast", "at"))
-    points = Key[Sequence[ScoreData]](lambda each: list(map(ScoreData, each.scores)))
+    points = Key[Sequence[ScoreData]](lambda row: list(map(ScoreData, row.scores)))
 
     @property
     def promise(self) -> tuple[int, float, float, float, int]:
@@ -216,7 +219,7 @@ class StoredAnswer:
     made_at: datetime
     axes: Axes = ()
 
-    so_far = Key[bool](lambda each: bool(each.details.get(SO_FAR)), "Whether the sweep had not ended yet.")
+    so_far = Key[bool](lambda answer: bool(answer.details.get(SO_FAR)), "Whether the sweep had not ended yet.")
 
     @property
     def target_gpu_hours(self) -> float:
@@ -224,9 +227,31 @@ class StoredAnswer:
         return float(self.details.get("target_gpu_hours") or self.gpu_hours_to_target)
 
     def __str__(self) -> str:
-        from rlplan.reading.sweep_words import sentence  # noqa: PLC0415 (its words need these types)
-
         return sentence(self)
+
+
+def sentence(answer: StoredAnswer) -> str:
+    """Say what a sweep recommends, what it should score, and how many others are level with it."""
+    axes = f", {format_axes(answer.axes)}" if answer.axes else ""
+    champion = answer.details.get("champion")
+    verb = "run" if champion is None else "go on with"
+    run = f"So far, as of {moment(answer.made_at)}: {verb}" if answer.so_far else capital(verb)
+    level, others = (len(answer.details.get(name) or ()) for name in ("level", "equivalent"))
+    beside = level_with_it(level, others) if champion is None else f" {capital(champion['why'])}."
+    score = interval(answer.expected_score, answer.score_low, answer.score_high)
+    return (
+        f"{run} n = {answer.rollouts_per_prompt}, B = {answer.prompts_per_batch}{axes} for "
+        f"{steps(answer.update_steps)} steps at learning rate {rate(answer.learning_rate)}. "
+        f"Expected score {score} after {hours(answer.gpu_hours_to_target)} GPU-hours.{beside}"
+    )
+
+
+def level_with_it(level: int, equivalent: int) -> str:
+    """Say how many others will do as well, or are not told from it; nothing where it stands alone."""
+    others = level - 1 if level > 1 else equivalent if level == 0 else 0
+    if not others:
+        return ""
+    return f" {others} other {'choice is' if others == 1 else 'choices are'} level with it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +279,10 @@ class Picture:
     budget = Key[Money]("money")
     seconds_left_at_most = Key[float | None]("seconds_left")
     recommendation = Key[StoredAnswer | None]("answer")
-    ranking = Key[Sequence[RankedRow]](lambda each: each.answer.ranking if each.answer else ())
-    stored_at = Key[str | None](lambda each: each.config.get("storage"))
+    ranking = Key[Sequence[RankedRow]](lambda picture: picture.answer.ranking if picture.answer else ())
+    stored_at = Key[str | None](lambda picture: picture.config.get("storage"))
     failed = Key[Mapping[str, int]](
-        lambda each: {kind: len(trials) for kind, trials in each.failures.items()}, name="failures"
+        lambda picture: {kind: len(trials) for kind, trials in picture.failures.items()}, name="failures"
     )
 
     @property
@@ -276,8 +301,10 @@ class Picture:
         return state_of(self.status, driven=not self.abandoned, paused=self.paused_since is not None)
 
     paused_since = Key[datetime | None](
-        lambda each: (
-            each.hold.taken_at if each.hold and each.hold.kind is RequestKind.PAUSE and not each.abandoned else None
+        lambda picture: (
+            picture.hold.taken_at
+            if picture.hold and picture.hold.kind is RequestKind.PAUSE and not picture.abandoned
+            else None
         ),
         "When its driver began to hand out no segments; None while it hands them out, or is no more.",
     )

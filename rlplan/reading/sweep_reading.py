@@ -120,7 +120,7 @@ def stored_answer(session: Session, sweep_id: int) -> StoredAnswer | None:
 
 
 def _fields(row: object, kind: type[StoredAnswer] | type[RankedRow], without: str = "") -> dict[str, Any]:
-    return {each.name: getattr(row, each.name) for each in fields(kind) if each.name != without}
+    return {field.name: getattr(row, field.name) for field in fields(kind) if field.name != without}
 
 
 def _driver(sweep: Sweep, now: datetime, alive: bool) -> Driver | None:
@@ -141,7 +141,7 @@ def trial_rows(
     session: Session, sweep_id: int, totals: Totals, memory: Memory, metric: Metric
 ) -> tuple[tuple[TrialRow, ...], datetime | None]:
     """Return the trials in the order of their planning, and when the last of them changed."""
-    columns = [getattr(Trial, each.name) for each in fields(TrialRow) if each.name not in WORKED_OUT]
+    columns = [getattr(Trial, field.name) for field in fields(TrialRow) if field.name not in WORKED_OUT]
     wanted = (
         select(*columns, Candidate.pilot_steps, Trial.updated_at)
         .outerjoin(Candidate, Candidate.id == Trial.candidate_id)
@@ -172,7 +172,7 @@ def trial_rows(
 
 def segments_of(session: Session, *where: ColumnElement[bool]) -> dict[int, SegmentRow]:
     """Return the segments of which so much holds by their ids, in the order of these."""
-    own = [getattr(Segment, each.name) for each in fields(SegmentRow)[2:]]
+    own = [getattr(Segment, field.name) for field in fields(SegmentRow)[2:]]
     wanted = select(Segment.id, Segment.trial_id, Trial.name, *own).join(Trial, Trial.id == Segment.trial_id)
     return {number: SegmentRow(*row) for number, *row in session.execute(wanted.where(*where).order_by(Segment.id))}
 

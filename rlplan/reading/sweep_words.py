@@ -4,13 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from budgets.hardware import SECONDS_PER_HOUR
-from planner.axes import format_axes
 from planner.store.schema import RequestKind
 from planner.view import ScorePoint, TrialState
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
-from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, interval, moment, rate, steps
-from rlplan.wording.terminal import capital
+from rlplan.reading.sweep_picture import Hold, Money, Picture, TrialRow
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, interval, steps
 
 
 def with_error(score: ScorePoint | None) -> str:
@@ -37,30 +35,6 @@ def reached(trial: TrialRow) -> str:
     """Write how far a trial is, and how far the plan lets it go, unless the policy has let it go farther."""
     planned = trial.pilot_steps
     return steps(trial.step) + (f"/{steps(planned)}" if planned and planned >= trial.step else "")
-
-
-def sentence(answer: StoredAnswer) -> str:
-    """Say what a sweep recommends, what it should score, and how many others are level with it."""
-    axes = f", {format_axes(answer.axes)}" if answer.axes else ""
-    champion = answer.details.get("champion")
-    verb = "run" if champion is None else "go on with"
-    run = f"So far, as of {moment(answer.made_at)}: {verb}" if answer.so_far else capital(verb)
-    level, others = (len(answer.details.get(name) or ()) for name in ("level", "equivalent"))
-    beside = level_with_it(level, others) if champion is None else f" {capital(champion['why'])}."
-    score = interval(answer.expected_score, answer.score_low, answer.score_high)
-    return (
-        f"{run} n = {answer.rollouts_per_prompt}, B = {answer.prompts_per_batch}{axes} for "
-        f"{steps(answer.update_steps)} steps at learning rate {rate(answer.learning_rate)}. "
-        f"Expected score {score} after {hours(answer.gpu_hours_to_target)} GPU-hours.{beside}"
-    )
-
-
-def level_with_it(level: int, equivalent: int) -> str:
-    """Say how many others will do as well, or are not told from it; nothing where it stands alone."""
-    others = level - 1 if level > 1 else equivalent if level == 0 else 0
-    if not others:
-        return ""
-    return f" {others} other {'choice is' if others == 1 else 'choices are'} level with it."
 
 
 def time_of(picture: Picture) -> str:

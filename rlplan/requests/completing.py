@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import typer
 
-from rlplan.wording.formats import ACTIONS, DEFAULT_DATABASE
+from rlplan.wording.command_lines import ACTIONS, DEFAULT_DATABASE
 
 BUSY_SECONDS = 0.2
 MOST = 200  # names that are offered

@@ -1,20 +1,22 @@
-"""Flags: each is a field of a request, which says its help, how its text is read, and what a shell offers for it."""
+"""Requests: a command's flags are the fields of a frozen class, each declared once for the shell and for Python."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
-from inspect import Parameter
+from importlib import import_module
+from inspect import Parameter, Signature
 from operator import ge, gt, le, lt
 from types import NoneType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 
 from budgets.errors import InputError
 from budgets.hardware import LARGEST_BUDGET_GPU_HOURS
 from rlplan.requests.completing import Offer
-from rlplan.wording.typed_numbers import gpu_hours, gpu_hours_or_dollars, plain_number, whole_number
+from rlplan.wording.command_lines import DEFAULT_DATABASE, Format, database_at
+from rlplan.wording.numbers import gpu_hours, gpu_hours_or_dollars, plain_number, whole_number
 
 READ: dict[Any, Callable[[str, str], Any]] = {int: whole_number, float: plain_number}
 
@@ -108,7 +110,74 @@ def _parsed(read: Callable[[str, str], Any], flag: str, word: str | None, text: 
 
 def _first_type(kind: Any) -> Any:
     """Return the type that the shell's text becomes, the first of those that Python may give."""
-    several = [each for each in get_args(kind) if each is not NoneType]
+    several = [arg for arg in get_args(kind) if arg is not NoneType]
     if len(several) < 2 or not hasattr(kind, "__or__") or isinstance(kind, type):
         return kind
     return several[0] if NoneType not in get_args(kind) else several[0] | None
+
+
+DATABASE = "The results database: a path, or an SQLAlchemy URL."
+FORMAT = Flag("How to print the result.")
+EXPLAIN = Flag("Print the whole answer: what it rests on, and all of its lines.")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a command is asked: its docstring is the command's help, its annotated fields are the command's flags."""
+
+    ANSWERED: ClassVar[str] = ""  # the module of `rlplan.commands` that does it, where it has not the command's name
+    PRINTS: ClassVar[bool] = True  # whether there is an answer to print, in a format
+    EXPLAINS: ClassVar[bool] = True  # whether there is more of the answer than the first screen
+
+    def __post_init__(self) -> None:
+        for name, flag in flags_of(type(self)).items():
+            flag.require(name, getattr(self, name))
+
+
+@dataclass(frozen=True)
+class StoredRequest(Request):
+    """What is asked of a database."""
+
+    db: str = field(default_factory=database_at, kw_only=True, metadata={"flag": Flag(DATABASE, env="RLPLAN_DB")})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "db", database_at(self.db))  # in Python it may be a Path, or None
+
+
+def flags_of(request: type[Request]) -> dict[str, Flag]:
+    """Return the flags by the names of their fields; other fields are what only code says."""
+    return {each.name: each.metadata["flag"] for each in fields(request) if "flag" in each.metadata}
+
+
+def command(request: type[Request]) -> Callable[..., int]:
+    """Return the function that typer makes a command of: `RankRequest` is answered by `rlplan.commands.rank`.
+
+    That module's `answer` is given the request.
+    """
+    name = request.__name__.removesuffix("Request").lower()
+    module = f"rlplan.commands.{request.ANSWERED or name}"
+
+    def run(context: typer.Context, **given: Any) -> int:
+        format = given.pop("format") if request.PRINTS else Format.TABLE
+        explain = given.pop("explain", False)
+        from rlplan.wording.draw import Invocation  # noqa: PLC0415 (opens the way to the store)
+
+        asked = request(**given)
+        found = import_module(module).answer(asked)
+        called = Invocation(tuple(context.find_root().obj or ()), given.get("db", DEFAULT_DATABASE), explain)
+        return 0 if found is None else found.emit(format, called)
+
+    run.__name__, run.__doc__ = name, request.__doc__
+    flags, kinds = flags_of(request), get_type_hints(request)
+    defaults = {each.name: Parameter.empty if each.default is MISSING else each.default for each in fields(request)}
+    parameters = [
+        Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context),
+        *(flag.parameter(name, kinds[name], defaults[name]) for name, flag in flags.items() if name != "db"),
+        *([flags["db"].parameter("db", str, DEFAULT_DATABASE)] if "db" in flags else []),
+        *([FORMAT.parameter("format", Format, Format.TABLE)] if request.PRINTS else []),
+        *([EXPLAIN.parameter("explain", bool, False)] if request.PRINTS and request.EXPLAINS else []),
+    ]
+    vars(run).update(__signature__=Signature(parameters))
+    run.__annotations__ = {row.name: row.annotation for row in parameters}
+    return run

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlplan.requests import options
-from rlplan.requests.flags import argument, flag, money, toggle
-from rlplan.requests.request import Request, StoredRequest
+from rlplan.requests.flags import Request, StoredRequest, argument, flag, money, toggle
 
 
 @dataclass(frozen=True)

@@ -5,26 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from budgets.errors import InputError
 from rlplan.requests import completing
-from rlplan.requests.flags import argument, flag, toggle
+from rlplan.requests.flags import DATABASE, argument, flag, toggle
 
 if TYPE_CHECKING:
-    from rlplan.wording.draw import Invocation
-
-
-def one_name(given: str | None, option: str | None, name: str) -> str | None:
-    """Return the name that was given as an argument or with a flag; both must not differ."""
-    if given is not None and option is not None and given != option:
-        raise InputError(f"'{given}' and {name} '{option}' are both given: leave one of them out")
-    return given if given is not None else option
-
-
-def invocation(context: typer.Context, database: str, explain: bool) -> "Invocation":
-    """Return how a command was called, for what its answer says to type next."""
-    from rlplan.wording.draw import Invocation  # noqa: PLC0415 (opens the way to the store)
-
-    return Invocation(tuple(context.find_root().obj or ()), database, explain)
+    pass
 
 
 def key(*names: str) -> Any:
@@ -32,7 +17,6 @@ def key(*names: str) -> Any:
     return flag(f"{', '.join(names[:-1])} or {names[-1]}.", "<key>", offer=completing.one_of(*names))
 
 
-DATABASE = "The results database: a path, or an SQLAlchemy URL."
 DatabaseOption = Annotated[str, typer.Option("--db", envvar="RLPLAN_DB", help=DATABASE)]
 config = partial(flag, "A configuration file; ./rlplan.toml is read without this.")
 seed = partial(flag, "Decides every random number.", default=0, least=0)

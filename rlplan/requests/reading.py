@@ -13,9 +13,8 @@ from rlplan.requests.completing import (
     trial_states,
     trials,
 )
-from rlplan.requests.flags import argument, flag, money, toggle
-from rlplan.requests.request import StoredRequest
-from rlplan.wording.formats import FileFormat
+from rlplan.requests.flags import StoredRequest, argument, flag, money, toggle
+from rlplan.wording.command_lines import FileFormat
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from rlplan.requests import options
 from rlplan.requests.completing import plans_and_sweeps, policies, tasks, trials
-from rlplan.requests.flags import argument, budget, flag, money, toggle
-from rlplan.requests.request import StoredRequest
+from rlplan.requests.flags import StoredRequest, argument, budget, flag, money, toggle
 
 OF_TRAINING = (
     *("trainer", "problems", "model", "reward", "validation", "approximate", "simulation"),

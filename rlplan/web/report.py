@@ -11,12 +11,12 @@ from planner.store import open_store
 from planner.store.schema import Plan
 from rlplan.charts.budget import split_chart
 from rlplan.charts.heat import plan_maps
-from rlplan.reading.plans import about_plan, layout_of, plan_meant
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_data import approximated
 from rlplan.reading.sweep_picture import Picture
+from rlplan.reading.sweeps import about_plan, layout_of, plan_meant
 from rlplan.web import page
-from rlplan.wording.commands import command
+from rlplan.wording.command_lines import command
 from rlplan.wording.file_writing import put_file, refuse_database
 
 PLAN_TITLES = {
@@ -31,20 +31,20 @@ FIRST_ROWS = 40  # that are shown before one asks for more
 
 def plan_sections(plan: Plan, database: str) -> list[str]:
     """Return the plan's sections as HTML; its rows are read meanwhile."""
-    candidates = sorted(plan.candidates, key=lambda each: each.rank)
-    pilots = [each for each in candidates if each.pilot_steps]
-    known = [v for each in candidates for v in (each.score_low, each.expected_score, each.score_high) if v is not None]
+    candidates = sorted(plan.candidates, key=lambda candidate: candidate.rank)
+    pilots = [row for row in candidates if row.pilot_steps]
+    known = [v for row in candidates for v in (row.score_low, row.expected_score, row.score_high) if v is not None]
     shown: dict[str, Any] = {
         "plan": plan,
         "candidates": candidates,
         "best": candidates[0] if candidates else None,
         "pilots": pilots,
         "layout": layout_of(plan, len(pilots)),
-        "taken": sum(each.pilot_gpu_hours for each in pilots),
+        "taken": sum(pilot.pilot_gpu_hours for pilot in pilots),
         "split": split_chart(
             [
-                (f"n = {each.rollouts_per_prompt}, B = {each.prompts_per_batch}", each.pilot_gpu_hours)
-                for each in pilots
+                (f"n = {pilot.rollouts_per_prompt}, B = {pilot.prompts_per_batch}", pilot.pilot_gpu_hours)
+                for pilot in pilots
             ],
             plan.pilot_gpu_hours,
             plan.final_gpu_hours,
@@ -56,7 +56,7 @@ def plan_sections(plan: Plan, database: str) -> list[str]:
         "high": max(known, default=1.0),
         "first": FIRST_ROWS,
         "said": format_axes,
-        "with_axes": any(each.axes for each in candidates),
+        "with_axes": any(candidate.axes for candidate in candidates),
         "outlook_axes": any(each.get("axes") for each in plan.outlook),
     }
     return [page.rendered(f"plan/{name}.html", **shown) for name in PLAN_TITLES]

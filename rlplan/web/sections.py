@@ -8,19 +8,18 @@ from planner.axes import format_axes
 from planner.percent import percent
 from planner.store.schema import SweepStatus
 from planner.view import Configuration
-from rlplan.charts.budget import budget_chart
+from rlplan.charts.budget import budget_chart, final_chart
 from rlplan.charts.chart import Chart, answer_in, configuration_of, expected_of, groups
 from rlplan.charts.curves import curve_panels
-from rlplan.charts.final import final_chart
 from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.heat import heat_maps
 from rlplan.charts.timeline import timeline
 from rlplan.reading.decisions import Decision
 from rlplan.reading.recommend_reading import outlook
 from rlplan.reading.story import Beliefs, Story
-from rlplan.reading.sweep_picture import Picture
-from rlplan.reading.sweep_words import remains, sentence
-from rlplan.wording.commands import command, wrapped_command
+from rlplan.reading.sweep_picture import Picture, sentence
+from rlplan.reading.sweep_words import remains
+from rlplan.wording.command_lines import command, wrapped_command
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, probability, rate, steps
 from rlplan.wording.terminal import capital
 
@@ -122,7 +121,7 @@ def frontier_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
         "chart": frontier_chart(story, beliefs),
         "sentences": outlook(answer) if answer is not None else [],
         "budgets": answer.budgets if answer is not None else (),
-        "with_axes": answer is not None and any(each.choice and each.choice.axes for each in answer.budgets),
+        "with_axes": answer is not None and any(budget.choice and budget.choice.axes for budget in answer.budgets),
         "said": format_axes,
     }
 
@@ -163,7 +162,7 @@ def decisions_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     """Return what the template shows."""
     return {
         "decisions": story.decisions[::-1],
-        "actions": list(dict.fromkeys(each.action for each in story.decisions)),
+        "actions": list(dict.fromkeys(decision.action for decision in story.decisions)),
         "first": FIRST_DECISIONS,
         "numbers": numbers,
     }
@@ -173,7 +172,7 @@ def numbers(decision: Decision) -> str:
     """Write what a decision looked at and what else it could have been, a line each."""
     alternatives = decision.alternatives or ()  # a row that was edited by hand may hold none
     lines = [(words(str(key)), figure(value)) for key, value in (decision.seen or {}).items()]
-    others = [_alternative(each) for each in alternatives[:MOST_ALTERNATIVES]]
+    others = [_alternative(alternative) for alternative in alternatives[:MOST_ALTERNATIVES]]
     lines += [(f"or {name}", figure(dict(rest))) for name, rest in others]
     wide = min(WIDEST, max((len(name) for name, _ in lines), default=0))
     written = [f"{name:<{wide}}  {value}".rstrip() for name, value in lines]

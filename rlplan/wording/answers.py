@@ -1,22 +1,157 @@
-"""Answers: what a command finds is one frozen object, of which JSON and CSV are made here."""
+"""Answers: what a command finds is one frozen object, of which JSON, CSV and the screen are made here."""
 
 import json
+import math
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from functools import cache, partial
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, ClassVar, Protocol, TypeVar, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar, overload
 
 from budgets.errors import UnknownNameError
+from planner.axes import format_axes
 from rlplan.exits import ExitCode
-from rlplan.wording.documents import Read, plain
-from rlplan.wording.draw import Canvas, Invocation, Part, drawn, print_drawn
+from rlplan.wording.command_lines import DEFAULT_DATABASE, Format
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, drawn, print_drawn
 from rlplan.wording.file_writing import write_csv
-from rlplan.wording.formats import DEFAULT_DATABASE, Format
-from rlplan.wording.row_columns import Columns, spread
+from rlplan.wording.numbers import steps
 from rlplan.wording.terminal import tell
+
+T = TypeVar("T")
+AxisValues = Mapping[str, str | float]
+
+
+class Read(property, Generic[T]):
+    """A property that reads what lies at a path, such as 'fitted.fit.curve', and says what that is."""
+
+    def __init__(self, path: str | Callable[[Any], Any], doc: str) -> None:
+        super().__init__(attrgetter(path) if isinstance(path, str) else path, doc=doc)
+
+    if TYPE_CHECKING:
+        # property's own is overloaded: of the class it is the property itself, of which no program of ours asks.
+        def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...  # type: ignore[override]
+
+
+class Key(Read[T]):
+    """Such a property that the document has too, by its own name or another; an optional one only with a value."""
+
+    def __init__(
+        self, path: str | Callable[[Any], Any], doc: str = "", *, name: str = "", optional: bool = False
+    ) -> None:
+        super().__init__(path, doc)
+        self.name, self.optional = name, optional
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self.name = self.name or name
+
+
+@dataclass(frozen=True)
+class View(Generic[T]):
+    """The document of an object of another package: keys that are read `of` it, behind its own fields if `WHOLE`."""
+
+    WHOLE: ClassVar[type | None] = None  # its type
+
+    of: T = field(repr=False)
+
+
+@cache
+def keys_of(kind: type) -> tuple[Key[Any], ...]:
+    """Return the keys of a class, those of its bases first."""
+    found = (each for base in reversed(kind.__mro__) for each in vars(base).values() if isinstance(each, Key))
+    return tuple({each.name: each for each in found}.values())
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind) if each.repr)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: axes are an object and come last, and what is no finite number is null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value):
+        return _document(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, Path) else value
+
+
+def _document(value: Any) -> dict[str, Any]:
+    """Return fields that are not hidden from `repr`, and keys; axes that are no key only where there are any."""
+    kind: Any = type(value)
+    found = _document(value.of) if isinstance(value, View) and value.WHOLE else {}
+    found |= {name: plain(getattr(value, name)) for name in _names(kind) if name != "axes"}
+    for each in keys_of(kind):
+        of_key = plain(each.fget(value)) if each.fget else None
+        if of_key is not None or not each.optional:
+            found[each.name] = of_key
+    if "axes" in _names(kind) and value.axes:
+        found["axes"] = plain(dict(value.axes))
+    return found
+
+
+RANK: Column[Any] = Column("#", attrgetter("rank"))
+SIZE: tuple[Column[Any], ...] = (
+    Column("n", attrgetter("rollouts_per_prompt")),
+    Column("B", attrgetter("prompts_per_batch")),
+    Column("steps", lambda row: steps(row.update_steps)),
+)
+
+
+def axes_column(rows: Sequence[Any], heading: str = "with") -> Column[Any]:
+    """Return the column of the further axes, which is shown where a row has one."""
+    return Column(heading, lambda row: format_axes(row.axes), Cells.TEXTS, shown=any(row.axes for row in rows))
+
+
+Columns: TypeAlias = tuple[str, ...]
+
+
+def columns(text: str) -> Columns:
+    """Return the columns that a text lists."""
+    return tuple(text.split())
+
+
+def spread(names: Columns, rows: Iterable[object]) -> tuple[Columns, list[dict[str, Any]]]:
+    """Return rows, objects or mappings, by columns; each of their further `axes` is a column `axis_…` behind these.
+
+    What is no plain value is JSON.
+    """
+    listed = list(rows)
+    axes = [{f"axis_{name}": value for name, value in dict(_field(row, "axes") or ()).items()} for row in listed]
+    further = tuple(dict.fromkeys(name for cells in axes for name in cells))
+    plain = ({name: _cell(_field(row, name)) for name in names} for row in listed)
+    return (*names, *further), [row | dict.fromkeys(further) | cells for row, cells in zip(plain, axes, strict=True)]
+
+
+def _field(row: Any, name: str) -> Any:
+    return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    return json.dumps(value) if isinstance(value, dict | list | tuple) else value
+
+
+TRIALS: Final = columns("""
+    trial rollouts_per_prompt prompts_per_batch learning_rate seed state attempt step pilot_steps gpu_hours_spent score
+    score_standard_error expected_score score_low score_high probability_best failure_class
+""")
+RANKED: Final = columns("""
+    rank rollouts_per_prompt prompts_per_batch update_steps learning_rate recipe expected_score score_low score_high
+    probability_best gpu_hours_spent gpu_hours_to_target status
+""")
+DECISIONS: Final = columns("number at action trial reason seen alternatives")
 
 
 class PythonCall(Protocol):

@@ -44,7 +44,9 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     request, resolved = proposal.request, collapse_single_values(resolved)
     first = proposal.candidates[0].cell
     factor = math.exp(Z90 * first.cost.log_sd)
-    evidence = dict.fromkeys(each.coefficients.evidence for each in request.all_variants if each.coefficients.evidence)
+    evidence = dict.fromkeys(
+        variant.coefficients.evidence for variant in request.all_variants if variant.coefficients.evidence
+    )
     nearest, next_to_it, *others = (ground.study for ground in proposal.grounds)
     studies = f"{nearest}; {next_to_it}; {len(others)} more, by their distance"
     start_up = f"{first.cost.start_up_seconds:,.0f} s a trial, first validation included"
@@ -143,9 +145,9 @@ def _response(request: Request, resolved: Resolved, cell: PricedCell) -> Assumpt
     return Assumption("responses", value, asked_for_lengths(kind, known, price))
 
 
-def measured_lengths(known: Coefficients) -> str:
+def measured_lengths(coefficients: Coefficients) -> str:
     """Say whose steps the mean response is from, and how well it is known."""
-    return f"measured within × {math.exp(Z90 * known.length_log_sd):.2g} (90 %): {known.evidence}"
+    return f"measured within × {math.exp(Z90 * coefficients.length_log_sd):.2g} (90 %): {coefficients.evidence}"
 
 
 def asked_for_lengths(kind: str, log_sd: float, price: Callable[[float], float]) -> str:
@@ -209,7 +211,7 @@ def _recipe(request: Request, resolved: Resolved) -> Assumption:
     if len(recipes) > 1:
         return Assumption("recipes", value, resolved.source("axes.recipes"))
     if request.other_recipes and request.pilots.fraction:
-        value += f"; row 1 also with {', '.join(each.name for each in request.other_recipes)}"
+        value += f"; row 1 also with {', '.join(recipe.name for recipe in request.other_recipes)}"
     return Assumption("recipe", value, resolved.source("recipe.name"))
 
 
@@ -251,7 +253,7 @@ def _validation(request: Request, resolved: Resolved) -> Assumption:
 
 
 ASSUMPTIONS: Sequence[Column[Assumption]] = (
-    Column("what", lambda each: each.what, Cells.NAMES),
-    Column("value", lambda each: each.value, Cells.TEXTS),
-    Column("source", lambda each: each.source, Cells.TEXTS, gives_way=True),
+    Column("what", lambda fact: fact.what, Cells.NAMES),
+    Column("value", lambda fact: fact.value, Cells.TEXTS),
+    Column("source", lambda fact: fact.source, Cells.TEXTS, gives_way=True),
 )

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from rlplan.wording.commands import COMMENT, command, with_database, wrapped_command
-from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.command_lines import COMMENT, DEFAULT_DATABASE, command, with_database, wrapped_command
+from rlplan.wording.terminal import harmless_console
 
 if TYPE_CHECKING:
     from rich.console import Console, Group, RenderableType
     from rich.table import Table
     from rich.text import Text
+
 
 Part: TypeAlias = "RenderableType"
 Row = TypeVar("Row")
@@ -233,7 +234,7 @@ def one_screen(
 ) -> Iterator[Part]:
     """Return an answer around rows, of which there are as many as are asked for, or as a screen has room for."""
     rows = asked or most
-    console = _console(width=canvas.width)
+    console = harmless_console(width=canvas.width)
 
     @cache
     def room(rows: int) -> int:
@@ -248,15 +249,9 @@ def one_screen(
     yield from (*above, *rows_of(rows), *below)
 
 
-def _console(**given: Any) -> "Console":
-    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
-
-    return HarmlessConsole(highlight=False, markup=False, **given)
-
-
 def print_drawn(draw: Callable[[Canvas], Iterable[Part]]) -> None:
     """Write what is drawn for stdout as it is."""
-    console = _console()
+    console = harmless_console()
     # It is as long as it takes.
     canvas = Canvas(console.width, unicode=console.encoding.startswith("utf"))
     sys.stdout.write(text_of(console, draw(canvas)))
@@ -266,7 +261,7 @@ def drawn(
     draw: Callable[[Canvas], Iterable[Part]], width: int, python: Callable[[str], str | None] | None = None
 ) -> str:
     """Return what is drawn as text of that width."""
-    return text_of(_console(width=width, color_system=None), draw(Canvas(width, python=python)))
+    return text_of(harmless_console(width=width, color_system=None), draw(Canvas(width, python=python)))
 
 
 def text_of(console: "Console", parts: Iterable[Part]) -> str:
@@ -275,3 +270,29 @@ def text_of(console: "Console", parts: Iterable[Part]) -> str:
         for part in parts:
             console.print(part, crop=False)
     return "".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines())
+
+
+T = TypeVar("T")
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+PLAIN_BLOCKS = "_.-~=+*#"  # for a terminal without Unicode
+LEAST_SPAN = 0.1  # of scores: noise around a level is no mountain range
+
+
+def sparkline(values: Sequence[float], width: int, blocks: str = BLOCKS) -> str:
+    """Draw values from left to right, thinned to a width; the lowest block is the smallest of them."""
+    shown = thinned(values, width)
+    if not shown:
+        return ""
+    low = min(values)
+    span = max(max(values) - low, LEAST_SPAN)
+    return "".join(blocks[min(len(blocks) - 1, int((value - low) / span * len(blocks)))] for value in shown)
+
+
+def thinned(values: Sequence[T], most: int) -> list[T]:
+    """Return at most so many values, evenly spaced, the first and the last among them."""
+    if len(values) <= most:
+        return list(values)
+    if most < 2:
+        return list(values[-1:]) if most == 1 else []
+    return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]

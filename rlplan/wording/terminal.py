@@ -5,7 +5,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,10 +18,20 @@ def live_console() -> "Console | None":
     """Return a console on stderr, or None when that is no terminal or one that cannot draw over itself."""
     if not sys.stderr.isatty():
         return None
-    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
-
-    console = HarmlessConsole(stderr=True, highlight=False, markup=False)
+    console = harmless_console(stderr=True)
     return None if console.is_dumb_terminal else console
+
+
+def harmless_console(**options: Any) -> "Console":
+    """Return a console whose control sequences are all Rich's own: texts with others are shown without them."""
+    from rich.console import Console  # noqa: PLC0415
+
+    class HarmlessConsole(Console):
+        def render(self, *values: Any, **options: Any) -> Iterator[Any]:
+            for segment in super().render(*values, **options):
+                yield segment if segment.control else segment._replace(text=harmless(segment.text))
+
+    return HarmlessConsole(highlight=False, markup=False, **options)
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from planner.scripts.differences import Entry
 from planner.scripts.records import LoggedRun, Step
 from planner.scripts.settings import GpuSplit, Settings
 from planner.store.schema import CostRecord
-from rlplan.actions.adopted_costs import cost_rows, times_their_price
 from rlplan.actions.calibrating import calibration_of, measured_steps
+from rlplan.actions.runs_plan import cost_rows, times_their_price
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TIMED = {"generate": 60.0, "logprob": 5.0, "update": 25.0, "sync": 2.0, "step": 100.0}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import rlplan
-from rlplan.actions.fixing import _in_tables, _in_words
+from rlplan.actions.script_copy import _in_tables, _in_words
 from tests.planner.scripts.test_forks import FORKS
 from tests.rlplan.conftest import Run
 from tests.rlplan.test_screens import check, next_of

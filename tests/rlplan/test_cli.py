@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 
 from planner.config import Config, Layer, resolve
-from rlplan.actions.configuring import load_configuration
+from rlplan.actions.configuration import load_configuration
 from rlplan.actions.proposing import make_plan
 from rlplan.cli import app
 from tests.rlplan.conftest import Run

@@ -7,7 +7,7 @@ import pytest
 
 from planner.store.finals import Final
 from planner.store.schema import Point, Segment, Sweep, SweepStatus
-from rlplan.actions.configuring import load_configuration
+from rlplan.actions.configuration import load_configuration
 from rlplan.actions.launching import launch
 from rlplan.actions.proposing import make_plan
 from rlplan.actions.sweeping import go_on

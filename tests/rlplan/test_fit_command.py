@@ -9,8 +9,8 @@ import pytest
 
 from bench.synthetic import draw
 from planner.curves.curve import Curve
-from rlplan.actions.fitting import fit_curves_of
-from rlplan.charts.fit_charts import BAND_POINTS, fit_charts
+from rlplan.commands.fit_charts import BAND_POINTS, fit_charts
+from rlplan.commands.fit_curves import fit_curves_of
 from rlplan.requests.foreign import FitRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import rising, write

@@ -22,15 +22,14 @@ from planner.store.sweeps import sweep_named
 from planner.view import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.launching import describe, launch
-from rlplan.actions.sweep_request import describe as sweeping_as_asked
 from rlplan.actions.sweeping import go_on, start
-from rlplan.charts.final import final_chart
+from rlplan.charts.budget import final_chart
 from rlplan.commands import status
 from rlplan.commands.ended import Ended, FinalEnd
-from rlplan.live.sweep_events import Position, news
-from rlplan.printing.final_output import final_of_sweep
+from rlplan.commands.sweep import describe as sweeping_as_asked
+from rlplan.live.sweep_display import Position, news
 from rlplan.reading.believing import beliefs
-from rlplan.reading.finals import Record, final_standing, record_of, record_text
+from rlplan.reading.finals import Record, final_of_sweep, final_standing, record_of, record_text
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.story import story
@@ -39,8 +38,8 @@ from rlplan.requests.reading import StatusRequest
 from rlplan.requests.running import LaunchRequest, ResumeRequest
 from rlplan.web.page import section
 from rlplan.web.report import write_report
+from rlplan.wording.command_lines import Format
 from rlplan.wording.draw import Invocation
-from rlplan.wording.formats import Format
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
 from tests.rlplan.conftest import Run

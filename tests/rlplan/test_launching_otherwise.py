@@ -15,12 +15,11 @@ from planner.store.curves import points_of
 from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from rlplan.actions import launching, sweeping
-from rlplan.actions.configuring import load_configuration
+from rlplan.actions.configuration import load_configuration
 from rlplan.actions.launching import describe, launch
 from rlplan.actions.proposing import make_plan
 from rlplan.actions.sweeping import go_on, start
-from rlplan.printing.final_output import final_of_sweep
-from rlplan.reading.finals import FinalStanding
+from rlplan.reading.finals import FinalStanding, final_of_sweep
 from rlplan.reading.recommend_reading import recommended
 from rlplan.requests.running import LaunchRequest, ResumeRequest
 from runner.ports.executor import Event

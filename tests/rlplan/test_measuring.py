@@ -8,10 +8,9 @@ import pytest
 from budgets.errors import InputError
 from planner.config.request import recipe_traits
 from planner.store import open_store
-from rlplan.actions import measuring
-from rlplan.actions.configuring import load_configuration
-from rlplan.actions.measured_steps import MeasuredSteps
-from rlplan.actions.measuring import measure
+from rlplan.actions.configuration import load_configuration
+from rlplan.commands import price_measure as measuring
+from rlplan.commands.price_measure import MeasuredSteps, measure
 from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
 from runner.sweep.planning import SweepChoice

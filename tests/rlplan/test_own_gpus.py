@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlplan.actions.own_gpus import catalogue_name
+from rlplan.actions.configuration import catalogue_name
 from tests.rlplan.conftest import Run
 
 

@@ -6,18 +6,20 @@ import pytest
 
 from budgets.errors import InputError
 from planner.view import Configuration
-from rlplan.actions.previewing import (
+from rlplan.commands.preview import (
     FEWEST_DRAWS,
     MOST_SECONDS,
     PATIENCE_SECONDS,
     PlayedWorld,
     Preview,
     UnpilotedWorld,
-    preview,
+)
+from rlplan.commands.preview import (
+    answer as preview,
 )
 from rlplan.requests.planning import PreviewRequest
+from rlplan.wording.command_lines import Format
 from rlplan.wording.draw import Invocation
-from rlplan.wording.formats import Format
 from tests.rlplan.conftest import Run
 
 QUICK = ("--draws", "2", "--policy", "full")

@@ -10,12 +10,11 @@ import pytest
 from budgets.errors import CheckpointError
 from planner.store.schema import Sweep
 from rlplan.actions import rehearsing
-from rlplan.commands.doctor import rehearsal
-from rlplan.doctor.machine import Finding, Health
+from rlplan.actions.machine import Finding, Health, rehearsal
 from rlplan.exits import ExitCode
 from rlplan.requests.running import LaunchRequest, SweepRequest
+from rlplan.wording.command_lines import Format
 from rlplan.wording.draw import Invocation
-from rlplan.wording.formats import Format
 from runner.ports.trial import TrialConfig
 from runner.rehearsal import node_files
 from runner.rehearsal.node_files import try_folder

@@ -11,7 +11,7 @@ from planner.store import open_store
 from planner.store.control import Driver
 from planner.store.schema import Sweep, SweepStatus, Trial
 from planner.view import TrialState
-from rlplan.actions.configuring import load_configuration
+from rlplan.actions.configuration import load_configuration
 from rlplan.actions.proposing import make_plan
 from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import hold, rows

@@ -7,7 +7,7 @@ import pytest
 from planner.store import open_store, sweeps
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.view import TrialState
-from rlplan.reading.trials import TrialName, trial_named
+from rlplan.commands.trial import TrialName, trial_named
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 from tests.rlplan.conftest import Run

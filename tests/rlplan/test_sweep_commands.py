@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import rlplan.actions.sweep_request
 import rlplan.actions.sweeping
+import rlplan.commands.sweep
 from budgets.errors import BudgetError, NotFoundError, StoreError
-from rlplan.actions.sweep_request import DryRun, PlannedTrial
 from rlplan.actions.sweeping import Finished
+from rlplan.commands.sweep import DryRun, PlannedTrial
 from rlplan.live.sweep_running import Follower
 from rlplan.requests.running import SweepRequest
 from tests.rlplan.conftest import Run
@@ -151,7 +151,7 @@ def test_the_first_interrupt_is_announced_and_the_second_says_how_to_go_on(
 def test_a_dry_run_says_where_it_could_run(run: Run, driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
     pilots = (PlannedTrial("n512-B32-s0", 512, 32, 40, 20, 280.0),)
     plan = DryRun("plan-1", pilots, 2, 1000.0, 22.5, "each trial of plan-1 needs 64 h100 where 0 GPUs are")
-    monkeypatch.setattr(rlplan.actions.sweep_request, "describe", lambda request: plan)
+    monkeypatch.setattr(rlplan.commands.sweep, "describe", lambda request: plan)
     said = run("sweep", "--dry-run").out
     assert "It cannot run here: each trial of plan-1 needs 64 h100 where 0 GPUs are\nNothing was started." in said
     assert "\nNext\n  rlplan sweep --ray-address auto  starts it on a Ray cluster\n" in said

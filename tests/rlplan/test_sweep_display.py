@@ -28,7 +28,7 @@ from planner.view import ScorePoint, TrialState
 from rlplan.actions.sweeping import start
 from rlplan.live.sweep_display import READY, STOPPING, Lines, Terminal
 from rlplan.live.sweep_running import Follower, followed
-from rlplan.printing.sweep_screen import screen
+from rlplan.live.sweep_screen import screen
 from rlplan.reading.sweep_picture import Driver, Forecast, Money, Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import reached, time_of

@@ -15,14 +15,15 @@ from planner.proposals import propose
 from planner.store import open_store
 from planner.store.schema import Charge, Plan, Sweep, SweepStatus, Trial
 from planner.view import TrialState
+from rlplan import exits
 from rlplan.actions import sweeping
-from rlplan.actions.configuring import load_configuration
+from rlplan.actions.configuration import load_configuration
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.sweep_request import describe, plan_meant, spec_of
+from rlplan.actions.sweep_request import plan_meant, spec_of
 from rlplan.actions.sweeping import go_on, start
+from rlplan.commands.sweep import describe
 from rlplan.exits import ExitCode, exit_code
 from rlplan.requests.running import ResumeRequest, RetryRequest, SweepRequest
-from rlplan.wording import extras
 from runner.ports.executor import Event
 from runner.ports.trial import Costs, Failures, SimulationChoice
 from runner.simulation.world import course_of
@@ -364,10 +365,10 @@ def test_a_tracker_that_is_not_installed_is_refused_before_anything_is_stored(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "rlplan.toml").write_text("[tracking]\nto = 'mlflow'\n")
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(exits, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"\[tracking\] to = 'mlflow'.*pip install 'rlplan\[tracking\]'"):
         describe(request(db=database))
-    monkeypatch.setattr(extras, "find_spec", lambda name: name)
+    monkeypatch.setattr(exits, "find_spec", lambda name: name)
     asked = request(db=database)
     describe(asked)
     spec = spec_of(asked, plan_meant(asked))

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from planner.store import open_store
 from planner.store.engine import masked
 from planner.store.schema import Plan, Sweep, Trial
-from rlplan.wording.commands import command
+from rlplan.wording.command_lines import command
 from tests.rlplan.conftest import Run, run  # noqa: F401 (a fixture)
 from tests.rlplan.web.visits import visiting
 

@@ -23,14 +23,13 @@ from starlette.exceptions import HTTPException
 from budgets.errors import InputError, NotFoundError, RlplanError
 from planner.store.engine import masked
 from rlplan.exits import ExitCode
-from rlplan.reading.plans import about_plan, plan_meant, unrun_plans
-from rlplan.reading.sweeps import listed_sweeps
+from rlplan.reading.sweeps import about_plan, listed_sweeps, plan_meant, unrun_plans
 from rlplan.web import page
 from rlplan.web.dashboard.access import HEADERS, LOCAL_NAMES, Access
 from rlplan.web.dashboard.live import TITLES, LiveSweep, opened
 from rlplan.web.report import PLAN_TITLES, about_sweep, plan_sections
-from rlplan.wording.commands import command
-from rlplan.wording.documents import plain
+from rlplan.wording.answers import plain
+from rlplan.wording.command_lines import command
 
 
 def pages(database: str) -> APIRouter:

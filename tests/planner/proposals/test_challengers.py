@@ -13,7 +13,7 @@ from planner.proposals.proposal import ChampionPlan
 from planner.proposals.request import ChampionChoice
 from planner.rules import PilotRules
 from planner.view import Configuration
-from rlplan.actions.configuring import load_configuration
+from rlplan.actions.configuration import load_configuration
 from tests.planner.proposals.requests import request
 
 SIZES = ((8, 64), (32, 32), (4, 512), (12, 96))

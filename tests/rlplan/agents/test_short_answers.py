@@ -2,7 +2,7 @@
 
 import json
 
-from rlplan.agents.short_answers import short_answer
+from rlplan.agents.server import short_answer
 
 
 def test_what_is_short_stays_as_it_is() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from planner.store.engine import FileSystem
-from rlplan.doctor import storage
-from rlplan.doctor.machine import GIB, Finding, Gpu, Health, check_disk, check_gpus, read_gpus
-from rlplan.doctor.storage import check_packages
+from rlplan.actions.machine import GIB, Finding, Gpu, Health, check_disk, check_gpus, read_gpus
+from rlplan.commands import doctor
+from rlplan.commands.doctor import check_packages
 
 OK, MIND, BAD = Health
 H200 = Gpu("NVIDIA H200", 140 * GIB, 139 * GIB)
@@ -82,22 +82,22 @@ def test_free_disk(free: int, health: Health) -> None:
 )
 def test_what_lies_at_the_path_is_told(tmp_path: Path, make: Any, health: Health, words: str) -> None:
     make(tmp_path / "some.db")
-    finding = next(storage.check_storage(str(tmp_path / "some.db")))
+    finding = next(doctor.check_storage(str(tmp_path / "some.db")))
     assert finding.health is health
     assert words in f"{finding.found} {finding.why}"
 
 
 def test_a_network_file_system_and_a_missing_folder_are_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (missing,) = storage.check_storage(str(tmp_path / "none" / "some.db"))
+    (missing,) = doctor.check_storage(str(tmp_path / "none" / "some.db"))
     assert (missing.health, missing.do) == (BAD, f"mkdir -p {tmp_path / 'none'}")
-    monkeypatch.setattr(storage, "filesystem_of", lambda _: FileSystem("cifs"))
-    network = next(storage.check_storage(str(tmp_path / "some.db")))
+    monkeypatch.setattr(doctor, "filesystem_of", lambda _: FileSystem("cifs"))
+    network = next(doctor.check_storage(str(tmp_path / "some.db")))
     assert (network.health, "network file system (cifs)" in network.why) == (BAD, True)
 
 
 @pytest.mark.parametrize("database", ["mysql://host/db", "postgresql://nobody@127.0.0.1:1/none"])
 def test_databases_that_cannot_be_reached_are_bad(database: str) -> None:
-    finding = next(storage.check_storage(database))
+    finding = next(doctor.check_storage(database))
     assert finding.health is BAD
     assert finding.do
     assert "connect_timeout" not in finding.why

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rlplan.commands import doctor
-from rlplan.doctor.machine import Finding, bad, mind, ok
+from rlplan.actions import machine
+from rlplan.actions import machine as doctor
+from rlplan.actions.machine import Finding, bad, mind, ok
 from rlplan.wording.draw import Canvas
 from tests.rlplan.conftest import Run
 
@@ -56,7 +57,7 @@ def test_the_exit_code_says_whether_sweeps_can_run(
 @pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("unicode", [True, False])
 def test_the_table_fits_and_its_commands_stay_whole(width: int, unicode: bool) -> None:
-    lines = [line.plain for line in doctor.lines(FOUND, Canvas(width, unicode=unicode))]
+    lines = [line.plain for line in machine.lines(FOUND, Canvas(width, unicode=unicode))]
     commands = [line for line in lines if line.lstrip().startswith(">")]
     assert commands == [f"      > {each.do}" for each in FOUND if each.do]
     assert all(len(line) <= width for line in lines if line not in commands)

@@ -8,7 +8,7 @@ from planner.store.schema import SegmentOutcome
 from planner.view import ScorePoint, TrialState
 from rlplan.reading.story import story
 from rlplan.reading.sweep_picture import ScoreData
-from rlplan.wording.documents import plain
+from rlplan.wording.answers import plain
 from tests.planner.store import samples
 from tests.planner.store.samples import at
 from tests.rlplan.sweep_rows import STEPS, Seeder

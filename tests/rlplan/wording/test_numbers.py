@@ -4,8 +4,7 @@ import pytest
 
 from budgets.errors import InputError
 from rlplan.wording.draw import Canvas
-from rlplan.wording.numbers import aligned_hours, count, duration, hours, probability, steps
-from rlplan.wording.typed_numbers import gpu_hours, whole_number
+from rlplan.wording.numbers import aligned_hours, count, duration, gpu_hours, hours, probability, steps, whole_number
 
 
 @pytest.mark.parametrize(

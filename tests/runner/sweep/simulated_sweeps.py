@@ -16,7 +16,7 @@ from planner.store import Store, open_store
 from planner.store.control import Driver, take_lease
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
-from rlplan.actions.configuring import load_configuration
+from rlplan.actions.configuration import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.ports.executor import Executor
 from runner.ports.trial import SimulationChoice

@@ -1,16 +1,15 @@
-"""What `rlplan price --measure` does: a few steps of a set-up are trained here, compared with their price, and stored.
+"""`rlplan price --measure`: trains a few steps here, compares them with their price, and stores what they took."""
 
-They are trained by the backend that trains a sweep's trials, in a folder that goes away again; nothing is stored
-before the last of them is done.
-"""
-
+import shlex
 import shutil
 import statistics
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 
 from budgets.allocation import Allocation
@@ -23,7 +22,8 @@ from planner.config import Resolved, embedded_tasks
 from planner.config.request import difficulty_and_rates
 from planner.config.trainer import BUILTIN, STANDIN, chosen_trainer
 from planner.disk import why
-from planner.price import PriceQuery
+from planner.metrics import Interval
+from planner.price import Price, PriceQuery
 from planner.proposals import Request
 from planner.store import open_store
 from planner.store.costs import replace_costs
@@ -32,11 +32,13 @@ from planner.store.schema import CostRecord
 from planner.store.sweeps import add_cost_records
 from planner.view import Configuration
 from rlplan.actions.calibrating import measured_steps
-from rlplan.actions.given_plan import given_candidate, given_plan
-from rlplan.actions.measured_steps import STEPS, MeasuredPhase, MeasuredSteps
+from rlplan.actions.machine import list_gpus
 from rlplan.actions.pricing import price_one
+from rlplan.actions.runs_plan import given_candidate, given_plan
 from rlplan.actions.sweep_request import machine, own_folder
-from rlplan.doctor.machine import list_gpus
+from rlplan.wording.answers import Answer, Key, columns
+from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
+from rlplan.wording.numbers import aligned_hours
 from rlplan.wording.terminal import tell
 from runner.backends import open_backend
 from runner.ports.backend import Point, Segment
@@ -46,30 +48,94 @@ from runner.sweep.planning import SweepChoice, sweep_spec
 from runner.trainers.catalogue import always_apart, driver_of
 from runner.trainers.driver import Rehearsing
 
+STEPS = 3  # batches that count; one before them warms up
+
+
+@dataclass(frozen=True)
+class MeasuredPhase:
+    """A part of a step: what it is priced at, with responses as long as they were, and what it took."""
+
+    phase: str
+    priced_seconds: float
+    measured_seconds: float
+
+    ratio = Key[float](lambda phase: phase.priced_seconds / phase.measured_seconds)
+
+
+@dataclass(frozen=True, repr=False)
+class MeasuredSteps(Answer):
+    """A set-up of which steps were measured, its price before and with them, and the flags that describe it."""
+
+    COLUMNS = columns("phase priced_seconds measured_seconds ratio")
+    ROWS = "phases"
+
+    source: str  # by which they are taken back
+    trainer: str
+    response_tokens: float | None  # on average; None where the trainer does not say
+    phases: tuple[MeasuredPhase, ...]  # the whole step last
+    before: Price = field(repr=False)
+    after: Price = field(repr=False)
+    given: Sequence[str] = field(default=(), repr=False)
+
+    steps = Key[int](lambda _: STEPS)
+    rollouts_per_prompt = Key[int]("before.asked.rollouts_per_prompt")
+    prompts_per_batch = Key[int]("before.asked.prompts_per_batch")
+    seconds_per_step = Key[Interval](lambda steps: Interval(*steps.after.seconds))
+    seconds_per_step_before = Key[Interval](lambda steps: Interval(*steps.before.seconds))
+
+    def parts(self, invocation: Invocation, canvas: Canvas) -> Iterator[Part]:
+        """Draw what the steps took, and what a step is priced at now."""
+        asked, before, after = self.before.asked, self.before, self.after
+        hardware = asked.hardware
+        yield from canvas.lines(
+            f"{STEPS} steps of {asked.workload.model.name} by {self.trainer} on {hardware.gpus_per_trial} "
+            f"{hardware.gpu.name}: n = {asked.rollouts_per_prompt}, B = {asked.prompts_per_batch}",
+            "bold",
+        )
+        yield ""
+        yield table_of(self.phases, PHASES, canvas)
+        yield ""
+        if self.response_tokens is not None:
+            mean = asked.workload.under(asked.traits).responses.mean
+            yield from canvas.lines(
+                f"Responses: {self.response_tokens:,.4g} tokens on average; the price before had {mean:,.4g}."
+            )
+        yield from canvas.lines(
+            f"A step is priced at {_interval(after)} now, before at {_interval(before)}, validations and saves "
+            "included."
+        )
+        yield from canvas.lines("The steps are stored: prices and plans of this model on these GPUs count them.")
+        steps = [
+            invocation.step("price", shlex.join(self.given), "the price as it is now"),
+            invocation.step("price", shlex.join(["--forget", self.source]), "takes this back"),
+        ]
+        yield from next_steps(steps, canvas)
+
+
 _PROBLEMS = 4  # of the validation at the start, which no trainer leaves out
 _NEVER = 10**6  # updates between two validations
 
 
-def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice, database: str) -> MeasuredSteps:
+def measure(resolved: Resolved, n: int | None, B: int | None, choice: SweepChoice, database: str) -> MeasuredSteps:
     """Train a few steps and store what they took, in place of an earlier measurement of the same set-up."""
     before = price_one(resolved, n, B, database).price
-    asked, chosen = before.asked, chosen_trainer(given.trainer, resolved.config.trainer.model_dump())
+    asked, chosen = before.asked, chosen_trainer(choice.trainer, resolved.config.trainer.model_dump())
     trainer = BUILTIN if chosen is None else chosen.name
     _require_measurable(trainer, asked.traits)
     _require_machine(asked.hardware)
     known = resolved.config.workload.task or resolved.config.task.data
-    if (chosen is None or chosen.takes_problems) and given.problems is None and not known:
+    if (chosen is None or chosen.takes_problems) and choice.problems is None and not known:
         raise InputError(
             "no step can be trained without problems: give --problems FILE.jsonl and --checkpoint FOLDER (a local "
             f"model), or an embedded task, such as --task {next(iter(embedded_tasks()))}"
         )
-    config, folder = _configuration(resolved, asked, given, database)
+    config, folder = _configuration(resolved, asked, choice, database)
     driver = driver_of(config) if config.trainer is not None else None
     if isinstance(driver, Rehearsing) and (refused := driver.rehearse(config)):  # it looks at it itself, where it can
         raise InputError(f"{driver.name} cannot train it here: {'; '.join(refused)}")
     updates = asked.traits.updates_per_batch
     points = _trained(config, folder, (1 + STEPS) * updates)
-    counted = [each for each in points if each.optimizer_step > updates]
+    counted = [point for point in points if point.optimizer_step > updates]
     took = _seconds(counted, updates)
     selected = {WHOLE} if trainer != BUILTIN else took.keys() - {WHOLE}  # others cut phases in their own way
     record = _record(asked, trainer, counted)
@@ -83,15 +149,15 @@ def measure(resolved: Resolved, n: int | None, B: int | None, given: SweepChoice
 
 
 def _configuration(
-    resolved: Resolved, asked: PriceQuery, given: SweepChoice, database: str
+    resolved: Resolved, query: PriceQuery, choice: SweepChoice, database: str
 ) -> tuple[TrialConfig, Path]:
     """Return the trial that a sweep would run of a plan of this one configuration, and a folder for it.
 
     A recipe that the trainer does nearly is measured so: what differs takes no time.
     """
     difficulty, _ = difficulty_and_rates(resolved.config)
-    request = Request(1.0, asked.workload, asked.hardware, asked.traits, difficulty)
-    n, B, price = asked.rollouts_per_prompt, asked.prompts_per_batch, asked.cost().gpu_hours_per_step
+    request = Request(1.0, query.workload, query.hardware, query.traits, difficulty)
+    n, B, price = query.rollouts_per_prompt, query.prompts_per_batch, query.cost().gpu_hours_per_step
     size, variant, pilot = Allocation(n, B, _NEVER), request.all_variants[0], (STEPS, STEPS, 1.0)
     candidate = given_candidate(request, variant, size, (price, price, price), 1.0, pilot, "measured")
     plan = given_plan(request, resolved, [candidate], 1.0, 1.0)
@@ -100,7 +166,7 @@ def _configuration(
     plan.config["validation"] |= {"problems": _PROBLEMS, "samples": 1, "every_steps": _NEVER, "every_rollouts": None}
     plan.config["validation"] |= {"metric": "mean", "metric_k": None}
     folder = (own_folder(None, database) or Path("rlplan-sweeps")).absolute() / f"measured-{uuid.uuid4().hex[:8]}"
-    spec = sweep_spec(plan, given.model_copy(update={"folder": folder, "approximate": True}))
+    spec = sweep_spec(plan, choice.model_copy(update={"folder": folder, "approximate": True}))
     recipe = resolved.config.recipe
     rate = size.learning_rate(recipe.learning_rate, recipe.learning_rate_rollouts)
     return spec.trial(Configuration(n, B), rate, spec.seed), folder
@@ -172,15 +238,15 @@ def _seconds(points: Sequence[Point], updates: int) -> dict[str, float]:
     return {name: seconds for name, seconds in typical.items() if seconds > 0}
 
 
-def _record(asked: PriceQuery, trainer: str, points: Sequence[Point]) -> CostRecord:
+def _record(query: PriceQuery, trainer: str, points: Sequence[Point]) -> CostRecord:
     """Return what was measured but for the seconds; of several updates a batch it is of the batch."""
-    workload, gpu, gpus = asked.workload, asked.hardware.gpu.name, asked.hardware.gpus_per_trial
-    n, B, updates = asked.rollouts_per_prompt, asked.prompts_per_batch, asked.traits.updates_per_batch
-    lengths = [each.metrics["response_tokens"] for each in points if each.metrics.get("response_tokens")]
+    workload, gpu, gpus = query.workload, query.hardware.gpu.name, query.hardware.gpus_per_trial
+    n, B, updates = query.rollouts_per_prompt, query.prompts_per_batch, query.traits.updates_per_batch
+    lengths = [point.metrics["response_tokens"] for point in points if point.metrics.get("response_tokens")]
     mean = statistics.fmean(lengths) if lengths else workload.responses.mean
-    longest = (each.metrics.get("longest_response_tokens", 0.0) for each in points)
+    longest = (point.metrics.get("longest_response_tokens", 0.0) for point in points)
     generated, trained = (
-        round(updates * statistics.fmean(each.metrics.get(name, n * B) for each in points))
+        round(updates * statistics.fmean(point.metrics.get(name, n * B) for point in points))
         for name in ("generated_rollouts", "trained_rollouts")
     )
     return CostRecord(
@@ -190,7 +256,7 @@ def _record(asked: PriceQuery, trainer: str, points: Sequence[Point]) -> CostRec
         trainer_gpus=gpus,
         colocated=True,
         model=workload.model.name,
-        recipe=asked.traits.name,
+        recipe=query.traits.name,
         rollouts_per_prompt=n,
         prompts_per_batch=B,
         generated_rollouts=generated,
@@ -206,12 +272,12 @@ def _record(asked: PriceQuery, trainer: str, points: Sequence[Point]) -> CostRec
     )
 
 
-def _compared(asked: PriceQuery, record: CostRecord, took: Mapping[str, float]) -> Iterator[MeasuredPhase]:
+def _compared(query: PriceQuery, record: CostRecord, took: Mapping[str, float]) -> Iterator[MeasuredPhase]:
     """Compare an update with its price, phase by phase; what is not timed apart stands beside the training."""
-    (step,) = measured_steps([record], asked.traits)
-    base = priced_phases(asked.workload, asked.hardware.gpu, step, asked.coefficients)
+    (step,) = measured_steps([record], query.traits)
+    base = priced_phases(query.workload, query.hardware.gpu, step, query.coefficients)
     priced = {phase: total(parts) for phase, parts in base.items() if total(parts) > 0 and phase not in OUTSIDE}
-    measured = {name: seconds / asked.traits.updates_per_batch for name, seconds in took.items()}
+    measured = {name: seconds / query.traits.updates_per_batch for name, seconds in took.items()}
     beside = [phase for phase in priced if phase not in measured or phase is Phase.TRAIN]
     others = sum(measured[phase] for phase in priced if phase not in beside)
     for phase, seconds in priced.items():
@@ -221,3 +287,16 @@ def _compared(asked: PriceQuery, record: CostRecord, took: Mapping[str, float]) 
             name = phase.value if beside == [phase] else "train and the rest"
             yield MeasuredPhase(name, sum(priced[each] for each in beside), measured[WHOLE] - others)
     yield MeasuredPhase("a step", sum(priced.values()), measured[WHOLE])
+
+
+PHASES: Sequence[Column[MeasuredPhase]] = (
+    Column("phase", attrgetter("phase"), Cells.NAMES),
+    Column("priced s", lambda phase: aligned_hours(phase.priced_seconds)),
+    Column("measured", lambda phase: aligned_hours(phase.measured_seconds)),
+    Column("ratio", lambda phase: f"{phase.ratio:.2f}"),
+)
+
+
+def _interval(price: Price) -> str:
+    middle, low, high = map(aligned_hours, price.seconds)
+    return f"{middle} s ({low}–{high}, a factor of {price.factor:.2g})"

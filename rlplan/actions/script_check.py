@@ -1,5 +1,6 @@
 """What `rlplan check` does, a script is read, and what it would launch is judged."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from planner.scripts.changes import Checked, check
 from planner.scripts.launch import Launch, configured, launch_of
 from planner.scripts.settings import GpuSplit, ScriptFacts, Settings
 from planner.scripts.verdict import Memory, memory_of
-from rlplan.actions.configuring import flag_of, flagged, load_configuration
-from rlplan.actions.fixing import Fixed, fixed_copy
+from rlplan.actions.configuration import flag_of, flagged, load_configuration
 from rlplan.actions.from_script import CAP, facts_of, known_name, model_of, name_in, overrides_of
 from rlplan.actions.pricing import assumptions_of, measured_in
-from rlplan.requests.checking import CheckRequest, FitsRequest
+from rlplan.actions.script_copy import Fixed, fixed_copy
+from rlplan.requests.planning import CheckRequest, FitsRequest
+from rlplan.wording.answers import Key, View
 from rlplan.wording.assumptions import Assumption
 
 BESIDE_TASK = (CAP, "recipe.name")  # what a script says of an embedded task beside n, B and rate
@@ -45,10 +47,20 @@ class CheckedScript:
         return self.checked.verdict.launch
 
 
-def check_script(asked: CheckRequest) -> CheckedScript:
+class PartsData(View[Memory]):
+    """What training and an engine take of a GPU."""
+
+    training_bytes_per_gpu = Key[Mapping[str, float]]("of.training")
+    micro_batch_bytes_per_gpu = Key[float]("of.micro_batch")
+    engine_bytes_per_gpu = Key[float]("of.engine")
+    usable_bytes_per_gpu = Key[float]("of.usable")
+    fewest_gpus = Key[int | None]("of.fewest_gpus", "that would do")
+
+
+def check_script(request: CheckRequest) -> CheckedScript:
     """Read a script and judge what it would launch, with what flags say in its place."""
-    files = [Path(each) for each in ([asked.files] if isinstance(asked.files, str | Path) else asked.files)]
-    given = {name: value for name, value in vars(asked).items() if value is not None}
+    files = [Path(each) for each in ([request.files] if isinstance(request.files, str | Path) else request.files)]
+    given = {name: value for name, value in vars(request).items() if value is not None}
     facts = facts_of(files, {name: given[name] for name in OF_SCRIPT if name in given})
     settings = facts.settings
     if lacking := [flag_of(name) for name in NEEDED if getattr(settings, name) is None]:
@@ -60,15 +72,15 @@ def check_script(asked: CheckRequest) -> CheckedScript:
             f"{files[0]} asks for 1 rollout of each prompt ({source}): PPO with a critic, or REINFORCE. rlplan checks "
             "GRPO and its kin, whose groups have at least 2: give --rollouts-per-prompt"
         )
-    model = "" if asked.task else name_in(model_of(facts, files[0]), files[0])
-    with measured_in(asked.db, _configuration(facts, model, asked, asked.from_log)) as (resolved, measured):
+    model = "" if request.task else name_in(model_of(facts, files[0]), files[0])
+    with measured_in(request.db, _configuration(facts, model, request, request.from_log)) as (resolved, measured):
         launch = launch_of(facts, resolved, given.get("steps"))
         size = (launch.rollouts_per_prompt, 1)
         known = measured(PriceQuery(launch.workload, launch.hardware, launch.traits, *size, launch.coefficients))
     length_known = launch.length_known or known.coefficients.measured_lengths
     launch = replace(launch, workload=known.workload, coefficients=known.coefficients, length_known=length_known)
-    checked = check(launch, asked.budget)
-    fixed = fixed_copy(files, facts, checked) if asked.fix else None
+    checked = check(launch, request.budget)
+    fixed = fixed_copy(files, facts, checked) if request.fix else None
     assumptions = assumptions_of(checked.verdict.price, resolved)
     own = f"{facts.maker}'s own"  # what the script leaves to its trainer
     assumptions += [Assumption(name.replace("_", " "), str(value), own) for name, value in facts.assumed.items()]
@@ -76,14 +88,14 @@ def check_script(asked: CheckRequest) -> CheckedScript:
     return CheckedScript(tuple(files), facts, checked, assumptions, _guessed(facts, resolved, launch), fixed)
 
 
-def room_for(asked: FitsRequest) -> tuple[Launch, Memory, dict[str, int]]:
+def room_for(request: FitsRequest) -> tuple[Launch, Memory, dict[str, int]]:
     """Return what training a model takes of the memory, all states sharded, and what an engine does.
 
     With it comes how many GPUs of each kind would do.
     """
-    settings = Settings(*USUAL[0], model=asked.model, gpus=asked.gpus)
-    facts = ScriptFacts(None, settings, GpuSplit(), {"lora_rank": asked.lora_rank})
-    launch = launch_of(facts, _configuration(facts, known_name(asked.model), asked))
+    settings = Settings(*USUAL[0], model=request.model, gpus=request.gpus)
+    facts = ScriptFacts(None, settings, GpuSplit(), {"lora_rank": request.lora_rank})
+    launch = launch_of(facts, _configuration(facts, known_name(request.model), request))
     kinds = ((name, catalogue.gpu(name)) for name in catalogue.names("gpus"))
     counts = {name: fewest_gpus(launch.workload, launch.traits, gpu) for name, gpu in kinds if not gpu.one_process}
     memory = memory_of(launch, launch.hardware.gpus_per_trial)
@@ -91,19 +103,19 @@ def room_for(asked: FitsRequest) -> tuple[Launch, Memory, dict[str, int]]:
 
 
 def _configuration(
-    facts: ScriptFacts, model: str, asked: CheckRequest | FitsRequest, log: str | Path | None = None
+    facts: ScriptFacts, model: str, request: CheckRequest | FitsRequest, log: str | Path | None = None
 ) -> Resolved:
     """Return the configuration: the user's file, then the script, then flags."""
-    flags = {key: each for key, each in flagged(asked).items() if each[1] is not None and key != "workload.model"}
-    if isinstance(asked, CheckRequest) and asked.task:
+    flags = {key: each for key, each in flagged(request).items() if each[1] is not None and key != "workload.model"}
+    if isinstance(request, CheckRequest) and request.task:
         of_script = {key: each for key, each in configured(facts, model).items() if key in BESIDE_TASK}
-        return load_configuration(asked.config, asked.task, {**of_script, **flags}, log)
+        return load_configuration(request.config, request.task, {**of_script, **flags}, log)
     overrides = overrides_of(facts, model, flags.get(CAP))
     if facts.settings.gpus is None:
         overrides |= dict.fromkeys(("hardware.gpus", "hardware.gpus_per_trial"), ("one node", NODE_GPUS))
-    if asked.gpus is not None:
-        flags["hardware.gpus_per_trial"] = ("--gpus", asked.gpus)
-    return load_configuration(asked.config, None, {**overrides, **flags}, log)
+    if request.gpus is not None:
+        flags["hardware.gpus_per_trial"] = ("--gpus", request.gpus)
+    return load_configuration(request.config, None, {**overrides, **flags}, log)
 
 
 def _guessed(facts: ScriptFacts, resolved: Resolved, launch: Launch) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The first screen of a plan: what to do first, the best guess and how sure it is, and what to type next."""
+"""The screen of `rlplan propose`: the answer, the split, the rows, and what to type next."""
 
 import math
 import shlex
@@ -11,17 +11,27 @@ from pathlib import Path
 from budgets.cost import Z90
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import Phase
-from planner.axes import format_axes, value_of, values_by_axis
+from planner.axes import (
+    LEARNING_RATE,
+    MODEL,
+    format_axes,
+    named_configuration,
+    rate_factor,
+    value_of,
+    values_by_axis,
+    without,
+)
 from planner.config.layers import DEFAULT
 from planner.metrics import Interval
-from planner.percent import percent
+from planner.percent import chance, percent
 from planner.proposals import Candidate, Proposal
 from planner.proposals.proposal import ChampionPlan
+from planner.view import Configuration
 from rlplan.actions.calibrating import ADOPTED
-from rlplan.actions.own_gpus import CLUSTER, THIS_MACHINE
+from rlplan.actions.configuration import CLUSTER, THIS_MACHINE
 from rlplan.actions.proposing import StoredPlan
-from rlplan.printing.champion_screen import EXPLORING, against_champion, champion_lines, pilot_text
 from rlplan.reading.plan_data import recipe_names
+from rlplan.wording.answers import axes_column
 from rlplan.wording.assumptions import ASSUMED, GUESSED
 from rlplan.wording.draw import Canvas, Column, Invocation, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import (
@@ -36,7 +46,100 @@ from rlplan.wording.numbers import (
     share,
     steps,
 )
-from rlplan.wording.row_columns import axes_column
+
+# What exploring costs, as it was measured on recorded tables (docs/concepts/decisions.md).
+EXPLORING = (
+    "Exploring is for the n × B map. With 10 % for pilots it ended 0.014 ± 0.012 below the usual choice alone, "
+    "with the same GPU-hours."
+)
+LIKELY, UNLIKELY = 0.75, 0.25  # chances of ending above the champion, beyond which a row is not called level with it
+
+
+def champion_lines(proposal: Proposal, champion: ChampionPlan) -> Iterator[str]:
+    """Yield what is started, what is tried beside it, and what to expect."""
+    named = _named(champion.row, with_rate=True)
+    alone = champion.terms.alone
+    pilot = "it has all GPU-hours, and no challengers" if alone else "it is its own pilot"
+    models = [str(value_of(candidate.axes, MODEL)) for candidate in champion.terms.candidates]
+    if len(models) > 1:
+        sizes = named_configuration(champion.row.cell.configuration._replace(axes=()))
+        yield f"Race {listing(models)} first, with {sizes}: the one that leads goes on as its own pilot."
+    elif champion.source == "script":
+        yield f"Start your run, {named}: {pilot}."
+    else:
+        yield f"Start with {named}: {pilot}."
+    if champion.usual_ahead is not None:
+        rate_differs = rate_factor(champion.usual.axes) != rate_factor(champion.row.axes)
+        likely, usual = chance(champion.usual_ahead.chance), _named(champion.usual, with_rate=rate_differs)
+        yield f"Studies expect more of the usual {usual}: {likely} likely higher. --advised starts with it."
+    if not alone:
+        yield _challengers(proposal, champion)
+    yield _expected(proposal, champion.row)
+    if not alone:
+        alarm, look = share(champion.terms.alarm_share), hours(champion.look_gpu_hours)
+        yield f"If its first {look} GPU-hours give alarm, up to {alarm} go into what could mend it."
+
+
+def _challengers(proposal: Proposal, champion: ChampionPlan) -> str:
+    part = share(champion.terms.challenger_share)
+    raced = [challenger.cell.configuration in champion.terms.candidates for challenger in champion.challengers]
+    rows = [each for each, races in zip(champion.challengers, raced, strict=True) if not races]
+    if any(raced) and not rows:
+        race = hours(sum(challenger.pilot.gpu_hours for challenger in champion.challengers))
+        return f"The race costs {race} GPU-hours for the models that lose it, of {part} for challengers."
+    if not rows:
+        return f"No challenger is worth a look today: the {part} for them wait for an alarm."
+    rate_differs = any(rate_factor(each.axes) != rate_factor(champion.row.axes) for each in rows)
+    names = listing([_named(each, with_rate=rate_differs) for each in rows])
+    cost, time = sum(each.pilot.gpu_hours for each in rows), duration(proposal.pilot_wall_hours)
+    kind = without(champion.row.axes, LEARNING_RATE)  # of another recipe or model studies say nothing
+    alike = [each.against_champion for each in rows if without(each.axes, LEARNING_RATE) == kind]
+    chances = listing([chance(gap.chance) for gap in alike if gap is not None]) if len(alike) == len(rows) else ""
+    likely = f"; {chances} likely to end higher, by studies" if chances else ""
+    return (
+        f"Challengers get at most {part}, where a look is worth its cost: first {names}, {hours(cost)} GPU-hours, "
+        f"{time}{likely}. The better one goes on to the end."
+    )
+
+
+def _named(row: Candidate, *, with_rate: bool = False) -> str:
+    n, B, axes = row.cell.configuration
+    named = named_configuration(Configuration(n, B, without(axes, LEARNING_RATE)))
+    return f"{named} at learning rate {rate(row.learning_rate)}" if with_rate else named
+
+
+def _expected(proposal: Proposal, row: Candidate) -> str:
+    hardware, score, cell = proposal.request.hardware, row.cell.expected_score, row.cell
+    used = proposal.run_gpu_hours
+    on = f"{hardware.gpus_per_trial}" + (f" of {hardware.gpus}" if hardware.gpus > hardware.gpus_per_trial else "")
+    dollars = proposal.spent_gpu_hours * hardware.gpu.dollars_per_hour
+    price = f", ${dollars:,.0f}" if dollars >= 1 else ""
+    stops = used < proposal.final_gpu_hours
+    end = f" It uses {hours(used)} GPU-hours: more passes over the prompts should do harm." if stops else ""
+    return (
+        f"Expected score {interval(score.median, score.low, score.high)} after {steps(cell.allocation.update_steps)} "
+        f"steps, {duration(used / hardware.gpus_per_trial)} on {on} {hardware.gpu.name}{price}.{end}"
+    )
+
+
+def _against_champion(champion: ChampionPlan, row: Candidate) -> str:
+    """Say how a row stands against the champion, in a cell of the table."""
+    gap = row.against_champion
+    if row is champion.row or gap is None:
+        return "yours" if champion.given else "usual"
+    if abs(gap.median) > gap.error:
+        return f"{gap.median:+.2f} ± {gap.error:.2f}"
+    if UNLIKELY <= gap.chance <= LIKELY:
+        return "level"
+    return "likely higher" if gap.chance > LIKELY else "likely lower"
+
+
+def _pilot_price(champion: ChampionPlan, row: Candidate) -> str:
+    """Say what a look at a row costs."""
+    if row is champion.row:
+        return "its own"
+    return f"{hours(row.pilot.gpu_hours)} GPU-hours" if row.pilot.steps else "–"
+
 
 MOST_CUT = 0.1  # of the responses that may be cut off without a word
 LEAST_UNSPENT = 0.01  # of the budget that is worth a word
@@ -52,7 +155,11 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     above: list[Part] = [*canvas.lines(title(plan), "bold")]
     if len({variant.workload.model.name for variant in proposal.request.all_variants}) > 1:
         above += canvas.lines("Models are ranked as if their pass rates were equal: measured ones may turn the order.")
-    for text in _answer(proposal):
+    if proposal.champion is not None:
+        answer = [*champion_lines(proposal, proposal.champion), *deadline_lines(proposal)]
+    else:
+        answer = [_pilots(proposal), *_best_guess(proposal), standing_of(proposal), EXPLORING]
+    for text in answer:
         above += canvas.lines(text)
     above.append("")
     # Which facts that nobody gave matter most, and how far the price may be off.
@@ -60,11 +167,11 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     bought = f"{steps(doubt.fewest_steps)} to {steps(doubt.most_steps)} steps"
     known = f"A step's price is known within × {factor:.2g}: row {proposal.run.rank} gets {bought}."
     missing = []
-    if any(each.what == "responses" and each.source.startswith("expected of") for each in plan.assumptions):
+    if any(fact.what == "responses" and fact.source.startswith("expected of") for fact in plan.assumptions):
         missing.append("response length (--mean-response-tokens)")
     if not isinstance(proposal.request.workload.pass_rates, MeasuredPassRates | BetaPassRates):
         missing.append("pass rates (--pass-rates-file)")
-    if any(each.what == "prompts" and each.source == DEFAULT for each in plan.assumptions):
+    if any(fact.what == "prompts" and fact.source == DEFAULT for fact in plan.assumptions):
         missing.append(f"{proposal.request.workload.prompt_set_size:,} prompts (--prompts)")
     missing += [row.value for row in plan.assumptions if row.what == GUESSED]
     if missing:
@@ -72,7 +179,7 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     workload, cost = proposal.request.workload, proposal.run.cell.cost
     if (cut := workload.under(proposal.request.traits).responses.truncated_share) > MOST_CUT:
         known += f" {percent(cut)} of responses are cut off."
-    if any(each.what == "base pass rate" and each.source.startswith(ADOPTED) for each in plan.assumptions):
+    if any(fact.what == "base pass rate" and fact.source.startswith(ADOPTED) for fact in plan.assumptions):
         known += f" Base pass rate {workload.pass_rates.mean:.2g}, from adopted runs."
     if saves := cost.seconds_by_phase.get(Phase.SAVE):
         known += f" Saves take {percent(saves / cost.step_seconds)} of the time."
@@ -80,15 +187,6 @@ def plan_screen(plan: StoredPlan, top: int | None, invocation: Invocation, canva
     yield from one_screen(
         above, lambda rows: [candidates_table(proposal, _shown(proposal, rows), canvas)], below, canvas, top
     )
-
-
-def _answer(proposal: Proposal) -> Iterator[str]:
-    """Yield what to do first, and what to expect of it."""
-    champion = proposal.champion
-    if champion is not None:
-        yield from (*champion_lines(proposal, champion), *deadline_lines(proposal))
-        return
-    yield from (_pilots(proposal), *_best_guess(proposal), standing_of(proposal), EXPLORING)
 
 
 def title(plan: StoredPlan) -> str:
@@ -174,15 +272,19 @@ def standing_of(proposal: Proposal) -> str:
     """Say how many choices are level with the first, and how the usual ones stand against it."""
     level, count = len(proposal.level) - 1, len(proposal.candidates)
     are = "is" if level == 1 else "are"
-    usual = {_sized(each): _against_first(each) for each in proposal.usual}
-    if len(usual) == 1 and (near := _asked(proposal.usual[0])):
-        against = f"row {proposal.usual[0].rank} (*), nearest to {near}, is {next(iter(usual.values()))}"
+    usual: dict[str, str] = {}
+    for row in proposal.usual:
+        nearest = _asked(row)
+        near = f" (nearest to {nearest})" if nearest else ""
+        usual[f"n = {row.cell.key[0]}, B = {row.cell.key[1]}{near}"] = _against_first(row)
+    if len(usual) == 1 and (nearest := _asked(proposal.usual[0])):
+        against = f"row {proposal.usual[0].rank} (*), nearest to {nearest}, is {next(iter(usual.values()))}"
     elif len(set(usual.values())) == 1:
         names, verb = ("the usual choices", "are") if len(usual) > 1 else ("the usual choice", "is")
         against = f"{names} (*) {verb} {next(iter(usual.values()))}"
     else:
         against = "; ".join(f"the usual {name} is {stands}" for name, stands in usual.items())
-    sizes = [each.cell.key for each in proposal.candidates]
+    sizes = [candidate.cell.key for candidate in proposal.candidates]
     ends = [  # where row 1 is the last that the grid has: what lies beyond was not looked at
         f"{letter} = {own}"
         for place, (letter, own) in enumerate(zip("nB", sizes[0], strict=True))
@@ -196,12 +298,6 @@ def _asked(candidate: Candidate) -> str | None:
     """Name the usual choice that a row is only the nearest to."""
     asked = candidate.standing.usual
     return f"n = {asked[0]}, B = {asked[1]}" if asked is not None and asked != candidate.cell.key else None
-
-
-def _sized(candidate: Candidate) -> str:
-    n, B = candidate.cell.key
-    near = _asked(candidate)
-    return f"n = {n}, B = {B}" + (f" (nearest to {near})" if near else "")
 
 
 def _against_first(candidate: Candidate, *, in_words: bool = True) -> str:
@@ -225,7 +321,7 @@ def _shown(proposal: Proposal, rows: int) -> list[Candidate]:
     champion = proposal.champion
     usual = {each.rank for each in (proposal.usual if champion is None else (champion.row, champion.usual))}
     wanted = sorted(
-        proposal.candidates, key=lambda each: (each.rank > 1, each.rank not in usual, not each.pilot.steps, each.rank)
+        proposal.candidates, key=lambda row: (row.rank > 1, row.rank not in usual, not row.pilot.steps, row.rank)
     )
     return sorted(wanted[:rows], key=attrgetter("rank"))
 
@@ -234,41 +330,35 @@ def candidates_table(proposal: Proposal, shown: Sequence[Candidate], canvas: Can
     """Lay out the candidates, with how each stands against the champion, or the first."""
     champion = proposal.champion
     in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
+    if champion is None:
+        marked = {row.rank for row in shown if row.standing.usual}
+        against: Sequence[Column[Candidate]] = (
+            Column("against #1", partial(_against_first, in_words=False)),
+            Column("pilot", lambda row: f"{steps(row.pilot.steps)} steps" if row.pilot.steps else "–"),
+        )
+    else:
+        marked = {champion.row.rank}
+        against = (
+            Column("against yours" if champion.given else "against *", partial(_against_champion, champion)),
+            Column("pilot", partial(_pilot_price, champion)),
+        )
     columns: Sequence[Column[Candidate]] = (
-        Column("#", lambda each: f"{'*' if _marked(each, champion) else ''}{each.rank}"),
+        Column("#", lambda row: f"{'*' if row.rank in marked else ''}{row.rank}"),
         Column("n", attrgetter("cell.allocation.rollouts_per_prompt")),
         Column("B", attrgetter("cell.allocation.prompts_per_batch")),
         axes_column(shown),
-        Column("steps", lambda each: steps(each.cell.allocation.update_steps)),
+        Column("steps", lambda candidate: steps(candidate.cell.allocation.update_steps)),
         Column(
             "GPU-s/step" if in_seconds else "GPU-h/step",
-            lambda each: aligned_hours(each.cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
+            lambda candidate: aligned_hours(candidate.cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
             gives_way=True,
         ),
-        Column("signal", lambda each: percent(each.cell.signal_fraction), gives_way=True),
-        Column("learning rate", lambda each: rate(each.learning_rate), gives_way=True),
-        Column("expected score", lambda each: _score(each.cell.expected_score)),
-        *(_of_exploring() if champion is None else _of_champion(champion)),
+        Column("signal", lambda candidate: percent(candidate.cell.signal_fraction), gives_way=True),
+        Column("learning rate", lambda candidate: rate(candidate.learning_rate), gives_way=True),
+        Column("expected score", lambda candidate: _score(candidate.cell.expected_score)),
+        *against,
     )
-    return table_of(shown, columns, canvas, dim=lambda each: not each.pilot.steps)
-
-
-def _marked(candidate: Candidate, champion: ChampionPlan | None) -> bool:
-    return bool(candidate.standing.usual) if champion is None else candidate is champion.row
-
-
-def _of_exploring() -> Sequence[Column[Candidate]]:
-    return (
-        Column("against #1", partial(_against_first, in_words=False)),
-        Column("pilot", lambda each: f"{steps(each.pilot.steps)} steps" if each.pilot.steps else "–"),
-    )
-
-
-def _of_champion(champion: ChampionPlan) -> Sequence[Column[Candidate]]:
-    return (
-        Column("against yours" if champion.given else "against *", lambda each: against_champion(each, champion)),
-        Column("pilot", lambda each: pilot_text(each, champion)),
-    )
+    return table_of(shown, columns, canvas, dim=lambda row: not row.pilot.steps)
 
 
 def _score(score: Interval) -> str:
@@ -280,7 +370,7 @@ def next_after(plan: StoredPlan, invocation: Invocation, canvas: Canvas) -> Iter
 
     A plan without pilots has no sweep: its first row is launched.
     """
-    given = any(each.what == "model" and each.source.startswith("task ") for each in plan.assumptions)
+    given = any(fact.what == "model" and fact.source.startswith("task ") for fact in plan.assumptions)
     piloted, champion = any(candidate.pilot.steps for candidate in plan.proposal.candidates), plan.proposal.champion
     verb, does = ("sweep", "runs the pilots") if piloted else ("launch", "runs row 1 against this forecast")
     if champion is not None:

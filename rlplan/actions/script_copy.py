@@ -38,8 +38,10 @@ def fixed_copy(files: Sequence[Path], facts: ScriptFacts, checked: Checked) -> F
     anchors = [facts.keys[name] for name in BESIDE if name in facts.keys]
     changed: list[str] = []
     by_hand: list[str] = []
-    for each in checked.improvements:
-        pairs = list(_pairs(each, facts, checked.together or each.verdict.launch)) if each.name in WRITABLE else []
+    for change in checked.improvements:
+        pairs = (
+            list(_pairs(change, facts, checked.together or change.verdict.launch)) if change.name in WRITABLE else []
+        )
         before = dict(texts)
         for keys, value, missing in pairs:
             earlier = dict(texts)
@@ -47,7 +49,7 @@ def fixed_copy(files: Sequence[Path], facts: ScriptFacts, checked: Checked) -> F
             if texts != earlier:
                 changed.append(f"{key} = {value}")
         if texts == before:
-            by_hand.append(f"{each.name} = {_written(each.after or 'none')}")
+            by_hand.append(f"{change.name} = {_written(change.after or 'none')}")
     written_paths = []
     for path, text in texts.items():
         if text == path.read_text("utf-8", errors="replace"):

@@ -10,8 +10,6 @@ from planner.curves.curve import Curve, Vector
 from planner.curves.laws import Law
 from planner.curves.posterior import Posterior, over_chunks
 from planner.percent import percent
-from rlplan.actions.fitting import Fit, Fits
-from rlplan.actions.law_fitting import FittedLaws, LawFit
 from rlplan.charts.chart import (
     GOOD,
     MIND,
@@ -27,6 +25,8 @@ from rlplan.charts.chart import (
     thinned,
     upright,
 )
+from rlplan.commands.fit_curves import Fit, Fits
+from rlplan.commands.fit_law import FittedLaws, LawFit
 
 MOST_CHARTS = 24
 MOST_POINTS = 1_500  # of a chart; more only make a file large
@@ -45,7 +45,7 @@ Mark = tuple[float, float, float, float]  # x, the middle and both ends of a pre
 def fit_charts(fits: Fits | FittedLaws) -> list[Chart]:
     """Return a chart for each of the first curves, or of the first fits of a law."""
     if isinstance(fits, FittedLaws):
-        return [_of_law(each, fits.level) for each in fits.fits[:MOST_CHARTS]]
+        return [_of_law(fit, fits.level) for fit in fits.fits[:MOST_CHARTS]]
     curves = fits.curves[:MOST_CHARTS]
     bands = zip(*_bands(curves, fits.level), strict=True)
     return [_of_curve(curve, believed, fits.level) for curve, believed in zip(curves, bands, strict=True)]
@@ -54,7 +54,7 @@ def fit_charts(fits: Fits | FittedLaws) -> list[Chart]:
 def _of_curve(curve: Fit, believed: Believed, level: float) -> Chart:
     whole, end = curve.whole, float(curve.used.x[-1])
     used = (whole.x <= end) & ((whole.x >= curve.cut) | (whole.x == 0))
-    marks = [(each.x, each.mean, each.low, each.high) for each in curve.fit.predictions]
+    marks = [(point.x, point.mean, point.low, point.high) for point in curve.fit.predictions]
     x = np.concatenate([whole.x, believed[0], [mark[0] for mark in marks]])
     traces = [*_series(whole, used, believed, marks, x, level)]
     seen = {mark[0]: score for mark, score in zip(marks, curve.observed, strict=True) if score is not None}
@@ -163,7 +163,7 @@ def _short(name: str) -> str:
 def _bands(curves: Sequence[Fit], level: float) -> list[Vector]:
     """Return places along each curve, from its first point on, with what its posterior says there; all at once."""
     first = np.array([float(curve.used.x[curve.used.x > 0][0]) for curve in curves])
-    last = [max(float(curve.used.x[-1]), *(each.x for each in curve.fit.predictions)) for curve in curves]
+    last = [max(float(curve.used.x[-1]), *(point.x for point in curve.fit.predictions)) for curve in curves]
     places = _places(first, np.maximum(last, first * 1.01))
     levels = (0.5, (1 - level) / 2, (1 + level) / 2)
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from planner.axes import format_axes
 from planner.view import TrialState
 from rlplan.reading.decisions import Decision
-from rlplan.reading.sweep_picture import Money, Picture, TrialRow
-from rlplan.reading.sweep_words import forecast_text, last_line, reached, remains, sentence, tally, time_of, with_error
-from rlplan.wording.draw import Canvas, Cells, Column
+from rlplan.reading.sweep_picture import Money, Picture, TrialRow, sentence
+from rlplan.reading.sweep_words import forecast_text, last_line, reached, remains, tally, time_of, with_error
+from rlplan.wording.answers import SIZE
+from rlplan.wording.draw import BLOCKS, PLAIN_BLOCKS, Canvas, Cells, Column, sparkline
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
-from rlplan.wording.row_columns import SIZE
-from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -180,8 +179,8 @@ def _columns(trials: Sequence[TrialRow], *, wide: bool) -> Sequence[Column[Trial
         Column(SCORES, lambda _: "", Cells.NAMES),
         Column("score", lambda trial: with_error(trial.last) if wide else _score(trial)),
         Column("at target", forecast_text),
-        Column("P(best)", lambda each: probability(each.forecast.probability_best if each.forecast else None)),
-        Column("GPU-h", lambda each: aligned_hours(each.gpu_hours_spent) if each.gpu_hours_spent else UNKNOWN),
+        Column("P(best)", lambda row: probability(row.forecast.probability_best if row.forecast else None)),
+        Column("GPU-h", lambda row: aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN),
         Column("remarks", _remarks, Cells.NAMES, shown=wide),
     )
 

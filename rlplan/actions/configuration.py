@@ -1,17 +1,73 @@
-"""The configuration that a command is asked for: flags and arguments by key, merged with the task and the file."""
+"""The configuration that a command is asked for: flags by key, merged with the task, the file and the GPUs here."""
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from budgets import catalogue
 from budgets.errors import InputError
+from budgets.hardware import whole_share
 from planner.config import Resolved, file_layer, flag_layer, resolve, task_layers
 from planner.config.layers import DEFAULT, with_base_rate
 from planner.price.open_facts import MEAN_RESPONSE
-from rlplan.actions.own_gpus import gpu_layers
-from rlplan.requests.request import Request, flags_of
-from rlplan.wording.typed_numbers import names_in
+from planner.tables import Layer
+from rlplan.requests.flags import Request, flags_of
+from rlplan.wording.numbers import names_in
 from runner.machine import cpu_cores
+
+THIS_MACHINE, CLUSTER = "the GPUs of this machine", "the GPUs at RAY_ADDRESS"
+ACCELERATOR = "accelerator_type:"
+
+
+def gpu_layers() -> list[Layer]:
+    """Return what the GPUs here say of a configuration; nothing where there are none, or several kinds of them."""
+    if address := os.environ.get("RAY_ADDRESS"):
+        source, (kinds, count) = CLUSTER, _of_cluster(address)
+    elif any(Path("/dev").glob("nvidia[0-9]*")):  # asking the driver takes a process
+        from rlplan.actions.machine import list_gpus  # noqa: PLC0415
+
+        gpus, _ = list_gpus()
+        source, kinds, count = THIS_MACHINE, {gpu.name for gpu in gpus}, len(gpus)
+    else:
+        return []
+    names = {catalogue_name(kind) for kind in kinds}
+    name = names.pop() if len(names) == 1 else None
+    if name is None or not count:
+        return []
+    per_node = catalogue.gpu(name).gpus_per_node  # of an odd number a run has whole shares
+    whole = max(gpus for gpus in range(1, count + 1) if whole_share(gpus, per_node) == gpus)
+    return [Layer(source, {"hardware": {"gpu": name, "gpus": whole}})]
+
+
+def catalogue_name(device: str) -> str | None:
+    """Return the catalogue's name of a device such as 'NVIDIA A100-SXM4-80GB'; None where it has none."""
+    words = set(re.split(r"[^a-z0-9]+", device.casefold()))
+    joined = {f"{a}{b}" for a in words for b in words}  # RTX 4090
+    for name in sorted(catalogue.names("gpus"), key=len, reverse=True):
+        model, _, memory = name.partition("-")
+        if (model in words or model in joined) and (not memory or f"{memory}gb" in words or f"{memory}g" in words):
+            return name
+    return None
+
+
+def _of_cluster(address: str) -> tuple[Collection[str], int]:
+    """Return the kinds of GPUs of a Ray cluster and their number; none where it does not answer."""
+    import ray
+
+    with suppress(ConnectionError, RuntimeError, ValueError):
+        ray.init(address, log_to_driver=False, logging_level="error")
+        try:
+            resources = ray.cluster_resources()
+        finally:
+            ray.shutdown()
+        return {key.removeprefix(ACCELERATOR) for key in resources if key.startswith(ACCELERATOR)}, int(
+            resources.get("GPU", 0)
+        )
+    return (), 0
+
 
 DEFAULT_FILE = Path("rlplan.toml")
 BUDGET = "budget.gpu_hours"
@@ -55,9 +111,9 @@ def load_configuration(
     return with_base_rate(resolved, base_score, f"step 0 of --from-log {log}")
 
 
-def flagged(asked: Request) -> dict[str, tuple[str, Any]]:
+def flagged(request: Request) -> dict[str, tuple[str, Any]]:
     """Return what is asked for by key of the configuration, each under its flag; names may be one text."""
-    flags = {flag.key: (flag.named(name), getattr(asked, name)) for name, flag in flags_of(type(asked)).items()}
+    flags = {flag.key: (flag.named(name), getattr(request, name)) for name, flag in flags_of(type(request)).items()}
     values = {key: (flag, _as_configured(key, value)) for key, (flag, value) in flags.items() if key is not None}
     named, amount = values.get(BUDGET, ("", None))
     if isinstance(amount, str):  # an amount of money

@@ -1,4 +1,4 @@
-"""The rows that adopted runs become: a plan with their allocations, finished trials with points, measured costs."""
+"""The plan, the sweep and the step times of runs that exist, as rows of the database."""
 
 import math
 import statistics
@@ -6,30 +6,35 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 
 from sqlalchemy.orm import Session
 
 from budgets.allocation import Allocation
+from budgets.calibration import priced_phases, priced_whole
+from budgets.coefficients import Coefficients
 from budgets.cost import step_cost
 from budgets.errors import BudgetError, InputError
+from budgets.signal import signal_fraction
+from budgets.work import Phase, total
 from planner.belief.pool import Pool
-from planner.config import Resolved
-from planner.proposals import Request, propose
+from planner.config import Resolved, resolved_values
+from planner.proposals import Request, Variant, propose
 from planner.scripts.differences import Entry
-from planner.scripts.records import gpu_hours
+from planner.scripts.records import LoggedRun, gpu_hours
 from planner.store import Store
 from planner.store.costs import replace_costs
-from planner.store.results import add_points, open_segment, record_decision, settle_segment
+from planner.store.results import WHOLE, add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.state import sweep_state
 from planner.store.sweeps import add_cost_records, move_trial, save_plan
 from planner.view import Configuration, TrialState
-from rlplan.actions.adopted_costs import source_of
-from rlplan.actions.calibrating import calibration_of
-from rlplan.actions.given_plan import given_candidate, given_plan
-from rlplan.actions.new_sweep import create
-from rlplan.reading.plan_data import new_candidates
+from rlplan.actions.calibrating import calibration_of, measured_steps
+from rlplan.actions.sweep_request import create
+from rlplan.reading.plan_data import HardwareData, WorkloadData, new_candidates
+from rlplan.wording.answers import plain
 from runner.ports.executor import RealClock
 from runner.ports.trial import TaskChoice
 from runner.processes import this_driver
@@ -39,6 +44,161 @@ from runner.sweep.journal import Journal
 from runner.sweep.planned import configuration_of
 from runner.sweep.planning import SweepChoice, new_trial, sweep_spec
 from runner.sweep.spec import SweepSpec
+
+
+def given_plan(
+    request: Request, resolved: Resolved, candidates: Sequence[Candidate], pilot: float, final: float
+) -> Plan:
+    """Return the row of a plan with these candidates, and the GPU-hours of pilots and of the final run."""
+    return Plan(
+        budget_gpu_hours=pilot + final,
+        pilot_gpu_hours=pilot,
+        final_gpu_hours=final,
+        recipe=", ".join(dict.fromkeys(variant.traits.name for variant in request.all_variants)),
+        difficulty=request.difficulty,
+        workload=plain(WorkloadData(request)),
+        hardware=plain(HardwareData(request)),
+        config=resolved_values(request, resolved),
+        assumptions=[],
+        outlook=[],
+        rlplan_version=version("rlplan"),
+        candidates=list(candidates),
+    )
+
+
+def given_candidate(
+    request: Request,
+    variant: Variant,
+    allocation: Allocation,
+    price: tuple[float, float, float],
+    learning_rate: float,
+    pilot: tuple[int, int, float],
+    reason: str,
+    rank: int = 1,
+) -> Candidate:
+    """Return the row of an allocation at a price of a step, with its interval.
+
+    `pilot` are its steps, those of a segment, and its GPU-hours with a start-up.
+    """
+    low, middle, high = price
+    steps, segment, gpu_hours = pilot
+    return Candidate(
+        rank=rank,
+        rollouts_per_prompt=allocation.rollouts_per_prompt,
+        prompts_per_batch=allocation.prompts_per_batch,
+        update_steps=allocation.update_steps,
+        pilot_steps=steps,
+        gpu_hours_per_step=middle,
+        gpu_hours_per_step_low=low,
+        gpu_hours_per_step_high=high,
+        segment_steps=segment,
+        pilot_gpu_hours=gpu_hours,
+        learning_rate=learning_rate,
+        epochs=allocation.epochs(request.workload.prompt_set_size),
+        signal_fraction=signal_fraction(variant.workload.pass_rates, allocation.rollouts_per_prompt),
+        pilot_reason=reason,
+        axes=variant.axes,
+        recipe=variant.traits.name,
+    )
+
+
+MOST_STRETCHES = 10  # of a run: responses grow while it trains
+STRETCH_STEPS = 5  # at least, so that one slow step is not the typical one
+# What the cost model calls the phases of the trainers' logs.
+PHASES = {
+    "generate": Phase.GENERATE,
+    "reward": Phase.REWARD,
+    "logprob": Phase.OLD_LOG_PROBS,
+    "reference": Phase.REFERENCE,
+    "update": Phase.TRAIN,
+    "sync": Phase.SYNC,
+    "validation": Phase.EVALUATE,
+    "save": Phase.SAVE,
+}
+OUTSIDE = ("validation", "save")
+
+
+def source_of(entry: Entry) -> str:
+    """Return what a run's costs are known by: its path."""
+    return str(entry.run.path.expanduser().absolute())
+
+
+def cost_rows(entry: Entry, request: Request, at: datetime, *, validations: bool) -> list[CostRecord]:
+    """Return what typical steps of each stretch of a run took; none where its log times none.
+
+    A validation has a price only where the number of its problems is known.
+    """
+    split, (n, B) = entry.split, entry.allocation
+    generators, trainers, colocated = split.of(entry.settings.gpus or 1)
+    asynchronous = split.asynchronous and not colocated
+    untimed = {Phase.GENERATE} if asynchronous else set()  # such a log times the waiting for rollouts
+    untimed |= set() if validations else {Phase.EVALUATE}
+    rows = []
+    for stretch in _stretches(entry.run):
+        seconds = _seconds(entry.run, stretch, untimed)
+        if not seconds:
+            continue
+        measured = stretch.typical("response_tokens") or entry.run.typical("response_tokens")
+        mean = measured or request.workload.responses.mean
+        row = CostRecord(
+            at=at,
+            gpu=request.hardware.gpu.name,
+            generator_gpus=generators,
+            trainer_gpus=trainers,
+            colocated=colocated,
+            model=request.workload.model.name,
+            recipe=entry.settings.recipe or request.traits.name,
+            rollouts_per_prompt=n,
+            prompts_per_batch=B,
+            generated_rollouts=round(stretch.typical("rollouts") or n * B),
+            trained_rollouts=n * B,
+            mean_prompt_tokens=stretch.typical("prompt_tokens") or request.workload.prompt_tokens,
+            mean_response_tokens=mean,
+            longest_response_tokens=max(mean, stretch.typical("longest_response_tokens") or 0.0),
+            seconds=seconds,
+            source=source_of(entry),
+            trainer=entry.run.trainer,
+            steps=len(stretch.steps),
+            asynchronous=asynchronous,
+            updates_per_step=split.updates,
+            engine_gpus=split.engine_gpus,
+            response_assumed=not measured,
+        )
+        rows.append(row)
+    return rows
+
+
+def times_their_price(records: Sequence[CostRecord], request: Request, coefficients: Coefficients) -> float | None:
+    """Return how many times their price whole steps took, as a geometric mean; None where no log times them."""
+    logs = []
+    for step in measured_steps(records, request.traits):
+        if step.whole is not None:
+            phases = priced_phases(request.workload, request.hardware.gpu, step, coefficients)
+            logs.append(math.log(step.whole / total(priced_whole(phases, step.traits))))
+    return math.exp(statistics.fmean(logs)) if logs else None
+
+
+def _stretches(run: LoggedRun) -> list[LoggedRun]:
+    """Cut a run's updates into stretches of nearly equal length."""
+    updates = [step for step in run.steps if step.step]
+    count = max(1, min(MOST_STRETCHES, len(updates) // STRETCH_STEPS))
+    bounds = [round(i * len(updates) / count) for i in range(count + 1)]
+    return [replace(run, steps=tuple(updates[a:b])) for a, b in pairwise(bounds) if a < b]
+
+
+def _seconds(run: LoggedRun, stretch: LoggedRun, untimed: set[Phase]) -> dict[str, float]:
+    """Return the median seconds of a stretch's steps, by phase and as a whole without validations and saving."""
+    phases = {PHASES[name]: took for name, took in stretch.phases().items() if name in PHASES}
+    seconds = {phase.value: took for phase, took in phases.items() if phase not in untimed}
+    earlier = {step.step: before.step for before, step in pairwise(run.steps)}
+    updates = []
+    for step in stretch.steps:
+        outside = sum(step.seconds.get(phase, 0.0) for phase in OUTSIDE)
+        if step.took is not None and step.took > outside:
+            updates.append((step.took - outside) / (step.step - earlier.get(step.step, 0)))
+    seconds |= {WHOLE: statistics.median(updates)} if updates else {}
+    return {name: took for name, took in seconds.items() if took > 0}
+
 
 EXTERNAL = "adopted"  # the worker of their segments, and the task where nothing says on what they were trained
 
@@ -84,7 +244,7 @@ def price_per_step(entry: Entry) -> float:
 
 
 def open_candidates(
-    store: Store, request: Request, taken: Sequence[Candidate], records: Sequence[CostRecord]
+    store: Store, request: Request, candidates: Sequence[Candidate], records: Sequence[CostRecord]
 ) -> list[Candidate]:
     """Return the cells of the grid that no run had, at the prices of all measured steps; none without money."""
     known = [*store.cost_records(gpu=request.hardware.gpu.name, model=request.workload.model.name), *records]
@@ -98,15 +258,15 @@ def open_candidates(
     except (BudgetError, InputError):
         return []
     ratios = []  # of what the runs' steps took to their calibrated price
-    for row in taken:
+    for row in candidates:
         variant = next((v for v in request.all_variants if v.axes == row.axes), request.all_variants[0])
         size, workload = (row.rollouts_per_prompt, row.prompts_per_batch), variant.workload
         price = step_cost(workload, request.hardware, variant.traits, *size, variant.coefficients)
         ratios.append(row.gpu_hours_per_step / price.gpu_hours_per_step)
     factor = statistics.median(ratios)
-    cells = {configuration_of(candidate) for candidate in taken}
+    cells = {configuration_of(candidate) for candidate in candidates}
     others = [candidate for candidate in proposed if configuration_of(candidate) not in cells]
-    for rank, row in enumerate(others, start=len(taken) + 1):
+    for rank, row in enumerate(others, start=len(candidates) + 1):
         row.rank, row.pilot_reason = rank, "none of the adopted runs had it"
         row.update_steps, row.epochs = max(1, int(row.update_steps / factor)), row.epochs / factor
         row.gpu_hours_per_step *= factor

@@ -1,6 +1,6 @@
 """A stored plan as it would be with other shares for the pilots, and the worlds that it may meet."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -10,11 +10,13 @@ from pydantic import ValidationError
 
 from budgets.errors import BudgetError, StoreError
 from planner.axes import RECIPE, text_of
+from planner.belief.pool import Pool
 from planner.config import Config, Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.percent import percent
 from planner.policy.champion import most_of_a_sweep
 from planner.policy.grants import idle_gpu_hours
+from planner.policy.policies import open_policy
 from planner.price.open_facts import MEAN_RESPONSE
 from planner.prior.laws import Circumstances, Run
 from planner.prior.plan_prior import Priced, at_rate, of_its_own, prior_of_plan
@@ -24,11 +26,12 @@ from planner.proposals.grid import PricedGrid, price_cells
 from planner.proposals.pilots import validation_every
 from planner.proposals.request import PricedCell
 from planner.replay.game import PilotTerms
+from planner.replay.play import open_chooser, play, play_whole
 from planner.store import Store
 from planner.store.schema import Plan
 from planner.view import Configuration, PlanPrior
 from rlplan.actions.calibrating import CostSource, with_measured
-from runner.simulation.drawn import APART, DrawnCell, Setting
+from runner.simulation.drawn import APART, DrawnCell, DrawnWorld, Setting
 from runner.sweep.planned import pilot_gpus
 
 PARTS: Final = (1 / APART**2, 1 / APART, 1.0)  # of a run, at which a drawn curve is read off the prior
@@ -48,13 +51,13 @@ class Split:
 
     def pilots(self) -> dict[Configuration, PilotTerms]:
         """Return what each configuration is granted; one without a pilot may be proposed during the sweep."""
-        fewest = min(each.pilot.steps for each in self.proposal.candidates if each.pilot.steps)
-        return {each.cell.configuration: _pilot(each, fewest) for each in _candidates(self.proposal)}
+        fewest = min(row.pilot.steps for row in self.proposal.candidates if row.pilot.steps)
+        return {row.cell.configuration: _pilot(row, fewest) for row in _candidates(self.proposal)}
 
     @cached_property
     def plan_prior(self) -> PlanPrior | None:
         """What a sweep of it is told to expect."""
-        cells, priced = [each.cell for each in _candidates(self.proposal)], []
+        cells, priced = [candidate.cell for candidate in _candidates(self.proposal)], []
         for cell in cells:
             here = Circumstances.of(cell.variant.workload)
             run = Run.of(cell.key, cell.signal_fraction, cell.variant.traits, here)
@@ -63,7 +66,7 @@ class Split:
 
     def idle_gpu_hours(self, workers: int) -> float:
         """Return what a sweep of so many workers sets aside for those that wait."""
-        start_up = max(each.start_up_gpu_hours for each in self.pilots().values())
+        start_up = max(pilot.start_up_gpu_hours for pilot in self.pilots().values())
         return idle_gpu_hours(workers, start_up, self.proposal.request.pilot_hardware.gpus_per_trial)
 
 
@@ -104,7 +107,7 @@ def setting_of(request: Request, splits: Sequence[Split]) -> Setting:
     """Return what all worlds of the plan have in common: its prior, at the final run that the whole budget buys."""
     grid = PricedGrid(price_cells(request))
     bought = {cell.key: cell for cell in grid.ranked(request.budget_gpu_hours)}
-    recipes = [None, *(each.name for each in request.other_recipes)]
+    recipes = [None, *(recipe.name for recipe in request.other_recipes)]
     own = [_scores(grid, bought, number if len(recipes) > 1 else None) for number in range(len(recipes))]
     neighbours = {
         each.cell.configuration: each.cell
@@ -180,7 +183,7 @@ def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) 
 
 def _candidates(proposal: Proposal) -> Iterator[Candidate]:
     """Return the candidates that the final run can afford."""
-    return (each for each in proposal.candidates if each.cell.allocation.update_steps > 0)
+    return (row for row in proposal.candidates if row.cell.allocation.update_steps > 0)
 
 
 def _pilot(candidate: Candidate, fewest_steps: int) -> PilotTerms:
@@ -204,9 +207,9 @@ def _compared(candidate: Candidate) -> float:
     return cell.cost.gpu_hours_per_step / cell.pilot_cost.gpu_hours_per_step
 
 
-def _neighbour(cell: PricedCell, rule: DrawnCell, own: Values) -> DrawnCell:
+def _neighbour(cell: PricedCell, rule: DrawnCell, values: Values) -> DrawnCell:
     """Return a cell at another learning rate, or with another recipe, from the same one as the plan has it."""
-    scores = at_rate(own.T, rule.base, cell.variant.learning_rate_factor, np.array(PARTS)).T
+    scores = at_rate(values.T, rule.base, cell.variant.learning_rate_factor, np.array(PARTS)).T
     cost = cell.cost
     return replace(
         rule,
@@ -228,4 +231,86 @@ def _cell(cell: PricedCell, request: Request, scores: Values) -> DrawnCell:
         allocation.update_steps,
         request.workload.pass_rates.mean,
         scores,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedWorld:
+    """One world at one pilot fraction."""
+
+    score: float  # of the chosen one, at what its final run has
+    best: float  # of all candidates, there
+    gpu_hours_spent: float
+    wall_hours: float
+
+    @property
+    def regret(self) -> float:
+        """How far the choice falls short."""
+        return self.best - self.score
+
+
+@dataclass(frozen=True, slots=True)
+class UnpilotedWorld:
+    """One world in which the whole budget goes into a final run, and no pilot says which."""
+
+    first_ranked: float
+    random: float
+    best: float
+
+    @property
+    def played(self) -> PlayedWorld:
+        """The world as row 1 leaves it, which is run then."""
+        return PlayedWorld(self.first_ranked, self.best, 0.0, 0.0)
+
+
+def champion_outcome(
+    in_time: Callable[[float], None], world: DrawnWorld, split: Split, seed: int, workers: int
+) -> PlayedWorld:
+    """Play the whole money: the champion, its challengers, and the run that goes on; TimeoutError once it is late."""
+    proposal = split.proposal
+    assert proposal.champion is not None, "only a champion's plan is played so"
+    played = play_whole(
+        world.recorded,
+        proposal.champion.terms,
+        seed=seed,
+        workers=workers,
+        pilots=split.pilots(),
+        truth=world.truth,
+        progress=in_time,
+    )
+    return PlayedWorld(
+        score=played.reached,
+        best=played.best_known,
+        gpu_hours_spent=played.challenger_gpu_hours,
+        wall_hours=played.challenger_gpu_hours / proposal.request.pilot_hardware.gpus_per_trial,
+    )
+
+
+def pilots_outcome(
+    policy: str, in_time: Callable[[float], None], world: DrawnWorld, split: Split, seed: int, workers: int
+) -> PlayedWorld:
+    """Play the pilots and the final run; TimeoutError once it is late."""
+    pool, proposal = Pool(), split.proposal
+    played = play(
+        world.recorded,
+        open_policy(policy, search=None, pool=pool),
+        budget=proposal.pilot_gpu_hours,
+        target=proposal.final_gpu_hours,
+        seed=seed,
+        workers=workers,
+        chooser=open_chooser(policy, pool),
+        trace=False,
+        progress=in_time,
+        pilots=split.pilots(),
+        idle_gpu_hours=split.idle_gpu_hours(workers),
+        plan_prior=split.plan_prior,
+        rest_to_final=True,
+        continues_pilot=proposal.request.continues_pilot,
+    )
+    truth = world.truth(played.final_gpu_hours)
+    return PlayedWorld(
+        score=truth[played.chosen],
+        best=max(truth.values()),
+        gpu_hours_spent=played.gpu_hours_spent,
+        wall_hours=played.wall_hours / proposal.request.pilot_hardware.gpus_per_trial,
     )

@@ -1,1 +1,0 @@
-"""What this machine can run, what is missing, and how to get it."""
