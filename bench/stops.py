@@ -29,7 +29,7 @@ from typing import Any
 
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import start
-from rlplan.requests.running import SweepRequest
+from rlplan.requests.run import SweepRequest
 from runner.ports.trial import Costs, SimulationChoice, TrialConfig
 from runner.processes import SWEEP_TAG, sweep_tag, tagged
 from runner.sweep.worker_records import worker_records

@@ -24,21 +24,21 @@ REFUSED = (EACCES, EPERM, EROFS, ENOTDIR, ENAMETOOLONG, ELOOP)  # what a system 
 # Where commands are declared, by what a person is doing, the everyday ones first.
 PANELS: dict[str, dict[str, str]] = {
     "Plan": {
-        "propose": "rlplan.requests.planning",
-        "check": "rlplan.requests.planning",
-        "preview": "rlplan.requests.planning",
-        "price": "rlplan.requests.planning",
-        "fits": "rlplan.requests.planning",
+        "propose": "rlplan.requests.plan",
+        "check": "rlplan.requests.plan",
+        "preview": "rlplan.requests.plan",
+        "price": "rlplan.requests.plan",
+        "fits": "rlplan.requests.plan",
     },
-    "Run": dict.fromkeys(("sweep", "resume", "retry", "pause", "stop", "launch"), "rlplan.requests.running"),
+    "Run": dict.fromkeys(("sweep", "resume", "retry", "pause", "stop", "launch"), "rlplan.requests.run"),
     "Read": {
-        **dict.fromkeys(("status", "recommend", "rank", "decisions"), "rlplan.requests.reading"),
+        **dict.fromkeys(("status", "recommend", "rank", "decisions"), "rlplan.requests.results"),
         "report": "rlplan.commands.plain",
         "dashboard": "rlplan.commands.plain",
-        "export": "rlplan.requests.reading",
+        "export": "rlplan.requests.results",
     },
-    "Runs made elsewhere": dict.fromkeys(("fit", "compare", "watch", "adopt", "replay"), "rlplan.requests.foreign"),
-    "Set up": {"doctor": "rlplan.requests.planning", "init": "rlplan.commands.plain", "mcp": "rlplan.commands.plain"},
+    "Runs made elsewhere": dict.fromkeys(("fit", "compare", "watch", "adopt", "replay"), "rlplan.requests.logs"),
+    "Set up": {"doctor": "rlplan.requests.plan", "init": "rlplan.commands.plain", "mcp": "rlplan.commands.plain"},
 }
 NAMES = [name for panel in PANELS.values() for name in panel]
 

@@ -21,7 +21,7 @@ from rlplan.charts.chart import Chart
 from rlplan.commands.fit import fit_page
 from rlplan.commands.fit_charts import fit_charts
 from rlplan.commands.fit_curves import fit_curves_of
-from rlplan.requests.foreign import FitRequest
+from rlplan.requests.logs import FitRequest
 
 LEVEL = 0.9
 COLOURS = 128  # of the palette: flat areas need few, and the file is a third as large

@@ -17,7 +17,7 @@ from planner.curves.files.assembly import curves_of
 from planner.curves.files.tabular import paths_of, table_in_memory
 from planner.curves.fit import cut_before
 from planner.curves.laws import Law
-from rlplan.requests.foreign import FitRequest
+from rlplan.requests.logs import FitRequest
 from rlplan.wording.numbers import count, hours, number_in
 
 Item = TypeVar("Item")

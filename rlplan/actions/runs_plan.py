@@ -31,7 +31,7 @@ from planner.store.schema import Candidate, CostRecord, Plan, Point, Segment, Se
 from planner.store.state import sweep_state
 from planner.store.sweeps import add_cost_records, move_trial, save_plan
 from planner.view import Configuration, TrialState
-from rlplan.actions.calibrating import calibration_of, measured_steps
+from rlplan.actions.calibration import calibration_of, measured_steps
 from rlplan.actions.sweep_request import create
 from rlplan.reading.plan_data import HardwareData, WorkloadData, new_candidates
 from rlplan.wording.answers import plain

@@ -18,9 +18,9 @@ from planner.scripts.settings import GpuSplit, ScriptFacts, Settings
 from planner.scripts.verdict import Memory, memory_of
 from rlplan.actions.configuration import flag_of, flagged, load_configuration
 from rlplan.actions.from_script import CAP, facts_of, known_name, model_of, name_in, overrides_of
-from rlplan.actions.pricing import assumptions_of, measured_in
 from rlplan.actions.script_copy import Fixed, fixed_copy
-from rlplan.requests.planning import CheckRequest, FitsRequest
+from rlplan.actions.step_price import assumptions_of, measured_in
+from rlplan.requests.plan import CheckRequest, FitsRequest
 from rlplan.wording.answers import Key, View
 from rlplan.wording.assumptions import Assumption
 

@@ -18,9 +18,9 @@ from planner.store.engine import locate
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.configuration import load_configuration
-from rlplan.actions.launching import store_only as store_final
+from rlplan.actions.final_run import store_only as store_final
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
-from rlplan.requests.running import GoOnRequest, LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
+from rlplan.requests.run import GoOnRequest, LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.answers import Answer, columns
 from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps
 from rlplan.wording.numbers import plural

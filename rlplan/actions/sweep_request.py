@@ -26,10 +26,10 @@ from planner.store.sweeps import add_trial, create_sweep, plan_named, sweep_name
 from planner.tables import explained
 from planner.view import CHAMPION_POLICY
 from rlplan.actions.configuration import flag_of, flagged, load_configuration
-from rlplan.actions.proposing import Require, draft_plan, make_plan
+from rlplan.actions.stored_plan import Require, draft_plan, make_plan
 from rlplan.exits import require_tracker
 from rlplan.reading.sweep_data import approximated
-from rlplan.requests.running import SweepRequest
+from rlplan.requests.run import SweepRequest
 from runner.machine import cpu_cores
 from runner.processes import has_driver
 from runner.storage.place import Place

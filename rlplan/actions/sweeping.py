@@ -36,7 +36,7 @@ from rlplan.actions.sweep_request import (
     within_plan,
 )
 from rlplan.exits import require_for_sweeps
-from rlplan.requests.running import GoOnRequest, ResumeRequest, RetryRequest, SweepRequest
+from rlplan.requests.run import GoOnRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.terminal import tell
 from runner.processes import driver_lives, has_driver, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.deciding import deciding

@@ -17,10 +17,10 @@ from planner.store.state import SweepState
 from planner.store.sweeps import Totals, totals_of
 from planner.view import Configuration, View
 from rlplan.actions.sweep_request import spec_of
-from rlplan.reading.launching import beginning
-from rlplan.reading.recommend_reading import Stored, recommended_for
+from rlplan.reading.launch_line import beginning
+from rlplan.reading.recommendation import Stored, recommended_for
 from rlplan.reading.row_choice import no_such_allocation, row_with, sizes_in
-from rlplan.requests.running import SweepRequest
+from rlplan.requests.run import SweepRequest
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver
 from runner.sweep.answering import planned_of

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_type_hints, over
 
 from budgets.errors import suggest
 from planner.curves.files.tabular import Tabular
-from rlplan.actions import launching, sweeping
+from rlplan.actions import final_run, sweeping
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import Finished
 from rlplan.api.results import Book, Sweep, arguments_named
@@ -29,9 +29,9 @@ from rlplan.commands.replay import answer as answer_replay
 from rlplan.commands.watch import answer as answer_watch
 from rlplan.live.sweep_running import Began, followed
 from rlplan.requests.flags import Request, StoredRequest, flags_of
-from rlplan.requests.foreign import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest
-from rlplan.requests.planning import CheckRequest, FitsRequest, PreviewRequest, PriceRequest, ProposeRequest
-from rlplan.requests.running import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
+from rlplan.requests.logs import AdoptRequest, CompareRequest, FitRequest, ReplayRequest, WatchRequest
+from rlplan.requests.plan import CheckRequest, FitsRequest, PreviewRequest, PriceRequest, ProposeRequest
+from rlplan.requests.run import LaunchRequest, ResumeRequest, RetryRequest, SweepRequest
 from rlplan.wording.command_lines import database_at
 
 P = ParamSpec("P")
@@ -106,7 +106,7 @@ def _resumed(request: ResumeRequest | RetryRequest) -> Sweep:
 
 
 def _launched(request: LaunchRequest) -> Sweep:
-    return _followed(launching.launch, located(request, "sweep"))
+    return _followed(final_run.launch, located(request, "sweep"))
 
 
 def _followed(drive: Callable[..., Finished], request: StoredRequest) -> Sweep:

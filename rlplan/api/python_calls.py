@@ -8,9 +8,9 @@ from rlplan.wording.command_lines import COMMENT, DEFAULT_DATABASE
 
 METHODS = {"rank": "ranked()", "recommend": "recommend()", "decisions": "decisions()", "status": "trials()"}
 FUNCTIONS = {
-    "planning": ("propose", "preview", "price", "check", "fits"),
-    "foreign": ("fit", "compare", "watch", "adopt", "replay"),
-    "running": ("sweep", "resume", "retry", "launch"),
+    "plan": ("propose", "preview", "price", "check", "fits"),
+    "logs": ("fit", "compare", "watch", "adopt", "replay"),
+    "run": ("sweep", "resume", "retry", "launch"),
 }
 SAME = "…"  # stands for the arguments that the answer was asked with
 

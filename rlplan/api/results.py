@@ -25,7 +25,7 @@ from rlplan.wording.command_lines import database_at
 from rlplan.wording.numbers import hours
 
 if TYPE_CHECKING:
-    from rlplan.reading.recommend_reading import Recommended as Answer
+    from rlplan.reading.recommendation import Recommended as Answer
     from rlplan.reading.story import Beliefs
 
 Rows = list[dict[str, Any]]
@@ -158,7 +158,7 @@ class Sweep:
 
         It is the ranking that the sweep stored last, else it is worked out; `stored` asks for the former alone.
         """
-        from rlplan.reading.rank_reading import ranking  # noqa: PLC0415
+        from rlplan.reading.ranked import ranking  # noqa: PLC0415
 
         with self._book.reading():
             return ranking(self.database, self.name, stored=stored).table()[1]
@@ -176,7 +176,7 @@ class Sweep:
 
         `target` has the GPU-hours of another final run, `budget` those of pilots and final run together.
         """
-        from rlplan.reading.recommend_reading import recommended  # noqa: PLC0415
+        from rlplan.reading.recommendation import recommended  # noqa: PLC0415
 
         with self._book.reading():
             return recommended(self.database, self.name, budget=budget, target=target)
@@ -184,7 +184,7 @@ class Sweep:
     @cached_property
     def beliefs(self) -> "Beliefs":
         """What all curves together let one believe: seconds of work for a large sweep, done once."""
-        from rlplan.reading.believing import beliefs  # noqa: PLC0415
+        from rlplan.reading.beliefs import beliefs  # noqa: PLC0415
 
         with self._book.reading() as store:
             return beliefs(store, self.name)

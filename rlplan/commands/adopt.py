@@ -36,7 +36,7 @@ from rlplan.actions.runs_plan import (
     times_their_price,
 )
 from rlplan.actions.sweep_request import own_folder
-from rlplan.requests.foreign import AdoptRequest
+from rlplan.requests.logs import AdoptRequest
 from rlplan.wording.answers import Answer, AxisValues, Columns, Key
 from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
 from rlplan.wording.numbers import hours, plural, rate

@@ -11,7 +11,7 @@ from rlplan.actions.script_check import CheckedScript, PartsData, check_script
 from rlplan.actions.script_copy import Fixed
 from rlplan.commands.check_screen import drawn_check, rows_of
 from rlplan.exits import ExitCode
-from rlplan.requests.planning import CheckRequest
+from rlplan.requests.plan import CheckRequest
 from rlplan.wording.answers import Answer, Key, View, columns
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.draw import Canvas, Invocation, Part

@@ -8,7 +8,7 @@ from operator import attrgetter
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, chosen_decisions, moment
-from rlplan.requests.reading import DecisionsRequest
+from rlplan.requests.results import DecisionsRequest
 from rlplan.wording.answers import DECISIONS, Answer
 from rlplan.wording.draw import LEGIBLE, ROWS, Canvas, Cells, Column, Invocation, Part, next_steps, shortened, table_of
 from rlplan.wording.numbers import plural

@@ -19,7 +19,7 @@ from planner.store.database import VERSION
 from planner.store.engine import filesystem_of, locate, masked
 from planner.store.schema import Sweep
 from rlplan.actions.machine import Finding, Findings, bad, check_disk, check_gpus, list_gpus, mind, ok
-from rlplan.requests.planning import DoctorRequest
+from rlplan.requests.plan import DoctorRequest
 from rlplan.wording.numbers import plural
 
 ANSWER_SECONDS = 3.0

@@ -12,11 +12,11 @@ from rlplan.actions.sweeping import Finished
 from rlplan.exits import ExitCode
 from rlplan.live.sweep_running import stopped
 from rlplan.reading.finals import FinalStanding, failure_lines, final_lines, final_of_sweep, going_on
-from rlplan.reading.rank_reading import ranked_table
-from rlplan.reading.recommend_reading import usual_among, usual_sentence
+from rlplan.reading.ranked import ranked_table
+from rlplan.reading.recommendation import usual_among, usual_sentence
 from rlplan.reading.sweep_data import StatusData
 from rlplan.reading.sweep_picture import Picture, sentence
-from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_rows import picture
 from rlplan.reading.sweep_words import remains, time_of
 from rlplan.wording.answers import RANKED, Answer, columns
 from rlplan.wording.command_lines import Format, command

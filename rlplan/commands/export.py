@@ -21,11 +21,11 @@ from planner.store.curves import counting, every_point, present_attempts
 from planner.store.schema import Decision, Fit, Segment, Sweep, Trial
 from planner.store.sweeps import sweep_named, totals_of
 from planner.tables import flattened
-from rlplan.reading.rank_reading import ranking
+from rlplan.reading.ranked import ranking
 from rlplan.reading.row_choice import axis_cells
 from rlplan.reading.sweep_picture import ScoreData
-from rlplan.reading.sweep_reading import read_picture
-from rlplan.requests.reading import ExportRequest
+from rlplan.reading.sweep_rows import read_picture
+from rlplan.requests.results import ExportRequest
 from rlplan.wording.answers import TRIALS, Columns, columns, plain, spread
 from rlplan.wording.command_lines import FileFormat
 from rlplan.wording.file_writing import require_room, write_csv, write_file

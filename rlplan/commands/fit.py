@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlplan.commands.fit_curves import Fits, fit_curves_of
-from rlplan.requests.foreign import FitRequest
+from rlplan.requests.logs import FitRequest
 from rlplan.wording.file_writing import write_file
 
 if TYPE_CHECKING:

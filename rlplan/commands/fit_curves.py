@@ -29,7 +29,7 @@ from rlplan.actions.curve_jobs import (
     score,
     targets_of,
 )
-from rlplan.requests.foreign import FitRequest
+from rlplan.requests.logs import FitRequest
 from rlplan.wording.answers import Key, Read, Several, View, columns, plain
 from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, Part, listed, next_steps, shortened, table_of
 from rlplan.wording.numbers import count, interval, plural, some_of

@@ -24,7 +24,7 @@ from rlplan.actions.curve_jobs import (
     tables_of,
     targets_of,
 )
-from rlplan.requests.foreign import FitRequest
+from rlplan.requests.logs import FitRequest
 from rlplan.wording.answers import Key, Several, columns
 from rlplan.wording.draw import Canvas, Column, Invocation, Part, listed, next_steps, table_of
 from rlplan.wording.numbers import interval

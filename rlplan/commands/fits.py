@@ -9,7 +9,7 @@ from planner.scripts.verdict import Memory
 from rlplan.actions.script_check import PartsData, room_for
 from rlplan.commands.check_screen import ROWS, fit_line, part_line
 from rlplan.exits import ExitCode
-from rlplan.requests.planning import FitsRequest
+from rlplan.requests.plan import FitsRequest
 from rlplan.wording.answers import Answer, Columns, Key
 from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import some_of

@@ -21,16 +21,16 @@ from planner.store import open_store
 from planner.store.results import RankedRow
 from planner.store.schema import Plan
 from planner.view import Configuration
-from rlplan.actions import launching
-from rlplan.actions.launching import Planned
+from rlplan.actions import final_run
+from rlplan.actions.final_run import Planned
 from rlplan.actions.machine import Findings, rehearsal
 from rlplan.actions.slurm_job import Submitted, for_slurm, rehearses, submit_job
 from rlplan.commands.ended import Ended
 from rlplan.live.sweep_running import followed
-from rlplan.reading.rank_reading import ranking
+from rlplan.reading.ranked import ranking
 from rlplan.reading.row_choice import row_with, sizes_in
 from rlplan.reading.sweep_picture import Source
-from rlplan.requests.running import LaunchRequest
+from rlplan.requests.run import LaunchRequest
 from rlplan.wording.answers import Answer, AxisValues, Key, View, columns
 from rlplan.wording.draw import Canvas, Invocation, Part, next_steps, unbroken
 from rlplan.wording.numbers import hours, interval, rate
@@ -237,14 +237,14 @@ def answer(request: LaunchRequest) -> LaunchPlan | Line | Findings | Submitted |
         _require_only_printed(request)
         return Line(by_hand(request.db, request.sweep, request.print_for, request.row, request.allocation))
     if rehearses(request):
-        from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
+        from rlplan.actions.rehearsal import rehearse_final  # noqa: PLC0415
 
         return rehearsal(rehearse_final(request))
     if for_slurm(request):
         return submit_job(request)
     if request.dry_run:
-        return LaunchPlan(launching.describe(request))
-    return Ended(followed(partial(launching.launch, request), request.db), request.db)
+        return LaunchPlan(final_run.describe(request))
+    return Ended(followed(partial(final_run.launch, request), request.db), request.db)
 
 
 def _require_only_printed(request: LaunchRequest) -> None:

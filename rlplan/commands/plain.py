@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rlplan.requests import options
-from rlplan.requests.completing import plans_and_sweeps
+from rlplan.requests.completion import plans_and_sweeps
 from rlplan.wording.command_lines import DEFAULT_DATABASE
 from rlplan.wording.terminal import tell
 

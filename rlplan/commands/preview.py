@@ -29,7 +29,7 @@ from rlplan.commands.preview_worlds import (
     splits_of,
 )
 from rlplan.reading.row_choice import chosen_data
-from rlplan.requests.planning import PreviewRequest
+from rlplan.requests.plan import PreviewRequest
 from rlplan.wording.answers import Answer, Key, columns
 from rlplan.wording.draw import ROWS, Canvas, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, listing, plain_number, plural, share

@@ -30,7 +30,7 @@ from planner.replay.play import open_chooser, play, play_whole
 from planner.store import Store
 from planner.store.schema import Plan
 from planner.view import Configuration, PlanPrior
-from rlplan.actions.calibrating import CostSource, with_measured
+from rlplan.actions.calibration import CostSource, with_measured
 from runner.simulation.drawn import APART, DrawnCell, DrawnWorld, Setting
 from runner.sweep.planned import pilot_gpus
 

@@ -16,8 +16,8 @@ from planner.percent import percent
 from planner.price import Change, PhasePrice, Price
 from planner.price.measured_runs import PricedRun, Summary, summary
 from rlplan.actions.configuration import flag_of, flagged, load_configuration
-from rlplan.actions.pricing import Priced, price_one, price_table
-from rlplan.requests.planning import PriceRequest
+from rlplan.actions.step_price import Priced, price_one, price_table
+from rlplan.requests.plan import PriceRequest
 from rlplan.wording.answers import Answer, Key, View, columns
 from rlplan.wording.assumptions import ASSUMPTIONS, Assumption, narrowing
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
@@ -37,7 +37,7 @@ def answer(request: PriceRequest) -> "StepPrice | RunPrices | ForgottenPrices | 
     """Price a step or a table of runs, train some steps to know it, or forget what was measured."""
     if request.forget is not None:
         _require_alone(request, "forget", "--forget")
-        from rlplan.actions.calibrating import forget_prices  # noqa: PLC0415 (opens the store, which takes long)
+        from rlplan.actions.calibration import forget_prices  # noqa: PLC0415 (opens the store, which takes long)
 
         return ForgottenPrices(*forget_prices(request.forget, request.db))
     if request.runs is not None:

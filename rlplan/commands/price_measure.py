@@ -31,10 +31,10 @@ from planner.store.results import WHOLE
 from planner.store.schema import CostRecord
 from planner.store.sweeps import add_cost_records
 from planner.view import Configuration
-from rlplan.actions.calibrating import measured_steps
+from rlplan.actions.calibration import measured_steps
 from rlplan.actions.machine import list_gpus
-from rlplan.actions.pricing import price_one
 from rlplan.actions.runs_plan import given_candidate, given_plan
+from rlplan.actions.step_price import price_one
 from rlplan.actions.sweep_request import machine, own_folder
 from rlplan.wording.answers import Answer, Key, columns
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of

@@ -11,7 +11,7 @@ from planner.prior.studies import FEWEST_SUPPORTED_UPDATES, HARMFUL_EPOCHS, HARM
 from planner.proposals import Candidate, Layout, OtherBudget, Proposal
 from planner.proposals.propose import LEVEL_NOTE, LITTLE_SIGNAL, STOPS_EARLY, USUAL_NOTE
 from planner.store.engine import masked
-from rlplan.actions.proposing import StoredPlan, asked_configuration, make_plan
+from rlplan.actions.stored_plan import StoredPlan, asked_configuration, make_plan
 from rlplan.commands.plan import Plan
 from rlplan.commands.propose_screen import (
     LEVEL_ENOUGH,
@@ -25,7 +25,7 @@ from rlplan.commands.propose_screen import (
 )
 from rlplan.exits import ExitCode
 from rlplan.reading.plan_data import PlanData, csv_rows
-from rlplan.requests.planning import ProposeRequest
+from rlplan.requests.plan import ProposeRequest
 from rlplan.wording.answers import Answer, plain
 from rlplan.wording.assumptions import ASSUMPTIONS
 from rlplan.wording.command_lines import Format

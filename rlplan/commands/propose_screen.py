@@ -27,9 +27,9 @@ from planner.percent import chance, percent
 from planner.proposals import Candidate, Proposal
 from planner.proposals.proposal import ChampionPlan
 from planner.view import Configuration
-from rlplan.actions.calibrating import ADOPTED
+from rlplan.actions.calibration import ADOPTED
 from rlplan.actions.configuration import CLUSTER, THIS_MACHINE
-from rlplan.actions.proposing import StoredPlan
+from rlplan.actions.stored_plan import StoredPlan
 from rlplan.reading.plan_data import recipe_names
 from rlplan.wording.answers import axes_column
 from rlplan.wording.assumptions import ASSUMED, GUESSED

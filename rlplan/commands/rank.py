@@ -8,9 +8,9 @@ from typing import Any
 from budgets.errors import InputError
 from planner.store.results import RankedRow
 from planner.view import TrialState
-from rlplan.reading.rank_reading import Ranking, ranking
+from rlplan.reading.ranked import Ranking, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
-from rlplan.requests.reading import RankRequest
+from rlplan.requests.results import RankRequest
 
 STATES = (*(state.value for state in TrialState), "proposed")
 SORT_KEYS: dict[str, SortKey[RankedRow]] = {

@@ -8,10 +8,10 @@ from planner.percent import chance
 from planner.recommend.answer import FinalAnswer
 from planner.recommend.choice import Choice, Succession
 from planner.store.schema import SweepStatus
-from rlplan.reading.recommend_reading import Recommended as Answer
-from rlplan.reading.recommend_reading import outlook, recommended, usual_sentence
+from rlplan.reading.recommendation import Recommended as Answer
+from rlplan.reading.recommendation import outlook, recommended, usual_sentence
 from rlplan.reading.sweep_picture import level_with_it, overrun
-from rlplan.requests.reading import RecommendRequest
+from rlplan.requests.results import RecommendRequest
 from rlplan.wording.answers import SIZE, axes_column
 from rlplan.wording.command_lines import wrapped_command
 from rlplan.wording.draw import (

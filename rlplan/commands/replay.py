@@ -19,7 +19,7 @@ from planner.replay.table import ReadTable, read_recorded, recorded_in
 from planner.view import Configuration
 from rlplan.commands.replay_whole import POLICY, WholeReplay, answer_whole
 from rlplan.reading.row_choice import chosen_data
-from rlplan.requests.foreign import ReplayRequest
+from rlplan.requests.logs import ReplayRequest
 from rlplan.wording import draw
 from rlplan.wording.answers import Answer, AxisValues, Key, Read, View, columns
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part

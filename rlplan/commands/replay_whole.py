@@ -16,7 +16,7 @@ from planner.replay.recorded import AROUND, Recorded
 from planner.replay.table import ReadTable
 from planner.view import Champion, Configuration
 from rlplan.reading.row_choice import chosen_data
-from rlplan.requests.foreign import ReplayRequest
+from rlplan.requests.logs import ReplayRequest
 from rlplan.wording import draw
 from rlplan.wording.answers import Answer, AxisValues, Key, View, columns
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part

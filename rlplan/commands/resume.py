@@ -18,7 +18,7 @@ from rlplan.actions import sweeping
 from rlplan.actions.slurm_job import Submitted, for_slurm, submit_job
 from rlplan.commands.ended import Ended
 from rlplan.live.sweep_running import followed
-from rlplan.requests.running import PauseRequest, ResumeRequest, RetryRequest
+from rlplan.requests.run import PauseRequest, ResumeRequest, RetryRequest
 from rlplan.wording.answers import Answer, columns
 from rlplan.wording.draw import Canvas, Invocation, Part, next_steps
 from runner.processes import driver_lives, has_driver

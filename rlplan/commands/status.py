@@ -26,10 +26,10 @@ from rlplan.reading.finals import (
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_data import StatusData, approximated, taken
 from rlplan.reading.sweep_picture import Picture, sentence
-from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_rows import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, tally, time_of
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
-from rlplan.requests.reading import StatusRequest
+from rlplan.requests.results import StatusRequest
 from rlplan.wording.answers import TRIALS, Answer, axes_column, columns
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, one_screen, table_of
 from rlplan.wording.numbers import aligned_hours, interval, plural, some_of, steps

@@ -17,7 +17,7 @@ from rlplan.actions.slurm_job import Submitted, for_slurm, rehearses, submit_job
 from rlplan.actions.sweep_request import machine, makes_a_plan, notes_of, plan_meant, spec_of, within_plan
 from rlplan.commands.ended import Ended
 from rlplan.live.sweep_running import followed
-from rlplan.requests.running import SweepRequest
+from rlplan.requests.run import SweepRequest
 from rlplan.wording.answers import SIZE, Answer, columns
 from rlplan.wording.draw import Canvas, Cells, Column, Invocation, Part, next_steps, table_of
 from rlplan.wording.numbers import aligned_hours, duration, hours, plural, steps
@@ -122,7 +122,7 @@ def _planned_trials(spec: SweepSpec, plan: Plan) -> Iterator[PlannedTrial]:
 def answer(request: SweepRequest) -> Findings | Submitted | DryRun | Ended:
     """Run the pilots, or do what else is asked for."""
     if rehearses(request):
-        from rlplan.actions.rehearsing import rehearse  # noqa: PLC0415
+        from rlplan.actions.rehearsal import rehearse  # noqa: PLC0415
 
         return rehearsal(rehearse(request))
     if for_slurm(request):

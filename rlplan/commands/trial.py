@@ -17,7 +17,7 @@ from planner.store.sweeps import sweep_named
 from planner.view import TrialState
 from rlplan.reading.decisions import decisions_of
 from rlplan.reading.sweep_picture import ScoreData, SegmentRow, TrialRow
-from rlplan.reading.sweep_reading import read_picture, segments_of, without_variables
+from rlplan.reading.sweep_rows import read_picture, segments_of, without_variables
 from rlplan.reading.sweep_words import reached, with_error
 from rlplan.wording.answers import Answer, columns, plain
 from rlplan.wording.draw import (

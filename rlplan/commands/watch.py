@@ -30,7 +30,7 @@ from planner.percent import percent
 from planner.scripts.records import Progress, progress_of, read_run
 from rlplan.callbacks.run_watch import lines_of
 from rlplan.exits import ExitCode
-from rlplan.requests.foreign import WatchRequest
+from rlplan.requests.logs import WatchRequest
 from rlplan.wording.answers import Answer, Key, View, columns, plain
 from rlplan.wording.command_lines import Format
 from rlplan.wording.draw import Canvas, Invocation, NextStep, Part, next_steps, print_drawn

@@ -14,7 +14,7 @@ from planner.store.sweeps import sweep_named
 from rlplan.actions.interrupts import Interrupts
 from rlplan.live.sweep_display import Lines, Position, choose_display, news, position
 from rlplan.reading.sweep_picture import Picture
-from rlplan.reading.sweep_reading import read_picture
+from rlplan.reading.sweep_rows import read_picture
 from rlplan.wording.command_lines import command
 from rlplan.wording.terminal import tell
 

@@ -19,9 +19,9 @@ from planner.view import Configuration
 from rlplan.reading.decisions import Decision, decisions_of
 from rlplan.reading.finals import FinalStanding, final_standing
 from rlplan.reading.health import Charged, Flag, Priced, flags
-from rlplan.reading.recommend_reading import Recommended
+from rlplan.reading.recommendation import Recommended
 from rlplan.reading.sweep_picture import Picture, SegmentRow
-from rlplan.reading.sweep_reading import read_picture, segments_of
+from rlplan.reading.sweep_rows import read_picture, segments_of
 from rlplan.wording.assumptions import Assumption
 from rlplan.wording.command_lines import DEFAULT_DATABASE, typed_here
 

@@ -14,7 +14,7 @@ import typer
 
 from budgets.errors import InputError
 from budgets.hardware import LARGEST_BUDGET_GPU_HOURS
-from rlplan.requests.completing import Offer
+from rlplan.requests.completion import Offer
 from rlplan.wording.command_lines import DEFAULT_DATABASE, Format, database_at
 from rlplan.wording.numbers import gpu_hours, gpu_hours_or_dollars, plain_number, whole_number
 

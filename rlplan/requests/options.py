@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from rlplan.requests import completing
+from rlplan.requests import completion
 from rlplan.requests.flags import DATABASE, argument, flag, toggle
 
 if TYPE_CHECKING:
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 def key(*names: str) -> Any:
     """Return a flag for what rows are sorted by."""
-    return flag(f"{', '.join(names[:-1])} or {names[-1]}.", "<key>", offer=completing.one_of(*names))
+    return flag(f"{', '.join(names[:-1])} or {names[-1]}.", "<key>", offer=completion.one_of(*names))
 
 
 DatabaseOption = Annotated[str, typer.Option("--db", envvar="RLPLAN_DB", help=DATABASE)]
 config = partial(flag, "A configuration file; ./rlplan.toml is read without this.")
 seed = partial(flag, "Decides every random number.", default=0, least=0)
-sweep = partial(argument, "A sweep, such as sweep-2; the newest without it.", offer=completing.sweeps)
-plan = partial(argument, "A stored plan, such as plan-3; the newest without it.", offer=completing.plans)
-task = partial(flag, "An embedded task, on this machine's CPU.", offer=completing.tasks)
+sweep = partial(argument, "A sweep, such as sweep-2; the newest without it.", offer=completion.sweeps)
+plan = partial(argument, "A stored plan, such as plan-3; the newest without it.", offer=completion.plans)
+task = partial(flag, "An embedded task, on this machine's CPU.", offer=completion.tasks)
 difficulty = partial(flag, "easy, medium, hard or mixed problems.", key="workload.difficulty")
 pass_rate = partial(flag, "Mean pass rate of the base model.", key="workload.pass_rate")
 pass_rates_file = partial(flag, "A file with one pass rate per prompt.", key="workload.pass_rates_file")
@@ -45,7 +45,7 @@ policy = partial(
     "What decides: rlplan, full, random, median, asha or hyperband.",
     "<name>",
     default="rlplan",
-    offer=completing.policies,
+    offer=completion.policies,
 )
 
 # How a budget is split, and what is compared beside n and B, for a plan and for a sweep that makes one.
@@ -64,14 +64,14 @@ explore = partial(flag, "Short runs all over the grid, and no champion.", key="p
 alone = partial(flag, "No challengers beside the champion.", key="proposal.alone")
 advised = partial(flag, "Start with the usual n and B instead of your own.", key="proposal.advised")
 pilot_gpus = partial(flag, "How many GPUs a pilot gets; else the fewest at nearly the best price.", key="pilot.gpus")
-recipes = partial(flag, "Recipes to compare with each other.", "<a>,<b>", offer=completing.recipes, key="axes.recipes")
-models = partial(flag, "Base models to compare with each other.", "<a>,<b>", offer=completing.models, key="axes.models")
+recipes = partial(flag, "Recipes to compare with each other.", "<a>,<b>", offer=completion.recipes, key="axes.recipes")
+models = partial(flag, "Base models to compare with each other.", "<a>,<b>", offer=completion.models, key="axes.models")
 
 # Of what is priced, for a plan and for one configuration.
 catalogue_model = partial(
-    flag, "A model of the catalogue, or a path to a config.json.", offer=completing.models, key="workload.model"
+    flag, "A model of the catalogue, or a path to a config.json.", offer=completion.models, key="workload.model"
 )
-gpu = partial(flag, "A GPU of the catalogue, or your own in rlplan.toml.", offer=completing.gpus, key="hardware.gpu")
+gpu = partial(flag, "A GPU of the catalogue, or your own in rlplan.toml.", offer=completion.gpus, key="hardware.gpu")
 gpus = partial(flag, "How many GPUs the run has.", key="hardware.gpus")
 prompts = partial(flag, "How many prompts there are to train on.", key="workload.prompt_set_size")
 response_tokens = partial(flag, "Most tokens of a response.", least=1, key="workload.response_tokens")
@@ -82,7 +82,7 @@ turns = partial(flag, "Turns of a rollout in an environment, such as calls of to
 tool_seconds = partial(flag, "Seconds that the environment takes for a turn.", key="workload.tool_seconds")
 from_log = partial(flag, "A trainer's log of such a run: response length and base score count.", "<log>")
 recipe = partial(
-    flag, "A recipe, such as grpo or scalerl, or a path to a .toml file.", offer=completing.recipes, key="recipe.name"
+    flag, "A recipe, such as grpo or scalerl, or a path to a .toml file.", offer=completion.recipes, key="recipe.name"
 )
 
 # Of the training, for one run and for a sweep.
@@ -98,7 +98,7 @@ trainer = partial(
     flag,
     "Whose trainer: builtin, trl, verl, …, a file on your own, or a trainable of Ray Tune's.",
     "<name>|<file>.toml|<module>:<trainable>",
-    offer=completing.trainers,
+    offer=completion.trainers,
 )
 rehearse = partial(toggle, "Try cluster, folder and trainer for a minute, and spend nothing.")
 approximate = partial(toggle, "Let --trainer do a recipe as nearly as it can, and mark it.")

@@ -67,7 +67,7 @@ SUFFIXES = (".html", ".htm")
 
 def write_report(out: Path, database: str, name: str | None) -> Path:
     """Write the report of a sweep, by default the newest, or of a plan that none has run; InputError for a bad file."""
-    from rlplan.reading.believing import story_and_beliefs  # noqa: PLC0415
+    from rlplan.reading.beliefs import story_and_beliefs  # noqa: PLC0415
 
     path = checked(out.expanduser())  # before the curves are fitted, which takes a while
     with open_store(database, read_only=True) as store:

@@ -15,7 +15,7 @@ from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.heat import heat_maps
 from rlplan.charts.timeline import timeline
 from rlplan.reading.decisions import Decision
-from rlplan.reading.recommend_reading import outlook
+from rlplan.reading.recommendation import outlook
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import Picture, sentence
 from rlplan.reading.sweep_words import remains

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rlplan.actions import sweeping
-from rlplan.actions.launching import describe, launch
-from rlplan.requests.running import LaunchRequest
+from rlplan.actions.final_run import describe, launch
+from rlplan.requests.run import LaunchRequest
 from tests.browser.conftest import Look, rlplan, served
 from tests.rlplan.test_launching import Falling
 from tests.rlplan.test_sweeping import swept_in

@@ -4,10 +4,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from rlplan.actions.final_run import launch
 from rlplan.actions.interrupts import Interrupts
-from rlplan.actions.launching import launch
 from rlplan.actions.sweeping import go_on, start
-from rlplan.requests.running import LaunchRequest, ResumeRequest
+from rlplan.requests.run import LaunchRequest, ResumeRequest
 from tests.faults.sweeper import SIMULATION, request
 
 VALIDATIONS = 12

@@ -11,7 +11,7 @@ import numpy as np
 
 from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import go_on, start
-from rlplan.requests.running import ResumeRequest, SweepRequest
+from rlplan.requests.run import ResumeRequest, SweepRequest
 from runner.ports.trial import Costs, SimulationChoice
 from runner.sweep import concluding
 

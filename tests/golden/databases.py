@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rlplan.actions.launching import launch
+from rlplan.actions.final_run import launch
 from rlplan.actions.sweeping import start
 from rlplan.cli import app
-from rlplan.requests.running import LaunchRequest
+from rlplan.requests.run import LaunchRequest
 from tests.rlplan.sweep_rows import seeded
 from tests.rlplan.test_sweeping import request, simulate
 

@@ -17,7 +17,7 @@ from planner.scripts.differences import Entry
 from planner.scripts.records import LoggedRun, Step
 from planner.scripts.settings import GpuSplit, Settings
 from planner.store.schema import CostRecord
-from rlplan.actions.calibrating import calibration_of, measured_steps
+from rlplan.actions.calibration import calibration_of, measured_steps
 from rlplan.actions.runs_plan import cost_rows, times_their_price
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

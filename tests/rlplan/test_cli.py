@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from planner.config import Config, Layer, resolve
 from rlplan.actions.configuration import load_configuration
-from rlplan.actions.proposing import make_plan
+from rlplan.actions.stored_plan import make_plan
 from rlplan.cli import app
 from tests.rlplan.conftest import Run
 
@@ -90,7 +90,7 @@ def test_an_internal_error_is_one_line_and_debug_shows_where(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("nobody expected this")
 
-    monkeypatch.setattr("rlplan.actions.proposing.load_configuration", broken)
+    monkeypatch.setattr("rlplan.actions.stored_plan.load_configuration", broken)
     ran = run("propose", "--budget", "5000")
     assert ran.code == 1
     assert ran.err == (

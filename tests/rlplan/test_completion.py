@@ -12,7 +12,7 @@ from planner.config.trainer import TRAINERS
 from planner.policy.policies import POLICIES
 from planner.store import sweeps
 from planner.view import TrialState
-from rlplan.requests import completing
+from rlplan.requests import completion
 from tests.planner.store import samples
 from tests.planner.store.samples import at
 from tests.rlplan.conftest import Run
@@ -73,9 +73,9 @@ def test_a_shell_is_offered(offered: Offered, line: str, names: list[str]) -> No
 
 def test_what_is_written_down_here_is_what_there_is() -> None:
     """The lists that are repeated, so that a press of the key imports nothing."""
-    assert set(completing.POLICIES) == set(POLICIES)
-    assert completing.TRAINERS == TRAINERS
-    assert set(completing.STATES) == {state.value for state in TrialState}
+    assert set(completion.POLICIES) == set(POLICIES)
+    assert completion.TRAINERS == TRAINERS
+    assert set(completion.STATES) == {state.value for state in TrialState}
 
 
 @pytest.mark.parametrize("by", ["path", "url", "environment"])

@@ -8,13 +8,13 @@ import pytest
 from planner.store.finals import Final
 from planner.store.schema import Point, Segment, Sweep, SweepStatus
 from rlplan.actions.configuration import load_configuration
-from rlplan.actions.launching import launch
-from rlplan.actions.proposing import make_plan
+from rlplan.actions.final_run import launch
+from rlplan.actions.stored_plan import make_plan
 from rlplan.actions.sweeping import go_on
 from rlplan.commands import status
 from rlplan.commands.status import Standing
-from rlplan.requests.reading import StatusRequest
-from rlplan.requests.running import LaunchRequest, ResumeRequest
+from rlplan.requests.results import StatusRequest
+from rlplan.requests.run import LaunchRequest, ResumeRequest
 from runner.ports.executor import Work
 from runner.ports.trial import Costs, SimulationChoice
 from tests.rlplan.stored_rows import rows, spent_of

@@ -11,7 +11,7 @@ from bench.synthetic import draw
 from planner.curves.curve import Curve
 from rlplan.commands.fit_charts import BAND_POINTS, fit_charts
 from rlplan.commands.fit_curves import fit_curves_of
-from rlplan.requests.foreign import FitRequest
+from rlplan.requests.logs import FitRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import rising, write
 

@@ -16,7 +16,7 @@ from planner.store import open_store
 from planner.store.schema import Decision, Point, Sweep, Trial
 from planner.store.state import sweep_state
 from rlplan.actions.sweeping import start
-from rlplan.requests.running import SweepRequest
+from rlplan.requests.run import SweepRequest
 from runner.ports.trial import Costs, SimulationChoice
 from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import spent_of

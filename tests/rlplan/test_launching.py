@@ -21,21 +21,21 @@ from planner.store.state import sweep_state
 from planner.store.sweeps import sweep_named
 from planner.view import TrialState
 from rlplan.actions import sweeping
-from rlplan.actions.launching import describe, launch
+from rlplan.actions.final_run import describe, launch
 from rlplan.actions.sweeping import go_on, start
 from rlplan.charts.budget import final_chart
 from rlplan.commands import status
 from rlplan.commands.ended import Ended, FinalEnd
 from rlplan.commands.sweep import describe as sweeping_as_asked
 from rlplan.live.sweep_display import Position, news
-from rlplan.reading.believing import beliefs
+from rlplan.reading.beliefs import beliefs
 from rlplan.reading.finals import Record, final_of_sweep, final_standing, record_of, record_text
-from rlplan.reading.rank_reading import ranking
-from rlplan.reading.recommend_reading import recommended
+from rlplan.reading.ranked import ranking
+from rlplan.reading.recommendation import recommended
 from rlplan.reading.story import story
-from rlplan.reading.sweep_reading import picture
-from rlplan.requests.reading import StatusRequest
-from rlplan.requests.running import LaunchRequest, ResumeRequest
+from rlplan.reading.sweep_rows import picture
+from rlplan.requests.results import StatusRequest
+from rlplan.requests.run import LaunchRequest, ResumeRequest
 from rlplan.web.page import section
 from rlplan.web.report import write_report
 from rlplan.wording.command_lines import Format

@@ -14,14 +14,14 @@ from planner.store import open_store
 from planner.store.curves import points_of
 from planner.store.finals import Final, ForecastOfFinal
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
-from rlplan.actions import launching, sweeping
+from rlplan.actions import final_run, sweeping
 from rlplan.actions.configuration import load_configuration
-from rlplan.actions.launching import describe, launch
-from rlplan.actions.proposing import make_plan
+from rlplan.actions.final_run import describe, launch
+from rlplan.actions.stored_plan import make_plan
 from rlplan.actions.sweeping import go_on, start
 from rlplan.reading.finals import FinalStanding, final_of_sweep
-from rlplan.reading.recommend_reading import recommended
-from rlplan.requests.running import LaunchRequest, ResumeRequest
+from rlplan.reading.recommendation import recommended
+from rlplan.requests.run import LaunchRequest, ResumeRequest
 from runner.ports.executor import Event
 from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
@@ -147,7 +147,7 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
 def test_a_final_run_that_is_done_goes_on_with_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     with pytest.MonkeyPatch.context() as patch:  # as where more passes over the prompts would do harm
-        patch.setattr(launching, "limit_of", lambda run, config: run.length.steps // 2)
+        patch.setattr(final_run, "limit_of", lambda run, config: run.length.steps // 2)
         launch(LaunchRequest(validations=20, db="rlplan.db"))
     done = final_of("rlplan.db")
     assert done.step == done.update_steps

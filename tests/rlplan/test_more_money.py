@@ -9,7 +9,7 @@ from budgets.errors import NotFoundError
 from planner.store.schema import Plan, Segment, SweepStatus
 from rlplan.actions.sweeping import go_on, start
 from rlplan.exits import ExitCode
-from rlplan.requests.running import ResumeRequest
+from rlplan.requests.run import ResumeRequest
 from tests.golden.databases import make_database
 from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import rows

@@ -10,8 +10,8 @@ from planner.config import Layer, build_request, resolve
 from planner.proposals.grid import price_cell
 from planner.store.schema import Plan
 from planner.view import Configuration
-from rlplan.actions.pricing import price_one
-from rlplan.actions.proposing import draft_plan
+from rlplan.actions.step_price import price_one
+from rlplan.actions.stored_plan import draft_plan
 from runner.sweep.planning import SweepChoice, sweep_spec
 from runner.trainers.job import validation_steps
 from tests.rlplan.conftest import Run

@@ -17,7 +17,7 @@ from rlplan.commands.preview import (
 from rlplan.commands.preview import (
     answer as preview,
 )
-from rlplan.requests.planning import PreviewRequest
+from rlplan.requests.plan import PreviewRequest
 from rlplan.wording.command_lines import Format
 from rlplan.wording.draw import Invocation
 from tests.rlplan.conftest import Run

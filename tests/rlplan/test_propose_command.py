@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planner.store import open_store, sweeps
-from rlplan.actions.calibrating import calibration_of
+from rlplan.actions.calibration import calibration_of
 from tests.planner.proposals.requests import request
 from tests.planner.store import samples
 from tests.rlplan.conftest import Run

@@ -11,8 +11,8 @@ from planner.store.results import RankedRow
 from planner.store.schema import Recommendation, SweepStatus
 from planner.view import Axes, TrialState
 from rlplan.commands.rank import chosen_rows
-from rlplan.reading.recommend_reading import recommended
-from rlplan.requests.reading import RankRequest
+from rlplan.reading.recommendation import recommended
+from rlplan.requests.results import RankRequest
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run

@@ -9,9 +9,9 @@ from sqlalchemy import select
 from planner.store import open_store
 from planner.store.schema import Recommendation, Sweep
 from planner.view import Configuration
-from rlplan.actions.launching import describe, store_only
-from rlplan.reading.launching import Final, launch
-from rlplan.requests.running import LaunchRequest
+from rlplan.actions.final_run import describe, store_only
+from rlplan.reading.launch_line import Final, launch
+from rlplan.requests.run import LaunchRequest
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
 from runner.sweep.answering import stored_board
@@ -134,7 +134,7 @@ def test_a_pilot_whose_data_are_too_short_is_not_gone_on_with(tmp_path: Path, mo
         """Stand in for a trainer whose order of problems depends on how long its data are."""
         return config.model_copy(update={"seed": steps})
 
-    monkeypatch.setattr("rlplan.reading.launching.reaching", lengthened)
+    monkeypatch.setattr("rlplan.reading.launch_line.reaching", lengthened)
     found = launch(board, SWEEP, "rlplan.db", chosen)
     assert found.continues is None
     assert found.note == "it starts from the base model, for it needs longer data than its pilot had"

@@ -9,10 +9,10 @@ import pytest
 
 from budgets.errors import CheckpointError
 from planner.store.schema import Sweep
-from rlplan.actions import rehearsing
+from rlplan.actions import rehearsal as rehearsing
 from rlplan.actions.machine import Finding, Health, rehearsal
 from rlplan.exits import ExitCode
-from rlplan.requests.running import LaunchRequest, SweepRequest
+from rlplan.requests.run import LaunchRequest, SweepRequest
 from rlplan.wording.command_lines import Format
 from rlplan.wording.draw import Invocation
 from runner.ports.trial import TrialConfig

@@ -12,7 +12,7 @@ from planner.store.control import Driver
 from planner.store.schema import Sweep, SweepStatus, Trial
 from planner.view import TrialState
 from rlplan.actions.configuration import load_configuration
-from rlplan.actions.proposing import make_plan
+from rlplan.actions.stored_plan import make_plan
 from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import hold, rows
 from tests.rlplan.test_screens import check, next_of

@@ -15,7 +15,7 @@ from budgets.errors import BudgetError, NotFoundError, StoreError
 from rlplan.actions.sweeping import Finished
 from rlplan.commands.sweep import DryRun, PlannedTrial
 from rlplan.live.sweep_running import Follower
-from rlplan.requests.running import SweepRequest
+from rlplan.requests.run import SweepRequest
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import ready, seeded
 from tests.rlplan.test_screens import check

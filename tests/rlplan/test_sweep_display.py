@@ -30,7 +30,7 @@ from rlplan.live.sweep_display import READY, STOPPING, Lines, Terminal
 from rlplan.live.sweep_running import Follower, followed
 from rlplan.live.sweep_screen import screen
 from rlplan.reading.sweep_picture import Driver, Forecast, Money, Picture, TrialRow
-from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_rows import picture
 from rlplan.reading.sweep_words import reached, time_of
 from rlplan.wording.draw import Canvas
 from tests.rlplan.stored_rows import rows

@@ -15,7 +15,7 @@ from planner.store.control import GRACE, Driver, hold_lease
 from planner.store.sweeps import sweep_named
 from rlplan.actions import sweeping
 from rlplan.actions.sweeping import go_on
-from rlplan.requests.running import ResumeRequest
+from rlplan.requests.run import ResumeRequest
 from runner.processes import this_driver
 from runner.sweep.home import home_of
 from tests.rlplan.stored_rows import hold

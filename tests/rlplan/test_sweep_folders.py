@@ -15,8 +15,8 @@ from planner.view import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.sweeping import go_on, start
 from rlplan.commands import status
-from rlplan.requests.reading import StatusRequest
-from rlplan.requests.running import ResumeRequest
+from rlplan.requests.results import StatusRequest
+from rlplan.requests.run import ResumeRequest
 from runner.ports.executor import Event, Failed
 from runner.storage.place import Place
 from runner.sweep.holds import MISSING_SECONDS

@@ -23,7 +23,7 @@ from rlplan.actions.sweep_request import plan_meant, spec_of
 from rlplan.actions.sweeping import go_on, start
 from rlplan.commands.sweep import describe
 from rlplan.exits import ExitCode, exit_code
-from rlplan.requests.running import ResumeRequest, RetryRequest, SweepRequest
+from rlplan.requests.run import ResumeRequest, RetryRequest, SweepRequest
 from runner.ports.executor import Event
 from runner.ports.trial import Costs, Failures, SimulationChoice
 from runner.simulation.world import course_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlplan.commands.watch import WatchEvent, followed
-from rlplan.requests.foreign import WatchRequest
+from rlplan.requests.logs import WatchRequest
 from tests.rlplan.conftest import Run
 from tests.security.limits import limited
 

@@ -13,7 +13,7 @@ from budgets.errors import RlplanError, StoreError
 from planner.store import Store, open_store
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
-from rlplan.reading.believing import beliefs, mark
+from rlplan.reading.beliefs import beliefs, mark
 from rlplan.reading.story import Beliefs, Story, story
 from rlplan.reading.sweep_words import time_of
 from rlplan.web import page

@@ -12,8 +12,7 @@ from planner.proposals.request import Request
 from planner.rules import GridBounds
 from planner.scripts.changes import Checked, check
 from planner.scripts.launch import Launch, configured, launch_of
-from planner.scripts.script import ScriptFacts
-from planner.scripts.settings import GpuSplit, Settings
+from planner.scripts.settings import GpuSplit, ScriptFacts, Settings
 from planner.scripts.verdict import verdict
 
 SETTINGS = Settings(

@@ -10,7 +10,7 @@ from rlplan.actions.interrupts import Interrupts
 from rlplan.actions.sweeping import Finished
 from rlplan.api.results import Book
 from rlplan.live.sweep_running import Began
-from rlplan.requests.running import SweepRequest
+from rlplan.requests.run import SweepRequest
 from runner.ports.trial import SimulationChoice
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import ready

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from planner.store import open_store
-from rlplan.reading.believing import beliefs
+from rlplan.reading.beliefs import beliefs
 from rlplan.reading.story import Beliefs, Story, story
 from rlplan.reading.sweep_picture import TrialRow
 from tests.rlplan.recommend_sweeps import ended

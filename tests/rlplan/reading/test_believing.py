@@ -8,8 +8,8 @@ import pytest
 from planner.belief.forecasts import PLACES, Band
 from planner.store import open_store
 from planner.view import ScorePoint, has_curve
-from rlplan.reading.believing import beliefs, believed
-from rlplan.reading.recommend_reading import Stored, recommended, stored
+from rlplan.reading.beliefs import beliefs, believed
+from rlplan.reading.recommendation import Stored, recommended, stored
 from rlplan.reading.story import Beliefs
 from runner.sweep.board import Board
 from tests.rlplan.recommend_sweeps import ended

@@ -9,7 +9,7 @@ from planner.store.control import hold_lease, request, take, waiting
 from planner.store.schema import RequestKind, Segment, SegmentOutcome, SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.view import TrialState
-from rlplan.reading.believing import mark
+from rlplan.reading.beliefs import mark
 from tests.rlplan.sweep_rows import DRIVER, STEPS, Seeder, later
 
 

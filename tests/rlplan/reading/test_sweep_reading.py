@@ -7,7 +7,7 @@ import pytest
 
 from planner.store.control import request, take, take_lease
 from planner.store.schema import RequestKind
-from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_rows import picture
 from rlplan.reading.sweeps import listed_sweeps
 from runner.processes import this_driver
 from tests.planner.store.samples import NOON

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from budgets.errors import InputError
 from planner.store.schema import Fit
 from planner.store.state import sweep_state
-from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_rows import picture
 from runner.ports.backend import Point
 from runner.ports.trial import SimulationChoice, TrialConfig
 from runner.simulation.surfaces import Surface

@@ -16,10 +16,10 @@ from planner.price.open_facts import MEAN_RESPONSE
 from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
 from planner.store.schema import Plan
-from rlplan.actions.calibrating import cost_sources, with_adopted_rate, with_measured
+from rlplan.actions.calibration import cost_sources, with_adopted_rate, with_measured
 from rlplan.actions.configuration import absent, flagged, load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
-from rlplan.requests.planning import ProposeRequest
+from rlplan.requests.plan import ProposeRequest
 from rlplan.wording.assumptions import Assumption, assumptions
 
 Require = Callable[[Plan], object]  # raises where a plan will not do

@@ -60,7 +60,7 @@ def measured_in(database: str, resolved: Resolved) -> Iterator[tuple[Resolved, C
         yield resolved, lambda asked: asked  # without the store, which takes longer to import than all else
         return
     from planner.store import open_store  # noqa: PLC0415
-    from rlplan.actions.calibrating import CostSource, known_of, with_adopted_rate  # noqa: PLC0415
+    from rlplan.actions.calibration import CostSource, known_of, with_adopted_rate  # noqa: PLC0415
 
     with open_store(database, read_only=True) as store:
         sources, given_mean = [CostSource(store)], resolved.source(MEAN_RESPONSE) != DEFAULT

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlplan.requests import options
-from rlplan.requests.completing import policies, trainers
+from rlplan.requests.completion import policies, trainers
 from rlplan.requests.flags import Request, StoredRequest, argument, budget, flag, money, toggle
 
 

@@ -17,7 +17,7 @@ from planner.store.results import RankedRow, ranked_allocations
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import missing, plan_named
 from rlplan.reading.sweep_picture import Source
-from rlplan.reading.sweep_reading import stored_answer
+from rlplan.reading.sweep_rows import stored_answer
 from rlplan.wording.answers import RANK, RANKED, SIZE, Answer, axes_column
 from rlplan.wording.draw import ROWS, Canvas, Cells, Column, Invocation, NextStep, Part, next_steps, table_of
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, moment, plural, probability
@@ -90,7 +90,7 @@ def ranking(database: str, name: str | None = None, *, stored: bool = False) -> 
         found = _stored(store, name)
     if found.sweep is None or found.source is Source.STORED or stored:
         return found
-    from rlplan.reading.recommend_reading import recommended  # noqa: PLC0415 (takes a second to import)
+    from rlplan.reading.recommendation import recommended  # noqa: PLC0415 (takes a second to import)
     from runner.sweep.concluding import rankings  # noqa: PLC0415
 
     try:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rlplan.requests import options
-from rlplan.requests.completing import (
+from rlplan.requests.completion import (
     actions,
     one_of,
     plans_and_sweeps,

@@ -26,9 +26,9 @@ from planner.store.results import RankedRow
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 from planner.view import Configuration, TrialState
-from rlplan.reading.launching import Final, Launch, Pilot, launch
+from rlplan.reading.launch_line import Final, Launch, Pilot, launch
 from rlplan.reading.sweep_picture import Source, StoredAnswer
-from rlplan.reading.sweep_reading import stored_answer
+from rlplan.reading.sweep_rows import stored_answer
 from rlplan.wording.answers import Answer, Key, Read, View, columns
 from rlplan.wording.command_lines import DEFAULT_DATABASE, typed_here
 from rlplan.wording.numbers import hours, interval, moment, probability, steps

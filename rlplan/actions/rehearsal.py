@@ -16,10 +16,10 @@ from planner.config.trainer import COMMAND
 from planner.store.schema import Candidate, Plan
 from planner.view import FINAL_POLICY, Configuration
 from rlplan.actions.configuration import load_configuration
-from rlplan.actions.launching import describe
+from rlplan.actions.final_run import describe
 from rlplan.actions.machine import Finding, Health, bad, mind, ok, verdict
 from rlplan.actions.sweep_request import machine, plan_meant, spec_of
-from rlplan.requests.running import LaunchRequest, SweepRequest
+from rlplan.requests.run import LaunchRequest, SweepRequest
 from rlplan.wording.numbers import duration, hours, plural, some_of
 from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig

@@ -28,7 +28,7 @@ from planner.store.schema import (
 from planner.store.sweeps import sweep_named
 from planner.view import has_curve
 from rlplan.reading.health import collapsed_from
-from rlplan.reading.recommend_reading import Stored, recommended_for, stored_in
+from rlplan.reading.recommendation import Stored, recommended_for, stored_in
 from rlplan.reading.story import Beliefs, Story, read_story
 from runner.processes import has_driver
 

@@ -34,10 +34,10 @@ from rlplan.actions.wanted_final import (
     wanted_of,
     wanted_of_sweep,
 )
-from rlplan.reading.recommend_reading import Stored, stored
+from rlplan.reading.recommendation import Stored, stored
 from rlplan.reading.row_choice import sizes_in
 from rlplan.reading.sweeps import plan_meant
-from rlplan.requests.running import LaunchRequest, SweepRequest
+from rlplan.requests.run import LaunchRequest, SweepRequest
 from rlplan.wording.terminal import tell
 from runner.ports.trial import TrialConfig
 from runner.processes import has_driver, this_driver

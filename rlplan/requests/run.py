@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rlplan.requests import options
-from rlplan.requests.completing import plans_and_sweeps, policies, tasks, trials
+from rlplan.requests.completion import plans_and_sweeps, policies, tasks, trials
 from rlplan.requests.flags import StoredRequest, argument, budget, flag, money, toggle
 
 OF_TRAINING = (
