@@ -1,25 +1,29 @@
-"""A final run uses the GPU-hours that it has, whatever its steps turn out to cost, and no more."""
+"""What the final run may take: the hours left, those of other sweeps, and money that is added."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from budgets.errors import NotFoundError
 from planner.store.finals import Final
-from planner.store.schema import Point, Segment, Sweep, SweepStatus
+from planner.store.schema import Plan, Point, Segment, Sweep, SweepStatus
 from rlplan.actions.configuration import load_configuration
 from rlplan.actions.final_run import launch
 from rlplan.actions.stored_plan import make_plan
-from rlplan.actions.sweeping import go_on
+from rlplan.actions.sweeping import go_on, start
 from rlplan.commands import status
 from rlplan.commands.status import Standing
+from rlplan.exits import ExitCode
 from rlplan.requests.results import StatusRequest
 from rlplan.requests.run import LaunchRequest, ResumeRequest
 from runner.ports.executor import Work
 from runner.ports.trial import Costs, SimulationChoice
+from tests.golden.databases import make_database
+from tests.rlplan.conftest import Run
 from tests.rlplan.stored_rows import rows, spent_of
 from tests.rlplan.test_launching import open_plan
-from tests.rlplan.test_sweeping import Simulated, Stopping
+from tests.rlplan.test_sweeping import Simulated, Stopping, request, stored
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
 BUDGET = 0.3
@@ -92,3 +96,37 @@ def test_a_trainer_that_trains_on_is_told_how_far_and_no_segment_of_it_is_ended_
     assert works[0].reach == promised.update_steps * (2 if stops_on == "signal" else 1)
     reached = {segment.id: segment.to_step for segment in rows(database, Segment)}
     assert all(reached[work.segment] == work.to_step for work in works)
+
+
+@pytest.mark.parametrize("explore", [True, False])
+def test_a_sweep_that_has_ended_goes_on_with_more_money_and_spends_no_more(database: str, explore: bool) -> None:
+    changes: dict[str, Any] = {"explore": explore, "policy": None}
+    budget = 0.2
+    assert not start(request(budget=budget, db=database, **changes)).interrupted
+    before, plan = stored(database), rows(database, Plan)[0]
+    with pytest.raises(NotFoundError, match="has ended"):
+        go_on(ResumeRequest(db=database))
+
+    def spent() -> float:
+        return sum(segment.charged_gpu_hours or 0.0 for segment in rows(database, Segment))
+
+    paid = spent()
+    finished = go_on(ResumeRequest(db=database, add=0.3))
+    after, larger = stored(database), rows(database, Plan)[0]
+    assert after.status is SweepStatus.FINISHED
+    assert after.config["pilot_gpu_hours"] == pytest.approx(before.config["pilot_gpu_hours"] + 0.3)
+    assert (larger.budget_gpu_hours, larger.pilot_gpu_hours) == pytest.approx(
+        (plan.budget_gpu_hours + 0.3, plan.pilot_gpu_hours + 0.3)
+    )
+    assert finished.spent_gpu_hours <= after.config["pilot_gpu_hours"] * (1 + 1e-9)
+    if explore:  # a champion's challengers take what a look is worth
+        assert spent() > paid
+    else:
+        total = after.config["target_gpu_hours"]
+        assert after.config["champion"]["challenger_share"] * total == pytest.approx(0.05 * budget + 0.3)
+
+
+def test_a_sweep_whose_final_run_has_begun_takes_no_more_money(run: Run, tmp_path: Path) -> None:
+    make_database(tmp_path, "final")
+    refused = run("resume", "sweep-1", "--add", "1")
+    assert (refused.code, "the final run of sweep-1 has begun" in refused.err) == (ExitCode.BAD_INPUT, True)

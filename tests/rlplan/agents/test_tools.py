@@ -1,5 +1,6 @@
-"""Tools are made of commands: what each takes is what its flags say, and every answer is accepted."""
+"""The commands as tools of an agent, and what their answers leave out."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from typer.main import get_command
 
 from rlplan.agents import tools
+from rlplan.agents.server import short_answer
 from rlplan.cli import app
 from tests.rlplan.agents.test_server import PRICED, agent
 from tests.rlplan.fit_samples import rising, write
@@ -83,3 +85,25 @@ def test_every_tool_that_runs_has_a_schema_of_what_it_takes() -> None:
     assert offered.keys() == {*tools.READING, *tools.RUNNING, tools.FINAL}
     for tool in offered.values():
         jsonschema.Draft202012Validator.check_schema(tool.schema)
+
+
+def test_what_is_short_stays_as_it_is() -> None:
+    assert short_answer({"score": 0.123456}, 100) == ({"score": 0.123456}, {})
+
+
+def test_lists_keep_their_beginning_or_their_newest_end() -> None:
+    answer = {"rows": [{"rank": rank, "score": rank / 7} for rank in range(200)], "plan": "plan-1"}
+    short, left_out = short_answer(answer, 400)
+    assert len(json.dumps(short)) <= 400
+    assert short["plan"] == "plan-1"
+    assert [row["rank"] for row in short["rows"]] == list(range(len(short["rows"])))
+    assert left_out == {"rows": f"{len(short['rows'])} of 200"}
+    assert short_answer(answer, 400, newest=True)[0]["rows"][-1]["rank"] == 199
+
+
+def test_whatever_an_answer_holds_it_fits() -> None:
+    short, left_out = short_answer({"a": "x" * 900, "b": {"c": ["y" * 900] * 9}, "plan": "plan-1"}, 300)
+    assert short["plan"] == "plan-1"
+    assert len(json.dumps(short)) <= 300
+    assert left_out["a"] == "nothing"
+    assert left_out["c"] == "0 of 9"

@@ -1,4 +1,4 @@
-"""A chart as JSON: plain, small, and harmless within HTML."""
+"""A chart's scales, colours and texts, and which points it keeps."""
 
 import json
 import math
@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplan.charts.chart import Chart, plain, safe_json, text
+from rlplan.charts.chart import FEWEST, Chart, plain, safe_json, text, thinned
 from tests.rlplan.charts.stories import EVIL
 
 
@@ -37,3 +37,25 @@ def test_numpy_becomes_plain() -> None:
 def test_markup_in_a_name_is_text() -> None:
     assert text("<b>a & b</b>") == "&lt;b&gt;a &amp; b&lt;/b&gt;"
     assert "<" not in Chart("a", "A", "a", {"data": [{"name": EVIL}]}, 100).json
+
+
+scores = st.floats(0.0, 1.0)
+
+
+@given(st.lists(scores, max_size=300), st.integers(FEWEST, 60))
+def test_few_points_stay_and_they_are_the_outermost(y: list[float], most: int) -> None:
+    kept = thinned(y, most)
+    assert len(kept) == len(y) if len(y) <= most else len(kept) <= most
+    assert (np.diff(kept) > 0).all()
+    if y:
+        assert (kept[0], kept[-1]) == (0, len(y) - 1)
+        shown = np.asarray(y)[kept]
+        assert (shown.min(), shown.max()) == (min(y), max(y))
+
+
+@given(st.integers(50, 2000), st.integers(0, 10**9), st.integers(20, 100), st.booleans())
+def test_a_single_point_that_falls_or_leaps_is_never_lost(count: int, place: int, most: int, up: bool) -> None:
+    y = 0.3 + 0.4 * np.arange(count) / count
+    spike = place % count
+    y[spike] = 1.0 if up else 0.0
+    assert spike in thinned(y, most)
