@@ -9,6 +9,7 @@ OPENRLHF := .venv-openrlhf
 SKYRL  := .venv-skyrl
 RAY    := .venv-ray
 VERL   := .venv-verl
+TINKER := .venv-tinker
 PEERS  := .venv-peers
 PIP    := -m pip install --quiet --disable-pip-version-check
 SITE   := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
@@ -31,7 +32,7 @@ ONLY   :=  # of the long tests: a folder or a file
 export OMP_NUM_THREADS := 1  # two processes of two threads each only wait for each other
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup setup-all demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-sweeps bench-stops bench-decisions bench-coverage bench-finals bench-bad-finals allocbench base-models docs clean
+.PHONY: help setup setup-all demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-tinker test-trainers check format coverage bench bench-training bench-gpu bench-sweeps bench-stops bench-decisions bench-coverage bench-finals bench-bad-finals allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,7 +46,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m compileall -qq -j 0 "$$($(BIN)/python $(SITE))" || true  # pip compiles on one core alone
 	@touch $@
 
-setup-all: $(STAMP) $(TRL)/.installed $(VERL)/.installed $(OPENRLHF)/.installed $(SKYRL)/.installed $(VLLM)/.installed $(RAY)/.installed  ## create the environments of other trainers and engines too
+setup-all: $(STAMP) $(TRL)/.installed $(VERL)/.installed $(OPENRLHF)/.installed $(SKYRL)/.installed $(TINKER)/.installed $(VLLM)/.installed $(RAY)/.installed  ## create the environments of other trainers and engines too
 
 # About four minutes on two cores: look, challenger and final run are real GRPO on a local Ray cluster.
 demo: setup  ## the whole story of a run with a fault: it starts, gives alarm, and what mends it goes on to the end
@@ -130,6 +131,14 @@ $(SKYRL)/.installed: $(STAMP)
 	$(call add,$(SKYRL),--no-deps --ignore-requires-python skyrl==0.4.0 skyrl-gym==0.4.0)
 	@touch $@
 
+test-tinker: $(TINKER)/.installed  ## a Tinker service, driven: SkyRL's tx trains adapters here, is killed and gone on with
+	$(TINKER)/bin/python -m pytest tests/tinker
+
+$(TINKER)/.installed: $(STAMP)  # uv is what tx starts its engine by; later SDKs ask for what this server has not
+	$(call on-top,$(TINKER))
+	$(call add,$(TINKER),torch==2.13.0 skyrl-tx==0.3.0 'jax[cpu]' flax optax fastapi sqlmodel aiosqlite greenlet uv tinker==0.9.0)
+	@touch $@
+
 check: setup  ## lint, format, arrows between the packages, and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -197,5 +206,5 @@ base-models: setup  ## make the embedded tasks' models and pass rates anew (minu
 	$(BIN)/python -m bench.base_models
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(SKYRL) $(VERL) $(RAY) $(PEERS) .decisions-cache bench-finals demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(SKYRL) $(TINKER) $(VERL) $(RAY) $(PEERS) .decisions-cache bench-finals demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,7 +16,9 @@ from planner.tables import Positive, Section, explained, read_tables
 BUILTIN = "builtin"
 COMMAND = "command"
 STANDIN = "standin"
-TRAINERS = (BUILTIN, COMMAND, "trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime", STANDIN)
+TINKER = "tinker"
+NAMED = ("trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime", TINKER)
+TRAINERS = (BUILTIN, COMMAND, *NAMED, STANDIN)
 _SECRET = re.compile(
     r"PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|(?<!BY)PASS$|(^|_)SECRETS?(_|$)|(^|_|API|ACCESS|PRIVATE)KEYS?$|"
     r"(^|_)(TOKEN|PAT|AUTH)$|^(?!.*(MAX|MIN|NEW|NUM|PROMPT|RESPONSE|SPECIAL|STOP)).*(^|_)TOKENS$",  # not their number
@@ -32,6 +34,7 @@ _OURS = ("CUDA_VISIBLE_DEVICES", "RAY_ADDRESS", "RLPLAN_ATTEMPT")
 _DETACHED = ("docker", "podman", "nerdctl")  # whose containers are children of a service
 _ROOTLESS = {"apptainer", "singularity"}  # whose containers see no GPU unless they are told so
 _WITH_GPUS = {"--nv", "--nvccli", "--rocm"}
+API_KEY, KEY_VARIABLE = "TINKER_API_KEY", "api_key_env"  # of a service, and the option that names another
 ENVIRONMENT = "environment"  # option of trainers that have environments of several turns
 HERE = "here"  # option of `command`: the folder that relative names start from
 
@@ -118,6 +121,15 @@ class TrainerChoice(Section):
             return given
         rest = {name: value for name, value in options.items() if name != "environment"}
         return {**given, "options": rest, "environment": {**options["environment"], **given.get("environment", {})}}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keeps_its_key(cls, given: Any) -> Any:
+        """Count the key of a service among the secrets."""
+        if not isinstance(given, Mapping) or given.get("name") != TINKER:
+            return given
+        key = dict(given.get("options") or {}).get(KEY_VARIABLE, API_KEY)
+        return {**given, "secrets": [*dict.fromkeys([*given.get("secrets", ()), key])]}
 
     @field_validator("launcher")
     @classmethod

@@ -17,7 +17,8 @@ from rlplan.wording.command_lines import ACTIONS, DEFAULT_DATABASE
 BUSY_SECONDS = 0.2
 MOST = 200  # names that are offered
 POLICIES = ("rlplan", "asha", "hyperband", "median", "random", "full")
-TRAINERS = ("builtin", "command", "trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime", "standin")
+_DRIVEN = ("trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime", "tinker")
+TRAINERS = ("builtin", "command", *_DRIVEN, "standin")
 STATES = ("planned", "running", "paused", "finished", "pruned", "failed", "lost")
 
 Offer = Callable[[str], list[str]]

@@ -32,6 +32,7 @@ from runner.sweep.spec import Resources, SweepSpec, cell_name
 from runner.sweep.standing_in import in_its_own_time
 from runner.tasks.tokenizers import is_hub_name
 from runner.trainers.catalogue import driver_of
+from runner.trainers.driver import Reaching
 
 if TYPE_CHECKING:
     from runner.trainers.script import Script
@@ -104,6 +105,9 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     spec = in_its_own_time(spec, plan.candidates)
     spec = _without_untrainable(spec, plan) if choice.only is None else spec
     _require_trainable(spec, plan, only=choice.only)
+    for config, _ in [*_kinds(spec, plan, choice.only)][:1] if trainer else ():
+        if isinstance(driver := driver_of(config), Reaching):
+            driver.reach(config)
     if choice.model is not None and not compared_models(plan):
         _require_planned_model(plan, Path(choice.model).expanduser())
     return spec

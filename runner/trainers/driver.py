@@ -132,6 +132,14 @@ class Rehearsing(Protocol):
 
 
 @runtime_checkable
+class Reaching(Protocol):
+    """A driver whose trainer is a service."""
+
+    def reach(self, config: TrialConfig) -> None:
+        """Ask the service: InputError where nobody answers, or where it refuses the key or has not the model."""
+
+
+@runtime_checkable
 class Explaining(Protocol):
     """A driver that can tell why nothing was heard of a trainer that ended in good order, or no score."""
 
